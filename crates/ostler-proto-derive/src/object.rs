@@ -1,0 +1,123 @@
+//! Structs: a JSON object with known fields and an `extra` for the rest.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{Error, FieldsNamed, Ident};
+
+use crate::attributes::{ItemRules, TypeRules, is_option};
+
+pub(crate) fn expand(
+    ident: &Ident,
+    rules: &TypeRules,
+    fields: &FieldsNamed,
+) -> syn::Result<TokenStream> {
+    let fields = fields
+        .named
+        .iter()
+        .map(|field| {
+            let item = ItemRules::parse(&field.attrs)?;
+            let ident = field.ident.clone().expect("named fields have names");
+            let optional = is_option(&field.ty);
+            if item.nullable && !optional {
+                return Err(Error::new_spanned(field, "only an Option can be nullable"));
+            }
+            let name = rules.wire_name(&ident, &item);
+            let slot = format_ident!("slot_{}", ident.to_string().trim_start_matches("r#"));
+            Ok(Field { slot, ident, name, optional, nullable: item.nullable })
+        })
+        .collect::<syn::Result<Vec<_>>>()?;
+    let (extra, known): (Vec<_>, Vec<_>) =
+        fields.into_iter().partition(|field| field.ident == "extra");
+    if extra.is_empty() {
+        return Err(Error::new_spanned(
+            ident,
+            "Wire needs a field `extra: Extra` for unknown fields",
+        ));
+    }
+
+    let object_name = ident.to_string();
+    let slots = known.iter().map(Field::declare);
+    let arms = known.iter().map(Field::read_arm);
+    let finishes = known.iter().map(Field::finish);
+    let writes = known.iter().map(Field::write);
+    let names = known.iter().map(|field| &field.name);
+
+    Ok(quote! {
+        impl crate::wire::WireObject for #ident {
+            const NAME: &'static str = #object_name;
+            const FIELDS: &'static [&'static str] = &[#(#names),*];
+
+            fn read<'de, A: ::serde::de::MapAccess<'de>>(mut map: A) -> ::std::result::Result<Self, A::Error> {
+                #(#slots)*
+                let mut extra = crate::wire::Extra::default();
+                while let Some(key) = crate::wire::next_key(&mut map)? {
+                    match &*key {
+                        #(#arms)*
+                        _ => extra.keep(Self::NAME, key, &mut map)?,
+                    }
+                }
+                Ok(Self { #(#finishes)* extra })
+            }
+
+            fn write<M: ::serde::ser::SerializeMap>(&self, map: &mut M) -> ::std::result::Result<(), M::Error> {
+                #(#writes)*
+                self.extra.write(map)
+            }
+        }
+        crate::wire::serde_through_object!(#ident);
+    })
+}
+
+struct Field {
+    ident: Ident,
+    slot: Ident,
+    name: String,
+    optional: bool,
+    nullable: bool,
+}
+
+impl Field {
+    fn declare(&self) -> TokenStream {
+        let slot = &self.slot;
+        quote! { let mut #slot = None; }
+    }
+
+    fn read_arm(&self) -> TokenStream {
+        let Self { slot, name, .. } = self;
+        // A plain optional field is normally left out, so a `null` is the remarkable case.
+        let remark = (self.optional && !self.nullable).then(|| {
+            quote! { if #slot.is_none() { extra.written_otherwise(#name); } }
+        });
+        if self.optional && !self.nullable {
+            quote! { #name => { #slot = crate::wire::field(&mut map, #name)?; #remark } }
+        } else {
+            quote! { #name => #slot = Some(crate::wire::field(&mut map, #name)?), }
+        }
+    }
+
+    fn finish(&self) -> TokenStream {
+        let Self { ident, slot, name, .. } = self;
+        if self.nullable {
+            // A nullable field is normally there, so its absence is the remarkable case.
+            quote! { #ident: #slot.unwrap_or_else(|| { extra.written_otherwise(#name); None }), }
+        } else if self.optional {
+            quote! { #ident: #slot, }
+        } else {
+            quote! { #ident: #slot.ok_or_else(|| <A::Error as ::serde::de::Error>::missing_field(#name))?, }
+        }
+    }
+
+    fn write(&self) -> TokenStream {
+        let Self { ident, name, .. } = self;
+        if self.optional {
+            let null_by_default = self.nullable;
+            quote! {
+                if self.#ident.is_some() || self.extra.writes_null(#name, #null_by_default) {
+                    map.serialize_entry(#name, &self.#ident)?;
+                }
+            }
+        } else {
+            quote! { map.serialize_entry(#name, &self.#ident)?; }
+        }
+    }
+}
