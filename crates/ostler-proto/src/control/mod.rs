@@ -1,0 +1,188 @@
+//! The control protocol: requests and answers that travel beside the messages, in both directions.
+//!
+//! Either side may ask. `request_id` is any string the asker likes; in an answer it sits inside `response`.
+//! Requests run side by side and answers come in any order. Every request is answered exactly once, except
+//! one that was cancelled, whose answer (if any) is ignored.
+//!
+//! ```text
+//! {"type":"control_request","request_id":"abc","request":{"subtype":"interrupt"}}
+//! {"type":"control_response","response":{"subtype":"success","request_id":"abc","response":{}}}
+//! {"type":"control_response","response":{"subtype":"error","request_id":"abc","error":"text"}}
+//! {"type":"control_cancel_request","request_id":"abc"}
+//! ```
+//!
+//! [`AskEngine`] is what a host may ask, [`AskHost`] what an engine may ask. Which answer belongs to which
+//! request is said by [`Ask`]: `Interrupt` is answered by `InterruptReply`, and so on.
+
+mod ask;
+mod reply;
+mod shared;
+mod to_engine;
+mod to_host;
+
+use ostler_proto_derive::Wire;
+use serde::de::MapAccess;
+use serde::ser::SerializeMap;
+use serde_json::Value;
+
+pub use self::ask::*;
+pub use self::reply::*;
+pub use self::shared::*;
+pub use self::to_engine::*;
+pub use self::to_host::*;
+use crate::wire::{self, WireObject};
+use crate::{Extra, RequestId, UnknownObject};
+
+/// `control_request`.
+///
+/// `R` is [`AskEngine`] on stdin and [`AskHost`] on stdout.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ControlRequest<R> {
+    /// Echoed in the answer. A peer that leaves it out gets an answer without it.
+    pub request_id: Option<RequestId>,
+    /// What is asked.
+    pub request: R,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+// Written by hand because the derive knows no type parameters; this is the only generic frame.
+impl<R: WireObject + serde::Serialize + for<'a> serde::Deserialize<'a>> WireObject
+    for ControlRequest<R>
+{
+    const NAME: &'static str = "ControlRequest";
+    const FIELDS: &'static [&'static str] = &["request_id", "request"];
+
+    fn read<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let (mut request_id, mut request) = (None, None);
+        let mut extra = Extra::default();
+        while let Some(key) = wire::next_key(&mut map)? {
+            match &*key {
+                "request_id" => {
+                    request_id = wire::field(&mut map, "request_id")?;
+                    if request_id.is_none() {
+                        extra.written_otherwise("request_id");
+                    }
+                }
+                "request" => request = Some(wire::field(&mut map, "request")?),
+                _ => extra.keep(Self::NAME, key, &mut map)?,
+            }
+        }
+        let request = request.ok_or_else(|| serde::de::Error::missing_field("request"))?;
+        Ok(Self { request_id, request, extra })
+    }
+
+    fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        if self.request_id.is_some() || self.extra.writes_null("request_id", false) {
+            map.serialize_entry("request_id", &self.request_id)?;
+        }
+        map.serialize_entry("request", &self.request)?;
+        self.extra.write(map)
+    }
+}
+
+/// `control_response`.
+#[derive(Clone, Debug, PartialEq, Wire)]
+pub struct ControlResponse {
+    /// The answer.
+    pub response: Response,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+impl ControlResponse {
+    /// A success, with the payload the request's [`Ask::Reply`] describes.
+    pub fn success(request_id: RequestId, response: Option<Value>) -> Self {
+        Self::new(Response::Success(Success {
+            request_id: Some(request_id),
+            response,
+            ..Success::default()
+        }))
+    }
+
+    /// A failure in words.
+    pub fn error(request_id: RequestId, error: impl Into<String>) -> Self {
+        Self::new(Response::Error(Failure {
+            request_id: Some(request_id),
+            error: error.into(),
+            ..Failure::default()
+        }))
+    }
+
+    fn new(response: Response) -> Self {
+        Self { response, extra: Extra::default() }
+    }
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(tag = "subtype")]
+#[non_exhaustive]
+pub enum Response {
+    /// It was done.
+    Success(Success),
+    /// It was not.
+    Error(Failure),
+    /// An answer this version does not know.
+    #[wire(other)]
+    Unknown(UnknownObject),
+}
+
+impl Response {
+    /// The request this answers.
+    pub fn request_id(&self) -> Option<RequestId> {
+        match self {
+            Self::Success(success) => success.request_id.clone(),
+            Self::Error(failure) => failure.request_id.clone(),
+            Self::Unknown(unknown) => unknown.get("request_id")?.as_str().map(RequestId::from),
+        }
+    }
+}
+
+/// `success`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct Success {
+    /// The request.
+    pub request_id: Option<RequestId>,
+    /// The payload; absent for a bare acknowledgement. Read it with [`Ask::read_reply`].
+    pub response: Option<Value>,
+    /// Permission questions that are still open, on the answer to a second `initialize`.
+    pub pending_permission_requests: Option<Vec<Value>>,
+    /// Dialogs that are still open.
+    pub pending_user_dialog_requests: Option<Vec<Value>>,
+    /// Questions of MCP servers that are still open.
+    pub pending_elicitation_requests: Option<Vec<Value>>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// `error`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct Failure {
+    /// The request.
+    pub request_id: Option<RequestId>,
+    /// For people.
+    pub error: String,
+    /// For programs, such as [`UNSUPPORTED_REQUEST`].
+    pub error_code: Option<String>,
+    /// Permission questions that are still open.
+    pub pending_permission_requests: Option<Vec<Value>>,
+    /// Dialogs that are still open.
+    pub pending_user_dialog_requests: Option<Vec<Value>>,
+    /// Questions of MCP servers that are still open.
+    pub pending_elicitation_requests: Option<Vec<Value>>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// `error_code` for a request the receiver does not know.
+pub const UNSUPPORTED_REQUEST: &str = "unsupported_request";
+
+/// `control_cancel_request`: the asker no longer wants an answer.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct ControlCancelRequest {
+    /// The request.
+    pub request_id: RequestId,
+    /// Unknown fields.
+    pub extra: Extra,
+}

@@ -1,0 +1,586 @@
+//! Payloads of successful answers.
+
+use std::collections::BTreeMap;
+
+use ostler_proto_derive::Wire;
+use serde_json::Value;
+
+use super::{AccountInfo, AgentInfo, ModelInfo, SettingsParseError, SlashCommand};
+use crate::api::{ModelUsage, Usage};
+use crate::mcp::McpServerStatus;
+use crate::permission::{PermissionBehavior, PermissionMode};
+use crate::{Extra, Num, SessionId, UnknownObject, Uuid};
+
+/// Answer to `initialize`. Hosts make do with `{}`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct InitializeReply {
+    /// Slash commands.
+    pub commands: Option<Vec<SlashCommand>>,
+    /// Subagents.
+    pub agents: Option<Vec<AgentInfo>>,
+    /// The output style in use.
+    pub output_style: Option<String>,
+    /// Those on offer.
+    pub available_output_styles: Option<Vec<String>>,
+    /// Models.
+    pub models: Option<Vec<ModelInfo>>,
+    /// Who pays.
+    pub account: Option<AccountInfo>,
+    /// The engine's process.
+    pub pid: Option<u64>,
+    /// The engine's version.
+    pub claude_code_version: Option<String>,
+    /// The permission mode now.
+    pub current_permission_mode: Option<PermissionMode>,
+    /// Whether hooks with `onFailure: block` are honoured; new SDKs refuse to go on without it.
+    pub hook_on_failure_supported: Option<bool>,
+    /// Whether the hooks were taken over.
+    pub hooks_applied: Option<bool>,
+    /// Whether the plugins were.
+    pub plugins_applied: Option<bool>,
+    /// What became of the servers' manifests: `parked`, `already_connected`, ….
+    pub sdk_mcp_manifests_parked: Option<BTreeMap<String, String>>,
+    /// What the session is doing.
+    pub session_state: Option<String>,
+    /// What this engine can do beyond the basics.
+    pub capabilities: Option<Value>,
+    /// Where the user's own output styles lie.
+    pub user_output_styles_dir: Option<String>,
+    /// Whether telemetry is off.
+    pub analytics_disabled: Option<bool>,
+    /// Whether fast mode is on.
+    pub fast_mode_state: Option<String>,
+    /// Why it is not.
+    pub fast_mode_disabled_reason: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `interrupt`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct InterruptReply {
+    /// Prompts that still wait.
+    pub still_queued: Option<Vec<Uuid>>,
+    /// Prompts that were dropped.
+    pub cancelled: Option<Vec<Uuid>>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `set_permission_mode`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct SetPermissionModeReply {
+    /// The mode now.
+    pub mode: Option<PermissionMode>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `set_model`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct SetModelReply {
+    /// The model now.
+    pub model: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `mcp_status`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct McpStatusReply {
+    /// All servers.
+    pub mcp_servers: Vec<McpServerStatus>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `mcp_set_servers`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct McpSetServersReply {
+    /// New ones.
+    pub added: Vec<String>,
+    /// Those that are gone.
+    pub removed: Vec<String>,
+    /// Those that failed, and why.
+    pub errors: BTreeMap<String, String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `mcp_message`; a bare acknowledgement towards a host.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct McpMessageReply {
+    /// The server's JSON-RPC answer.
+    pub mcp_response: Option<Value>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `rewind_files`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct RewindFilesReply {
+    /// Whether it can be done, or was.
+    pub can_rewind: bool,
+    /// Why not.
+    pub error: Option<String>,
+    /// The files concerned; only for a dry run.
+    pub files_changed: Option<Vec<String>>,
+    /// Lines that would come back.
+    pub insertions: Option<u64>,
+    /// Lines that would go.
+    pub deletions: Option<u64>,
+    /// Links that were left alone.
+    pub skipped_links: Option<u64>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `claim_session`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct ClaimSessionReply {
+    /// `ok`.
+    pub status: String,
+    /// The working directory.
+    pub cwd: Option<String>,
+    /// The session.
+    pub session_id: Option<SessionId>,
+    /// How long the process waited.
+    pub parked_ms: Option<Num>,
+    /// Whether the in-process servers are connected.
+    pub sdk_mcp_settled: Option<bool>,
+    /// The answer to `initialize`, if it was asked for.
+    pub initialize: Option<InitializeReply>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `get_context_usage`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct ContextUsageReply {
+    /// What fills the window.
+    pub categories: Vec<ContextCategory>,
+    /// Tokens in use.
+    pub total_tokens: u64,
+    /// Tokens that can be used before compaction.
+    pub max_tokens: u64,
+    /// The whole window.
+    pub raw_max_tokens: u64,
+    /// How full it is.
+    pub percentage: Num,
+    /// A picture of it for terminals.
+    pub grid_rows: Option<Value>,
+    /// The model.
+    pub model: String,
+    /// Memory files.
+    pub memory_files: Option<Vec<Value>>,
+    /// MCP tools.
+    pub mcp_tools: Option<Vec<Value>>,
+    /// Instructions of MCP servers.
+    pub mcp_instructions: Option<Vec<Value>>,
+    /// Built-in tools that are loaded on demand.
+    pub deferred_builtin_tools: Option<Vec<Value>>,
+    /// Built-in tools.
+    pub system_tools: Option<Vec<Value>>,
+    /// Parts of the system prompt.
+    pub system_prompt_sections: Option<Vec<Value>>,
+    /// Subagents.
+    pub agents: Option<Vec<Value>>,
+    /// Slash commands.
+    pub slash_commands: Option<Value>,
+    /// Skills.
+    pub skills: Option<Value>,
+    /// At how many tokens the context is compacted.
+    pub auto_compact_threshold: Option<Num>,
+    /// Which setting says so.
+    pub autocompact_source: Option<String>,
+    /// Whether it is.
+    pub is_auto_compact_enabled: Option<bool>,
+    /// What the messages consist of.
+    pub message_breakdown: Option<Value>,
+    /// The API's last count.
+    #[wire(nullable)]
+    pub api_usage: Option<Usage>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// A part of the context window.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct ContextCategory {
+    /// For programs.
+    pub id: Option<String>,
+    /// For people.
+    pub name: String,
+    /// How much.
+    pub tokens: u64,
+    /// A colour.
+    pub color: Option<String>,
+    /// Whether it is loaded only on demand.
+    pub is_deferred: Option<bool>,
+    /// `used`, `free`, `buffer` or `deferred`.
+    pub kind: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `get_usage`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct UsageReply {
+    /// This session.
+    pub session: SessionUsage,
+    /// The plan.
+    #[wire(nullable)]
+    pub subscription_type: Option<String>,
+    /// Whether limits are known.
+    pub rate_limits_available: Option<bool>,
+    /// The limits.
+    #[wire(nullable)]
+    pub rate_limits: Option<Value>,
+    /// What tokens went into, over a day and a week.
+    #[wire(nullable)]
+    pub behaviors: Option<Value>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// What a session used.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct SessionUsage {
+    /// Dollars.
+    pub total_cost_usd: Num,
+    /// Time at the API.
+    pub total_api_duration_ms: Num,
+    /// Time in all.
+    pub total_duration_ms: Num,
+    /// Lines added to files.
+    pub total_lines_added: u64,
+    /// Lines taken out of files.
+    pub total_lines_removed: u64,
+    /// Per model.
+    pub model_usage: BTreeMap<String, ModelUsage>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `reload_skills`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct ReloadSkillsReply {
+    /// All skills.
+    pub skills: Vec<SlashCommand>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `reload_plugins`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct ReloadPluginsReply {
+    /// All slash commands.
+    pub commands: Vec<SlashCommand>,
+    /// All subagents.
+    pub agents: Vec<AgentInfo>,
+    /// All plugins.
+    pub plugins: Vec<PluginInfo>,
+    /// All servers.
+    #[wire(name = "mcpServers")]
+    pub mcp_servers: Vec<McpServerStatus>,
+    /// How many mistakes were met.
+    pub error_count: u64,
+    /// Whether it was held back.
+    pub held: Option<bool>,
+    /// What it would have changed.
+    pub cache_impact: Option<Value>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// A plugin in use.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct PluginInfo {
+    /// Its name.
+    pub name: String,
+    /// Where it lies.
+    pub path: String,
+    /// Where it came from.
+    pub source: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `reload_output_styles`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct ReloadOutputStylesReply {
+    /// All output styles.
+    pub available_output_styles: Vec<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `read_file`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct ReadFileReply {
+    /// What is in it.
+    pub contents: String,
+    /// Where it really lies.
+    pub abs_path: String,
+    /// What was asked for.
+    #[wire(name = "requested_path")]
+    pub requested_path: Option<String>,
+    /// Whether that is not all.
+    pub truncated: Option<bool>,
+    /// `base64` when the contents are.
+    pub encoding: Option<String>,
+    /// Whether bytes were replaced.
+    pub lossy: Option<bool>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `set_mcp_permission_mode_override`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct SetMcpPermissionModeOverrideReply {
+    /// Something to know.
+    pub warning: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `cancel_async_message`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct CancelAsyncMessageReply {
+    /// Whether it still waited.
+    pub cancelled: bool,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `get_settings`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct GetSettingsReply {
+    /// What holds.
+    pub effective: Value,
+    /// Where it comes from.
+    pub sources: Vec<Value>,
+    /// What was made of it: model, effort, ….
+    pub applied: Option<Value>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `get_session_cost`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct GetSessionCostReply {
+    /// In words.
+    pub text: String,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `list_models`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct ListModelsReply {
+    /// All models.
+    pub models: Vec<ModelInfo>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `get_binary_version`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct GetBinaryVersionReply {
+    /// The version.
+    pub version: String,
+    /// When it was built.
+    pub build_time: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `list_permission_rules`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct ListPermissionRulesReply {
+    /// What holds.
+    pub state: PermissionRulesState,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// The permission rules that hold.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct PermissionRulesState {
+    /// The rules.
+    pub rules: Vec<PermissionRuleEntry>,
+    /// The directories that may be used.
+    pub workspace_directories: Vec<WorkspaceDirectory>,
+    /// Where the process was started.
+    pub original_cwd: String,
+    /// Whether only an administrator's rules count.
+    pub managed_only: bool,
+    /// Mistakes in settings files.
+    pub errors: Option<Vec<SettingsParseError>>,
+    /// Whether rules are kept from the host.
+    pub withheld: Option<bool>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// A permission rule and where it stands.
+#[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct PermissionRuleEntry {
+    /// What it does.
+    pub behavior: PermissionBehavior,
+    /// Where it stands.
+    pub source: String,
+    /// As it is written, `Bash(git:*)`.
+    pub rule: String,
+    /// In words.
+    pub description: Option<Value>,
+    /// `persistent`, `session` or `readonly`.
+    pub editability: String,
+    /// Whether another rule overrides it.
+    pub not_in_effect: Option<bool>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// A directory that may be used.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct WorkspaceDirectory {
+    /// The directory.
+    pub path: String,
+    /// Who allowed it.
+    pub source: String,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `get_hooks_listing`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct HooksListingReply {
+    /// Events that have hooks.
+    pub events: Vec<Value>,
+    /// The hooks.
+    pub hooks: Vec<Value>,
+    /// Events there are.
+    pub event_catalog: Vec<HookEventInfo>,
+    /// What an administrator says about hooks.
+    pub policy: Option<Value>,
+    /// Set in safe mode.
+    pub safe_mode: Option<Value>,
+    /// Set in bare mode.
+    pub bare_mode: Option<Value>,
+    /// Mistakes in settings files.
+    pub errors: Option<Vec<SettingsParseError>>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// A hook event in words.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct HookEventInfo {
+    /// Its name.
+    pub name: String,
+    /// When it happens.
+    pub summary: String,
+    /// Whether hooks can be limited to tools.
+    pub supports_matcher: bool,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `file_suggestions`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct FileSuggestionsReply {
+    /// Files that fit.
+    pub suggestions: Vec<Value>,
+    /// The working directory.
+    pub cwd: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `get_task_output`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct GetTaskOutputReply {
+    /// The end of the output.
+    pub output: String,
+    /// How long it is in all.
+    pub total_bytes: u64,
+    /// Whether that is not all.
+    pub truncated: bool,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `mcp_read_resource`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct McpReadResourceReply {
+    /// What is in it.
+    pub contents: Vec<ResourceContents>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Contents of a resource.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct ResourceContents {
+    /// Its address.
+    pub uri: String,
+    /// Its media type.
+    pub mime_type: Option<String>,
+    /// As text.
+    pub text: Option<String>,
+    /// As base 64.
+    pub blob: Option<String>,
+    /// The server's own remarks.
+    #[wire(name = "_meta")]
+    pub meta: Option<Value>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `elicitation`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct ElicitationReply {
+    /// `accept`, `decline` or `cancel`.
+    pub action: String,
+    /// What the user said.
+    pub content: Option<Value>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Answer to `request_user_dialog`.
+#[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(tag = "behavior")]
+#[non_exhaustive]
+pub enum UserDialogReply {
+    /// The user went through it.
+    Completed(DialogCompleted),
+    /// The user did not.
+    Cancelled(super::Ack),
+    /// An answer this version does not know.
+    #[wire(other)]
+    Unknown(UnknownObject),
+}
+
+/// `completed`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct DialogCompleted {
+    /// What came out.
+    pub result: Value,
+    /// Unknown fields.
+    pub extra: Extra,
+}

@@ -1,0 +1,240 @@
+//! MCP: how servers are configured and reported. Their own JSON-RPC messages travel as plain JSON.
+
+use std::collections::BTreeMap;
+
+use ostler_proto_derive::Wire;
+use serde::de::MapAccess;
+use serde::ser::SerializeMap;
+use serde_json::Value;
+
+use crate::wire::{self, WireObject};
+use crate::{Extra, Num, UnknownObject};
+
+/// How a server is reached. `type` may be left out for `stdio`.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum McpServerConfig {
+    /// A child process that speaks over its standard streams.
+    Stdio(StdioServer),
+    /// A server behind the older event-stream transport.
+    Sse(RemoteServer),
+    /// A server behind the streamable HTTP transport.
+    Http(RemoteServer),
+    /// A server inside the host, reached through `mcp_message`.
+    Sdk(SdkServer),
+    /// A server behind the vendor's proxy; only ever reported, never configured.
+    ClaudeAiProxy(ProxyServer),
+    /// A kind this version does not know.
+    Unknown(UnknownObject),
+}
+
+impl WireObject for McpServerConfig {
+    const NAME: &'static str = "McpServerConfig";
+    const FIELDS: &'static [&'static str] = &["type"];
+
+    fn read<'de, A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+        let (tag, rest) = wire::split_tag(map, "type")?;
+        match tag.as_str() {
+            None if tag.is_missing() => named("stdio", StdioServer::read(rest).map(Self::Stdio)),
+            Some("stdio") => named("stdio", StdioServer::read(rest)).map(|server| {
+                Self::Stdio(StdioServer { r#type: Some("stdio".to_owned()), ..server })
+            }),
+            Some("sse") => named("sse", RemoteServer::read(rest).map(Self::Sse)),
+            Some("http") => named("http", RemoteServer::read(rest).map(Self::Http)),
+            Some("sdk") => named("sdk", SdkServer::read(rest).map(Self::Sdk)),
+            Some("claudeai-proxy") => {
+                named("claudeai-proxy", ProxyServer::read(rest).map(Self::ClaudeAiProxy))
+            }
+            _ => UnknownObject::read(Self::NAME, "type", tag, rest).map(Self::Unknown),
+        }
+    }
+
+    fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        match self {
+            Self::Stdio(server) => server.write(map),
+            Self::Sse(server) => tagged("sse", server, map),
+            Self::Http(server) => tagged("http", server, map),
+            Self::Sdk(server) => tagged("sdk", server, map),
+            Self::ClaudeAiProxy(server) => tagged("claudeai-proxy", server, map),
+            Self::Unknown(server) => server.write(map),
+        }
+    }
+}
+
+fn named<T, E: serde::de::Error>(kind: &str, read: Result<T, E>) -> Result<T, E> {
+    read.map_err(|error| wire::in_variant(kind, error))
+}
+
+fn tagged<T: WireObject, M: SerializeMap>(
+    tag: &str,
+    server: &T,
+    map: &mut M,
+) -> Result<(), M::Error> {
+    map.serialize_entry("type", tag)?;
+    server.write(map)
+}
+
+wire::serde_through_object!(McpServerConfig);
+
+/// `stdio`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct StdioServer {
+    /// `stdio` or absent; both spellings are in use.
+    pub r#type: Option<String>,
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    pub args: Option<Vec<String>>,
+    /// Added to its environment.
+    pub env: Option<BTreeMap<String, String>>,
+    /// How long one call may take, in milliseconds.
+    pub timeout: Option<Num>,
+    /// Whether its tools are always shown to the model.
+    pub always_load: Option<bool>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// `sse` and `http`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct RemoteServer {
+    /// The address.
+    pub url: String,
+    /// Sent with every request.
+    pub headers: Option<BTreeMap<String, String>>,
+    /// How single tools are to be treated.
+    pub tools: Option<Vec<ToolPolicy>>,
+    /// How long one call may take, in milliseconds.
+    pub timeout: Option<Num>,
+    /// Whether its tools are always shown to the model.
+    pub always_load: Option<bool>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// `sdk`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct SdkServer {
+    /// Its name, the `server_name` of `mcp_message`.
+    pub name: String,
+    /// How long one call may take, in milliseconds.
+    pub timeout: Option<Num>,
+    /// How single tools are to be treated.
+    pub tools: Option<Vec<ToolPolicy>>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// `claudeai-proxy`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct ProxyServer {
+    /// The address.
+    pub url: String,
+    /// The server's id at the vendor.
+    pub id: String,
+    /// How long one call may take, in milliseconds.
+    pub timeout: Option<Num>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// How one tool of a server is to be treated.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct ToolPolicy {
+    /// The tool.
+    pub name: String,
+    /// `always_allow`, `always_ask` or `always_deny`.
+    pub permission_policy: Option<String>,
+    /// The most an organisation allows: `allow`, `ask` or `blocked`.
+    pub org_max_permission: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Which server a tool comes from.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct McpServerProvenance {
+    /// The server.
+    pub name: String,
+    /// Where it was configured.
+    pub source: String,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// How a server is doing.
+#[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct McpServerStatus {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub status: McpConnection,
+    /// What it says about itself.
+    pub server_info: Option<McpServerInfo>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// How it is configured.
+    pub config: Option<McpServerConfig>,
+    /// Where it was configured.
+    pub scope: Option<String>,
+    /// The same, in the new level's words.
+    pub source: Option<String>,
+    /// How it is reached.
+    pub transport: Option<String>,
+    /// What it offers.
+    pub capabilities: Option<Value>,
+    /// Its tools.
+    pub tools: Option<Vec<McpToolStatus>>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// State of a connection.
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
+#[wire(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum McpConnection {
+    /// It works.
+    Connected,
+    /// It does not.
+    Failed,
+    /// A login is needed.
+    NeedsAuth,
+    /// It is being made.
+    Pending,
+    /// It is switched off.
+    Disabled,
+    /// A state this version does not know.
+    #[wire(other)]
+    Other(Box<str>),
+}
+
+/// What a server says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct McpServerInfo {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// A tool of a server.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct McpToolStatus {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// Hints: `readOnly`, `destructive`, `openWorld`.
+    pub annotations: Option<Value>,
+    /// The server's own remarks.
+    #[wire(name = "_meta")]
+    pub meta: Option<Value>,
+    /// Unknown fields.
+    pub extra: Extra,
+}

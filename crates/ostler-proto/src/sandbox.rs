@@ -1,0 +1,199 @@
+//! Sandbox settings: what commands may touch, as it stands under `sandbox` in settings.
+
+use std::collections::BTreeMap;
+
+use ostler_proto_derive::Wire;
+use serde_json::Value;
+
+use crate::Extra;
+
+/// The `sandbox` section of settings.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct SandboxSettings {
+    /// Whether commands run in a sandbox.
+    pub enabled: Option<bool>,
+    /// Whether to refuse to start where no sandbox is to be had.
+    pub fail_if_unavailable: Option<bool>,
+    /// Whether a sandboxed command needs no permission.
+    pub auto_allow_bash_if_sandboxed: Option<bool>,
+    /// Whether the model may ask to run a command outside.
+    pub allow_unsandboxed_commands: Option<bool>,
+    /// Commands that always run outside.
+    pub excluded_commands: Option<Vec<String>>,
+    /// What the network lets through.
+    pub network: Option<SandboxNetwork>,
+    /// What the file system lets through.
+    pub filesystem: Option<SandboxFilesystem>,
+    /// Secrets that commands do not get to see.
+    pub credentials: Option<SandboxCredentials>,
+    /// Violations to pass over, by command.
+    pub ignore_violations: Option<BTreeMap<String, Vec<String>>>,
+    /// Whether to make do with less inside another container.
+    pub enable_weaker_nested_sandbox: Option<bool>,
+    /// Whether commands may make user namespaces of their own.
+    pub allow_nested_user_namespaces: Option<bool>,
+    /// Whether to make do with less isolation of the network.
+    pub enable_weaker_network_isolation: Option<bool>,
+    /// Whether macOS automation passes.
+    pub allow_apple_events: Option<bool>,
+    /// The search program to use inside.
+    pub ripgrep: Option<SandboxRipgrep>,
+    /// Where bubblewrap is.
+    pub bwrap_path: Option<String>,
+    /// Where socat is.
+    pub socat_path: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// What the network lets through.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct SandboxNetwork {
+    /// Domains that may be reached.
+    pub allowed_domains: Option<Vec<String>>,
+    /// Domains that may not.
+    pub denied_domains: Option<Vec<String>>,
+    /// Whether everything else is refused without asking.
+    pub strict_allowlist: Option<bool>,
+    /// Whether only an administrator's list counts.
+    pub allow_managed_domains_only: Option<bool>,
+    /// Sockets that may be used.
+    pub allow_unix_sockets: Option<Vec<String>>,
+    /// Whether all may.
+    pub allow_all_unix_sockets: Option<bool>,
+    /// Whether commands may listen on local ports.
+    pub allow_local_binding: Option<bool>,
+    /// macOS services that may be looked up.
+    pub allow_mach_lookup: Option<Vec<String>>,
+    /// An HTTP proxy to use instead of the built-in one.
+    pub http_proxy_port: Option<u16>,
+    /// A SOCKS proxy to use instead of the built-in one.
+    pub socks_proxy_port: Option<u16>,
+    /// Certificates for looking into TLS.
+    pub tls_terminate: Option<SandboxTls>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Certificates for looking into TLS.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct SandboxTls {
+    /// The authority's certificate.
+    pub ca_cert_path: Option<String>,
+    /// Its key.
+    pub ca_key_path: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// What the file system lets through.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct SandboxFilesystem {
+    /// Further places to write.
+    pub allow_write: Option<Vec<String>>,
+    /// Places not to write.
+    pub deny_write: Option<Vec<String>>,
+    /// Places not to read.
+    pub deny_read: Option<Vec<String>>,
+    /// Places to read all the same.
+    pub allow_read: Option<Vec<String>>,
+    /// Whether only an administrator's list of readable places counts.
+    pub allow_managed_read_paths_only: Option<bool>,
+    /// Whether the file system is left alone.
+    pub disabled: Option<bool>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Secrets that commands do not get to see.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct SandboxCredentials {
+    /// In files.
+    pub files: Option<Vec<CredentialFile>>,
+    /// In environment variables.
+    pub env_vars: Option<Vec<CredentialVariable>>,
+    /// Whether a secret may be put into an unencrypted request.
+    pub allow_plaintext_inject: Option<bool>,
+    /// Which variables make up an AWS key.
+    pub aws_pairs: Option<Vec<AwsPair>>,
+    /// How requests signed for AWS are treated.
+    pub sigv4: Option<Value>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// A file with a secret.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct CredentialFile {
+    /// The file.
+    pub path: String,
+    /// `deny` or `mask`.
+    pub mode: String,
+    /// A pattern that finds the secret in it.
+    pub extract: Option<String>,
+    /// What to do when it does not: `deny`, `error` or `warn`.
+    pub on_extract_no_match: Option<String>,
+    /// `jwt`.
+    pub decode: Option<String>,
+    /// Claims to mask.
+    pub mask_claims: Option<Vec<String>>,
+    /// Whether to mask copies of the secret too.
+    pub mask_duplicates: Option<bool>,
+    /// Hosts that get the real secret.
+    pub inject_hosts: Option<Vec<String>>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// An environment variable with a secret.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct CredentialVariable {
+    /// The variable.
+    pub name: String,
+    /// `deny` or `mask`.
+    pub mode: String,
+    /// A pattern that finds the secret in it.
+    pub extract: Option<String>,
+    /// What to do when it does not: `deny`, `error` or `warn`.
+    pub on_extract_no_match: Option<String>,
+    /// `jwt`.
+    pub decode: Option<String>,
+    /// Claims to mask.
+    pub mask_claims: Option<Vec<String>>,
+    /// Hosts that get the real secret.
+    pub inject_hosts: Option<Vec<String>>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Variables that make up an AWS key.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct AwsPair {
+    /// The key's id.
+    pub access_key_id_var: String,
+    /// The key.
+    pub secret_access_key_var: String,
+    /// The session token.
+    pub session_token_var: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// The search program to use inside.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct SandboxRipgrep {
+    /// The program.
+    pub command: String,
+    /// Its first arguments.
+    pub args: Option<Vec<String>>,
+    /// Unknown fields.
+    pub extra: Extra,
+}

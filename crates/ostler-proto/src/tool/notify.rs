@@ -1,0 +1,248 @@
+//! Tools that turn to the user outside the conversation: notifications, feedback, offers. Newer peers only.
+
+use ostler_proto_derive::Wire;
+
+use crate::Extra;
+
+/// A message for the user's other devices.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct PushNotificationInput {
+    /// The text.
+    pub message: String,
+    /// The occasion, as yet only `proactive`.
+    pub status: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// What became of the message.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct PushNotificationOutput {
+    /// In words.
+    pub message: String,
+    /// Whether it went to other devices.
+    pub push_sent: Option<bool>,
+    /// Whether it was shown on this one.
+    pub local_sent: Option<bool>,
+    /// Why it was not sent.
+    pub disabled_reason: Option<PushDisabledReason>,
+    /// When it was sent.
+    pub sent_at: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Why a message was not sent.
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
+#[non_exhaustive]
+pub enum PushDisabledReason {
+    /// The user does not want any.
+    ConfigOff,
+    /// The user is here.
+    UserPresent,
+    /// There is no way to send it.
+    NoTransport,
+    /// A word this version does not know.
+    #[wire(other)]
+    Other(Box<str>),
+}
+
+/// Asks for what has come in meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct ReadNotificationsInput {
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// What has come in meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct ReadNotificationsOutput {
+    /// The messages.
+    pub notifications: Vec<QueuedNotification>,
+    /// How many are left.
+    pub remaining: u64,
+    /// When they were read.
+    pub read_at: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// A message that has come in.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct QueuedNotification {
+    /// Its id.
+    pub notification_id: String,
+    /// Where it comes from.
+    pub origin: String,
+    /// When it was put in line.
+    pub queued_at: String,
+    /// Its text.
+    pub content: String,
+    /// When it came in.
+    pub arrived_at: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// A report to the makers of the agent.
+#[derive(Clone, Debug, PartialEq, Wire)]
+pub struct SendFeedbackInput {
+    /// What it is.
+    pub r#type: FeedbackKind,
+    /// Its title.
+    pub title: String,
+    /// Its text.
+    pub details: String,
+    /// What it is about.
+    pub area: Option<String>,
+    /// How the model failed.
+    pub failure_mode: Option<FailureMode>,
+    /// What it was doing.
+    pub task_category: Option<TaskCategory>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// What a report is.
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
+#[non_exhaustive]
+pub enum FeedbackKind {
+    /// Something does not work.
+    Bug,
+    /// Something could be better.
+    Idea,
+    /// Something is missing.
+    MissingCapability,
+    /// A word this version does not know.
+    #[wire(other)]
+    Other(Box<str>),
+}
+
+/// How a model failed.
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
+#[non_exhaustive]
+pub enum FailureMode {
+    /// It did not do as told.
+    InstructionFollowing,
+    /// It destroyed something.
+    DestructiveActions,
+    /// It wrote bad code.
+    CodeQuality,
+    /// It went round in circles.
+    RepetitionAndLooping,
+    /// It used to do better.
+    ModelRegression,
+    /// It made things up.
+    OverconfidenceAndHallucination,
+    /// It forgot.
+    ContextAndMemory,
+    /// It did more than it was asked.
+    Overeager,
+    /// It gave way too quickly.
+    OverCorrection,
+    /// It left off too early.
+    StoppingShort,
+    /// It would not do it.
+    DisputeOrDecline,
+    /// It started too many subagents.
+    SubagentOverspawn,
+    /// It lectured.
+    ToneOrPreachiness,
+    /// It asked too much.
+    ExcessiveQuestions,
+    /// It went beyond the subject.
+    UnwantedScope,
+    /// Otherwise.
+    Other,
+    /// A word this version does not know.
+    #[wire(other)]
+    Unknown(Box<str>),
+}
+
+/// What a model was doing.
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
+#[non_exhaustive]
+pub enum TaskCategory {
+    /// Changing code.
+    CodeEdit,
+    /// Looking for a fault.
+    Debug,
+    /// Explaining.
+    Explain,
+    /// Planning.
+    Plan,
+    /// Running commands.
+    Shell,
+    /// Searching.
+    Search,
+    /// Reviewing.
+    Review,
+    /// Something else.
+    Other,
+    /// A word this version does not know.
+    #[wire(other)]
+    Unknown(Box<str>),
+}
+
+/// What became of the report.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct SendFeedbackOutput {
+    /// Whether it was sent.
+    pub success: bool,
+    /// The same in words.
+    pub message: String,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Asks the user for their role.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct ShowOnboardingRolePickerInput {
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// The user's role.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct ShowOnboardingRolePickerOutput {
+    /// The role.
+    pub role: Option<String>,
+    /// Whether the user did not want to say.
+    pub dismissed: Option<bool>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Offers to connect a browser.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct OfferChromeSetupInput {
+    /// Why.
+    pub reason: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// What became of the offer.
+#[derive(Clone, Debug, PartialEq, Wire)]
+pub struct OfferChromeSetupOutput {
+    /// What the user did.
+    pub outcome: ChromeSetupOutcome,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// What became of the offer to connect a browser.
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
+#[non_exhaustive]
+pub enum ChromeSetupOutcome {
+    /// It is connected.
+    Connected,
+    /// The user does not want to.
+    NotNow,
+    /// Nothing as yet.
+    NoAttemptYet,
+    /// A word this version does not know.
+    #[wire(other)]
+    Other(Box<str>),
+}

@@ -1,0 +1,111 @@
+//! `Workflow` and `Monitor`: scripts and watches that run beside the conversation. Newer peers only.
+
+use ostler_proto_derive::Wire;
+use serde_json::Value;
+
+use crate::{Extra, TaskId};
+
+/// A script that directs agents.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct WorkflowInput {
+    /// The script.
+    pub script: Option<String>,
+    /// A script known by name.
+    pub name: Option<String>,
+    /// What it does.
+    pub description: Option<String>,
+    /// A title.
+    pub title: Option<String>,
+    /// What to pass to it.
+    pub args: Option<Value>,
+    /// The file that holds it.
+    pub script_path: Option<String>,
+    /// An earlier run to go on with.
+    pub resume_from_run_id: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// A script was started.
+#[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct WorkflowOutput {
+    /// Where.
+    pub status: WorkflowStatus,
+    /// The task.
+    pub task_id: TaskId,
+    /// What it is: `local_workflow` or `remote_agent`.
+    pub task_type: Option<String>,
+    /// The script's name.
+    pub workflow_name: Option<String>,
+    /// The run.
+    pub run_id: Option<String>,
+    /// What it does.
+    pub summary: Option<String>,
+    /// The directory with its transcripts.
+    pub transcript_dir: Option<String>,
+    /// The file that holds the script.
+    pub script_path: Option<String>,
+    /// Where to look on.
+    pub session_url: Option<String>,
+    /// A warning.
+    pub warning: Option<String>,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Where a script was started.
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
+#[non_exhaustive]
+pub enum WorkflowStatus {
+    /// Here, in the background.
+    AsyncLaunched,
+    /// On another machine.
+    RemoteLaunched,
+    /// A word this version does not know.
+    #[wire(other)]
+    Other(Box<str>),
+}
+
+/// Something to watch.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct MonitorInput {
+    /// What and why.
+    pub description: String,
+    /// After how many milliseconds to give up; the peer fills in its default.
+    pub timeout_ms: Option<u64>,
+    /// A command whose lines are the events.
+    pub command: Option<String>,
+    /// A WebSocket whose messages are the events.
+    pub ws: Option<MonitorSocket>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// A WebSocket to listen to.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+pub struct MonitorSocket {
+    /// Its address.
+    pub url: String,
+    /// The protocols to offer.
+    pub protocols: Option<Vec<String>>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// Something is being watched.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct MonitorOutput {
+    /// The task.
+    pub task_id: TaskId,
+    /// After how many milliseconds it will be given up.
+    pub timeout_ms: u64,
+    /// Whether it outlives the turn.
+    pub persistent: Option<bool>,
+    /// Unknown fields.
+    pub extra: Extra,
+}

@@ -1,0 +1,69 @@
+//! What an object carried beyond the fields this version knows.
+
+use std::borrow::Cow;
+
+use serde::de::MapAccess;
+use serde::ser::SerializeMap;
+use serde_json::{Map, Value};
+
+use crate::drift;
+
+/// Unknown fields, kept for the way back, and the known fields that were written in an unusual way.
+///
+/// Costs one pointer while there is nothing to keep. Two objects are equal only if what was kept is equal too.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Extra(Option<Box<Kept>>);
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Kept {
+    fields: Map<String, Value>,
+    /// Optional fields that came as `null`, nullable fields that did not come at all.
+    written_otherwise: Vec<&'static str>,
+}
+
+impl Extra {
+    /// The value of an unknown field.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.as_ref()?.fields.get(name)
+    }
+
+    /// All unknown fields in the order they came.
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.0.iter().flat_map(|kept| kept.fields.iter())
+    }
+
+    /// Adds a field this version has no name for. A known field set this way is written twice; do not.
+    pub fn insert(&mut self, name: impl Into<String>, value: impl Into<Value>) {
+        self.kept().fields.insert(name.into(), value.into());
+    }
+
+    pub(crate) fn keep<'de, A: MapAccess<'de>>(
+        &mut self,
+        object: &'static str,
+        name: Cow<'de, str>,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        drift::note_field(object, &name);
+        let value = map.next_value()?;
+        self.kept().fields.insert(name.into_owned(), value);
+        Ok(())
+    }
+
+    pub(crate) fn written_otherwise(&mut self, name: &'static str) {
+        self.kept().written_otherwise.push(name);
+    }
+
+    /// Whether a field without a value is to be written as `null`.
+    pub(crate) fn writes_null(&self, name: &str, null_by_default: bool) -> bool {
+        let otherwise = self.0.as_ref().is_some_and(|kept| kept.written_otherwise.contains(&name));
+        null_by_default != otherwise
+    }
+
+    pub(crate) fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        self.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))
+    }
+
+    fn kept(&mut self) -> &mut Kept {
+        self.0.get_or_insert_default()
+    }
+}

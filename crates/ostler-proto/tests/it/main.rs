@@ -1,0 +1,4 @@
+//! Integration tests of the wire protocol: recorded traffic, random traffic.
+
+mod fixtures;
+mod recorded;

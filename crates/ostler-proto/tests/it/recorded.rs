@@ -1,0 +1,187 @@
+//! Everything the official SDKs and CLIs were seen to write decodes, is known, and comes back as it was.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
+
+use ostler_proto::control::{self, ControlResponse, Response};
+use ostler_proto::frame::{Frame, ToEngine, ToHost};
+use ostler_proto::transcript::TranscriptLine;
+use ostler_proto::{DecodeError, drift};
+use serde_json::{Value, json};
+
+use crate::fixtures::{self, Recorded};
+
+/// Fields and words that recorded traffic contains and the types do not name, each with the reason.
+const EXPLAINED: &[(&str, &str)] = &[
+    (
+        "PermissionMode = junk",
+        "the scenario asks for a mode that does not exist, to see it refused",
+    ),
+    ("InitializeReply.feedback_mode", "the vendor's feedback service"),
+    ("InitializeReply.ide_rc_auto_enable_gate", "a switch of the vendor's roll-out"),
+    ("InitializeReply.other_hook_ask_outranks_host", "a switch of the vendor's roll-out"),
+    ("InitializeReply.remote_control_auto_connect_default", "the vendor's remote control service"),
+    ("InitializeReply.remote_control_auto_enable", "the vendor's remote control service"),
+    ("InitializeReply.remote_control_auto_on_by_default", "the vendor's remote control service"),
+    ("InitializeReply.remote_control_available", "the vendor's remote control service"),
+];
+
+/// What was only kept as unknown, with the first place where it was seen.
+#[derive(Default)]
+struct Unknown(BTreeMap<String, String>);
+
+impl Unknown {
+    /// Reads `line` as `F`, checks that it is written back equal, and notes what was not known.
+    fn round_trip<F: Frame + Debug>(&mut self, recorded: &Recorded) -> F {
+        let (frame, seen) = drift::observe(|| F::from_line(&recorded.line));
+        let frame = frame.unwrap_or_else(|error| panic!("{}: {error}", recorded.at));
+        let original: Value = serde_json::from_str(&recorded.line).unwrap();
+        let written: Value = serde_json::from_str(&frame.to_line()).unwrap();
+        assert_eq!(written, original, "{}", recorded.at);
+        self.note(seen, &recorded.at);
+        frame
+    }
+
+    fn note(&mut self, seen: impl IntoIterator<Item = String>, at: &str) {
+        for name in seen {
+            self.0.entry(name).or_insert_with(|| at.to_owned());
+        }
+    }
+
+    /// Fails if anything is left that [`EXPLAINED`] does not explain.
+    fn check(mut self) {
+        self.0.retain(|name, _| !EXPLAINED.iter().any(|(explained, _)| explained == name));
+        assert!(self.0.is_empty(), "kept only as unknown, and not explained: {:#?}", self.0);
+    }
+}
+
+#[test]
+fn all_recorded_output_is_known_and_survives() {
+    let mut unknown = Unknown::default();
+    for recorded in fixtures::lines(".stdout.jsonl") {
+        let frame = unknown.round_trip::<ToHost>(&recorded);
+        assert!(!matches!(frame, ToHost::Unknown(_)), "{}: unknown type", recorded.at);
+    }
+    unknown.check();
+}
+
+#[test]
+fn all_recorded_input_is_known_and_survives() {
+    let mut unknown = Unknown::default();
+    for recorded in fixtures::lines(".stdin.jsonl") {
+        let frame = unknown.round_trip::<ToEngine>(&recorded);
+        assert!(!matches!(frame, ToEngine::Unknown(_)), "{}: unknown type", recorded.at);
+    }
+    unknown.check();
+}
+
+#[test]
+fn all_recorded_session_files_are_known_and_survive() {
+    let mut unknown = Unknown::default();
+    let mirrored =
+        fixtures::lines(".stdout.jsonl").into_iter().flat_map(|recorded| mirrored_lines(&recorded));
+    let transcripts = fixtures::lines(".jsonl")
+        .into_iter()
+        .filter(|recorded| recorded.at.starts_with("transcript-"));
+    for recorded in transcripts.chain(mirrored) {
+        let line = unknown.round_trip::<TranscriptLine>(&recorded);
+        assert!(
+            !matches!(line, TranscriptLine::Unknown(_)),
+            "{}: unknown type: {line:?}",
+            recorded.at
+        );
+    }
+    unknown.check();
+}
+
+/// The session lines inside a `transcript_mirror` frame.
+fn mirrored_lines(recorded: &Recorded) -> Vec<Recorded> {
+    let Ok(ToHost::TranscriptMirror(mirror)) = ToHost::from_line(&recorded.line) else {
+        return Vec::new();
+    };
+    mirror
+        .entries
+        .iter()
+        .map(|entry| Recorded { at: recorded.at.clone(), line: entry.to_string() })
+        .collect()
+}
+
+#[test]
+fn all_recorded_answers_have_the_shape_their_request_promises() {
+    let mut unknown = Unknown::default();
+    let mut answers = 0;
+    for scenario in fixtures::scenarios() {
+        let input = fixtures::lines(&format!("{scenario}.stdin.jsonl"));
+        let output = fixtures::lines(&format!("{scenario}.stdout.jsonl"));
+        let asked = subtypes(input.iter().chain(&output));
+        for recorded in input.iter().chain(&output) {
+            let Some((id, response)) = successful_answer(&recorded.line) else { continue };
+            let Some(subtype) = asked.get(&id) else { continue };
+            let (reread, seen) =
+                drift::observe(|| control::reread_reply(subtype, response.as_ref()));
+            let reread = reread.unwrap_or_else(|error| panic!("{}: {error}", recorded.at));
+            assert_eq!(
+                reread,
+                response.unwrap_or(json!({})),
+                "{}: answer to {subtype}",
+                recorded.at
+            );
+            unknown.note(seen, &recorded.at);
+            answers += 1;
+        }
+    }
+    assert!(answers > 300, "only {answers} answers found their request");
+    unknown.check();
+}
+
+fn subtypes<'a>(recorded: impl Iterator<Item = &'a Recorded>) -> HashMap<String, String> {
+    let mut subtypes = HashMap::new();
+    for recorded in recorded {
+        let frame: Value = serde_json::from_str(&recorded.line).unwrap();
+        if let (Some(id), Some(subtype)) =
+            (frame["request_id"].as_str(), frame["request"]["subtype"].as_str())
+        {
+            subtypes.insert(id.to_owned(), subtype.to_owned());
+        }
+    }
+    subtypes
+}
+
+fn successful_answer(line: &str) -> Option<(String, Option<Value>)> {
+    let Ok(ToHost::ControlResponse(ControlResponse {
+        response: Response::Success(success), ..
+    })) = ToHost::from_line(line)
+    else {
+        return None;
+    };
+    Some((success.request_id?.to_string(), success.response))
+}
+
+/// Lines that make the vendor's CLI exit are errors here, all others are frames; what is not an object (which the
+/// vendor ignores) is an error of its own kind, for the engine to ignore.
+#[test]
+fn odd_input_lines_are_told_apart_as_the_vendor_does() {
+    let refused = ["badjson", "ctl-norequest", "garbage", "no-message"];
+    let not_objects = ["array", "null", "number"];
+    let cases: BTreeMap<String, Value> =
+        serde_json::from_str(&fixtures::text("raw-stdin-cases.json")).unwrap();
+    assert!(
+        refused.iter().chain(&not_objects).all(|name| cases.contains_key(*name)),
+        "{:?}",
+        cases.keys()
+    );
+    for (name, case) in &cases {
+        let lines = case["stdin"].as_array().unwrap().iter().map(|line| line.as_str().unwrap());
+        // A line such as `@1.5` tells the recorder to wait; it was not sent.
+        let sent = lines.filter(|line| !line.starts_with('@') && !line.trim().is_empty());
+        let errors: Vec<_> = sent.filter_map(|line| ToEngine::from_line(line).err()).collect();
+        match errors[..] {
+            [] => assert!(!refused.contains(&name.as_str()), "{name} should be refused"),
+            [DecodeError::NotAnObject { .. }] => {
+                assert!(not_objects.contains(&name.as_str()), "{name}")
+            }
+            [_] => assert!(refused.contains(&name.as_str()), "{name}: {errors:?}"),
+            _ => panic!("{name}: {errors:?}"),
+        }
+    }
+}
