@@ -1,0 +1,87 @@
+//! What can happen to a stream between two of its events: faults, pings and gates.
+
+use serde::Deserialize;
+
+/// Something done to a stream after so many of its events.
+///
+/// Events are counted from `message_start`; pings and whatever other interruptions insert do not count. A
+/// number beyond the last event means the end of the stream. Interruptions at the same place happen in the
+/// order of the script.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interruption {
+    /// How many events come first.
+    #[serde(default)]
+    pub after_events: usize,
+    /// What happens then.
+    #[serde(rename = "do")]
+    pub action: Action,
+}
+
+/// What an [`Interruption`] does. In JSON a word, or an object of one word with its argument.
+///
+/// A call without a stream has no events, so only some actions touch it: `Gate` holds the answer back, `Stall`
+/// never gives it, `Cut` breaks the connection in the middle of the body, `MalformedJson` sends half of it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Action {
+    /// Sends nothing more and keeps the connection open until the client leaves or the server stops.
+    Stall,
+    /// Breaks the connection, so that the body has no proper end.
+    Cut,
+    /// Ends the body properly, as if the message were complete.
+    End,
+    /// Sends an event whose data is broken JSON, then goes on.
+    MalformedJson,
+    /// Sends lines that are no event-stream fields, and one event without the blank line that would end it, so
+    /// that it runs into the next; then goes on.
+    MalformedSse,
+    /// Sends events in an order the protocol does not allow, then goes on.
+    OutOfOrder(Disorder),
+    /// Sends an `error` event and ends the stream, as the API does when it fails midway.
+    ErrorEvent {
+        /// The `type` of the error.
+        #[serde(default = "overloaded_error")]
+        error_type: String,
+        /// The text of the error.
+        #[serde(default = "overloaded")]
+        message: String,
+    },
+    /// Sends a ping.
+    Ping,
+    /// Waits until the gate of this name is released.
+    Gate(String),
+    /// Sends this text as it is.
+    Raw(String),
+}
+
+impl Action {
+    /// An `error` event that says the API is overloaded.
+    pub fn overloaded() -> Self {
+        Self::ErrorEvent { error_type: overloaded_error(), message: overloaded() }
+    }
+}
+
+/// A way in which events can be out of order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Disorder {
+    /// A delta for a content block that never started.
+    DeltaWithoutStart,
+    /// The end of a content block that never started.
+    StopWithoutStart,
+    /// A `message_stop` while events still follow.
+    EarlyMessageStop,
+    /// A second `message_start`.
+    SecondMessageStart,
+    /// The next two events change places.
+    SwapNextTwo,
+}
+
+fn overloaded_error() -> String {
+    "overloaded_error".to_owned()
+}
+
+fn overloaded() -> String {
+    "Overloaded".to_owned()
+}

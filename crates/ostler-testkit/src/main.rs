@@ -1,0 +1,155 @@
+//! `scripted-api`: the scripted Messages API as a program, for tests in other languages.
+//!
+//! Owns the flags, the one line on standard output, the end of the program and its exit code; everything else
+//! is the library's.
+
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+
+use clap::Parser;
+use ostler_testkit::{Failure, Script, ScriptedApi};
+use tokio::sync::oneshot;
+
+/// Bad flags and bad scripts; clap uses the same code.
+const USAGE_ERROR: u8 = 2;
+/// The server was asked for something it must not be asked for.
+const FAILURES: u8 = 1;
+
+/// Serve a scripted Anthropic Messages API on the loopback interface.
+///
+/// Prints one line, `listening on http://127.0.0.1:PORT`, once it accepts connections. Ends when standard input
+/// closes, so that a test run that dies takes it along, or on SIGINT or SIGTERM. Exits with 1, and a report on
+/// standard error, if a request was not valid or no rule covered it; with 2 if it could not start.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// Port to listen on; 0 takes a free one
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// JSON file with the script; without it, send one to /__scripted/script
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// Ignore standard input and run until signalled
+    #[arg(long)]
+    keep: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(failures) if failures.is_empty() => ExitCode::SUCCESS,
+        Ok(failures) => {
+            for failure in failures {
+                complain(&failure.report);
+            }
+            ExitCode::from(FAILURES)
+        }
+        Err(reason) => {
+            complain(&reason);
+            ExitCode::from(USAGE_ERROR)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<Vec<Failure>, String> {
+    let script = match &arguments.script {
+        Some(path) => {
+            Script::from_file(path).map_err(|error| format!("{}: {error}", path.display()))?
+        }
+        None => Script::new(),
+    };
+    if !arguments.keep && input_is_a_dead_end() {
+        return Err("standard input ends at once: give it a pipe, or pass --keep".to_owned());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    runtime.block_on(serve(arguments, script)).map_err(|error| error.to_string())
+}
+
+async fn serve(arguments: &Arguments, script: Script) -> io::Result<Vec<Failure>> {
+    // Before the line that says it is ready: from then on a signal must not end the program without a report.
+    let mut signals = Signals::new()?;
+    let server = ScriptedApi::bind(arguments.port, script).await?;
+    writeln!(io::stdout(), "listening on {}", server.base_url())?;
+    io::stdout().flush()?;
+    tokio::select! {
+        () = signals.received() => {}
+        () = input_closed(), if !arguments.keep => {}
+    }
+    Ok(server.take_failures())
+}
+
+/// Resolves when standard input reaches its end or fails.
+async fn input_closed() {
+    let (closed, wait) = oneshot::channel::<()>();
+    // A thread of its own: the runtime would wait for a read it started itself before it lets the program end.
+    thread::spawn(move || {
+        let mut ignored = [0; 1024];
+        while matches!(io::stdin().read(&mut ignored), Ok(1..)) {}
+        drop(closed);
+    });
+    let _ = wait.await;
+}
+
+/// Whether standard input is something like `/dev/null`, which ends at once whether or not the parent lives.
+#[cfg(unix)]
+fn input_is_a_dead_end() -> bool {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileTypeExt;
+
+    let input = io::stdin();
+    let Ok(copy) = input.as_fd().try_clone_to_owned() else { return true };
+    let is_device =
+        std::fs::File::from(copy).metadata().is_ok_and(|data| data.file_type().is_char_device());
+    is_device && !input.is_terminal()
+}
+
+#[cfg(not(unix))]
+fn input_is_a_dead_end() -> bool {
+    false
+}
+
+#[cfg(unix)]
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn received(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn received(&mut self) {
+        // Without the signal there is still standard input to end the program.
+        let _ = tokio::signal::ctrl_c().await;
+    }
+}
+
+fn complain(text: &str) {
+    // A closed standard error leaves nobody to tell.
+    let _ = writeln!(io::stderr(), "scripted-api: {text}");
+}

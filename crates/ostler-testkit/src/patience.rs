@@ -1,0 +1,31 @@
+//! How long the testkit waits for something a test expects, and by whose clock.
+
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+/// The longest that any `wait_for…` or `reached…` waits before it panics with what it saw.
+pub const WAIT_LIMIT: Duration = Duration::from_secs(30);
+
+/// Bounds waiting by the clock of the server's runtime.
+///
+/// The test's own clock may be paused, and a paused clock jumps forward whenever its runtime is idle, which is
+/// what it is while it waits for a server in another thread.
+#[derive(Clone)]
+pub(crate) struct Patience(Handle);
+
+impl Patience {
+    pub(crate) fn new(runtime: Handle) -> Self {
+        Self(runtime)
+    }
+
+    /// The output of `wanted`, or `None` when it takes longer than [`WAIT_LIMIT`].
+    pub(crate) async fn wait<T>(&self, wanted: impl Future<Output = T>) -> Option<T> {
+        let bounded = {
+            // A timer belongs to the runtime that is entered while it is made.
+            let _entered = self.0.enter();
+            tokio::time::timeout(WAIT_LIMIT, wanted)
+        };
+        bounded.await.ok()
+    }
+}

@@ -1,0 +1,211 @@
+//! [`ScriptedApi`]: a server of its own for one test, from start to shutdown.
+//!
+//! It runs in a thread with a runtime of its own. Dropping that runtime drops every connection, stalled ones
+//! included, so nothing outlives the server; and the test's runtime may be blocked or have its clock paused.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::thread::{self, JoinHandle};
+
+use axum::Router;
+use axum::serve::ListenerExt;
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+
+use crate::control;
+use crate::gate::Gate;
+use crate::journal::{Failure, FailureKind};
+use crate::patience::WAIT_LIMIT;
+use crate::record::{Endpoint, RecordedRequest};
+use crate::routes;
+use crate::script::Script;
+use crate::state::State;
+
+/// A scripted Messages API on a port of its own, on the loopback interface.
+///
+/// Dropping it stops the server. If it was asked for something its script does not cover, or for something the
+/// real API would refuse, dropping it panics with the conversation, unless [`Self::take_failures`] was called.
+pub struct ScriptedApi {
+    address: SocketAddr,
+    state: State,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ScriptedApi {
+    /// Starts a server on a free port.
+    ///
+    /// # Panics
+    /// When the loopback interface cannot be listened on.
+    pub async fn start(script: Script) -> Self {
+        Self::bind(0, script).await.expect("a free loopback port can be listened on")
+    }
+
+    /// Starts a server on this port, or on a free one when it is 0.
+    pub async fn bind(port: u16, script: Script) -> io::Result<Self> {
+        let (stop, stopped) = oneshot::channel();
+        let (ready, started) = oneshot::channel();
+        let thread = thread::Builder::new()
+            .name("scripted-api".to_owned())
+            .spawn(move || run(port, script, ready, stopped))?;
+        let (address, state) =
+            started.await.map_err(|_| io::Error::other("the server thread ended at once"))??;
+        Ok(Self { address, state, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where the server is, such as `http://127.0.0.1:4321`; a client adds `/v1/messages` to it.
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The address of the server.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The calls of `/v1/messages` so far, in order of arrival.
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        let mut requests = self.all_requests();
+        requests.retain(|request| request.endpoint == Endpoint::Messages);
+        requests
+    }
+
+    /// All requests so far, including probes, token counts and unknown paths.
+    pub fn all_requests(&self) -> Vec<RecordedRequest> {
+        self.state.journal.requests()
+    }
+
+    /// Waits until `/v1/messages` has been called this often, and returns the calls.
+    ///
+    /// # Panics
+    /// When that takes longer than [`WAIT_LIMIT`].
+    pub async fn wait_for_requests(&self, count: usize) -> Vec<RecordedRequest> {
+        self.wait_for(&format!("{count} requests"), |requests| requests.len() >= count).await
+    }
+
+    /// Waits until the calls of `/v1/messages` satisfy `enough`, and returns them. `what` says in a panic what
+    /// was waited for.
+    ///
+    /// # Panics
+    /// When that takes longer than [`WAIT_LIMIT`].
+    pub async fn wait_for(
+        &self,
+        what: &str,
+        enough: impl Fn(&[&RecordedRequest]) -> bool,
+    ) -> Vec<RecordedRequest> {
+        match self.state.journal.wait_for(enough).await {
+            Some(requests) => requests,
+            None => {
+                let seen: Vec<String> = self
+                    .requests()
+                    .iter()
+                    .map(|one| format!("{:?}\n{}", one.outcome, one.transcript()))
+                    .collect();
+                panic!(
+                    "waited {WAIT_LIMIT:?} in vain for {what}; requests so far:\n{}",
+                    seen.join("\n")
+                )
+            }
+        }
+    }
+
+    /// The gate of this name, to wait for a response to come there and to let it go on.
+    pub fn gate(&self, name: &str) -> Gate {
+        self.state.gates.named(name)
+    }
+
+    /// Adds the rules of `script` after those the server has.
+    pub fn append(&self, script: Script) {
+        self.state.rulebook().append(script);
+    }
+
+    /// The numbers of the rules that have answered nothing yet.
+    pub fn unused_rules(&self) -> Vec<usize> {
+        self.state.rulebook().unused()
+    }
+
+    /// Reports on the requests no rule covered.
+    pub fn unmatched(&self) -> Vec<String> {
+        let unmatched =
+            self.failures().into_iter().filter(|failure| failure.kind == FailureKind::Unmatched);
+        unmatched.map(|failure| failure.report).collect()
+    }
+
+    /// All requests that should not have been made: those no rule covered and those that were not valid.
+    pub fn failures(&self) -> Vec<Failure> {
+        self.state.journal.failures()
+    }
+
+    /// Returns the failures and forgets them, for tests that cause them on purpose.
+    pub fn take_failures(&self) -> Vec<Failure> {
+        self.state.journal.take_failures()
+    }
+
+    /// Stops the server, and panics if there were failures.
+    pub fn finish(self) {
+        drop(self);
+    }
+
+    fn stop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            // The thread may be gone already; then there is nothing left to stop.
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for ScriptedApi {
+    fn drop(&mut self) {
+        self.stop();
+        let failures = self.failures();
+        // A second panic would abort the test run and hide the first.
+        if !failures.is_empty() && !thread::panicking() {
+            let reports: Vec<&str> =
+                failures.iter().map(|failure| failure.report.as_str()).collect();
+            panic!(
+                "the scripted API was asked for what it must not be asked for:\n\n{}",
+                reports.join("\n")
+            );
+        }
+    }
+}
+
+type Ready = oneshot::Sender<io::Result<(SocketAddr, State)>>;
+
+/// The server thread: serves until told to stop, then drops the runtime and with it every connection.
+fn run(port: u16, script: Script, ready: Ready, stopped: oneshot::Receiver<()>) {
+    let listening = Builder::new_current_thread().enable_all().build().and_then(|runtime| {
+        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, port)))?;
+        let address = listener.local_addr()?;
+        Ok((runtime, listener, address))
+    });
+    match listening {
+        Err(error) => {
+            // Nobody to tell means nobody who wants the server.
+            let _ = ready.send(Err(error));
+        }
+        Ok((runtime, listener, address)) => {
+            let state = State::new(script, runtime.handle().clone());
+            if ready.send(Ok((address, state.clone()))).is_ok() {
+                serve(&runtime, listener, state, stopped);
+            }
+        }
+    }
+}
+
+fn serve(runtime: &Runtime, listener: TcpListener, state: State, stopped: oneshot::Receiver<()>) {
+    let app = Router::new().merge(control::routes()).fallback(routes::answer).with_state(state);
+    // Small events must leave at once; a socket that refuses the option still works.
+    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
+    runtime.block_on(async {
+        tokio::select! {
+            // Axum retries failed accepts for ever, so this ends only with the signal.
+            _ = axum::serve(listener, app).into_future() => {}
+            _ = stopped => {}
+        }
+    });
+}

@@ -1,0 +1,38 @@
+//! What the routes of one server share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::runtime::Handle;
+
+use crate::gate::Gates;
+use crate::journal::Journal;
+use crate::message::Ids;
+use crate::patience::Patience;
+use crate::rulebook::Rulebook;
+use crate::script::Script;
+
+/// The shared state of a server. Cloning gives another handle to it.
+#[derive(Clone)]
+pub(crate) struct State {
+    rulebook: Arc<Mutex<Rulebook>>,
+    pub(crate) journal: Journal,
+    pub(crate) gates: Arc<Gates>,
+    pub(crate) ids: Arc<Ids>,
+}
+
+impl State {
+    /// `runtime` is the one the server runs in: its clock bounds all waiting.
+    pub(crate) fn new(script: Script, runtime: Handle) -> Self {
+        let patience = Patience::new(runtime);
+        Self {
+            rulebook: Arc::new(Mutex::new(Rulebook::new(script))),
+            journal: Journal::new(patience.clone()),
+            gates: Arc::new(Gates::new(patience)),
+            ids: Arc::default(),
+        }
+    }
+
+    pub(crate) fn rulebook(&self) -> MutexGuard<'_, Rulebook> {
+        self.rulebook.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
