@@ -85,6 +85,13 @@ impl<A, S> Peer<A, S> {
         Some((waiting, ControlCancelRequest { request_id: id.clone(), extra: Extra::default() }))
     }
 
+    /// Gives up on all requests of ours, oldest first.
+    pub fn cancel_all(&mut self) -> Vec<(A, ControlCancelRequest)> {
+        let mut ids: Vec<_> = self.asked.keys().cloned().collect();
+        ids.sort_by_key(|id| (id.as_str().len(), id.clone()));
+        ids.iter().filter_map(|id| self.cancel(id)).collect()
+    }
+
     /// Notes a request of the other side that is now being worked on.
     ///
     /// # Errors
@@ -115,7 +122,7 @@ impl<A, S> Peer<A, S> {
     pub fn close(&mut self, reason: impl Into<String>) -> Vec<(A, CallError)> {
         let reason = self.closed.get_or_insert(reason.into()).clone();
         let mut waiting: Vec<_> = self.asked.drain().collect();
-        waiting.sort_by(|(left, _), (right, _)| left.cmp(right));
+        waiting.sort_by_key(|(id, _)| (id.as_str().len(), id.clone()));
         waiting
             .into_iter()
             .map(|(id, waiting)| (waiting, CallError::Closed { id, reason: reason.clone() }))
@@ -175,6 +182,15 @@ mod tests {
         assert_eq!((who, &frame.request_id), (1, &id));
         assert!(peer.answered(ControlResponse::error(id.clone(), "late")).is_none());
         assert!(peer.cancel(&id).is_none());
+    }
+
+    #[test]
+    fn cancelling_all_goes_by_age() {
+        let mut peer = Peer::<u8, ()>::new("r");
+        (1..=11).for_each(|token| _ = peer.ask(token).unwrap());
+        let cancelled: Vec<_> = peer.cancel_all().into_iter().map(|(token, _)| token).collect();
+        assert_eq!(cancelled, (1..=11).collect::<Vec<_>>());
+        assert_eq!(peer.waiting(), 0);
     }
 
     #[test]

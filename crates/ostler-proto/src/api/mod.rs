@@ -1,8 +1,9 @@
 //! The parts of the Messages API that travel inside frames: messages, content blocks, usage and stream events.
 //!
-//! `assistant` frames carry a [`Message`] with one finished block each; `user` frames carry a [`UserContent`];
+//! `assistant` frames carry a [`Message`] with one finished block each; `user` frames carry a [`Content`];
 //! `stream_event` frames carry a [`StreamEvent`] exactly as the API sent it.
 
+mod accumulate;
 mod block;
 mod stream;
 mod usage;
@@ -10,13 +11,14 @@ mod usage;
 use ostler_proto_derive::Wire;
 use serde_json::Value;
 
+pub use self::accumulate::{Accumulator, Folded, INVALID_INPUT, OutOfOrder};
 pub use self::block::*;
 pub use self::stream::*;
 pub use self::usage::*;
 use crate::Extra;
 
 /// A response of the model, whole or (in an `assistant` frame) one block of it.
-#[derive(Clone, Debug, PartialEq, Wire)]
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct Message {
     /// `msg_…`; all frames that stem from one response share it.
     pub id: Option<String>,
@@ -52,10 +54,11 @@ pub struct Message {
 pub const SYNTHETIC_MODEL: &str = "<synthetic>";
 
 /// Whose words a message holds.
-#[derive(Clone, Debug, PartialEq, Eq, Wire)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum Role {
     /// The person, or tool results on their behalf.
+    #[default]
     User,
     /// The model.
     Assistant,

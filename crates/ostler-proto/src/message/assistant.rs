@@ -10,7 +10,7 @@ use crate::{AgentId, Extra, Num, SessionId, ToolUseId, Uuid};
 ///
 /// Frames of one response share `message.id`. With partial messages on, the frame comes just before the
 /// `content_block_stop` of its block.
-#[derive(Clone, Debug, PartialEq, Wire)]
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct Assistant {
     /// The response, with this one block as its content.
     pub message: Message,
@@ -155,6 +155,27 @@ pub struct StreamEventMessage {
     pub owed_rows: Option<Value>,
     /// Unknown fields.
     pub extra: Extra,
+}
+
+impl StreamEventMessage {
+    /// An event of the main conversation, with nothing else said about it.
+    pub fn new(event: StreamEvent, session_id: SessionId, uuid: Uuid) -> Self {
+        Self {
+            event,
+            parent_tool_use_id: None,
+            session_id,
+            uuid,
+            ttft_ms: None,
+            api_message_id: None,
+            thinking_display: None,
+            abandoned_blocks: None,
+            user_message_uuid: None,
+            user_message_uuids: None,
+            resume_reason: None,
+            owed_rows: None,
+            extra: Extra::default(),
+        }
+    }
 }
 
 /// Blocks of a broken response that will never be finished.

@@ -13,7 +13,7 @@ use crate::{Extra, Num, SessionId, ToolUseId, Uuid};
 ///
 /// `success` with `is_error` set means that the API failed and the text says how; the other subtypes carry
 /// `errors` and no text. A process exits with 1 when its last result had `is_error`.
-#[derive(Clone, Debug, PartialEq, Wire)]
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct TurnResult {
     /// How it ended.
     pub subtype: ResultSubtype,
@@ -112,10 +112,11 @@ pub struct TurnResult {
 }
 
 /// How a turn ended.
-#[derive(Clone, Debug, PartialEq, Eq, Wire)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum ResultSubtype {
     /// The model was finished (or the API failed, see [`TurnResult::is_error`]).
+    #[default]
     Success,
     /// It was interrupted, or something broke.
     ErrorDuringExecution,

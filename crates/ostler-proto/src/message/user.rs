@@ -19,7 +19,7 @@ use crate::{AgentId, Extra, SessionId, ToolUseId, UnknownObject, Uuid};
 ///     r#"{"message":{"role":"user","content":"hello"},"parent_tool_use_id":null,"session_id":""}"#
 /// );
 /// ```
-#[derive(Clone, Debug, PartialEq, Wire)]
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct User {
     /// Role and content.
     pub message: UserContent,
@@ -77,38 +77,13 @@ impl User {
 
     /// A message with the given content and nothing else said about it.
     pub fn new(content: Content, session_id: Option<SessionId>) -> Self {
-        Self {
-            message: UserContent {
-                role: Role::User,
-                content: Some(content),
-                extra: Extra::default(),
-            },
-            parent_tool_use_id: None,
-            session_id,
-            uuid: None,
-            timestamp: None,
-            tool_use_result: None,
-            tool_result_meta: None,
-            is_synthetic: None,
-            is_replay: None,
-            priority: None,
-            origin: None,
-            should_query: None,
-            client_composed: None,
-            pasted_content: None,
-            inline_pastes: None,
-            file_attachments: None,
-            agent_id: None,
-            subagent_type: None,
-            task_description: None,
-            refused_message_id: None,
-            extra: Extra::default(),
-        }
+        let message = UserContent { content: Some(content), ..UserContent::default() };
+        Self { message, session_id, ..Self::default() }
     }
 }
 
 /// Role and content of a `user` message.
-#[derive(Clone, Debug, PartialEq, Wire)]
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct UserContent {
     /// Always `user`; anything else is refused by engines.
     pub role: Role,

@@ -1,4 +1,5 @@
 //! Integration tests of the wire protocol: recorded traffic, random traffic.
 
 mod fixtures;
+mod random;
 mod recorded;

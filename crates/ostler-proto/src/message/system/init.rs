@@ -7,7 +7,7 @@ use crate::permission::PermissionMode;
 use crate::{Extra, Num, SessionId, Uuid};
 
 /// `init`: the start of every turn, after `UserPromptSubmit` hooks and after the MCP servers connected.
-#[derive(Clone, Debug, PartialEq, Wire)]
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct Init {
     /// The working directory.
     pub cwd: String,

@@ -1,0 +1,244 @@
+//! Drives a [`Turn`]: performs what it asks for, feeds back what happened. Carries, does not decide.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use ostler_proto::Extra;
+use ostler_proto::api::{
+    Accumulator, ContentBlock, Folded, Message, StopReason, StreamEvent, ToolUseBlock, Usage,
+};
+use ostler_proto::message::PermissionDenial;
+use serde_json::Value;
+use tokio::task::{JoinError, JoinSet};
+
+use crate::call::{self, CallResult, Tools};
+use crate::host::Host;
+use crate::model::{EventStream, Model, ModelError, Request, Said, ToolSpec};
+use crate::tool::ToolCx;
+use crate::turn::{Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Output, Turn};
+
+/// Everything a turn runs with. A subagent gets a copy of its own.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) tools: Arc<Tools>,
+    /// The tools as the model sees them, in a fixed order, so that every request begins with the same bytes.
+    pub(crate) specs: Vec<ToolSpec>,
+    pub(crate) system: String,
+    pub(crate) host: Host,
+    pub(crate) cx: ToolCx,
+    pub(crate) max_rounds: Option<u64>,
+}
+
+/// What a turn leaves behind.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) ending: Ending,
+    pub(crate) conversation: Vec<Said>,
+    /// The last text of the model.
+    pub(crate) text: String,
+    pub(crate) stop_reason: Option<StopReason>,
+    pub(crate) usage: Usage,
+    pub(crate) denials: Vec<PermissionDenial>,
+    /// User-role messages of the turn, as `num_turns` counts them.
+    pub(crate) n_user_messages: u64,
+    pub(crate) n_tool_calls: u64,
+}
+
+/// Runs a turn to its end.
+pub(crate) async fn drive(
+    world: &World,
+    conversation: Vec<Said>,
+    prompt: Vec<ContentBlock>,
+) -> Finished {
+    let mut turn = Turn::new(conversation, prompt, world.max_rounds);
+    let mut driver = Driver::new(world);
+    loop {
+        while let Some(output) = turn.poll() {
+            match output {
+                Output::AskModel(messages) => driver.ask(messages),
+                Output::RunTool(call) => driver.run(call),
+                Output::Done(ending) => return driver.finish(ending, turn).await,
+            }
+        }
+        tokio::select! {
+            // An interruption comes first: it also ends tools, and their results must not start another round.
+            biased;
+            () = world.cx.cancelled.cancelled() => driver.interrupt(&mut turn).await,
+            event = next_event(&mut driver.stream) => driver.heard(event, &mut turn).await,
+            Some(done) = driver.jobs.join_next() => driver.ran(done, &mut turn).await,
+        }
+    }
+}
+
+/// The next event of the response under way; waits for ever when there is none.
+async fn next_event(stream: &mut Option<EventStream>) -> Option<Result<StreamEvent, ModelError>> {
+    match stream {
+        Some(stream) => stream.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+struct Driver<'a> {
+    world: &'a World,
+    stream: Option<EventStream>,
+    response: Accumulator,
+    /// The response without its blocks, the frame of every `assistant` message.
+    frame: Option<Message>,
+    // Dropping the set aborts whatever still runs.
+    jobs: JoinSet<(CallResult, String, Value)>,
+    finished: Finished,
+}
+
+impl<'a> Driver<'a> {
+    fn new(world: &'a World) -> Self {
+        let finished = Finished {
+            ending: Ending::Completed,
+            conversation: Vec::new(),
+            text: String::new(),
+            stop_reason: None,
+            usage: Usage::default(),
+            denials: Vec::new(),
+            n_user_messages: 1,
+            n_tool_calls: 0,
+        };
+        Self {
+            world,
+            stream: None,
+            response: Accumulator::default(),
+            frame: None,
+            jobs: JoinSet::new(),
+            finished,
+        }
+    }
+
+    fn ask(&mut self, messages: Vec<Said>) {
+        self.response = Accumulator::default();
+        self.stream = Some(self.world.model.respond(Request {
+            model: self.world.model.name().to_owned(),
+            max_tokens: MAX_OUTPUT_TOKENS,
+            stream: true,
+            tools: self.world.specs.clone(),
+            system: self.world.system.clone(),
+            messages,
+        }));
+    }
+
+    fn run(&mut self, call: ToolUseBlock) {
+        let World { tools, cx, host, .. } = self.world.clone();
+        let cx = ToolCx { call: call.id.clone(), ..cx };
+        let (name, input) = (call.name.clone(), call.input.clone());
+        self.jobs.spawn(async move { (call::run(&tools, cx, &host, call).await, name, input) });
+    }
+
+    /// An event of the response, its error, or its end.
+    async fn heard(&mut self, event: Option<Result<StreamEvent, ModelError>>, turn: &mut Turn) {
+        let event = match event {
+            Some(Ok(event)) => event,
+            Some(Err(error)) => return self.fail(error, turn),
+            None => {
+                return self.fail(ModelError::Protocol("the stream ended early".to_owned()), turn);
+            }
+        };
+        if let StreamEvent::MessageStart(start) = &event {
+            self.frame = Some(start.message.clone());
+        }
+        let folded = match self.response.push(&event) {
+            Ok(folded) => folded,
+            Err(error) => return self.fail(ModelError::Protocol(error.to_string()), turn),
+        };
+        match folded {
+            Folded::Nothing => self.world.host.stream(&event).await,
+            Folded::Block(block) => {
+                // The finished block goes before the event that finishes it; hosts rely on it.
+                self.block(block, turn).await;
+                self.world.host.stream(&event).await;
+            }
+            Folded::Message(message) => {
+                self.world.host.stream(&event).await;
+                self.stream = None;
+                add(&mut self.finished.usage, message.usage.as_ref());
+                self.finished.stop_reason = message.stop_reason;
+                turn.handle(Input::Replied);
+            }
+        }
+    }
+
+    async fn block(&mut self, block: ContentBlock, turn: &mut Turn) {
+        if let Some(text) = block.as_text() {
+            text.clone_into(&mut self.finished.text);
+        }
+        if let Some(frame) = &self.frame {
+            self.world.host.say(frame, block.clone()).await;
+        }
+        turn.handle(match block {
+            ContentBlock::ToolUse(call) => {
+                let parallel = call::is_parallel(&self.world.tools, &self.world.cx, &call);
+                Input::Called { call, parallel }
+            }
+            block => Input::Said(block),
+        });
+    }
+
+    async fn ran(&mut self, done: Result<(CallResult, String, Value), JoinError>, turn: &mut Turn) {
+        let Ok((result, tool_name, tool_input)) = done else {
+            // Calls catch their panics, so only an aborted one ends like this, and nobody waits for it.
+            return;
+        };
+        let CallResult { block, structured, denied, interrupt } = result;
+        self.finished.n_user_messages += 1;
+        self.finished.n_tool_calls += 1;
+        if denied {
+            let tool_use_id = block.tool_use_id.clone();
+            let extra = Extra::default();
+            self.finished.denials.push(PermissionDenial {
+                tool_name,
+                tool_use_id,
+                tool_input,
+                extra,
+            });
+        }
+        self.world
+            .host
+            .say_as_user(vec![ContentBlock::ToolResult(block.clone())], structured)
+            .await;
+        turn.handle(Input::ToolDone { result: block, stop: interrupt });
+    }
+
+    fn fail(&mut self, error: ModelError, turn: &mut Turn) {
+        self.stream = None;
+        turn.handle(Input::Failed(error));
+    }
+
+    /// What the model said so far is kept: the user has read it.
+    async fn interrupt(&mut self, turn: &mut Turn) {
+        self.stream = None;
+        if let Some(text) = self.response.unfinished_text() {
+            let block = ContentBlock::text(text);
+            self.block(block, turn).await;
+        }
+        turn.handle(Input::Interrupt);
+    }
+
+    async fn finish(mut self, ending: Ending, turn: Turn) -> Finished {
+        self.jobs.shutdown().await;
+        if let Ending::Interrupted { in_tools } = ending {
+            let marker = if in_tools { INTERRUPTED_TOOLS } else { INTERRUPTED };
+            self.world.host.say_as_user(vec![ContentBlock::text(marker)], None).await;
+        }
+        Finished { ending, conversation: turn.into_conversation(), ..self.finished }
+    }
+}
+
+/// Enough for long files, and what the models of today all allow.
+const MAX_OUTPUT_TOKENS: u64 = 32_000;
+
+fn add(total: &mut Usage, one: Option<&Usage>) {
+    let Some(one) = one else { return };
+    let sum = |left: Option<u64>, right: Option<u64>| Some(left.unwrap_or(0) + right.unwrap_or(0));
+    total.input_tokens = sum(total.input_tokens, one.input_tokens);
+    total.output_tokens = sum(total.output_tokens, one.output_tokens);
+    total.cache_read_input_tokens = sum(total.cache_read_input_tokens, one.cache_read_input_tokens);
+    total.cache_creation_input_tokens =
+        sum(total.cache_creation_input_tokens, one.cache_creation_input_tokens);
+}

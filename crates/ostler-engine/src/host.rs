@@ -1,0 +1,102 @@
+//! The engine's line to its host: frames out, questions and their answers.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ostler_proto::api::{ContentBlock, Message, StreamEvent};
+use ostler_proto::control::{Ask, AskHost, CanUseTool, Success};
+use ostler_proto::frame::ToHost;
+use ostler_proto::message::{Assistant, StreamEventMessage, User};
+use ostler_proto::peer::CallError;
+use ostler_proto::permission::{PermissionMode, PermissionResult};
+use ostler_proto::{SessionId, ToolUseId, Uuid};
+use tokio::sync::{mpsc, oneshot};
+
+/// What a turn needs to reach its host. Cheap to clone; a subagent gets one that knows its parent.
+#[derive(Clone, Debug)]
+pub(crate) struct Host {
+    pub(crate) session_id: SessionId,
+    /// The call of the subagent that speaks; `None` in the main conversation.
+    pub(crate) parent: Option<ToolUseId>,
+    pub(crate) frames: mpsc::Sender<ToHost>,
+    pub(crate) questions: mpsc::Sender<Question>,
+    pub(crate) partial_messages: bool,
+    /// The permission mode, which the host may change at any moment.
+    pub(crate) mode: Arc<Mutex<PermissionMode>>,
+}
+
+/// A question on its way to the host, and where the answer is awaited.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) request: AskHost,
+    pub(crate) answer: oneshot::Sender<Result<Success, CallError>>,
+}
+
+impl Host {
+    /// A line of the same session for a subagent.
+    pub(crate) fn for_subagent(&self, call: &ToolUseId) -> Self {
+        Self { parent: Some(call.clone()), ..self.clone() }
+    }
+
+    pub(crate) fn mode(&self) -> PermissionMode {
+        self.mode.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_mode(&self, mode: PermissionMode) {
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+    }
+
+    /// Sends a frame. A host that is gone misses nothing it could use.
+    pub(crate) async fn send(&self, frame: ToHost) {
+        let _ = self.frames.send(frame).await;
+    }
+
+    /// Sends one finished block of a response.
+    pub(crate) async fn say(&self, response: &Message, block: ContentBlock) {
+        let message = Message { content: vec![block], ..response.clone() };
+        let assistant = Assistant {
+            message,
+            parent_tool_use_id: self.parent.clone(),
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..Assistant::default()
+        };
+        self.send(ToHost::Assistant(Box::new(assistant))).await;
+    }
+
+    /// Sends a message of the user's side: a tool result, a marker.
+    pub(crate) async fn say_as_user(
+        &self,
+        content: Vec<ContentBlock>,
+        structured: Option<serde_json::Value>,
+    ) {
+        let mut user = User::new(content.into(), Some(self.session_id.clone()));
+        user.parent_tool_use_id.clone_from(&self.parent);
+        user.uuid = Some(fresh_uuid());
+        user.tool_use_result = structured;
+        self.send(ToHost::User(Box::new(user))).await;
+    }
+
+    /// Sends an event of the response, if the host wants to see them. Subagents keep theirs to themselves.
+    pub(crate) async fn stream(&self, event: &StreamEvent) {
+        if !self.partial_messages || self.parent.is_some() {
+            return;
+        }
+        let event = StreamEventMessage::new(event.clone(), self.session_id.clone(), fresh_uuid());
+        self.send(ToHost::StreamEvent(Box::new(event))).await;
+    }
+
+    /// Asks whether a tool may run. No answer, and an answer that makes no sense, are errors: the caller denies.
+    pub(crate) async fn may_use(&self, request: CanUseTool) -> Result<PermissionResult, String> {
+        let (answer, answered) = oneshot::channel();
+        let question = Question { request: AskHost::CanUseTool(Box::new(request)), answer };
+        self.questions.send(question).await.map_err(|_| "the session has ended".to_owned())?;
+        let success = answered.await.map_err(|_| "the session has ended".to_owned())?;
+        let success = success.map_err(|error| error.to_string())?;
+        CanUseTool::read_reply(success.response.as_ref()).map_err(|error| error.to_string())
+    }
+}
+
+/// A new identifier for a frame.
+pub(crate) fn fresh_uuid() -> Uuid {
+    uuid::Uuid::new_v4().to_string().into()
+}

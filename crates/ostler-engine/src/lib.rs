@@ -1,0 +1,18 @@
+//! The agent loop: a prompt goes in, the model is asked, tools run, a result comes out.
+//!
+//! [`session::start`] opens a session; what goes in and out are the frames of `ostler-proto`. The engine knows no
+//! concrete tool, no terminal and no server: models come in as [`model::Model`], tools as [`tool::Tool`].
+//!
+//! To read it, begin with [`turn`] (what is decided, without IO), then `drive` (how it is carried out), then
+//! [`session`] (who talks to whom).
+
+mod call;
+mod drive;
+mod host;
+pub mod model;
+pub mod permission;
+mod report;
+pub mod session;
+mod subagent;
+pub mod tool;
+pub mod turn;

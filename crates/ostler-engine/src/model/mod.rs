@@ -1,0 +1,97 @@
+//! What the engine needs of a model: answer a conversation with a stream of events.
+//!
+//! The events are those of the Messages API, also for models that speak to no network: whoever reads them
+//! (partial messages, the accumulator, record and replay) need not know where they come from.
+
+mod http;
+mod sse;
+
+use std::pin::Pin;
+
+use futures::Stream;
+use ostler_proto::api::{ContentBlock, Role, StreamEvent};
+use serde::Serialize;
+use serde_json::Value;
+
+pub use self::http::{ApiConfig, ApiModel, Credential, DEFAULT_BASE_URL};
+
+/// A model.
+pub trait Model: Send + Sync {
+    /// The name a user sees, and `init` reports.
+    fn name(&self) -> &str;
+
+    /// Answers one request. Dropping the stream cancels it.
+    fn respond(&self, request: Request) -> EventStream;
+}
+
+/// The events of one response, or the error that ended it.
+pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ModelError>> + Send>>;
+
+/// Everything a model gets to see. Serialises to the body of a Messages API call.
+///
+/// A later request of a conversation begins with the same bytes as the earlier one, so that the vendor's cache
+/// hits: the fields stand in the order in which they change.
+#[derive(Clone, Debug, Serialize)]
+pub struct Request {
+    /// The model to ask.
+    pub model: String,
+    /// The most it may answer.
+    pub max_tokens: u64,
+    /// Always on: the engine reads streams only.
+    pub stream: bool,
+    /// The tools on offer.
+    pub tools: Vec<ToolSpec>,
+    /// The system prompt.
+    pub system: String,
+    /// The conversation so far, user first.
+    pub messages: Vec<Said>,
+}
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Said {
+    /// Who.
+    pub role: Role,
+    /// What.
+    pub content: Vec<ContentBlock>,
+}
+
+/// A tool as the model sees it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ToolSpec {
+    /// Its name.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// JSON schema of its arguments.
+    pub input_schema: Value,
+}
+
+/// Why a model did not answer.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The API said no.
+    #[error("API Error: {status} {message}")]
+    Status {
+        /// HTTP status.
+        status: u16,
+        /// The API's error type, such as `overloaded_error`.
+        kind: String,
+        /// For people.
+        message: String,
+    },
+    /// The API could not be reached, or the connection broke.
+    #[error("connection to the model failed: {0}")]
+    Connection(String),
+    /// The answer makes no sense.
+    #[error("the model's answer is not understood: {0}")]
+    Protocol(String),
+}
+
+impl ModelError {
+    /// Whether the request itself is wrong, so that sending it again cannot help.
+    pub fn is_fault_of_request(&self) -> bool {
+        matches!(self, Self::Status { status: 400 | 413, .. })
+    }
+}

@@ -1,0 +1,125 @@
+//! The frames that begin and end a turn: `init` and `result`.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use ostler_proto::api::{ModelUsage, Usage};
+use ostler_proto::frame::ToHost;
+use ostler_proto::message::system::Init;
+use ostler_proto::message::{ResultSubtype, System, TerminalReason, TurnResult};
+use ostler_proto::{Num, SessionId};
+
+use crate::drive::{Finished, World};
+use crate::host::fresh_uuid;
+use crate::model::ModelError;
+use crate::turn::Ending;
+
+/// `system`/`init`: what the turn works with.
+pub(crate) fn init(world: &World) -> ToHost {
+    ToHost::System(System::Init(Box::new(Init {
+        cwd: world.cx.cwd.display().to_string(),
+        session_id: world.host.session_id.clone(),
+        tools: world.specs.iter().map(|spec| spec.name.clone()).collect(),
+        model: world.model.name().to_owned(),
+        permission_mode: world.host.mode(),
+        claude_code_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        output_style: Some("default".to_owned()),
+        agents: Some(vec!["general-purpose".to_owned()]),
+        uuid: fresh_uuid(),
+        ..Init::default()
+    })))
+}
+
+/// What a session has used so far.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    begun: Option<Instant>,
+    n_results: u64,
+    per_model: BTreeMap<String, ModelUsage>,
+}
+
+impl Totals {
+    /// A turn begins.
+    pub(crate) fn begin(&mut self) {
+        self.begun = Some(Instant::now());
+    }
+
+    /// `result` for a turn that came to its end.
+    pub(crate) fn result(&mut self, world: &World, finished: Finished) -> ToHost {
+        self.count(world.model.name(), &finished.usage);
+        let mut result = TurnResult {
+            num_turns: finished.n_user_messages,
+            stop_reason: finished.stop_reason,
+            usage: finished.usage,
+            permission_denials: finished.denials,
+            ..self.frame(&world.host.session_id)
+        };
+        match finished.ending {
+            Ending::Completed => {
+                result.result = Some(finished.text);
+                result.terminal_reason = Some(TerminalReason::Completed);
+            }
+            Ending::Failed(error) => {
+                // The turn itself went as it should: the text says how the API failed.
+                result.is_error = true;
+                result.terminal_reason = Some(TerminalReason::ApiError);
+                if let ModelError::Status { status, .. } = &error {
+                    result.api_error_status = Some(*status);
+                }
+                result.result = Some(error.to_string());
+            }
+            Ending::Interrupted { in_tools } => {
+                fail(&mut result, ResultSubtype::ErrorDuringExecution, "The turn was interrupted.");
+                let reason = if in_tools {
+                    TerminalReason::AbortedTools
+                } else {
+                    TerminalReason::AbortedStreaming
+                };
+                result.terminal_reason = Some(reason);
+            }
+            Ending::MaxTurns => {
+                let max = world.max_rounds.unwrap_or_default();
+                let text = format!("Reached maximum number of turns ({max})");
+                fail(&mut result, ResultSubtype::ErrorMaxTurns, &text);
+                result.terminal_reason = Some(TerminalReason::MaxTurns);
+            }
+        }
+        ToHost::Result(Box::new(result))
+    }
+
+    /// `result` for a turn that broke down inside the engine.
+    pub(crate) fn broken(&mut self, session_id: &SessionId, why: &str) -> ToHost {
+        let mut result = self.frame(session_id);
+        let text = format!("the engine broke down, which is a bug in it: {why}");
+        fail(&mut result, ResultSubtype::ErrorDuringExecution, &text);
+        ToHost::Result(Box::new(result))
+    }
+
+    fn frame(&mut self, session_id: &SessionId) -> TurnResult {
+        let elapsed = self.begun.take().map_or(Duration::ZERO, |begun| begun.elapsed());
+        let index = self.n_results;
+        self.n_results += 1;
+        TurnResult {
+            duration_ms: Num::from(elapsed.as_millis() as u64),
+            session_id: session_id.clone(),
+            model_usage: self.per_model.clone(),
+            uuid: fresh_uuid(),
+            result_index: Some(index),
+            ..TurnResult::default()
+        }
+    }
+
+    fn count(&mut self, model: &str, usage: &Usage) {
+        let total = self.per_model.entry(model.to_owned()).or_default();
+        total.input_tokens += usage.input_tokens.unwrap_or(0);
+        total.output_tokens += usage.output_tokens.unwrap_or(0);
+        total.cache_read_input_tokens += usage.cache_read_input_tokens.unwrap_or(0);
+        total.cache_creation_input_tokens += usage.cache_creation_input_tokens.unwrap_or(0);
+    }
+}
+
+fn fail(result: &mut TurnResult, subtype: ResultSubtype, error: &str) {
+    result.subtype = subtype;
+    result.is_error = true;
+    result.errors = Some(vec![error.to_owned()]);
+}

@@ -1,0 +1,280 @@
+//! A session: one conversation with one host, from the first frame to the last.
+//!
+//! The front door of the engine is the wire protocol itself: frames in, frames out. Whoever holds the other end
+//! (a terminal, the SDK, a pipe) needs to know nothing else. One task owns everything here; turns run beside it
+//! and reach the host through it.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use ostler_proto::api::{Content, ContentBlock, Role};
+use ostler_proto::control::{
+    AskEngine, ControlRequest, ControlResponse, Failure, Response, UNSUPPORTED_REQUEST,
+};
+use ostler_proto::frame::{ToEngine, ToHost};
+use ostler_proto::message::User;
+use ostler_proto::peer::{CallError, Peer};
+use ostler_proto::permission::PermissionMode;
+use ostler_proto::{Extra, RequestId, SessionId};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::Tools;
+use crate::drive::{Finished, World, drive};
+use crate::host::{Host, Question};
+use crate::model::{Model, Said};
+use crate::report::{self, Totals};
+use crate::subagent::Agent;
+use crate::tool::{AnyTool, ToolCx, erase};
+
+/// How many frames may wait for a slow host before the engine waits too.
+const FRAMES_AHEAD: usize = 256;
+
+/// What a session runs with.
+pub struct SessionOptions {
+    /// The model.
+    pub model: Arc<dyn Model>,
+    /// The tools on offer, beside `Agent`, which every session has.
+    pub tools: Vec<Arc<dyn AnyTool>>,
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// How freely tools run.
+    pub mode: PermissionMode,
+    /// The most model calls of one turn.
+    pub max_turns: Option<u64>,
+    /// Whether the events of a response are sent as they come.
+    pub partial_messages: bool,
+}
+
+/// The host's end of a session. Dropping the sender ends it, once all prompts are answered.
+#[derive(Debug)]
+pub struct Connection {
+    /// To the engine.
+    pub to_engine: mpsc::Sender<ToEngine>,
+    /// From the engine; ends when the session does.
+    pub from_engine: mpsc::Receiver<ToHost>,
+}
+
+/// Starts a session on the current runtime.
+pub fn start(options: SessionOptions) -> Connection {
+    let (to_engine, inbox) = mpsc::channel(FRAMES_AHEAD);
+    let (frames, from_engine) = mpsc::channel(FRAMES_AHEAD);
+    let (questions, asked) = mpsc::channel(FRAMES_AHEAD);
+    let host = Host {
+        session_id: SessionId::from(uuid::Uuid::new_v4().to_string()),
+        parent: None,
+        frames,
+        questions,
+        partial_messages: options.partial_messages,
+        mode: Arc::new(Mutex::new(options.mode.clone())),
+    };
+    let session = Session {
+        world: world(options, host),
+        peer: Peer::new("engine-"),
+        queue: VecDeque::new(),
+        conversation: Vec::new(),
+        turns: JoinSet::new(),
+        interrupt: CancellationToken::new(),
+        totals: Totals::default(),
+    };
+    // The one task of the session; it ends when the host drops its end.
+    tokio::spawn(session.run(inbox, asked));
+    Connection { to_engine, from_engine }
+}
+
+fn world(options: SessionOptions, host: Host) -> World {
+    let cx = ToolCx { cwd: options.cwd, ..ToolCx::default() };
+    let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
+    let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
+    let system = system_prompt(&cx);
+    let max_rounds = options.max_turns;
+    let world =
+        World { model: options.model, tools: Arc::new(tools), specs, system, host, cx, max_rounds };
+    with_agent(world)
+}
+
+/// Adds the tool that makes subagents; they get everything but that.
+fn with_agent(world: World) -> World {
+    let agent = erase(Agent(world.clone()));
+    let spec = agent.spec();
+    let mut tools = (*world.tools).clone();
+    let mut specs = world.specs.clone();
+    tools.insert(spec.name.clone(), agent);
+    specs.push(spec);
+    World { tools: Arc::new(tools), specs, ..world }
+}
+
+fn system_prompt(cx: &ToolCx) -> String {
+    format!(
+        "You are Ostler, an agent that works on the user's machine with tools. The working directory is {}. \
+         Look before you change anything, do what was asked and no more, and say plainly what you did and what \
+         did not work.",
+        cx.cwd.display()
+    )
+}
+
+struct Session {
+    world: World,
+    peer: Peer<oneshot::Sender<Result<ostler_proto::control::Success, CallError>>, ()>,
+    queue: VecDeque<User>,
+    conversation: Vec<Said>,
+    /// Holds at most one: the turn that runs.
+    turns: JoinSet<Finished>,
+    interrupt: CancellationToken,
+    totals: Totals,
+}
+
+impl Session {
+    async fn run(
+        mut self,
+        mut inbox: mpsc::Receiver<ToEngine>,
+        mut asked: mpsc::Receiver<Question>,
+    ) {
+        let mut open = true;
+        loop {
+            if self.turns.is_empty() {
+                match self.queue.pop_front() {
+                    Some(prompt) => self.begin(prompt).await,
+                    None if !open => return,
+                    None => {}
+                }
+            }
+            tokio::select! {
+                frame = inbox.recv(), if open => match frame {
+                    Some(frame) => self.receive(frame).await,
+                    None => {
+                        open = false;
+                        self.tell_waiting("Stream closed");
+                    }
+                },
+                Some(question) = asked.recv() => self.ask(question).await,
+                Some(finished) = self.turns.join_next() => self.end(finished).await,
+            }
+        }
+    }
+
+    async fn receive(&mut self, frame: ToEngine) {
+        match frame {
+            ToEngine::User(user) if user.message.role == Role::User => self.queue.push_back(*user),
+            ToEngine::ControlRequest(request) => self.control(request).await,
+            ToEngine::ControlResponse(answer) => {
+                if let Some((waiting, result)) = self.peer.answered(answer) {
+                    // Whoever asked may have been interrupted meanwhile.
+                    let _ = waiting.send(result);
+                }
+            }
+            // Nothing that a host asks for takes long enough to be cancelled yet; the rest needs no answer.
+            _ => {}
+        }
+    }
+
+    async fn control(&mut self, request: ControlRequest<AskEngine>) {
+        let payload = match &request.request {
+            AskEngine::Initialize(_) => Ok(json!({
+                "commands": [],
+                "agents": [],
+                "output_style": "default",
+                "available_output_styles": ["default"],
+                "models": [],
+                "account": {},
+                "pid": std::process::id(),
+            })),
+            AskEngine::Interrupt(_) => {
+                self.withdraw_questions().await;
+                self.interrupt.cancel();
+                Ok(json!({"still_queued": []}))
+            }
+            AskEngine::SetPermissionMode(set) => match &set.mode {
+                PermissionMode::Other(mode) => Err(format!("unknown permission mode: {mode}")),
+                mode => {
+                    self.world.host.set_mode(mode.clone());
+                    Ok(json!({"mode": mode}))
+                }
+            },
+            other => Err(format!(
+                "Unsupported control request subtype: {}",
+                other.tag().unwrap_or("none")
+            )),
+        };
+        let response = answer(request.request_id, payload);
+        self.world.host.send(ToHost::ControlResponse(response)).await;
+    }
+
+    async fn ask(&mut self, question: Question) {
+        match self.peer.ask(question.answer) {
+            Ok(id) => {
+                let request = ControlRequest {
+                    request_id: Some(id),
+                    request: question.request,
+                    extra: Extra::default(),
+                };
+                self.world.host.send(ToHost::ControlRequest(request)).await;
+            }
+            Err((waiting, error)) => _ = waiting.send(Err(error)),
+        }
+    }
+
+    /// The turn that asked is being stopped: the host should no longer show its questions.
+    async fn withdraw_questions(&mut self) {
+        for (_, cancel) in self.peer.cancel_all() {
+            self.world.host.send(ToHost::ControlCancelRequest(cancel)).await;
+        }
+    }
+
+    /// Nobody will answer any more: whoever waits for a permission does not get it.
+    fn tell_waiting(&mut self, reason: &str) {
+        for (waiting, error) in self.peer.close(reason) {
+            let _ = waiting.send(Err(error));
+        }
+    }
+
+    async fn begin(&mut self, prompt: User) {
+        self.interrupt = CancellationToken::new();
+        let mut world = self.world.clone();
+        world.cx.cancelled = self.interrupt.clone();
+        world.host.send(report::init(&world)).await;
+        let conversation = std::mem::take(&mut self.conversation);
+        let prompt = blocks(prompt.message.content);
+        self.totals.begin();
+        self.turns.spawn(async move { drive(&world, conversation, prompt).await });
+    }
+
+    async fn end(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
+        let mut finished = match finished {
+            Ok(finished) => finished,
+            Err(error) => {
+                // A bug in the engine. The conversation is lost with the turn, the session is not.
+                let result = self.totals.broken(&self.world.host.session_id, &error.to_string());
+                return self.world.host.send(result).await;
+            }
+        };
+        self.conversation = std::mem::take(&mut finished.conversation);
+        let result = self.totals.result(&self.world, finished);
+        self.world.host.send(result).await;
+    }
+}
+
+fn answer(request_id: Option<RequestId>, payload: Result<Value, String>) -> ControlResponse {
+    let id = request_id.unwrap_or_default();
+    match payload {
+        Ok(payload) => ControlResponse::success(id, Some(payload)),
+        Err(error) => {
+            let unsupported = error.starts_with("Unsupported");
+            let code = unsupported.then(|| UNSUPPORTED_REQUEST.to_owned());
+            let failure =
+                Failure { request_id: Some(id), error, error_code: code, ..Failure::default() };
+            ControlResponse { response: Response::Error(failure), extra: Extra::default() }
+        }
+    }
+}
+
+fn blocks(content: Option<Content>) -> Vec<ContentBlock> {
+    match content {
+        Some(Content::Text(text)) => vec![ContentBlock::text(text)],
+        Some(Content::Blocks(blocks)) => blocks,
+        None => Vec::new(),
+    }
+}

@@ -1,0 +1,171 @@
+//! What a tool is. The tools themselves live in `ostler-tools`, one file each.
+
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use ostler_proto::ToolUseId;
+use ostler_proto::api::{Content, ContentBlock};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::model::ToolSpec;
+
+/// A tool: what the model reads, what it may send, what it would touch, what it does.
+pub trait Tool: Send + Sync + 'static {
+    /// The name the model calls it by.
+    const NAME: &'static str;
+    /// What it does and when to use it, for the model.
+    const DESCRIPTION: &'static str;
+    /// The arguments. Doc comments of the fields become the schema's descriptions.
+    type Args: DeserializeOwned + JsonSchema + Send + 'static;
+
+    /// What a call would touch. Pure: permissions are decided on this alone, before anything runs.
+    fn effect(&self, cx: &ToolCx, args: &Self::Args) -> Effect;
+
+    /// Does it. When `cx.cancelled` fires the future is dropped at its next await; what it started must go with it.
+    fn run(
+        &self,
+        cx: &ToolCx,
+        args: Self::Args,
+    ) -> impl Future<Output = Result<ToolOutput, ToolError>> + Send;
+}
+
+/// Where and for whom a tool runs.
+#[derive(Clone, Debug, Default)]
+pub struct ToolCx {
+    /// The working directory; relative paths start here.
+    pub cwd: PathBuf,
+    /// The call that is being answered.
+    pub call: ToolUseId,
+    /// Fires when the turn is interrupted.
+    pub cancelled: CancellationToken,
+}
+
+impl ToolCx {
+    /// An absolute path for what the model wrote.
+    pub fn resolve(&self, path: &Path) -> PathBuf {
+        self.cwd.join(path)
+    }
+}
+
+/// What a call would touch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Effect {
+    /// Nothing outside the conversation.
+    Nothing,
+    /// Looks at a file or folder.
+    Read(PathBuf),
+    /// Changes a file.
+    Write(PathBuf),
+    /// Runs a shell command.
+    Execute(String),
+    /// Needs a person's answer to go on.
+    AskUser,
+}
+
+impl Effect {
+    /// Whether calls with this effect may run side by side.
+    pub fn is_read_only(&self) -> bool {
+        matches!(self, Self::Nothing | Self::Read(_))
+    }
+}
+
+/// What a tool gives back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolOutput {
+    /// What the model reads.
+    pub content: Content,
+    /// What programs read: the published structured output, `tool_use_result` on the wire.
+    pub structured: Option<Value>,
+}
+
+impl ToolOutput {
+    /// Text for the model, and the structured output.
+    pub fn new(text: impl Into<String>, structured: impl serde::Serialize) -> Self {
+        let structured =
+            serde_json::to_value(structured).expect("structured outputs have string keys");
+        Self { content: Content::Text(text.into()), structured: Some(structured) }
+    }
+
+    /// Blocks for the model, such as an image, and the structured output.
+    pub fn blocks(blocks: Vec<ContentBlock>, structured: impl serde::Serialize) -> Self {
+        Self { content: Content::Blocks(blocks), ..Self::new("", structured) }
+    }
+}
+
+/// Why a tool did not work. Both are told to the model, which may try something else.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolError {
+    /// The call makes no sense as it is: the model can correct it.
+    #[error("{0}")]
+    Refused(String),
+    /// The world is not as it should be: a disk is full, a program is missing.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// A tool without its types, as the engine keeps it.
+pub trait AnyTool: Send + Sync {
+    /// What the model sees.
+    fn spec(&self) -> ToolSpec;
+
+    /// Reads the arguments of a call.
+    ///
+    /// # Errors
+    /// In words for the model when the input does not fit the schema.
+    fn prepare(self: Arc<Self>, cx: &ToolCx, input: &Value) -> Result<Prepared, String>;
+}
+
+/// A call that is ready to run, once it is permitted.
+pub struct Prepared {
+    /// What it would touch.
+    pub effect: Effect,
+    /// Runs it.
+    pub run: Box<dyn FnOnce(ToolCx) -> RunFuture + Send>,
+}
+
+/// A running call.
+pub type RunFuture = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send>>;
+
+/// Forgets a tool's types, so that tools can stand in one list.
+pub fn erase<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
+    Arc::new(tool)
+}
+
+impl<T: Tool> AnyTool for T {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: T::NAME.to_owned(),
+            description: T::DESCRIPTION.to_owned(),
+            input_schema: input_schema::<T::Args>(),
+        }
+    }
+
+    fn prepare(self: Arc<Self>, cx: &ToolCx, input: &Value) -> Result<Prepared, String> {
+        let args: T::Args = serde_json::from_value(input.clone())
+            .map_err(|error| format!("{}: {error}", T::NAME))?;
+        let effect = self.effect(cx, &args);
+        Ok(Prepared {
+            effect,
+            run: Box::new(move |cx| Box::pin(async move { self.run(&cx, args).await })),
+        })
+    }
+}
+
+fn input_schema<Args: JsonSchema>() -> Value {
+    // Inlined and without `$schema`: the API wants one plain object, and every byte is paid for on every request.
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<Args>().to_value();
+    if let Some(object) = schema.as_object_mut() {
+        object.shift_remove("title");
+    }
+    schema
+}

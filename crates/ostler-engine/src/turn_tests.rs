@@ -1,0 +1,223 @@
+//! The decisions of a turn, told as stories: what happens, and what it asks for in turn.
+
+use serde_json::json;
+
+use super::*;
+
+fn call(id: &str, parallel: bool) -> Input {
+    let call = ToolUseBlock {
+        id: id.into(),
+        name: "Tool".into(),
+        input: json!({}),
+        ..ToolUseBlock::default()
+    };
+    Input::Called { call, parallel }
+}
+
+fn done(id: &str) -> Input {
+    Input::ToolDone { result: result(id), stop: false }
+}
+
+fn result(id: &str) -> ToolResultBlock {
+    ToolResultBlock {
+        tool_use_id: id.into(),
+        content: Some("ok".into()),
+        ..ToolResultBlock::default()
+    }
+}
+
+fn say(text: &str) -> Input {
+    Input::Said(ContentBlock::text(text))
+}
+
+/// One line per output; conversations are shown as one word per block.
+fn story(inputs: impl IntoIterator<Item = Input>, max_rounds: Option<u64>) -> Vec<String> {
+    let mut turn = Turn::new(Vec::new(), vec![ContentBlock::text("why?")], max_rounds);
+    let mut lines = Vec::new();
+    let mut outputs = |turn: &mut Turn| {
+        while let Some(output) = turn.poll() {
+            lines.push(match output {
+                Output::AskModel(conversation) => format!("ask {}", rendered(&conversation)),
+                Output::RunTool(call) => format!("run {}", call.id),
+                Output::Done(ending) => format!("done {ending:?}"),
+            });
+        }
+    };
+    outputs(&mut turn);
+    for input in inputs {
+        turn.handle(input);
+        outputs(&mut turn);
+    }
+    let conversation = turn.into_conversation();
+    assert_answered(&conversation);
+    lines.push(format!("end {}", rendered(&conversation)));
+    lines
+}
+
+fn rendered(conversation: &[Said]) -> String {
+    let said = conversation.iter().map(|said| {
+        let blocks = said.content.iter().map(|block| match block {
+            ContentBlock::Text(text) => text.text.clone(),
+            ContentBlock::ToolUse(call) => format!("call:{}", call.id),
+            ContentBlock::ToolResult(result) => {
+                let stopped = result.is_error.unwrap_or(false);
+                format!("{}:{}", if stopped { "stopped" } else { "result" }, result.tool_use_id)
+            }
+            _ => "?".to_owned(),
+        });
+        blocks.collect::<Vec<_>>().join("+")
+    });
+    said.collect::<Vec<_>>().join(" | ")
+}
+
+/// Every call of an assistant message has exactly one result in the next message.
+fn assert_answered(conversation: &[Said]) {
+    for (index, said) in conversation.iter().enumerate() {
+        for call in said.content.iter().filter_map(ContentBlock::as_tool_use) {
+            let next =
+                conversation.get(index + 1).map(|said| &said.content[..]).unwrap_or_default();
+            let results = next
+                .iter()
+                .filter(|block| matches!(block, ContentBlock::ToolResult(result) if result.tool_use_id == call.id));
+            assert_eq!(results.count(), 1, "{}", rendered(conversation));
+        }
+    }
+}
+
+#[test]
+fn an_answer_without_calls_ends_the_turn() {
+    assert_eq!(
+        story([say("because"), Input::Replied], None),
+        ["ask why?", "done Completed", "end why? | because"]
+    );
+}
+
+#[test]
+fn a_result_goes_back_to_the_model() {
+    assert_eq!(
+        story([call("a", true), Input::Replied, done("a"), say("fine"), Input::Replied], None),
+        [
+            "ask why?",
+            "run a",
+            "ask why? | call:a | result:a",
+            "done Completed",
+            "end why? | call:a | result:a | fine"
+        ]
+    );
+}
+
+#[test]
+fn a_tool_starts_while_the_response_still_streams_and_may_end_before_it() {
+    assert_eq!(
+        story([call("a", true), done("a"), say("and"), Input::Replied], None),
+        [
+            "ask why?",
+            "run a",
+            "ask why? | call:a+and | result:a",
+            "end why? | call:a+and | result:a"
+        ]
+    );
+}
+
+#[test]
+fn results_go_back_in_the_order_of_the_calls() {
+    let lines =
+        story([call("a", true), call("b", true), Input::Replied, done("b"), done("a")], None);
+    assert_eq!(
+        lines[1..],
+        [
+            "run a",
+            "run b",
+            "ask why? | call:a+call:b | result:a+result:b",
+            "end why? | call:a+call:b | result:a+result:b"
+        ]
+    );
+}
+
+#[test]
+fn calls_with_effects_run_one_at_a_time_and_in_order() {
+    let inputs =
+        [call("w", false), call("r", true), call("x", false), Input::Replied, done("w"), done("r")];
+    assert_eq!(story(inputs, None)[1..4], ["run w", "run r", "run x"]);
+    let lines = story([call("r", true), call("w", false), call("q", true), Input::Replied], None);
+    assert_eq!(lines[1..2], ["run r"], "a read after a write waits for the write");
+    assert!(!lines.contains(&"run w".to_owned()) && !lines.contains(&"run q".to_owned()));
+}
+
+#[test]
+fn an_interruption_while_the_model_speaks_keeps_what_was_said() {
+    assert_eq!(
+        story([say("so far"), Input::Interrupt, say("late")], None),
+        [
+            "ask why?",
+            "done Interrupted { in_tools: false }",
+            "end why? | so far | [Request interrupted by user]"
+        ]
+    );
+}
+
+#[test]
+fn an_interruption_while_tools_run_answers_every_call() {
+    let inputs = [
+        call("a", true),
+        call("b", true),
+        call("w", false),
+        Input::Replied,
+        done("b"),
+        Input::Interrupt,
+    ];
+    let lines = story(inputs, None);
+    assert_eq!(
+        lines.last().unwrap(),
+        "end why? | call:a+call:b+call:w | stopped:a+result:b+stopped:w+[Request interrupted by user for tool use]"
+    );
+}
+
+#[test]
+fn an_interruption_before_any_answer_joins_the_prompt() {
+    assert_eq!(
+        story([Input::Interrupt], None).last().unwrap(),
+        "end why?+[Request interrupted by user]"
+    );
+}
+
+#[test]
+fn a_failure_in_the_middle_leaves_a_valid_conversation() {
+    let failure = || Input::Failed(ModelError::Connection("cut".into()));
+    assert_eq!(story([failure()], None).last().unwrap(), "end why?");
+    let lines = story([say("hm"), call("a", false), failure(), done("a")], None);
+    assert_eq!(lines.last().unwrap(), "end why? | hm+call:a | stopped:a");
+}
+
+#[test]
+fn the_limit_on_rounds_ends_the_turn_after_the_tools() {
+    let lines = story([call("a", true), Input::Replied, done("a")], Some(1));
+    assert_eq!(lines[1..], ["run a", "done MaxTurns", "end why? | call:a | result:a"]);
+}
+
+#[test]
+fn an_empty_response_is_an_end() {
+    assert_eq!(story([Input::Replied], None)[1..], ["done Completed", "end why?"]);
+}
+
+#[test]
+fn a_result_may_end_the_turn() {
+    let stop = Input::ToolDone { result: result("a"), stop: true };
+    let lines = story([call("a", false), call("b", false), Input::Replied, stop], None);
+    assert_eq!(
+        lines.last().unwrap(),
+        "end why? | call:a+call:b | result:a+stopped:b+[Request interrupted by user for tool use]"
+    );
+}
+
+#[test]
+fn a_prompt_that_the_api_refuses_is_forgotten() {
+    let refused = ModelError::Status {
+        status: 400,
+        kind: "invalid_request_error".into(),
+        message: "no".into(),
+    };
+    assert_eq!(story([Input::Failed(refused.clone())], None).last().unwrap(), "end ");
+    let lines = story([call("a", true), Input::Replied, done("a"), Input::Failed(refused)], None);
+    assert_eq!(lines.last().unwrap(), "end why? | call:a | result:a");
+}

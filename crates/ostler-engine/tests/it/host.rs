@@ -1,0 +1,164 @@
+//! A host for tests: sends prompts, answers questions, shows what came as one line per frame.
+
+use std::sync::Arc;
+
+use ostler_engine::model::{ApiConfig, ApiModel, Credential};
+use ostler_engine::session::{self, Connection, SessionOptions};
+use ostler_proto::api::{Content, ContentBlock};
+use ostler_proto::control::{AskEngine, ControlRequest, ControlResponse, Interrupt};
+use ostler_proto::frame::{Frame, ToEngine, ToHost};
+use ostler_proto::message::{TurnResult, User};
+use ostler_proto::permission::PermissionMode;
+use ostler_testkit::{Script, ScriptedApi};
+use serde_json::Value;
+
+use crate::tools;
+
+pub(crate) struct TestHost {
+    pub(crate) api: ScriptedApi,
+    pub(crate) connection: Connection,
+    /// What to answer to `can_use_tool`; without it the question stays open.
+    pub(crate) answer: Option<Result<Value, String>>,
+    pub(crate) seen: Vec<ToHost>,
+}
+
+impl TestHost {
+    pub(crate) async fn start(script: Script) -> Self {
+        Self::with(script, |_| {}).await
+    }
+
+    pub(crate) async fn with(script: Script, change: impl FnOnce(&mut SessionOptions)) -> Self {
+        let api = ScriptedApi::start(script).await;
+        let config = ApiConfig {
+            base_url: api.base_url(),
+            credential: Credential::Key("test".into()),
+            model: "test-model".into(),
+        };
+        let mut options = SessionOptions {
+            model: Arc::new(ApiModel::new(config).unwrap()),
+            tools: tools::all(),
+            cwd: std::env::temp_dir(),
+            mode: PermissionMode::Default,
+            max_turns: None,
+            partial_messages: false,
+        };
+        change(&mut options);
+        Self { api, connection: session::start(options), answer: None, seen: Vec::new() }
+    }
+
+    pub(crate) fn answering(mut self, answer: Value) -> Self {
+        self.answer = Some(Ok(answer));
+        self
+    }
+
+    pub(crate) async fn prompt(&self, text: &str) {
+        self.send(ToEngine::User(Box::new(User::prompt(text)))).await;
+    }
+
+    pub(crate) async fn interrupt(&self) {
+        self.ask("int", AskEngine::Interrupt(Interrupt::default())).await;
+    }
+
+    pub(crate) async fn ask(&self, id: &str, request: AskEngine) {
+        let request_id = Some(id.into());
+        self.send(ToEngine::ControlRequest(ControlRequest {
+            request_id,
+            request,
+            extra: Default::default(),
+        }))
+        .await;
+    }
+
+    async fn send(&self, frame: ToEngine) {
+        self.connection.to_engine.send(frame).await.unwrap();
+    }
+
+    /// The next frame. Questions are answered on the way.
+    pub(crate) async fn next(&mut self) -> Option<ToHost> {
+        let frame = self.connection.from_engine.recv().await?;
+        if let (ToHost::ControlRequest(request), Some(answer)) = (&frame, &self.answer) {
+            let id = request.request_id.clone().unwrap();
+            let response = match answer {
+                Ok(payload) => ControlResponse::success(id, Some(payload.clone())),
+                Err(error) => ControlResponse::error(id, error.clone()),
+            };
+            self.send(ToEngine::ControlResponse(response)).await;
+        }
+        self.seen.push(frame.clone());
+        Some(frame)
+    }
+
+    /// Reads until a frame whose line starts with `beginning`.
+    pub(crate) async fn until(&mut self, beginning: &str) -> ToHost {
+        loop {
+            let frame = self
+                .next()
+                .await
+                .unwrap_or_else(|| panic!("no {beginning} in {:#?}", self.story()));
+            if line(&frame).starts_with(beginning) {
+                return frame;
+            }
+        }
+    }
+
+    /// Reads to the end of the turn.
+    pub(crate) async fn result(&mut self) -> TurnResult {
+        match self.until("result").await {
+            ToHost::Result(result) => *result,
+            other => panic!("not a result: {other:?}"),
+        }
+    }
+
+    /// Everything seen so far.
+    pub(crate) fn story(&self) -> Vec<String> {
+        self.seen.iter().map(line).collect()
+    }
+}
+
+/// A frame in one line.
+pub(crate) fn line(frame: &ToHost) -> String {
+    match frame {
+        ToHost::Assistant(frame) => {
+            format!(
+                "assistant{}: {}",
+                of(&frame.parent_tool_use_id),
+                blocks(&frame.message.content)
+            )
+        }
+        ToHost::User(frame) => match &frame.message.content {
+            Some(Content::Blocks(content)) => {
+                format!("user{}: {}", of(&frame.parent_tool_use_id), blocks(content))
+            }
+            _ => "user".to_owned(),
+        },
+        ToHost::Result(result) => {
+            let text = result
+                .result
+                .clone()
+                .or_else(|| result.errors.as_ref().map(|errors| errors.join("; ")));
+            format!("result {}: {}", result.subtype, text.unwrap_or_default())
+        }
+        other => other.summary(),
+    }
+}
+
+fn of(parent: &Option<ostler_proto::ToolUseId>) -> &'static str {
+    if parent.is_some() { " of subagent" } else { "" }
+}
+
+fn blocks(blocks: &[ContentBlock]) -> String {
+    let words = blocks.iter().map(|block| match block {
+        ContentBlock::Text(text) => text.text.clone(),
+        ContentBlock::ToolUse(call) => format!("{}({})", call.name, call.input),
+        ContentBlock::ToolResult(result) => {
+            let text = result.content.as_ref().map(Content::text).unwrap_or_default();
+            if result.is_error == Some(true) {
+                format!("failed: {text}")
+            } else {
+                format!("= {text}")
+            }
+        }
+        _ => "?".to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}

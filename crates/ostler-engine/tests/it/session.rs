@@ -1,0 +1,290 @@
+//! What a host sees of a session.
+
+use ostler_engine::turn::INTERRUPTED;
+use ostler_proto::control::{AskEngine, GetBinaryVersion, Initialize};
+use ostler_proto::frame::ToHost;
+use ostler_testkit::{Script, Status, reply, when};
+use serde_json::json;
+
+use crate::host::TestHost;
+
+fn calls(tool: &str) -> Script {
+    Script::new()
+        .rule(when().turn(0), reply().text("Let me see.").tool_use(tool, json!({"word": "it"})))
+        .rule(when().has_tool_result(true), reply().text("Done: {{tool_result}}"))
+}
+
+#[tokio::test]
+async fn a_prompt_is_answered() {
+    let mut host = TestHost::start(Script::new().rule(when(), reply().text("Hello there."))).await;
+    host.prompt("hi").await;
+    let result = host.result().await;
+    assert_eq!(
+        host.story(),
+        ["system init", "assistant: Hello there.", "result success: Hello there."]
+    );
+    assert_eq!((result.num_turns, result.is_error), (1, false));
+    let request = &host.api.requests()[0];
+    assert_eq!(request.last_user_text(), "hi");
+    assert!(request.system_text().contains("Ostler"), "{}", request.system_text());
+    assert_eq!(request.tool_names(), ["Look", "Change", "Hang", "Break", "Agent"]);
+    assert!(request.has_api_key);
+}
+
+#[tokio::test]
+async fn a_harmless_tool_runs_and_its_result_goes_back() {
+    let mut host = TestHost::start(calls("Look")).await;
+    host.prompt("look").await;
+    let result = host.result().await;
+    assert_eq!(
+        host.story()[1..],
+        [
+            "assistant: Let me see.",
+            "assistant: Look({\"word\":\"it\"})",
+            "user: = saw it",
+            "assistant: Done: saw it",
+            "result success: Done: saw it"
+        ]
+    );
+    assert_eq!(result.num_turns, 2);
+}
+
+#[tokio::test]
+async fn the_host_is_asked_and_may_change_the_input() {
+    let mut host = TestHost::start(calls("Change")).await.answering(json!({"behavior": "allow"}));
+    host.prompt("change").await;
+    assert_eq!(host.result().await.result.as_deref(), Some("Done: changed it"));
+    assert!(host.story().contains(&"control_request can_use_tool Change".to_owned()));
+
+    let answer = json!({"behavior": "allow", "updatedInput": {"word": "other"}});
+    let mut host = TestHost::start(calls("Change")).await.answering(answer);
+    host.prompt("change").await;
+    assert_eq!(host.result().await.result.as_deref(), Some("Done: changed other"));
+}
+
+#[tokio::test]
+async fn everything_but_a_clear_yes_is_a_no() {
+    for (answer, expected) in [
+        (Ok(json!({"behavior": "deny", "message": "Not now."})), "Not now."),
+        (Ok(json!({"behavior": "maybe"})), "neither allow nor deny"),
+        (Ok(json!({"behavior": "deny"})), "missing field `message`"),
+        (Ok(json!(null)), "answer to can_use_tool"),
+        (Err("callback failed".to_owned()), "callback failed"),
+        (Ok(json!({"behavior": "allow", "updatedInput": {"other": 1}})), "unknown field `other`"),
+    ] {
+        let mut host = TestHost::start(calls("Change")).await;
+        host.answer = Some(answer);
+        host.prompt("change").await;
+        let result = host.result().await;
+        let told = host.story().into_iter().find(|line| line.starts_with("user: failed")).unwrap();
+        assert!(told.contains(expected), "{told}");
+        assert!(result.result.unwrap().contains(expected));
+    }
+}
+
+#[tokio::test]
+async fn a_denied_call_is_listed_and_a_host_that_leaves_denies() {
+    let mut host = TestHost::start(calls("Change")).await;
+    host.prompt("change").await;
+    host.until("control_request can_use_tool").await;
+    // Nobody can answer any more, yet the turn comes to its end.
+    host.connection.to_engine = tokio::sync::mpsc::channel(1).0;
+    let result = host.result().await;
+    assert_eq!(result.permission_denials[0].tool_name, "Change");
+    assert!(host.story()[4].contains("Stream closed"), "{:?}", host.story());
+    assert_eq!(host.next().await, None, "the session ends with its host");
+}
+
+#[tokio::test]
+async fn a_host_can_deny_and_stop_the_turn() {
+    let answer = json!({"behavior": "deny", "message": "Stop it.", "interrupt": true});
+    let script = Script::new().rule(when(), reply().tool_use("Change", json!({"word": "x"})));
+    let mut host = TestHost::start(script).await.answering(answer);
+    host.prompt("change").await;
+    let result = host.result().await;
+    assert!(result.is_error);
+    assert_eq!(host.story()[4], "user: [Request interrupted by user for tool use]");
+}
+
+#[tokio::test]
+async fn mistakes_of_the_model_and_of_tools_are_told_to_the_model() {
+    for (tool, input, expected) in [
+        ("Nothing", json!({}), "No such tool available: Nothing"),
+        ("Look", json!({"wrong": 1}), "InputValidationError: Look: unknown field `wrong`"),
+        ("Look", json!("not an object"), "InputValidationError"),
+        ("Break", json!({"word": "design"}), "broken by design"),
+    ] {
+        let script = Script::new()
+            .rule(when().turn(0), reply().tool_use(tool, input))
+            .rule(when().has_tool_error(true), reply().text("I see: {{tool_result}}"));
+        let mut host = TestHost::start(script).await;
+        host.prompt("go").await;
+        let text = host.result().await.result.unwrap();
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn an_interruption_keeps_what_was_said_and_the_conversation_goes_on() {
+    let script = Script::new()
+        .rule(when().prompt_contains("first"), reply().text_pieces(["One ", "two"]).gate(3, "half"))
+        .rule(when().prompt_contains("second"), reply().text("Here again."));
+    let mut host = TestHost::with(script, |options| options.partial_messages = true).await;
+    host.prompt("first").await;
+    host.until("stream_event content_block_delta").await;
+    host.interrupt().await;
+    let result = host.result().await;
+    assert!(result.is_error);
+    assert_eq!(
+        host.story()[5..],
+        [
+            "control_response success",
+            "assistant: One ",
+            "user: [Request interrupted by user]",
+            "result error_during_execution: The turn was interrupted."
+        ]
+    );
+    host.prompt("second").await;
+    assert_eq!(host.result().await.result.as_deref(), Some("Here again."));
+    let transcript = host.api.requests()[1].transcript();
+    assert!(transcript.contains("One ") && transcript.contains(INTERRUPTED), "{transcript}");
+}
+
+#[tokio::test]
+async fn an_interruption_stops_a_tool_and_takes_back_questions() {
+    let mut host = TestHost::start(calls("Hang")).await;
+    host.prompt("hang").await;
+    host.until("assistant: Hang").await;
+    host.interrupt().await;
+    assert!(host.result().await.is_error);
+    assert!(host.story().contains(&"user: [Request interrupted by user for tool use]".to_owned()));
+
+    let mut host = TestHost::start(calls("Change")).await;
+    host.prompt("change").await;
+    host.until("control_request").await;
+    host.interrupt().await;
+    host.result().await;
+    let story = host.story();
+    let at = |line: &str| story.iter().position(|seen| seen == line);
+    assert!(at("control_cancel_request") < at("control_response success"), "{story:?}");
+    assert!(at("control_cancel_request").is_some());
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_api_is_a_result_and_the_session_lives() {
+    let script = Script::new()
+        .rule(when().prompt_contains("bad"), reply().status(Status::new(400).message("too bad")))
+        .rule(when().prompt_contains("good"), reply().text("Fine."))
+        .rule(when().prompt_contains("cut"), reply().text("never seen whole").cut(3));
+    let mut host = TestHost::start(script).await;
+    host.prompt("bad").await;
+    let result = host.result().await;
+    assert_eq!(result.result.as_deref(), Some("API Error: 400 too bad"));
+    assert_eq!((result.is_error, result.api_error_status), (true, Some(400)));
+    host.prompt("cut").await;
+    assert!(host.result().await.is_error);
+    host.prompt("good").await;
+    assert_eq!(host.result().await.result.as_deref(), Some("Fine."));
+}
+
+#[tokio::test]
+async fn partial_messages_come_in_order_and_the_block_before_its_stop() {
+    let script = Script::new().rule(when(), reply().text_pieces(["Hel", "lo"]));
+    let mut host = TestHost::with(script, |options| options.partial_messages = true).await;
+    host.prompt("hi").await;
+    host.result().await;
+    assert_eq!(
+        host.story()[1..],
+        [
+            "stream_event message_start",
+            "stream_event content_block_start text",
+            "stream_event ping",
+            "stream_event content_block_delta text_delta",
+            "stream_event content_block_delta text_delta",
+            "assistant: Hello",
+            "stream_event content_block_stop",
+            "stream_event message_delta",
+            "stream_event message_stop",
+            "result success: Hello"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_subagent_works_in_its_own_conversation_and_reports() {
+    let task = json!({"description": "look around", "prompt": "sub: look", "subagent_type": "general-purpose"});
+    let script = Script::new()
+        .rule(
+            when().prompt_contains("sub:").turn(0),
+            reply().tool_use("Look", json!({"word": "below"})),
+        )
+        .rule(when().prompt_contains("sub:").turn(1), reply().text("Report: {{tool_result}}"))
+        .rule(when().prompt_contains("delegate").turn(0), reply().tool_use("Agent", task))
+        .rule(when().prompt_contains("delegate").turn(1), reply().text("It says: {{tool_result}}"));
+    let mut host = TestHost::start(script).await;
+    host.prompt("delegate").await;
+    host.result().await;
+    assert_eq!(
+        host.story()[2..],
+        [
+            "user of subagent: sub: look",
+            "assistant of subagent: Look({\"word\":\"below\"})",
+            "user of subagent: = saw below",
+            "assistant of subagent: Report: saw below",
+            "user: = Report: saw below",
+            "assistant: It says: Report: saw below",
+            "result success: It says: Report: saw below"
+        ]
+    );
+    let below = host
+        .api
+        .requests()
+        .into_iter()
+        .find(|request| request.last_user_text() == "sub: look")
+        .unwrap();
+    assert!(!below.tool_names().contains(&"Agent"), "subagents do not nest");
+}
+
+#[tokio::test]
+async fn prompts_wait_for_their_turn_and_all_are_answered_after_the_host_left() {
+    let script = Script::new()
+        .rule(when().prompt_contains("one"), reply().text("First."))
+        .rule(when().prompt_contains("two"), reply().text("Second."));
+    let mut host = TestHost::start(script).await;
+    host.prompt("one").await;
+    host.prompt("two").await;
+    host.connection.to_engine = tokio::sync::mpsc::channel(1).0;
+    let mut results = Vec::new();
+    while let Some(frame) = host.next().await {
+        if let ToHost::Result(result) = frame {
+            results.push((result.result_index, result.result.unwrap()));
+        }
+    }
+    assert_eq!(results, [(Some(0), "First.".to_owned()), (Some(1), "Second.".to_owned())]);
+}
+
+#[tokio::test]
+async fn control_requests_are_answered_also_those_that_mean_nothing_here() {
+    let mut host = TestHost::start(Script::new()).await;
+    host.ask("1", AskEngine::Initialize(Box::new(Initialize::default()))).await;
+    host.ask("2", AskEngine::GetBinaryVersion(GetBinaryVersion::default())).await;
+    assert!(matches!(host.next().await, Some(ToHost::ControlResponse(_))));
+    let Some(frame) = host.next().await else { panic!("no answer") };
+    let answer = serde_json::to_value(&frame).unwrap();
+    assert_eq!(answer["response"]["error_code"], "unsupported_request");
+    assert_eq!(
+        answer["response"]["error"],
+        "Unsupported control request subtype: get_binary_version"
+    );
+}
+
+#[tokio::test]
+async fn the_limit_on_turns_is_a_result_of_its_own() {
+    let script = Script::new().rule(when(), reply().tool_use("Look", json!({"word": "again"})));
+    let mut host = TestHost::with(script, |options| options.max_turns = Some(2)).await;
+    host.prompt("look for ever").await;
+    let result = host.result().await;
+    assert_eq!(result.subtype.as_str(), "error_max_turns");
+    assert_eq!(result.errors.unwrap(), ["Reached maximum number of turns (2)"]);
+    assert_eq!(host.api.requests().len(), 2);
+}

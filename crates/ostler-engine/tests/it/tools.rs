@@ -1,0 +1,49 @@
+//! Tools for tests: one that reads, one that writes, one that waits, one that breaks.
+
+use std::sync::Arc;
+
+use ostler_engine::tool::{AnyTool, Effect, Tool, ToolCx, ToolError, ToolOutput, erase};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+pub(crate) fn all() -> Vec<Arc<dyn AnyTool>> {
+    vec![erase(Look), erase(Change), erase(Hang), erase(Break)]
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// A word that comes back.
+    word: String,
+}
+
+macro_rules! tool {
+    ($name:ident, $effect:expr, |$args:ident| $run:expr) => {
+        struct $name;
+
+        impl Tool for $name {
+            const NAME: &'static str = stringify!($name);
+            const DESCRIPTION: &'static str = "For tests.";
+            type Args = Args;
+
+            fn effect(&self, _: &ToolCx, _: &Args) -> Effect {
+                $effect
+            }
+
+            async fn run(&self, _: &ToolCx, $args: Args) -> Result<ToolOutput, ToolError> {
+                $run
+            }
+        }
+    };
+}
+
+tool!(Look, Effect::Nothing, |args| Ok(ToolOutput::new(
+    format!("saw {}", args.word),
+    json!({"saw": args.word})
+)));
+tool!(Change, Effect::Execute("change".into()), |args| {
+    Ok(ToolOutput::new(format!("changed {}", args.word), json!({"changed": args.word})))
+});
+tool!(Hang, Effect::Nothing, |_args| std::future::pending().await);
+tool!(Break, Effect::Nothing, |args| panic!("broken by {}", args.word));
