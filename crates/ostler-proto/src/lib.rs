@@ -1,4 +1,57 @@
-//! The wire protocol.
+//! The Claude Agent SDK wire protocol as types: what a host (an SDK) and an engine (a CLI) say to each other over
+//! stdin and stdout, one JSON object per line.
+//!
+//! This crate moves no bytes, opens no file and knows no time. It holds:
+//!
+//! - [`frame`]: everything that may stand on a line, [`frame::ToEngine`] on stdin and [`frame::ToHost`] on stdout;
+//! - [`message`], [`api`], [`control`], [`permission`], [`hook`], [`mcp`], [`agent`], [`sandbox`], [`tool`]: the
+//!   parts frames are made of;
+//! - [`codec`]: bytes to frames, in any portions;
+//! - [`peer`]: which request waits for which answer, on either side;
+//! - [`quirks`]: where peers differ from what one would expect;
+//! - [`transcript`]: the lines of session files;
+//! - [`guide`]: the protocol in prose. Start there to implement it.
+//!
+//! Two promises hold for every type. **Unknown is kept**: message types, subtypes, fields and words this version
+//! has no name for survive reading and writing unchanged, also the difference between `null` and absent.
+//! **Malformed is reported**: a known type that does not decode is an error that names the type and the field.
+//!
+//! # A host in twenty lines
+//!
+//! ```
+//! use ostler_proto::codec::FrameDecoder;
+//! use ostler_proto::control::{AskHost, ControlResponse};
+//! use ostler_proto::frame::{Frame, ToEngine, ToHost};
+//! use ostler_proto::message::User;
+//! use ostler_proto::permission::{Deny, PermissionResult};
+//!
+//! // First line to the engine's stdin:
+//! let prompt = ToEngine::User(Box::new(User::prompt("list the files"))).to_line();
+//! assert!(prompt.ends_with("\n"));
+//!
+//! // And what comes from its stdout, in whatever portions:
+//! let mut decoder = FrameDecoder::<ToHost>::new();
+//! decoder.push(br#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","#);
+//! decoder.push(b"\"tool_name\":\"Bash\",\"input\":{\"command\":\"rm -rf /\"}}}\n");
+//! while let Some(frame) = decoder.next_frame() {
+//!     match frame.unwrap() {
+//!         ToHost::ControlRequest(request) => {
+//!             let AskHost::CanUseTool(call) = request.request else { continue };
+//!             assert_eq!(call.tool_name, "Bash");
+//!             let no = PermissionResult::Deny(Deny { message: "No.".into(), ..Deny::default() });
+//!             let payload = serde_json::to_value(no).unwrap();
+//!             let answer = ControlResponse::success(request.request_id.unwrap(), Some(payload));
+//!             assert_eq!(
+//!                 ToEngine::ControlResponse(answer).to_line(),
+//!                 r#"{"type":"control_response","response":{"subtype":"success","request_id":"r1","#.to_owned()
+//!                     + r#""response":{"behavior":"deny","message":"No."}}}"# + "\n"
+//!             );
+//!         }
+//!         ToHost::Result(result) => println!("done: {:?}", result.result),
+//!         _ => {}
+//!     }
+//! }
+//! ```
 #![warn(missing_docs)]
 
 pub mod agent;
@@ -8,6 +61,7 @@ pub mod control;
 pub mod drift;
 mod error;
 pub mod frame;
+pub mod guide;
 pub mod hook;
 mod ids;
 pub mod mcp;

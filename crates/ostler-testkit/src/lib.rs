@@ -16,6 +16,7 @@
 //!
 //! let request = json!({"model": "any", "max_tokens": 9, "messages": [{"role": "user", "content": "list the files"}]});
 //! let url = format!("{}/v1/messages", server.base_url());
+//! # rustls::crypto::ring::default_provider().install_default().unwrap();
 //! let message = reqwest::Client::new().post(url).json(&request).send().await.unwrap();
 //! let message: serde_json::Value = message.json().await.unwrap();
 //!

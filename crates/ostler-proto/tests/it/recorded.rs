@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use ostler_proto::control::{self, ControlResponse, Response};
 use ostler_proto::frame::{Frame, ToEngine, ToHost};
+use ostler_proto::tool::{ToolInput, ToolOutput};
 use ostler_proto::transcript::TranscriptLine;
 use ostler_proto::{DecodeError, drift};
 use serde_json::{Value, json};
@@ -155,6 +156,42 @@ fn successful_answer(line: &str) -> Option<(String, Option<Value>)> {
         return None;
     };
     Some((success.request_id?.to_string(), success.response))
+}
+
+/// The built-in tools' inputs and structured outputs, as far as the recorded conversations use them.
+#[test]
+fn all_recorded_tool_calls_have_the_published_shapes() {
+    let mut unknown = Unknown::default();
+    let mut names = HashMap::new();
+    let mut outputs = 0;
+    for recorded in fixtures::lines(".stdout.jsonl") {
+        let frame: Value = serde_json::from_str(&recorded.line).unwrap();
+        for block in frame["message"]["content"].as_array().into_iter().flatten() {
+            let (tool, value) = match block["type"].as_str() {
+                Some("tool_use") => {
+                    names.insert(block["id"].to_string(), block["name"].as_str().unwrap().to_owned());
+                    (block["name"].as_str().unwrap(), &block["input"])
+                }
+                Some("tool_result") if frame["tool_use_result"].is_object() => {
+                    outputs += 1;
+                    (names[&block["tool_use_id"].to_string()].as_str(), &frame["tool_use_result"])
+                }
+                _ => continue,
+            };
+            // The script's own mistake, made to see it refused.
+            if *value == json!({"wrong": 1}) {
+                continue;
+            }
+            let (written, seen) = drift::observe(|| match block["type"].as_str() {
+                Some("tool_use") => ToolInput::parse(tool, value).map(|input| input.to_value()),
+                _ => ToolOutput::parse(tool, value).map(|output| output.to_value()),
+            });
+            assert_eq!(written.unwrap(), *value, "{}: {tool}", recorded.at);
+            unknown.note(seen, &recorded.at);
+        }
+    }
+    assert!(outputs > 50, "only {outputs} structured outputs found");
+    unknown.check();
 }
 
 /// Lines that make the vendor's CLI exit are errors here, all others are frames; what is not an object (which the

@@ -56,6 +56,8 @@ pub(crate) async fn events(server: &ScriptedApi, prompt: &str) -> Vec<Value> {
 }
 
 pub(crate) fn client() -> reqwest::Client {
+    // The workspace's reqwest brings no cryptography and panics without it, even where none is used.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().timeout(LIMIT).no_proxy().build().unwrap()
 }
 
