@@ -10,6 +10,7 @@ mod call;
 mod drive;
 mod host;
 pub mod model;
+pub mod offline;
 pub mod permission;
 mod report;
 pub mod session;

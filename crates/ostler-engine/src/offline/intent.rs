@@ -1,0 +1,28 @@
+//! What one sentence asks for.
+
+/// Something the demo can do, or the words it did not understand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Intent {
+    /// Name files.
+    List { pattern: String, path: Option<String> },
+    /// Say how many files there are.
+    Count { path: Option<String> },
+    /// Show files, side by side.
+    Read { paths: Vec<String> },
+    /// Write a file.
+    Write { path: String, content: String },
+    /// Replace text in a file.
+    Edit { path: String, old: String, new: String, all: bool },
+    /// Run a command.
+    Run { command: String },
+    /// Find text in files.
+    Search { pattern: String, path: Option<String> },
+    /// Ask the user; about anything if nothing is given.
+    Ask { about: Option<String> },
+    /// Give work to a subagent.
+    Delegate { prompt: String },
+    /// Say what this is and what it can do.
+    Help,
+    /// None of these.
+    Unknown(String),
+}

@@ -1,0 +1,47 @@
+//! The offline demo model: what a newcomer meets when no key is set.
+//!
+//! It is a table of rules, not a language model, and says so. It keeps no state: each answer is worked out from the
+//! conversation alone (`reply`), then told as the stream of events a real model would send (`stream`).
+//! What a sentence means is decided in `steps` (sentences), `rules` (the table) and `form` (how a rule is matched).
+
+mod form;
+mod help;
+mod intent;
+mod progress;
+mod question;
+mod reply;
+mod report;
+mod rules;
+mod steps;
+mod stream;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use crate::model::{EventStream, Model, Request};
+
+/// The name a user sees.
+pub const NAME: &str = "offline-demo";
+
+/// A small rule-driven model that needs neither key nor network.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OfflineModel;
+
+impl OfflineModel {
+    /// The model. There is nothing to set.
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+impl Model for OfflineModel {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn respond(&self, request: Request) -> EventStream {
+        let events = stream::events(reply::answer(&request));
+        Box::pin(futures::stream::iter(events.into_iter().map(Ok)))
+    }
+}
