@@ -91,7 +91,9 @@ async fn permitted(
     host: &Host,
     call: &ToolUseBlock,
 ) -> Result<Prepared, Refusal> {
-    let prepared = prepare(tools, cx, &call.name, &call.input).map_err(Refusal::Mistake)?;
+    let input =
+        tools.get(&call.name).map_or(Value::Null, |tool| tool.without_host_only(&call.input));
+    let prepared = prepare(tools, cx, &call.name, &input).map_err(Refusal::Mistake)?;
     let reason = match decide(&host.mode(), &cx.cwd, &prepared.effect) {
         Decision::Allow => return Ok(prepared),
         Decision::Deny(message) => return Err(Refusal::Denied { message, interrupt: false }),
@@ -99,7 +101,7 @@ async fn permitted(
     };
     let request = CanUseTool {
         tool_name: call.name.clone(),
-        input: call.input.clone(),
+        input,
         tool_use_id: Some(call.id.clone()),
         decision_reason: Some(reason),
         ..CanUseTool::default()
@@ -107,10 +109,8 @@ async fn permitted(
     let allow = match host.may_use(request.clone()).await {
         Ok(PermissionResult::Allow(allow)) => allow,
         Ok(PermissionResult::Deny(deny)) => {
-            return Err(Refusal::Denied {
-                message: deny.message,
-                interrupt: deny.interrupt.unwrap_or(false),
-            });
+            let interrupt = deny.interrupt.unwrap_or(false);
+            return Err(Refusal::Denied { message: deny.message, interrupt });
         }
         Ok(_) => return Err(denied("the host's answer is neither allow nor deny")),
         Err(error) => return Err(denied(&error)),

@@ -23,6 +23,9 @@ pub trait Tool: Send + Sync + 'static {
     /// The arguments. Doc comments of the fields become the schema's descriptions.
     type Args: DeserializeOwned + JsonSchema + Send + 'static;
 
+    /// Arguments that only the host may fill in, with its answer. They are taken out of what the model sends.
+    const HOST_ONLY: &'static [&'static str] = &[];
+
     /// What a call would touch. Pure: permissions are decided on this alone, before anything runs.
     fn effect(&self, cx: &ToolCx, args: &Self::Args) -> Effect;
 
@@ -114,6 +117,9 @@ pub trait AnyTool: Send + Sync {
     /// What the model sees.
     fn spec(&self) -> ToolSpec;
 
+    /// What the model sent, without what only the host may say.
+    fn without_host_only(&self, input: &Value) -> Value;
+
     /// Reads the arguments of a call.
     ///
     /// # Errors
@@ -144,6 +150,14 @@ impl<T: Tool> AnyTool for T {
             description: T::DESCRIPTION.to_owned(),
             input_schema: input_schema::<T::Args>(),
         }
+    }
+
+    fn without_host_only(&self, input: &Value) -> Value {
+        let mut input = input.clone();
+        if let Value::Object(arguments) = &mut input {
+            arguments.retain(|name, _| !T::HOST_ONLY.contains(&name.as_str()));
+        }
+        input
     }
 
     fn prepare(self: Arc<Self>, cx: &ToolCx, input: &Value) -> Result<Prepared, String> {

@@ -1,0 +1,202 @@
+//! The conversation at the terminal: prompts in, text and tool calls out.
+//!
+//! The terminal is a host like any other: it speaks to the engine in frames and knows nothing else of it.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use ostler_engine::session::{self, Connection, SessionOptions};
+use ostler_proto::api::{Content, ContentBlock, Delta, StreamEvent};
+use ostler_proto::control::{AskEngine, AskHost, ControlRequest, ControlResponse, Interrupt};
+use ostler_proto::frame::{ToEngine, ToHost};
+use ostler_proto::message::{Assistant, TurnResult, User};
+use ostler_proto::{Extra, RequestId, ToolUseId};
+
+use crate::args::Args;
+use crate::lines::Lines;
+use crate::pick::Picked;
+use crate::question;
+use crate::screen::Screen;
+
+/// Answers one prompt, or opens a conversation.
+pub(crate) async fn run(
+    args: &Args,
+    picked: Picked,
+    screen: &mut Screen,
+) -> anyhow::Result<ExitCode> {
+    let folder = args.cwd.clone().unwrap_or_else(|| ".".into());
+    let cwd =
+        folder.canonicalize().with_context(|| format!("cannot work in {}", folder.display()))?;
+    anyhow::ensure!(cwd.is_dir(), "cannot work in {}: it is not a folder", cwd.display());
+    let model = picked.model.name().to_owned();
+    let connection = session::start(SessionOptions {
+        model: picked.model,
+        tools: ostler_tools::session_tools(),
+        cwd: cwd.clone(),
+        mode: args.permission_mode.clone(),
+        max_turns: args.max_turns,
+        partial_messages: true,
+    });
+    let lines = Lines::from_stdin();
+    // With the prompt on the command line, a pipe on standard input is no person to ask.
+    let can_ask = args.prompt.is_none() || lines.is_terminal;
+    let mut chat = Chat { connection, lines, screen, can_ask, depths: HashMap::new() };
+    match &args.prompt {
+        Some(prompt) => {
+            let result = chat.turn(prompt).await?;
+            Ok(if result.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        }
+        None => {
+            chat.screen.welcome(&model, &cwd.display().to_string(), picked.remark)?;
+            chat.converse().await?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+struct Chat<'a> {
+    connection: Connection,
+    lines: Lines,
+    screen: &'a mut Screen,
+    can_ask: bool,
+    /// How deep the agent is nested that made a call.
+    depths: HashMap<ToolUseId, usize>,
+}
+
+impl Chat<'_> {
+    async fn converse(&mut self) -> anyhow::Result<()> {
+        loop {
+            self.screen.prompt(">")?;
+            let line = tokio::select! {
+                line = self.lines.next() => line,
+                _ = tokio::signal::ctrl_c() => None,
+            };
+            let Some(line) = line else { break };
+            if !self.lines.is_terminal {
+                self.screen.echo(&line)?;
+            }
+            match line.trim() {
+                "" => {}
+                "exit" | "quit" | "/exit" | "/quit" => return Ok(()),
+                prompt => _ = self.turn(prompt).await?,
+            }
+        }
+        self.screen.echo("")?;
+        Ok(())
+    }
+
+    /// One prompt, to its result.
+    async fn turn(&mut self, prompt: &str) -> anyhow::Result<TurnResult> {
+        self.send(ToEngine::User(Box::new(User::prompt(prompt)))).await?;
+        let mut interrupted = false;
+        loop {
+            let frame = tokio::select! {
+                frame = self.connection.from_engine.recv() => frame.context("the engine has gone")?,
+                _ = tokio::signal::ctrl_c() => {
+                    // Once stops the agent, twice the program.
+                    anyhow::ensure!(!interrupted, "stopped");
+                    interrupted = true;
+                    self.interrupt().await?;
+                    continue;
+                }
+            };
+            match frame {
+                ToHost::StreamEvent(event) => self.stream(&event.event)?,
+                ToHost::Assistant(assistant) => self.calls(&assistant)?,
+                ToHost::User(user) => self.results(&user)?,
+                ToHost::ControlRequest(request) => self.answer(request).await?,
+                ToHost::Result(result) => {
+                    self.finish(&result)?;
+                    return Ok(*result);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn stream(&mut self, event: &StreamEvent) -> anyhow::Result<()> {
+        match event {
+            StreamEvent::ContentBlockDelta(delta) => {
+                if let Delta::TextDelta(delta) = &delta.delta {
+                    self.screen.text(&delta.text)?;
+                }
+            }
+            StreamEvent::ContentBlockStop(_) => self.screen.end_line()?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Text was shown while it came; a subagent's is its own business until it reports.
+    fn calls(&mut self, assistant: &Assistant) -> anyhow::Result<()> {
+        let parent = assistant.parent_tool_use_id.as_ref();
+        let depth = parent.and_then(|call| self.depths.get(call)).map_or(0, |depth| depth + 1);
+        for call in assistant.message.content.iter().filter_map(ContentBlock::as_tool_use) {
+            self.depths.insert(call.id.clone(), depth);
+            self.screen.call(call, depth)?;
+        }
+        Ok(())
+    }
+
+    fn results(&mut self, user: &User) -> anyhow::Result<()> {
+        let Some(Content::Blocks(blocks)) = &user.message.content else { return Ok(()) };
+        for block in blocks {
+            if let ContentBlock::ToolResult(result) = block {
+                let depth = self.depths.get(&result.tool_use_id).copied().unwrap_or_default();
+                self.screen.result(result, depth)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn answer(&mut self, request: ControlRequest<AskHost>) -> anyhow::Result<()> {
+        let id = request.request_id.unwrap_or_default();
+        let response = match &request.request {
+            AskHost::CanUseTool(request) => {
+                let answer = if self.can_ask {
+                    tokio::select! {
+                        answer = question::ask(request, &mut self.lines, self.screen) => answer?,
+                        _ = tokio::signal::ctrl_c() => return self.interrupt().await,
+                    }
+                } else {
+                    question::nobody(request)
+                };
+                ControlResponse::success(id, Some(serde_json::to_value(answer)?))
+            }
+            other => {
+                let subtype = other.tag().unwrap_or("none");
+                ControlResponse::error(id, format!("the terminal cannot answer {subtype}"))
+            }
+        };
+        self.send(ToEngine::ControlResponse(response)).await
+    }
+
+    async fn interrupt(&mut self) -> anyhow::Result<()> {
+        self.screen.remark("stopping (Ctrl-C again to quit)")?;
+        let request = AskEngine::Interrupt(Interrupt::default());
+        let request_id = Some(RequestId::from("terminal-interrupt"));
+        self.send(ToEngine::ControlRequest(ControlRequest {
+            request_id,
+            request,
+            extra: Extra::default(),
+        }))
+        .await
+    }
+
+    fn finish(&mut self, result: &TurnResult) -> anyhow::Result<()> {
+        self.screen.end_line()?;
+        match &result.errors {
+            Some(errors) => self.screen.error(&errors.join("; "))?,
+            None if result.is_error => {
+                self.screen.error(result.result.as_deref().unwrap_or("it failed"))?
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    async fn send(&self, frame: ToEngine) -> anyhow::Result<()> {
+        self.connection.to_engine.send(frame).await.context("the engine has gone")
+    }
+}

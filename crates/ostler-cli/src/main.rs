@@ -1,0 +1,44 @@
+//! The `ostler` command: reads the arguments, wires the parts, passes on the exit code.
+
+mod args;
+mod chat;
+mod lines;
+mod pick;
+mod question;
+mod screen;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Args;
+use crate::screen::Screen;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let mut screen = Screen::new();
+    match run(args, &mut screen) {
+        Ok(code) => code,
+        // Whoever read our output has left: there is nobody to tell.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            screen.complain(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
+    let picked = pick::model(&args, |name| std::env::var(name).ok())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let code = runtime.block_on(chat::run(&args, picked, screen));
+    // The thread that reads the keyboard cannot be stopped, and must not keep the program alive.
+    runtime.shutdown_background();
+    code
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}

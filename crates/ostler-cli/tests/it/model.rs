@@ -1,0 +1,69 @@
+//! With a key, the program talks to the Messages API: here the scripted one.
+
+use std::fs;
+
+use ostler_testkit::{Script, ScriptedApi, Status, reply, when};
+use serde_json::json;
+
+use crate::run::Ostler;
+
+async fn scripted(script: Script) -> (ScriptedApi, Ostler) {
+    let api = ScriptedApi::start(script).await;
+    let ostler = Ostler::new()
+        .env("ANTHROPIC_API_KEY", "key")
+        .env("ANTHROPIC_BASE_URL", &format!("{}/some/path/", api.base_url()));
+    (api, ostler)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_works_with_the_real_tools() {
+    let script = Script::new()
+        .rule(when().turn(0), reply().tool_use("Read", json!({"file_path": "README.md"})))
+        .rule(
+            when().turn(1),
+            reply()
+                .text("It is a readme.")
+                .tool_use("Write", json!({"file_path": "a/b.txt", "content": "from a model"})),
+        )
+        .rule(when().turn(2), reply().text("Written."));
+    let (api, ostler) = scripted(script).await;
+    let ran = ostler.type_lines(&["go on", "y"]);
+    ran.shows(&["claude-", "It is a readme.", "Allow Write a/b.txt?", "Written."]);
+    assert_eq!(fs::read_to_string(ostler.path("a/b.txt")).unwrap(), "from a model");
+    let first = &api.requests()[0];
+    assert_eq!(first.path, "/some/path/v1/messages");
+    assert!(first.tool_names().contains(&"Bash") && first.tool_names().contains(&"Agent"));
+    api.finish();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_of_the_api_is_told_and_is_the_exit_code() {
+    let script =
+        Script::new().rule(when(), reply().status(Status::new(401).message("invalid x-api-key")));
+    let (_api, ostler) = scripted(script).await;
+    let ran = ostler.args(&["hello"]).type_lines(&[]);
+    ran.shows(&["API Error: 401 invalid x-api-key"]);
+    assert_eq!(ran.code, Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_a_model_says_can_drive_the_terminal() {
+    let script = Script::new().rule(when(), reply().text("a\u{1b}[2J\u{7}b"));
+    let (_api, ostler) = scripted(script).await;
+    let ran = ostler.args(&["hello"]).type_lines(&[]);
+    assert!(!ran.stdout.contains(['\u{1b}', '\u{7}']), "{:?}", ran.stdout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_cannot_answer_its_own_questions() {
+    let question = json!({"question": "Go on?", "header": "Go", "multiSelect": false, "options":
+        [{"label": "Yes", "description": "y"}, {"label": "No", "description": "n"}]});
+    let input = json!({"questions": [question], "answers": {"Go on?": "Yes"}});
+    let script = Script::new()
+        .rule(when().turn(0), reply().tool_use("AskUserQuestion", input))
+        .rule(when().turn(1), reply().text("Heard: {{tool_result}}"));
+    let (_api, ostler) = scripted(script).await;
+    let ran = ostler.type_lines(&["ask", "2"]);
+    ran.shows(&["Go on?", "2. No", "Heard:", "No"]);
+    assert!(!ran.stdout.contains("answers: Yes"), "{}", ran.stdout);
+}

@@ -1,0 +1,85 @@
+//! Runs the program in a folder of its own, without any key of the machine.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// How a run ended.
+pub(crate) struct Ran {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) code: Option<i32>,
+}
+
+pub(crate) struct Ostler {
+    pub(crate) folder: TempDir,
+    arguments: Vec<String>,
+    variables: Vec<(String, String)>,
+}
+
+impl Ostler {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("README.md"), "# A readme\n").unwrap();
+        Self { folder, arguments: Vec::new(), variables: Vec::new() }
+    }
+
+    pub(crate) fn args(mut self, arguments: &[&str]) -> Self {
+        self.arguments.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Types `lines`, ends the input and waits.
+    pub(crate) fn type_lines(&self, lines: &[&str]) -> Ran {
+        let mut child = Command::new(Path::new(env!("CARGO_BIN_EXE_ostler")))
+            .args(&self.arguments)
+            .current_dir(self.folder.path())
+            .env_remove("ANTHROPIC_API_KEY")
+            .env_remove("ANTHROPIC_AUTH_TOKEN")
+            .env_remove("ANTHROPIC_BASE_URL")
+            .env_remove("ANTHROPIC_MODEL")
+            .envs(self.variables.clone())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        for line in lines {
+            // A program that ended early has closed its end; its output tells why.
+            let _ = writeln!(stdin, "{line}");
+        }
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        Ran {
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code(),
+        }
+    }
+}
+
+impl Ran {
+    /// Fails unless all of `parts` were printed, in this order.
+    pub(crate) fn shows(&self, parts: &[&str]) {
+        let mut rest = self.stdout.as_str();
+        for part in parts {
+            let Some(at) = rest.find(part) else {
+                panic!("{part:?} is missing in:\n{}\n{}", self.stdout, self.stderr);
+            };
+            rest = &rest[at + part.len()..];
+        }
+    }
+}

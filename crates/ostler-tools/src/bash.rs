@@ -1,0 +1,192 @@
+//! `Bash`: run a command line. What it starts ends with it, see `process.rs`.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+use std::{io, pin::pin};
+
+use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
+use ostler_proto::tool::BashOutput;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::io::AsyncReadExt as _;
+use tokio::time::{Instant, sleep};
+
+use crate::output::Output;
+use crate::process::Group;
+use crate::shell::{Call, Shell};
+
+#[derive(Default)]
+pub(crate) struct Bash {
+    shell: Shell,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Args {
+    /// The command line.
+    command: String,
+    /// Milliseconds until it is ended: 120000 if absent, at most 600000.
+    timeout: Option<u64>,
+    /// What it does, in a few words, for the user.
+    #[expect(dead_code, reason = "read by whoever approves the call")]
+    description: Option<String>,
+}
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+const MAX_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long a command may tidy up after it was asked to end, and how long its last words are waited for.
+const GRACE: Duration = Duration::from_secs(1);
+
+impl Tool for Bash {
+    const NAME: &'static str = "Bash";
+    const DESCRIPTION: &'static str = "Runs a command line in a shell, without input or terminal. cd lasts for later \
+        calls, variables do not. Processes left in the background end with the command. Long output is cut and kept in \
+        a file. Prefer Read, Edit, Glob and Grep for files.";
+    type Args = Args;
+
+    fn effect(&self, _: &ToolCx, args: &Args) -> Effect {
+        Effect::Execute(args.command.clone())
+    }
+
+    async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
+        let limit = args.timeout.map_or(DEFAULT_TIMEOUT, Duration::from_millis).min(MAX_TIMEOUT);
+        let cannot = |error: io::Error| {
+            ToolError::Failed(format!("cannot run a command in {}: {error}", cx.cwd.display()))
+        };
+        let call = self.shell.call(&cx.cwd).map_err(cannot)?;
+        let script = script(&args.command, &call.cwd_note);
+        let mut group = Group::spawn(&script, &call.cwd).await.map_err(cannot)?;
+        let mut outputs = Outputs::new(&call);
+        let end = follow(&mut group, &mut outputs, limit).await.map_err(cannot)?;
+        drop(group);
+
+        let moved = self.shell.moved(&call);
+        let moved = moved.map(|cwd| format!("[the working directory is now {}]", cwd.display()));
+        let text = paragraphs(&[&outputs.text(), &moved.unwrap_or_default()]);
+        let failure = match end {
+            End::Exited(status) if status.success() => return Ok(success(text, &outputs)),
+            End::Exited(status) => format!("Exit code {}", code(status)),
+            End::TimedOut => format!("Ended because it took longer than {} ms.", limit.as_millis()),
+        };
+        Err(ToolError::Failed(paragraphs(&[&failure, &text])))
+    }
+}
+
+/// What is not empty, one below the other.
+fn paragraphs(texts: &[&str]) -> String {
+    let texts: Vec<&str> =
+        texts.iter().map(|text| text.trim_end()).filter(|text| !text.is_empty()).collect();
+    texts.join("\n")
+}
+
+/// The command, and a note of where it ended. The note is made by a trap, so that `exit` does not skip it.
+fn script(command: &str, cwd_note: &Path) -> String {
+    let note = format!("pwd -P >| {}", quoted(&cwd_note.display().to_string()));
+    format!("trap {} EXIT; {command}", quoted(&note))
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// What a command wrote.
+struct Outputs {
+    stdout: Output,
+    stderr: Output,
+}
+
+impl Outputs {
+    fn new(call: &Call) -> Self {
+        Self { stdout: Output::new(call.stdout.clone()), stderr: Output::new(call.stderr.clone()) }
+    }
+
+    /// One after the other, as the model reads them.
+    fn text(&self) -> String {
+        paragraphs(&[&self.stdout.text(), &self.stderr.text()])
+    }
+}
+
+/// How a command came to its end.
+enum End {
+    Exited(ExitStatus),
+    TimedOut,
+}
+
+/// Where a command stands; each phase has its own alarm.
+#[derive(Clone, Copy, PartialEq)]
+enum Phase {
+    /// It may take until its time limit.
+    Running,
+    /// It was asked to end.
+    Ending,
+    /// It is gone. Its pipes end too, unless a process that left the group holds them.
+    Gone,
+}
+
+/// Collects the output until the command and its pipes are at their end, or the time is up.
+async fn follow(group: &mut Group, outputs: &mut Outputs, limit: Duration) -> io::Result<End> {
+    let (mut stdout, mut stderr) = group.pipes()?;
+    let (mut from_stdout, mut from_stderr) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
+    let (mut stdout_open, mut stderr_open) = (true, true);
+    let mut alarm = pin!(sleep(limit));
+    let mut phase = Phase::Running;
+    let mut end = None;
+    while phase != Phase::Gone || stdout_open || stderr_open {
+        tokio::select! {
+            n = stdout.read(&mut from_stdout), if stdout_open => {
+                let n = n?;
+                outputs.stdout.push(&from_stdout[..n]);
+                stdout_open = n > 0;
+            }
+            n = stderr.read(&mut from_stderr), if stderr_open => {
+                let n = n?;
+                outputs.stderr.push(&from_stderr[..n]);
+                stderr_open = n > 0;
+            }
+            status = group.wait(), if phase != Phase::Gone => {
+                end.get_or_insert(End::Exited(status?));
+                group.kill();
+                phase = Phase::Gone;
+                alarm.as_mut().reset(Instant::now() + GRACE);
+            }
+            () = &mut alarm => {
+                match phase {
+                    Phase::Running => {
+                        end = Some(End::TimedOut);
+                        group.terminate();
+                        phase = Phase::Ending;
+                    }
+                    Phase::Ending => {
+                        group.kill();
+                        phase = Phase::Gone;
+                    }
+                    Phase::Gone => break,
+                }
+                alarm.as_mut().reset(Instant::now() + GRACE);
+            }
+        }
+    }
+    Ok(end.unwrap_or(End::TimedOut))
+}
+
+fn success(text: String, outputs: &Outputs) -> ToolOutput {
+    let Outputs { stdout, stderr } = outputs;
+    let whole = stdout.whole().or_else(|| stderr.whole());
+    let structured = BashOutput {
+        stdout: stdout.text(),
+        stderr: stderr.text(),
+        is_image: Some(false),
+        no_output_expected: Some(false),
+        persisted_output_path: whole.map(|(path, _)| path.display().to_string()),
+        persisted_output_size: whole.map(|(_, len)| len),
+        ..BashOutput::default()
+    };
+    ToolOutput::new(if text.is_empty() { "[no output]".to_owned() } else { text }, structured)
+}
+
+fn code(status: ExitStatus) -> i32 {
+    // As shells say it when a signal was the cause.
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
+}

@@ -1,0 +1,13 @@
+//! File work off the runtime's threads.
+
+use ostler_engine::tool::ToolError;
+
+/// Runs `work` where it may block. A panic in it, say of a picture decoder, fails this call only.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(ToolError::Failed(format!("the tool broke down: {error}"))),
+    }
+}

@@ -1,0 +1,134 @@
+//! Regular files: read whole within a bound, and replaced in one step.
+//!
+//! Everything else that can have a path (folders, pipes, sockets, devices) is refused in words for the model.
+
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::Path;
+
+use ostler_engine::tool::ToolError;
+
+use crate::similar;
+
+/// The largest file that is read as a whole.
+pub(crate) const MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// A file as it was found.
+pub(crate) struct Loaded {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) metadata: Metadata,
+}
+
+/// Reads a regular file.
+pub(crate) fn load(path: &Path) -> Result<Loaded, ToolError> {
+    let found = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
+    refuse_other_kinds(path, &found)?;
+    let file = open_regular(path).map_err(|error| unreadable(path, &error))?;
+    let metadata = file.metadata().map_err(|error| unreadable(path, &error))?;
+    if metadata.len() > MAX_BYTES {
+        return Err(too_large(path, metadata.len()));
+    }
+    // Files in /proc claim to be empty, and a log may grow meanwhile: the bound holds on what is read.
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    let n_read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    n_read.map_err(|error| unreadable(path, &error))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(too_large(path, bytes.len() as u64));
+    }
+    Ok(Loaded { bytes, metadata })
+}
+
+/// Opens a file without ever waiting for somebody at the other end of a pipe.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
+}
+
+/// Puts a file in place of another or of nothing, so that a reader sees the old or the new one and never a half.
+///
+/// An existing file keeps its mode and owner. Where the folder does not allow that, the file is written in place.
+pub(crate) fn replace(
+    path: &Path,
+    bytes: &[u8],
+    before: Option<&Metadata>,
+) -> Result<(), ToolError> {
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(parent).map_err(|error| unwritable(parent, &error))?;
+    let written = match (replace_in_one_step(path, parent, bytes, before), before) {
+        (Err(error), Some(_)) if error.kind() == io::ErrorKind::PermissionDenied => {
+            fs::write(path, bytes)
+        }
+        (result, _) => result,
+    };
+    written.map_err(|error| unwritable(path, &error))
+}
+
+fn replace_in_one_step(
+    path: &Path,
+    parent: &Path,
+    bytes: &[u8],
+    before: Option<&Metadata>,
+) -> io::Result<()> {
+    let mut builder = tempfile::Builder::new();
+    // The umask narrows it, as for any new file.
+    builder.prefix(".ostler-").permissions(Permissions::from_mode(0o666));
+    let mut file = builder.tempfile_in(parent)?;
+    if let Some(before) = before {
+        let now = file.as_file().metadata()?;
+        if (now.uid(), now.gid()) != (before.uid(), before.gid()) {
+            fchown(file.as_file(), Some(before.uid()), Some(before.gid()))?;
+        }
+        file.as_file().set_permissions(before.permissions())?;
+    }
+    file.write_all(bytes)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// There is no such file; maybe one with a similar name was meant.
+pub(crate) fn missing(path: &Path) -> ToolError {
+    let mut text = format!("{} does not exist.", path.display());
+    let similar = similar::names_beside(path);
+    if !similar.is_empty() {
+        text += &format!(" In the same folder: {}.", similar.join(", "));
+    }
+    ToolError::Refused(text)
+}
+
+/// Words for why a path could not be looked at.
+pub(crate) fn unreadable(path: &Path, error: &io::Error) -> ToolError {
+    match error.kind() {
+        io::ErrorKind::NotFound => missing(path),
+        _ => ToolError::Failed(format!("cannot read {}: {error}", path.display())),
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> ToolError {
+    ToolError::Failed(format!("cannot write {}: {error}", path.display()))
+}
+
+fn refuse_other_kinds(path: &Path, metadata: &Metadata) -> Result<(), ToolError> {
+    let kind = metadata.file_type();
+    let what = if kind.is_file() {
+        return Ok(());
+    } else if kind.is_dir() {
+        "a folder; list it with Glob or with ls in Bash"
+    } else if kind.is_fifo() {
+        "a pipe, which is never opened: reading it could wait for ever"
+    } else if kind.is_socket() {
+        "a socket, not a file"
+    } else {
+        "a device, not a file"
+    };
+    Err(ToolError::Refused(format!("{} is {what}.", path.display())))
+}
+
+fn too_large(path: &Path, size: u64) -> ToolError {
+    ToolError::Refused(format!(
+        "{} has {} MiB, more than the {} MiB that are read at once. Search it with Grep, or cut a part out with Bash (sed -n, head, tail).",
+        path.display(),
+        size / (1024 * 1024),
+        MAX_BYTES / (1024 * 1024),
+    ))
+}

@@ -1,0 +1,45 @@
+//! Ostler's built-in tools, one file each. This file is the list of them and nothing else.
+
+mod ask_user_question;
+mod bash;
+mod blocking;
+mod edit;
+mod file;
+mod glob;
+mod grep;
+mod notebook;
+mod output;
+mod patch;
+mod path;
+mod picture;
+mod process;
+mod read;
+mod seen;
+mod shell;
+mod similar;
+mod target;
+mod text;
+mod todo_write;
+mod walk;
+mod write;
+
+use std::sync::Arc;
+
+use ostler_engine::tool::{AnyTool, erase};
+
+/// The tools of one session. They share what the session knows: which files it has read, where its shell stands.
+///
+/// Dropping them removes what the session left in its temporary folder.
+pub fn session_tools() -> Vec<Arc<dyn AnyTool>> {
+    let seen = seen::Seen::default();
+    vec![
+        erase(ask_user_question::AskUserQuestion),
+        erase(bash::Bash::default()),
+        erase(edit::Edit::new(seen.clone())),
+        erase(glob::Glob),
+        erase(grep::Grep),
+        erase(read::Read::new(seen.clone())),
+        erase(todo_write::TodoWrite::default()),
+        erase(write::Write::new(seen)),
+    ]
+}

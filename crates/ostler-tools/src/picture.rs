@@ -1,0 +1,132 @@
+//! Pictures for the model: checked before they are sent, and made smaller where the API would not take them.
+//!
+//! A picture the API refuses would stay in the conversation and spoil every later request, so none is sent unseen.
+
+use std::io::Cursor;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use image::imageops::FilterType;
+use image::{DynamicImage, ImageFormat, ImageReader, Limits};
+use ostler_engine::tool::{ToolError, ToolOutput};
+use ostler_proto::Extra;
+use ostler_proto::api::{Base64Source, ContentBlock, ImageBlock, Source};
+use ostler_proto::tool::{ImageDimensions, ImageFile, ImageType, ReadImage, ReadOutput};
+
+/// The API takes 5 MB of base 64.
+const MAX_BYTES: usize = 3_750_000;
+/// The API's limit in pixels once a request has many pictures; the model sees no more in any case.
+const MAX_SIDE: u32 = 2_000;
+const MAX_DECODED_SIDE: u32 = 16_384;
+const MAX_DECODED_BYTES: u64 = 512 * 1024 * 1024;
+
+/// The picture format of a file, by its first bytes.
+pub(crate) fn format(bytes: &[u8]) -> Option<ImageFormat> {
+    let format = image::guess_format(bytes).ok()?;
+    let known = matches!(
+        format,
+        ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Gif | ImageFormat::WebP
+    );
+    known.then_some(format)
+}
+
+/// A picture as a block for the model.
+pub(crate) fn show(
+    path: &Path,
+    bytes: &[u8],
+    format: ImageFormat,
+) -> Result<ToolOutput, ToolError> {
+    let picture = decode(bytes, format).map_err(|error| {
+        ToolError::Refused(format!("{} is not a sound picture: {error}", path.display()))
+    })?;
+    let (width, height) = (picture.width(), picture.height());
+    let fits = bytes.len() <= MAX_BYTES && width <= MAX_SIDE && height <= MAX_SIDE;
+    let shown = if fits {
+        Shown { bytes: bytes.to_vec(), format, width, height }
+    } else {
+        shrink(&picture).ok_or_else(|| {
+            ToolError::Refused(format!(
+                "{} ({width} × {height} pixels, {} bytes) is too large to show, and could not be made smaller.",
+                path.display(),
+                bytes.len()
+            ))
+        })?
+    };
+    Ok(output(bytes.len(), (width, height), &shown))
+}
+
+struct Shown {
+    bytes: Vec<u8>,
+    format: ImageFormat,
+    width: u32,
+    height: u32,
+}
+
+fn decode(bytes: &[u8], format: ImageFormat) -> image::ImageResult<DynamicImage> {
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(MAX_DECODED_SIDE);
+    limits.max_image_height = Some(MAX_DECODED_SIDE);
+    limits.max_alloc = Some(MAX_DECODED_BYTES);
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    reader.limits(limits);
+    reader.decode()
+}
+
+fn shrink(picture: &DynamicImage) -> Option<Shown> {
+    let side = MAX_SIDE.min(picture.width().max(picture.height()));
+    let small = picture.resize(side, side, FilterType::Triangle);
+    // Drawings stay sharp as PNG; photographs may be too large for it. JPEG knows no transparency.
+    let encoded = encode(&small, ImageFormat::Png)
+        .or_else(|| encode(&DynamicImage::ImageRgb8(small.to_rgb8()), ImageFormat::Jpeg));
+    let (bytes, format) = encoded?;
+    Some(Shown { bytes, format, width: small.width(), height: small.height() })
+}
+
+fn encode(picture: &DynamicImage, format: ImageFormat) -> Option<(Vec<u8>, ImageFormat)> {
+    let mut bytes = Vec::new();
+    picture.write_to(&mut Cursor::new(&mut bytes), format).ok()?;
+    (bytes.len() <= MAX_BYTES).then_some((bytes, format))
+}
+
+fn output(original_size: usize, (width, height): (u32, u32), shown: &Shown) -> ToolOutput {
+    let base64 = BASE64_STANDARD.encode(&shown.bytes);
+    let source = Base64Source {
+        media_type: shown.format.to_mime_type().to_owned(),
+        data: base64.clone(),
+        ..Base64Source::default()
+    };
+    let image =
+        ImageBlock { source: Source::Base64(source), cache_control: None, extra: Extra::default() };
+    let mut blocks = vec![ContentBlock::Image(image)];
+    if (shown.width, shown.height) != (width, height) {
+        blocks.push(ContentBlock::text(format!(
+            "[shown with {} × {} pixels; the file has {width} × {height}]",
+            shown.width, shown.height
+        )));
+    }
+    let file = ImageFile {
+        base64,
+        r#type: image_type(shown.format),
+        original_size: original_size as u64,
+        dimensions: Some(ImageDimensions {
+            original_width: Some(width.into()),
+            original_height: Some(height.into()),
+            display_width: Some(shown.width.into()),
+            display_height: Some(shown.height.into()),
+            ..ImageDimensions::default()
+        }),
+        extra: Extra::default(),
+    };
+    ToolOutput::blocks(blocks, ReadOutput::Image(ReadImage { file, extra: Extra::default() }))
+}
+
+fn image_type(format: ImageFormat) -> ImageType {
+    match format {
+        ImageFormat::Png => ImageType::Png,
+        ImageFormat::Jpeg => ImageType::Jpeg,
+        ImageFormat::Gif => ImageType::Gif,
+        ImageFormat::WebP => ImageType::Webp,
+        other => ImageType::Other(other.to_mime_type().into()),
+    }
+}

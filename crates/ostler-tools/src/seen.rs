@@ -1,0 +1,55 @@
+//! Which files the session has read, and what was in them: a file must be known before it is overwritten.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ostler_engine::tool::ToolError;
+
+/// The files a session knows, shared by its tools.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen(Arc<Mutex<HashMap<PathBuf, Fingerprint>>>);
+
+/// Of the content, not of its date: touching a file does not change it, and quick changes do not slip through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fingerprint {
+    len: usize,
+    hash: u64,
+}
+
+impl Seen {
+    /// The session knows that this file holds these bytes.
+    pub(crate) fn note(&self, path: &Path, bytes: &[u8]) {
+        self.files().insert(key(path), fingerprint(bytes));
+    }
+
+    /// Whether the session knows that the file holds these bytes.
+    pub(crate) fn check(&self, path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
+        let known = self.files().get(&key(path)).copied();
+        let path = path.display();
+        match known {
+            None => Err(ToolError::Refused(format!(
+                "{path} exists and was not read in this session. Read it first."
+            ))),
+            Some(known) if known != fingerprint(bytes) => Err(ToolError::Refused(format!(
+                "{path} has changed since it was read. Read it again first."
+            ))),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn files(&self) -> MutexGuard<'_, HashMap<PathBuf, Fingerprint>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+fn fingerprint(bytes: &[u8]) -> Fingerprint {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    Fingerprint { len: bytes.len(), hash: hasher.finish() }
+}

@@ -1,0 +1,93 @@
+//! Bytes of a file as text and back, in the encoding and with the line ends the file has.
+
+/// The text of a file.
+pub(crate) struct Text {
+    pub(crate) text: String,
+    pub(crate) encoding: Encoding,
+    /// Whether bytes were replaced because they mean nothing in the encoding: such a text must not be written back.
+    pub(crate) lossy: bool,
+}
+
+/// How a text stands in its file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    #[default]
+    Utf8,
+    Utf8WithMark,
+    Utf16Le,
+    Utf16Be,
+}
+
+/// How far to look for a zero byte, which no text has.
+const SNIFFED: usize = 8 * 1024;
+
+/// Reads bytes as text; `None` means that they are none.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Text> {
+    let (encoding, rest) = match bytes {
+        [0xEF, 0xBB, 0xBF, rest @ ..] => (Encoding::Utf8WithMark, rest),
+        [0xFF, 0xFE, rest @ ..] => (Encoding::Utf16Le, rest),
+        [0xFE, 0xFF, rest @ ..] => (Encoding::Utf16Be, rest),
+        _ => (Encoding::Utf8, bytes),
+    };
+    let (text, lossy) = match encoding {
+        Encoding::Utf16Le => utf16(rest, u16::from_le_bytes),
+        Encoding::Utf16Be => utf16(rest, u16::from_be_bytes),
+        Encoding::Utf8 | Encoding::Utf8WithMark => {
+            if rest.iter().take(SNIFFED).any(|byte| *byte == 0) {
+                return None;
+            }
+            match std::str::from_utf8(rest) {
+                Ok(text) => (text.to_owned(), false),
+                Err(_) => (String::from_utf8_lossy(rest).into_owned(), true),
+            }
+        }
+    };
+    Some(Text { text, encoding, lossy })
+}
+
+/// Writes text as bytes.
+pub(crate) fn encode(text: &str, encoding: Encoding) -> Vec<u8> {
+    match encoding {
+        Encoding::Utf8 => text.as_bytes().to_vec(),
+        Encoding::Utf8WithMark => [&[0xEF, 0xBB, 0xBF], text.as_bytes()].concat(),
+        Encoding::Utf16Le => {
+            [0xFF, 0xFE].into_iter().chain(text.encode_utf16().flat_map(u16::to_le_bytes)).collect()
+        }
+        Encoding::Utf16Be => {
+            [0xFE, 0xFF].into_iter().chain(text.encode_utf16().flat_map(u16::to_be_bytes)).collect()
+        }
+    }
+}
+
+/// Whether most lines end in CR LF.
+pub(crate) fn is_crlf(text: &str) -> bool {
+    text.matches("\r\n").count() * 2 > text.matches('\n').count()
+}
+
+/// The same text with CR LF at every line's end.
+pub(crate) fn to_crlf(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\n', "\r\n")
+}
+
+/// The beginning of a text, at most `max` bytes of it and never half a character.
+pub(crate) fn head(text: &str, max: usize) -> &str {
+    let mut end = max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> (String, bool) {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let mut lossy = !rest.is_empty();
+    let text = char::decode_utf16(pairs.iter().map(|pair| unit(*pair)))
+        .map(|char| {
+            char.unwrap_or_else(|_| {
+                lossy = true;
+                char::REPLACEMENT_CHARACTER
+            })
+        })
+        .collect();
+    (text, lossy)
+}

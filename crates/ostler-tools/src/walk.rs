@@ -1,0 +1,44 @@
+//! Walking a folder for `Glob` and `Grep`: hidden files too, but nothing that git ignores, and not for ever.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ignore::{DirEntry, WalkBuilder};
+use ostler_engine::tool::ToolError;
+use tokio_util::sync::CancellationToken;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Says when to stop: the call was dropped, or it takes too long.
+pub(crate) struct Stop {
+    dropped: CancellationToken,
+    deadline: Instant,
+}
+
+impl Stop {
+    pub(crate) fn new(dropped: CancellationToken) -> Self {
+        Self { dropped, deadline: Instant::now() + PATIENCE }
+    }
+
+    pub(crate) fn is_due(&self) -> bool {
+        self.dropped.is_cancelled() || Instant::now() >= self.deadline
+    }
+}
+
+/// A walk below `root` that still can be narrowed.
+pub(crate) fn below(root: &Path) -> WalkBuilder {
+    let mut walk = WalkBuilder::new(root);
+    walk.hidden(false).require_git(false);
+    walk.filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
+    walk
+}
+
+/// Whether an entry is a file that can be read; links and pipes are not followed or opened.
+pub(crate) fn is_file(entry: &DirEntry) -> bool {
+    entry.file_type().is_some_and(|kind| kind.is_file())
+}
+
+/// Refuses a place that is not there.
+pub(crate) fn must_exist(root: &Path) -> Result<std::fs::Metadata, ToolError> {
+    std::fs::metadata(root).map_err(|error| crate::file::unreadable(root, &error))
+}

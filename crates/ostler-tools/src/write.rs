@@ -1,0 +1,80 @@
+//! `Write`: a whole file, new or in place of what was there.
+
+use std::path::PathBuf;
+
+use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
+use ostler_proto::Extra;
+use ostler_proto::tool::{WriteKind, WriteOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::blocking::blocking;
+use crate::seen::Seen;
+use crate::target::Target;
+use crate::{patch, path, text};
+
+pub(crate) struct Write {
+    seen: Seen,
+}
+
+impl Write {
+    pub(crate) fn new(seen: Seen) -> Self {
+        Self { seen }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Args {
+    /// The file; missing folders are made.
+    file_path: PathBuf,
+    /// All it shall hold.
+    content: String,
+}
+
+impl Tool for Write {
+    const NAME: &'static str = "Write";
+    const DESCRIPTION: &'static str = "Creates a file, or replaces all of its content. A file that is there must \
+        have been read with Read first. To change parts of a file, use Edit.";
+    type Args = Args;
+
+    fn effect(&self, cx: &ToolCx, args: &Args) -> Effect {
+        Effect::Write(path::absolute(cx, &args.file_path))
+    }
+
+    async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
+        let path = path::absolute(cx, &args.file_path);
+        let seen = self.seen.clone();
+        blocking(move || write(path, args.content, &seen)).await
+    }
+}
+
+fn write(path: PathBuf, content: String, seen: &Seen) -> Result<ToolOutput, ToolError> {
+    let target = Target::find(&path, seen)?;
+    // The model is shown lines without their ends, so it cannot know that they were CR LF.
+    let keep_crlf =
+        target.before.as_deref().is_some_and(text::is_crlf) && !content.contains("\r\n");
+    let content = if keep_crlf { text::to_crlf(&content) } else { content };
+    target.write(&content, seen)?;
+
+    let before = target.before;
+    let hunks = before.as_deref().map_or_else(Vec::new, |before| patch::hunks(before, &content));
+    let text = if before.is_some() {
+        let (added, removed) = patch::counts(&hunks);
+        format!("Replaced {}: {added} lines added, {removed} removed.", path.display())
+    } else {
+        format!("Created {} with {} lines.", path.display(), content.lines().count())
+    };
+    let structured = WriteOutput {
+        r#type: if before.is_some() { WriteKind::Update } else { WriteKind::Create },
+        file_path: path.display().to_string(),
+        content,
+        structured_patch: hunks,
+        original_file: before,
+        git_diff: None,
+        user_modified: Some(false),
+        staged: None,
+        extra: Extra::default(),
+    };
+    Ok(ToolOutput::new(text, structured))
+}

@@ -1,0 +1,268 @@
+//! Processes are watched through a named pipe that they hold open: its end is the event that they are gone.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ostler_engine::tool::Effect;
+use serde_json::{Value, json};
+
+use crate::session::{Session, make_pipe};
+
+fn bash(command: &str) -> Value {
+    json!({ "command": command })
+}
+
+#[tokio::test]
+async fn output_and_error_output_come_back() {
+    let session = Session::new();
+    let output = session.run("Bash", bash("echo out; echo err >&2")).await.unwrap();
+    assert_eq!(output.content.text(), "out\nerr");
+    let structured = output.structured.unwrap();
+    assert_eq!((&structured["stdout"], &structured["stderr"]), (&json!("out\n"), &json!("err\n")));
+    assert_eq!(structured["interrupted"], false);
+}
+
+#[tokio::test]
+async fn a_silent_command_is_called_silent() {
+    assert_eq!(Session::new().text("Bash", bash("true")).await, "[no output]");
+}
+
+#[tokio::test]
+async fn failure_comes_with_the_code_and_the_output() {
+    let session = Session::new();
+    assert_eq!(
+        session.error("Bash", bash("echo so; echo bad >&2; exit 3")).await,
+        "Exit code 3\nso\nbad"
+    );
+    assert_eq!(session.error("Bash", bash("kill -9 $$")).await, "Exit code 137");
+    assert!(session.error("Bash", bash("if")).await.starts_with("Exit code 2\n"));
+}
+
+#[tokio::test]
+async fn messages_of_the_shell_name_the_lines_that_were_written() {
+    let error = Session::new().error("Bash", bash("true\nno-such-command")).await;
+    assert!(error.contains("line 2:"), "{error}");
+}
+
+#[tokio::test]
+async fn the_directory_lasts_and_variables_do_not() {
+    let session = Session::new();
+    fs::create_dir_all(session.path("it's/deep")).unwrap();
+    let text = session.text("Bash", bash("cd \"it's\"; X=1")).await;
+    assert_eq!(text, format!("[the working directory is now {}]", session.path("it's").display()));
+    assert_eq!(session.text("Bash", bash("cd deep && exit 0")).await.lines().count(), 1);
+    assert_eq!(
+        session.text("Bash", bash("pwd; echo -$X-")).await,
+        format!("{}\n--", session.path("it's/deep").display())
+    );
+    session.error("Bash", bash("cd ..; false")).await;
+    assert_eq!(
+        session.text("Bash", bash("(cd deep); pwd")).await,
+        session.path("it's").display().to_string()
+    );
+}
+
+#[tokio::test]
+async fn a_directory_that_is_gone_is_left() {
+    let session = Session::new();
+    fs::create_dir(session.path("sub")).unwrap();
+    session.text("Bash", bash("cd sub")).await;
+    fs::remove_dir(session.path("sub")).unwrap();
+    assert_eq!(session.text("Bash", bash("pwd")).await, session.root().display().to_string());
+}
+
+#[tokio::test]
+async fn there_is_no_input_and_no_terminal() {
+    let session = Session::new();
+    assert_eq!(session.text("Bash", bash("cat; echo $OSTLER")).await, "1");
+    assert!(session.error("Bash", bash("echo x > /dev/tty")).await.starts_with("Exit code 1"));
+}
+
+#[tokio::test]
+async fn long_output_is_cut_in_the_middle_and_kept_in_a_file() {
+    let session = Session::new();
+    let output = session.run("Bash", bash("seq 20000; echo oops >&2")).await.unwrap();
+    let text = output.content.text();
+    assert!(text.len() < 32_000, "{}", text.len());
+    assert!(text.starts_with("1\n2\n") && text.ends_with("\n20000\noops"), "{text}");
+    let structured = output.structured.unwrap();
+    let path = structured["persistedOutputPath"].as_str().unwrap();
+    assert!(text.contains(&format!(" bytes cut; all of it is in {path}]")), "{text}");
+    let whole: Vec<String> = (1..=20_000).map(|n| format!("{n}\n")).collect();
+    assert_eq!(fs::read_to_string(path).unwrap(), whole.concat());
+    assert_eq!(structured["persistedOutputSize"], whole.concat().len());
+    let folder = Path::new(path).parent().unwrap();
+    assert_eq!(fs::metadata(folder).unwrap().mode() & 0o777, 0o700, "nobody else may look");
+    drop(session);
+    assert!(!Path::new(path).exists(), "the session's folder goes with it");
+}
+
+#[tokio::test]
+async fn endless_output_ends_with_the_time_limit() {
+    let error = Session::new().error("Bash", json!({ "command": "yes", "timeout": 300 })).await;
+    assert!(error.starts_with("Ended because it took longer than 300 ms.\ny\n"));
+    assert!(error.len() < 32_000);
+}
+
+#[tokio::test]
+async fn the_time_limit_ends_the_command_and_all_it_started() {
+    let session = Session::new();
+    let watch = Watch::new(&session);
+    let command = watch.holding("sleep 30 & echo $! >&3; sleep 30");
+    let run = session.run("Bash", json!({ "command": command, "timeout": 1000 }));
+    let (result, pid) = tokio::join!(run, watch.until_gone());
+    assert!(
+        result.unwrap_err().to_string().starts_with("Ended because it took longer than 1000 ms.")
+    );
+    dies(pid).await;
+}
+
+#[tokio::test]
+async fn a_command_that_will_not_end_is_killed() {
+    let session = Session::new();
+    let watch = Watch::new(&session);
+    let command = watch.holding("trap '' TERM; echo $$ >&3; while :; do sleep 30; done");
+    let run = session.run("Bash", json!({ "command": command, "timeout": 100 }));
+    let (result, pid) = tokio::join!(run, watch.until_gone());
+    assert!(result.is_err());
+    dies(pid).await;
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_the_command_and_all_it_started() {
+    let session = Session::new();
+    let watch = Watch::new(&session);
+    let command = watch.holding("sleep 30 & echo $! >&3; sleep 30");
+    let mut lines = watch.lines();
+    let pid = tokio::select! {
+        _ = session.run("Bash", bash(&command)) => panic!("it ended by itself"),
+        pid = lines.pid() => pid,
+    };
+    lines.end().await;
+    dies(pid).await;
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_in_the_background_ends_with_it() {
+    let session = Session::new();
+    let watch = Watch::new(&session);
+    let run = session.run("Bash", bash(&watch.holding("sleep 30 & echo $! >&3; echo done")));
+    let (result, pid) = tokio::join!(run, watch.until_gone());
+    assert_eq!(result.unwrap().content.text(), "done");
+    dies(pid).await;
+}
+
+/// Runs only as a process of its own, started by the next test.
+#[tokio::test]
+#[ignore = "the next test runs it"]
+async fn a_process_to_be_killed() {
+    let session = Session::new();
+    let pipe = PathBuf::from(std::env::var_os("OSTLER_TEST_PIPE").unwrap());
+    session.text("Bash", bash(&Watch { pipe }.holding("sleep 30 & echo $! >&3; sleep 30"))).await;
+}
+
+#[tokio::test]
+async fn the_death_of_this_process_ends_the_command_and_all_it_started() {
+    let session = Session::new();
+    let watch = Watch::new(&session);
+    let mut process = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "bash::a_process_to_be_killed"])
+        .env("OSTLER_TEST_PIPE", &watch.pipe)
+        // What it cannot clean up goes with this test's folder.
+        .env("TMPDIR", session.root())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = watch.lines();
+    let pid = lines.pid().await;
+    assert!(is_alive(pid));
+    process.kill().unwrap();
+    process.wait().unwrap();
+    lines.end().await;
+    dies(pid).await;
+}
+
+#[test]
+fn the_effect_is_the_command_to_the_letter() {
+    let session = Session::new();
+    assert_eq!(session.effect("Bash", bash(" ls -l ")), Effect::Execute(" ls -l ".to_owned()));
+}
+
+/// A named pipe that processes hold open.
+struct Watch {
+    pipe: PathBuf,
+}
+
+impl Watch {
+    fn new(session: &Session) -> Self {
+        let pipe = session.path("alive");
+        make_pipe(&pipe);
+        Self { pipe }
+    }
+
+    /// The command with the pipe open as 3, for itself and all it starts.
+    fn holding(&self, command: &str) -> String {
+        format!("exec 3>'{}'; {command}", self.pipe.display())
+    }
+
+    fn lines(&self) -> Lines {
+        let pipe = self.pipe.clone();
+        Lines(Some(tokio::task::spawn_blocking(move || {
+            let mut reader = BufReader::new(File::open(pipe).unwrap());
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            (line.trim().parse().unwrap(), reader)
+        })))
+    }
+
+    async fn until_gone(&self) -> u32 {
+        let mut lines = self.lines();
+        let pid = lines.pid().await;
+        lines.end().await;
+        pid
+    }
+}
+
+type Opened = (u32, BufReader<File>);
+
+struct Lines(Option<tokio::task::JoinHandle<Opened>>);
+
+impl Lines {
+    /// The process id that the command wrote.
+    async fn pid(&mut self) -> u32 {
+        let (pid, reader) = self.0.take().unwrap().await.unwrap();
+        self.0 = Some(tokio::task::spawn_blocking(move || (pid, reader)));
+        pid
+    }
+
+    /// Nobody holds the pipe any more.
+    async fn end(self) {
+        let (_, mut reader) = self.0.unwrap().await.unwrap();
+        let ended =
+            tokio::task::spawn_blocking(move || reader.read_to_string(&mut String::new()).unwrap());
+        // Less than the processes would live by themselves.
+        tokio::time::timeout(Duration::from_secs(20), ended)
+            .await
+            .expect("somebody lives on")
+            .unwrap();
+    }
+}
+
+/// Waits for the end of a process that has already let go of the pipe, which it does a moment before it is dead.
+async fn dies(pid: u32) {
+    let dead = async {
+        while is_alive(pid) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), dead).await.expect("it lives on");
+}
+
+/// A process that is dead but not yet reaped by its parent does not count.
+fn is_alive(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}

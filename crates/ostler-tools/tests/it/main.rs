@@ -1,0 +1,13 @@
+//! The tools as the engine uses them: prepared from JSON, then run.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic too")]
+
+mod ask_user_question;
+mod bash;
+mod definitions;
+mod edit;
+mod glob;
+mod grep;
+mod read;
+mod session;
+mod todo_write;
+mod write;
