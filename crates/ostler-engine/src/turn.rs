@@ -38,6 +38,7 @@ pub enum Input {
 
 /// Everything a turn can ask for.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "handed over once and taken apart at once")]
 pub enum Output {
     /// Ask the model to go on with this conversation.
     AskModel(Vec<Said>),

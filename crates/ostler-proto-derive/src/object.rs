@@ -84,12 +84,12 @@ impl Field {
 
     fn read_arm(&self) -> TokenStream {
         let Self { slot, name, .. } = self;
-        // A plain optional field is normally left out, so a `null` is the remarkable case.
-        let remark = (self.optional && !self.nullable).then(|| {
-            quote! { if #slot.is_none() { extra.written_otherwise(#name); } }
-        });
         if self.optional && !self.nullable {
-            quote! { #name => { #slot = crate::wire::field(&mut map, #name)?; #remark } }
+            // A plain optional field is normally left out, so a `null` is the remarkable case.
+            quote! { #name => {
+                #slot = crate::wire::field(&mut map, #name)?;
+                extra.written_otherwise(#name, #slot.is_none());
+            } }
         } else {
             quote! { #name => #slot = Some(crate::wire::field(&mut map, #name)?), }
         }
@@ -99,7 +99,7 @@ impl Field {
         let Self { ident, slot, name, .. } = self;
         if self.nullable {
             // A nullable field is normally there, so its absence is the remarkable case.
-            quote! { #ident: #slot.unwrap_or_else(|| { extra.written_otherwise(#name); None }), }
+            quote! { #ident: #slot.unwrap_or_else(|| { extra.written_otherwise(#name, true); None }), }
         } else if self.optional {
             quote! { #ident: #slot, }
         } else {

@@ -115,13 +115,14 @@ impl LineDecoder {
             let line = self.start..end;
             self.start = (end + 1).min(self.buffer.len());
             self.searched = self.start;
-            if std::mem::take(&mut self.skipping)
-                || self.buffer[line.clone()].trim_ascii().is_empty()
-            {
+            if std::mem::take(&mut self.skipping) {
                 continue;
             }
             if let Some(limit) = self.limit.filter(|limit| line.len() > *limit) {
                 return Some(Err(too_long(limit, &self.buffer[line])));
+            }
+            if self.buffer[line.clone()].trim_ascii().is_empty() {
+                continue;
             }
             let bytes = &self.buffer[line];
             return Some(read_utf8(bytes.strip_suffix(b"\r").unwrap_or(bytes)));

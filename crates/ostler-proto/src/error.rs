@@ -83,7 +83,11 @@ impl DecodeError {
     }
 
     pub(crate) fn malformed(kind: String, reason: String, text: &str) -> Self {
-        Self::Malformed { kind, reason, text: shortened(text) }
+        Self::Malformed {
+            kind: shortened(&kind),
+            reason: shortened(&reason),
+            text: shortened(text),
+        }
     }
 }
 

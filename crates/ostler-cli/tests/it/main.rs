@@ -1,5 +1,7 @@
 //! The `ostler` program as a process: what a newcomer types, and what they see.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 mod demo;
 mod model;
 mod run;

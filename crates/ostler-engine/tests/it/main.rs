@@ -1,5 +1,7 @@
 //! The engine against the scripted Messages API, over real HTTP.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 mod host;
 mod session;
 mod tools;

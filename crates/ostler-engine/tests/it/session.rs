@@ -266,7 +266,7 @@ async fn prompts_wait_for_their_turn_and_all_are_answered_after_the_host_left() 
 #[tokio::test]
 async fn control_requests_are_answered_also_those_that_mean_nothing_here() {
     let mut host = TestHost::start(Script::new()).await;
-    host.ask("1", AskEngine::Initialize(Box::new(Initialize::default()))).await;
+    host.ask("1", AskEngine::Initialize(Box::<Initialize>::default())).await;
     host.ask("2", AskEngine::GetBinaryVersion(GetBinaryVersion::default())).await;
     assert!(matches!(host.next().await, Some(ToHost::ControlResponse(_))));
     let Some(frame) = host.next().await else { panic!("no answer") };

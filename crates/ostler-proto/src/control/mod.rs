@@ -60,9 +60,7 @@ impl<R: WireObject + serde::Serialize + for<'a> serde::Deserialize<'a>> WireObje
             match &*key {
                 "request_id" => {
                     request_id = wire::field(&mut map, "request_id")?;
-                    if request_id.is_none() {
-                        extra.written_otherwise("request_id");
-                    }
+                    extra.written_otherwise("request_id", request_id.is_none());
                 }
                 "request" => request = Some(wire::field(&mut map, "request")?),
                 _ => extra.keep(Self::NAME, key, &mut map)?,

@@ -1,6 +1,7 @@
 //! What an object carried beyond the fields this version knows.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde::de::MapAccess;
 use serde::ser::SerializeMap;
@@ -18,7 +19,7 @@ pub struct Extra(Option<Box<Kept>>);
 struct Kept {
     fields: Map<String, Value>,
     /// Optional fields that came as `null`, nullable fields that did not come at all.
-    written_otherwise: Vec<&'static str>,
+    written_otherwise: BTreeSet<&'static str>,
 }
 
 impl Extra {
@@ -49,8 +50,17 @@ impl Extra {
         Ok(())
     }
 
-    pub(crate) fn written_otherwise(&mut self, name: &'static str) {
-        self.kept().written_otherwise.push(name);
+    /// Notes whether a field was written in the unusual way. The last word counts, when a field comes twice.
+    pub(crate) fn written_otherwise(&mut self, name: &'static str, otherwise: bool) {
+        if otherwise {
+            self.kept().written_otherwise.insert(name);
+        } else if let Some(kept) = &mut self.0
+            && kept.written_otherwise.remove(name)
+            && *kept == Box::default()
+        {
+            // So that an object is equal to what is read back from it.
+            self.0 = None;
+        }
     }
 
     /// Whether a field without a value is to be written as `null`.

@@ -27,7 +27,7 @@ pub trait WireObject: Sized {
     /// The wire names of the known fields; for a tagged enum, only the tag.
     const FIELDS: &'static [&'static str];
 
-    /// Reads the object from its entries, in any order. The last of two equal keys wins.
+    /// Reads the object from its entries, in any order. The last of two equal keys wins; a tag may come only once.
     ///
     /// # Errors
     /// When a required field is missing or a known field has another type; the message says which.
@@ -45,7 +45,7 @@ impl<T: WireObject> WireObject for Box<T> {
     const FIELDS: &'static [&'static str] = T::FIELDS;
 
     fn read<'de, A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
-        T::read(map).map(Box::new)
+        T::read(map).map(Self::new)
     }
 
     fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {

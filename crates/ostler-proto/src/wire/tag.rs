@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::{fmt, vec};
 
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess};
+use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{
+    self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializer as _, MapAccess, SeqAccess,
+};
 use serde::ser::SerializeMap;
 use serde_json::{Map, Value};
 
@@ -71,7 +73,7 @@ pub(crate) fn split_tag<'de, A: MapAccess<'de>>(
         }
         before.push((name.into_owned(), map.next_value()?));
     }
-    Ok((tag, AfterTag { before: before.into_iter(), pending: None, map }))
+    Ok((tag, AfterTag { tag_name, before: before.into_iter(), pending: None, map }))
 }
 
 /// The value of a tag field. Anything but a string names nothing, and is kept.
@@ -163,6 +165,7 @@ impl<'de> de::Visitor<'de> for TagVisitor {
 
 /// The entries of a tagged object without its tag.
 pub(crate) struct AfterTag<A> {
+    tag_name: &'static str,
     before: vec::IntoIter<(String, Value)>,
     pending: Option<Value>,
     map: A,
@@ -180,7 +183,18 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for AfterTag<A> {
                 self.pending = Some(value);
                 seed.deserialize(Value::String(name)).map(Some).map_err(de::Error::custom)
             }
-            None => self.map.next_key_seed(seed),
+            None => match next_key(&mut self.map)? {
+                None => Ok(None),
+                // Some readers take the first of two tags, some the last. What is one thing to us and another to
+                // them must not pass.
+                Some(name) if name == self.tag_name => {
+                    Err(de::Error::custom(format_args!("field `{}` is given twice", self.tag_name)))
+                }
+                Some(Cow::Borrowed(name)) => {
+                    seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some)
+                }
+                Some(Cow::Owned(name)) => seed.deserialize(name.into_deserializer()).map(Some),
+            },
         }
     }
 

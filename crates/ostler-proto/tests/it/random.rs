@@ -110,7 +110,7 @@ fn check<F: Frame + Debug>(original: &Value) -> TestCaseResult {
             return Ok(());
         }
     };
-    let written: Value = serde_json::from_str(&frame.to_line()).unwrap();
+    let written: Value = serde_json::from_str(&frame.to_line()).expect("a frame is JSON");
     prop_assert_eq!(&written, original, "{}", F::NAME);
     Ok(())
 }
@@ -182,7 +182,7 @@ fn changed_frame() -> impl Strategy<Value = Value> {
     ];
     let changes = vec((any::<Index>(), any::<Index>(), change), 1..5);
     (select(&RECORDED.lines[..]), changes).prop_map(|(line, changes)| {
-        let mut frame = serde_json::from_str(&line).unwrap();
+        let mut frame = serde_json::from_str(&line).expect("recordings are JSON");
         for (object, field, change) in changes {
             apply(&mut frame, object, field, change);
         }
@@ -194,7 +194,8 @@ fn apply(frame: &mut Value, object: Index, field: Index, change: Change) {
     let mut pointers = Vec::new();
     find_objects(frame, String::new(), &mut pointers);
     let pointer = object.get(&pointers);
-    let fields = frame.pointer_mut(pointer).and_then(Value::as_object_mut).unwrap();
+    let fields =
+        frame.pointer_mut(pointer).and_then(Value::as_object_mut).expect("it was just found");
     if let Change::Add(key, value) = change {
         // Not over a known field: that is `Replace`.
         fields.entry(key).or_insert(value);
@@ -203,12 +204,12 @@ fn apply(frame: &mut Value, object: Index, field: Index, change: Change) {
     if fields.is_empty() {
         return;
     }
-    let key = fields.keys().nth(field.index(fields.len())).unwrap().clone();
+    let key = fields.keys().nth(field.index(fields.len())).expect("an index within").clone();
     match change {
         Change::Drop => drop(fields.shift_remove(&key)),
         Change::Replace(value) => drop(fields.insert(key, value)),
         Change::MoveToFront => {
-            let value = fields.shift_remove(&key).unwrap();
+            let value = fields.shift_remove(&key).expect("the key is there");
             let rest = std::mem::replace(fields, Map::from_iter([(key, value)]));
             fields.extend(rest);
         }
@@ -249,7 +250,7 @@ static RECORDED: LazyLock<Corpus> = LazyLock::new(|| {
     let lines: Vec<_> = recorded.into_iter().map(|recorded| recorded.line).collect();
     let (mut keys, mut words, mut kinds) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for line in &lines {
-        let frame: Value = serde_json::from_str(line).unwrap();
+        let frame: Value = serde_json::from_str(line).expect("recordings are JSON");
         kinds.extend(frame["type"].as_str().map(str::to_owned));
         collect(&frame, &mut keys, &mut words);
     }

@@ -169,7 +169,10 @@ fn all_recorded_tool_calls_have_the_published_shapes() {
         for block in frame["message"]["content"].as_array().into_iter().flatten() {
             let (tool, value) = match block["type"].as_str() {
                 Some("tool_use") => {
-                    names.insert(block["id"].to_string(), block["name"].as_str().unwrap().to_owned());
+                    names.insert(
+                        block["id"].to_string(),
+                        block["name"].as_str().unwrap().to_owned(),
+                    );
                     (block["name"].as_str().unwrap(), &block["input"])
                 }
                 Some("tool_result") if frame["tool_use_result"].is_object() => {

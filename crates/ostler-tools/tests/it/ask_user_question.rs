@@ -1,3 +1,5 @@
+//! Questions to the user: what reaches the model.
+
 use ostler_engine::tool::Effect;
 use serde_json::{Value, json};
 

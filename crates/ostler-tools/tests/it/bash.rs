@@ -155,22 +155,21 @@ async fn what_a_command_leaves_in_the_background_ends_with_it() {
     dies(pid).await;
 }
 
-/// Runs only as a process of its own, started by the next test.
-#[tokio::test]
-#[ignore = "the next test runs it"]
-async fn a_process_to_be_killed() {
-    let session = Session::new();
-    let pipe = PathBuf::from(std::env::var_os("OSTLER_TEST_PIPE").unwrap());
-    session.text("Bash", bash(&Watch { pipe }.holding("sleep 30 & echo $! >&3; sleep 30"))).await;
-}
-
 #[tokio::test]
 async fn the_death_of_this_process_ends_the_command_and_all_it_started() {
+    const PIPE: &str = "OSTLER_TEST_PIPE";
+    // The test starts itself as the process to be killed.
+    if let Some(pipe) = std::env::var_os(PIPE) {
+        let watch = Watch { pipe: PathBuf::from(pipe) };
+        let command = bash(&watch.holding("sleep 30 & echo $! >&3; sleep 30"));
+        Session::new().text("Bash", command).await;
+        return;
+    }
     let session = Session::new();
     let watch = Watch::new(&session);
     let mut process = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "bash::a_process_to_be_killed"])
-        .env("OSTLER_TEST_PIPE", &watch.pipe)
+        .args(["--exact", "bash::the_death_of_this_process_ends_the_command_and_all_it_started"])
+        .env(PIPE, &watch.pipe)
         // What it cannot clean up goes with this test's folder.
         .env("TMPDIR", session.root())
         .stdout(std::process::Stdio::null())

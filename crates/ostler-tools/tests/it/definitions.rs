@@ -1,3 +1,5 @@
+//! What the model is told about the tools, and how much of its context that takes.
+
 use ostler_engine::model::ToolSpec;
 
 use crate::session::Session;

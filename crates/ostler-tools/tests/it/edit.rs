@@ -1,3 +1,5 @@
+//! Edits: exact, unique, and only of what was read.
+
 use std::fs;
 
 use ostler_engine::tool::Effect;

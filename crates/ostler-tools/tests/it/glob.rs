@@ -1,3 +1,5 @@
+//! Files by name.
+
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 

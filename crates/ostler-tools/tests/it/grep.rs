@@ -1,3 +1,5 @@
+//! Files by content.
+
 use std::os::unix::fs::symlink;
 
 use ostler_engine::tool::Effect;

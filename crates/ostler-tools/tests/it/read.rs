@@ -1,3 +1,5 @@
+//! Reading: windows, pictures, notebooks, and what is refused.
+
 use std::io::Cursor;
 use std::os::unix::fs::symlink;
 

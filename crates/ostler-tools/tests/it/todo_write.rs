@@ -1,3 +1,5 @@
+//! The list of things to do.
+
 use ostler_engine::tool::Effect;
 use serde_json::json;
 

@@ -1,3 +1,5 @@
+//! Writing: new files, old files, links, and what is refused.
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 

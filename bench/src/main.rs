@@ -1,0 +1,44 @@
+//! Benchmarks that state a promise as a number and fail when it is broken: `cargo xtask bench [name…]`.
+//!
+//! Each benchmark is a module with one function, listed in [`BENCHMARKS`]. They compare two things in the same
+//! run and judge by the ratio, which says the same on a slow machine as on a fast one.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people at a terminal")]
+
+mod decode;
+mod measure;
+mod table;
+mod traffic;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+/// Runs the benchmark, prints its figures, and says which promises it found broken.
+type Benchmark = fn() -> Result<Vec<String>>;
+
+const BENCHMARKS: &[(&str, Benchmark)] = &[("decode", decode::run)];
+
+fn main() -> ExitCode {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    for name in &wanted {
+        if !BENCHMARKS.iter().any(|(known, _)| known == name) {
+            let known: Vec<_> = BENCHMARKS.iter().map(|(known, _)| *known).collect();
+            eprintln!("no benchmark is called {name:?}; there is: {}", known.join(", "));
+            return ExitCode::from(2);
+        }
+    }
+    let mut broken = Vec::new();
+    for (name, benchmark) in BENCHMARKS {
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        match benchmark() {
+            Ok(promises) => broken.extend(promises),
+            Err(error) => broken.push(format!("{name} could not run: {error:#}")),
+        }
+    }
+    for promise in &broken {
+        eprintln!("bench: {promise}");
+    }
+    if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

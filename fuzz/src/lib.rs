@@ -1,0 +1,43 @@
+//! What must hold for any bytes whatever. Each target takes bytes and panics when a promise is broken.
+//!
+//! Two drivers use them: the program of this package, which needs nothing but the stable toolchain and runs in
+//! every test, and `libfuzzer/`, for long runs with a nightly one. Inputs that once broke a promise are kept in
+//! `regressions/` and replayed by the unit test below.
+
+mod codec;
+mod frame;
+mod peer;
+
+pub use self::codec::codec;
+pub use self::frame::frame;
+pub use self::peer::peer;
+
+/// A function that panics when the bytes break a promise.
+pub type Target = fn(&[u8]);
+
+/// All targets, by name.
+pub const TARGETS: [(&str, Target); 3] = [("codec", codec), ("frame", frame), ("peer", peer)];
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::TARGETS;
+
+    #[test]
+    fn what_was_broken_once_stays_mended() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions");
+        let mut broken = Vec::new();
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let input = fs::read(&path).unwrap();
+            for (name, target) in TARGETS {
+                if std::panic::catch_unwind(|| target(&input)).is_err() {
+                    broken.push(format!("{} breaks {name}", path.display()));
+                }
+            }
+        }
+        assert!(broken.is_empty(), "{broken:#?}");
+    }
+}

@@ -1,0 +1,48 @@
+//! Starting cargo, and where the repository is.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+
+use anyhow::{Context, Result};
+
+/// The top folder of the checkout.
+pub(crate) fn root() -> PathBuf {
+    // Cargo says at run time where the package is now, which may not be where it was built.
+    let package = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    package.parent().map_or_else(|| package.clone(), Path::to_path_buf)
+}
+
+/// The cargo that started this program, in the top folder.
+pub(crate) fn cargo(args: &[&str]) -> Command {
+    let mut command =
+        Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsStr::new("cargo").to_owned()));
+    command.args(args).current_dir(root());
+    // `cargo run` describes this package in the environment. Build scripts that look at these variables would
+    // run anew with every change between `cargo xtask` and plain cargo.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    // The registry turns away too many requests at once; patience gets them all.
+    command.env("CARGO_NET_RETRY", "10");
+    if std::env::var_os("CI").is_some() {
+        // Nothing is built twice there, so notes for the next build are wasted.
+        command.env("CARGO_INCREMENTAL", "0");
+    }
+    command
+}
+
+/// Runs a command to its end.
+pub(crate) fn status(command: &mut Command) -> Result<ExitStatus> {
+    command.status().with_context(|| format!("starting {}", command.get_program().display()))
+}
+
+/// What this program exits with when a command it ran is all it was asked for.
+pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
+    // A process ended by a signal has no code; shells call that 128 and more.
+    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128).into()
+}

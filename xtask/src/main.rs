@@ -1,0 +1,69 @@
+//! `cargo xtask <command>`: what one does with this repository, in plain Rust, so that a fresh machine needs no
+//! other tool. One file per command; this one only finds the command.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people at a terminal")]
+
+mod bench;
+mod cargo;
+mod checksum;
+mod fuzz;
+mod peers;
+mod run;
+mod setup;
+mod tally;
+mod test;
+mod tidy;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  run [ARGS…]                       build ostler and start it with these arguments
+  test [--no-peers] [-- FILTER…]    run all tests; with a filter, only tests of that name
+  tidy                              check format, lints and house rules
+  bench [NAME…]                     run the benchmarks
+  fuzz [--seconds N] [--seed S]     run the fuzz targets on damaged traffic
+  fuzz FILE…                        run the fuzz targets on these inputs
+";
+
+/// The command line makes no sense; the usage is shown.
+#[derive(Debug)]
+struct Misuse(String);
+
+impl std::fmt::Display for Misuse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Misuse {}
+
+fn main() -> ExitCode {
+    match dispatch(std::env::args_os().skip(1).collect()) {
+        Ok(code) => code,
+        Err(error) if error.is::<Misuse>() => {
+            eprint!("{error}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(mut args: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    if args.is_empty() {
+        return Err(Misuse("which command?".to_owned()).into());
+    }
+    let command = args.remove(0);
+    match command.to_str() {
+        Some("run") => run::run(&args),
+        Some("test") => test::test(&args),
+        Some("tidy") => tidy::command(&args),
+        Some("bench") => bench::bench(&args),
+        Some("fuzz") => fuzz::command(&args),
+        _ => Err(Misuse(format!("there is no command {}", command.display())).into()),
+    }
+}

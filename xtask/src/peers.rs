@@ -1,0 +1,117 @@
+//! The vendor's programs that tests talk to, from npm, at the versions the tests know.
+//!
+//! They live in a cache outside the checkout, in a folder named after the list of versions: another list, another
+//! folder. An installation becomes visible under that name only when it is complete.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::checksum::checksum;
+use crate::{cargo, setup};
+
+/// Packages and versions. Tests find them under their own names in `$OSTLER_PEERS/node_modules`.
+const PINS: &[(&str, &str)] =
+    &[("@anthropic-ai/sdk", "1.8.0"), ("@anthropic-ai/claude-agent-sdk", "0.2.50")];
+
+/// Installs what is not there yet; the folder to hand to the tests as `OSTLER_PEERS`.
+pub(crate) fn install() -> Result<PathBuf> {
+    let cache = cache(|name| env::var_os(name).map(PathBuf::from))?;
+    let folder = cache.join(folder_name(PINS));
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    if !setup::works("npm", &["--version"]) {
+        bail!(
+            "npm is missing, which the tests against the vendor's programs need; install Node.js 20 or later, \
+               or leave these tests out with --no-peers"
+        );
+    }
+    let partial = cache.join(format!("{}.partial-{}", folder_name(PINS), std::process::id()));
+    let installed = install_into(&partial);
+    if installed.is_ok() && fs::rename(&partial, &folder).is_ok() {
+        return Ok(folder);
+    }
+    // Nothing more can be done about a folder that cannot be removed; the error is about the installation.
+    fs::remove_dir_all(&partial).ok();
+    installed?;
+    // Somebody else was faster, and theirs is as good.
+    ensure!(folder.is_dir(), "could not rename {} to {}", partial.display(), folder.display());
+    Ok(folder)
+}
+
+fn install_into(folder: &Path) -> Result<()> {
+    let creating = || format!("creating {}", folder.display());
+    fs::create_dir_all(folder).with_context(creating)?;
+    fs::write(folder.join("package.json"), package_json(PINS)).with_context(creating)?;
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=5"]);
+    npm.args(["--loglevel=error"]).current_dir(folder);
+    // What npm has to say is not a result; standard output is for those.
+    npm.stdout(std::io::stderr());
+    let status = cargo::status(&mut npm)?;
+    ensure!(status.success(), "npm install ended with {status}");
+    for (name, _) in PINS {
+        let package = folder.join("node_modules").join(name).join("package.json");
+        ensure!(package.is_file(), "npm did not install {name}");
+    }
+    Ok(())
+}
+
+/// Where to keep things that can be fetched again. `variable` looks into the environment.
+fn cache(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf> {
+    let set = |name: &str| variable(name).filter(|value| !value.as_os_str().is_empty());
+    set("OSTLER_CACHE")
+        .or_else(|| Some(set("XDG_CACHE_HOME")?.join("ostler")))
+        .or_else(|| Some(set("HOME")?.join(".cache/ostler")))
+        .context("there is no HOME; set OSTLER_CACHE to a folder for downloads")
+}
+
+fn folder_name(pins: &[(&str, &str)]) -> String {
+    format!("peers-{:016x}", checksum(&package_json(pins)))
+}
+
+fn package_json(pins: &[(&str, &str)]) -> String {
+    let dependencies: Vec<_> =
+        pins.iter().map(|(name, version)| format!("    \"{name}\": \"{version}\"")).collect();
+    format!(
+        "{{\n  \"private\": true,\n  \"dependencies\": {{\n{}\n  }}\n}}\n",
+        dependencies.join(",\n")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::{cache, folder_name, package_json};
+
+    #[test]
+    fn the_most_specific_variable_names_the_cache() {
+        let all = [("OSTLER_CACHE", "/o"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")];
+        let found = |set: &[(&str, &str)]| {
+            cache(|name| {
+                set.iter().find(|(known, _)| *known == name).map(|(_, path)| PathBuf::from(path))
+            })
+        };
+        assert_eq!(found(&all).unwrap(), Path::new("/o"));
+        assert_eq!(found(&all[1..]).unwrap(), Path::new("/x/ostler"));
+        assert_eq!(found(&all[2..]).unwrap(), Path::new("/h/.cache/ostler"));
+        assert_eq!(found(&[("OSTLER_CACHE", ""), all[2]]).unwrap(), Path::new("/h/.cache/ostler"));
+        assert!(found(&[]).is_err());
+    }
+
+    #[test]
+    fn other_versions_get_another_folder() {
+        assert_eq!(folder_name(&[("a", "1")]), folder_name(&[("a", "1")]));
+        assert_ne!(folder_name(&[("a", "1")]), folder_name(&[("a", "2")]));
+    }
+
+    #[test]
+    fn versions_are_exact() {
+        let json = package_json(&[("@a/b", "1.2.3"), ("c", "4.5.6")]);
+        assert!(json.contains("\"@a/b\": \"1.2.3\",\n    \"c\": \"4.5.6\"\n"), "{json}");
+    }
+}

@@ -1,0 +1,148 @@
+//! `test`: everything, from nothing. Ends with one line on standard output: `N passed, N failed`.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{ExitCode, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::tally::Tally;
+use crate::{Misuse, cargo, fuzz, peers, setup, tidy};
+
+/// How long the fuzz targets run: enough for some hundred thousand inputs, not enough to be waited for.
+const FUZZ_SECONDS: &str = "20";
+
+pub(crate) fn test(args: &[OsString]) -> Result<ExitCode> {
+    let plan = Plan::parse(args)?;
+    let mut tally = Tally::default();
+    perform(&plan, &mut tally);
+    for failure in &tally.failures {
+        eprintln!("failed: {failure}");
+    }
+    println!("{}", tally.closing_line());
+    Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What to run.
+#[derive(Debug, PartialEq)]
+struct Plan {
+    peers: bool,
+    /// With a filter somebody works on one thing, and wants to see that and nothing else.
+    filter: Vec<OsString>,
+}
+
+impl Plan {
+    fn parse(args: &[OsString]) -> Result<Self> {
+        let mut plan = Self { peers: true, filter: Vec::new() };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            match arg.to_str() {
+                Some("--no-peers") => plan.peers = false,
+                Some("--") => plan.filter = args.by_ref().cloned().collect(),
+                _ => {
+                    let message = format!("test knows no option {}", arg.display());
+                    return Err(Misuse(message).into());
+                }
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// Runs the steps. A failure is noted and the next step runs all the same, unless it could not but fail too.
+fn perform(plan: &Plan, tally: &mut Tally) {
+    if let Err(error) = step("set-up and dependencies", prepare) {
+        return tally.fail(format!("set-up: {error:#}"));
+    }
+    if plan.filter.is_empty() {
+        let tidy = step("tidy", tidy::tidy);
+        count_step(tally, "tidy", tidy);
+    }
+    let mut folder = None;
+    if plan.peers {
+        match step("the vendor's programs", peers::install) {
+            Ok(installed) => folder = Some(installed),
+            Err(error) => tally.fail(format!("peers: {error:#}")),
+        }
+    }
+    if let Err(error) = step("cargo test", || cargo_test(plan, folder, tally)) {
+        tally.fail(format!("cargo test: {error:#}"));
+    }
+    if plan.filter.is_empty() {
+        let fuzz =
+            step("fuzz", || Ok(fuzz::fuzz(&["--seconds".into(), FUZZ_SECONDS.into()])?.success()));
+        count_step(tally, "fuzz", fuzz);
+    }
+}
+
+fn prepare() -> Result<()> {
+    setup::linker()?;
+    // Once and first: the registry does not like many downloads at the same time, and retries are cheap here.
+    let status = cargo::status(&mut cargo::cargo(&["fetch", "--locked"]))?;
+    ensure!(status.success(), "cargo fetch ended with {status}");
+    Ok(())
+}
+
+fn cargo_test(plan: &Plan, peers: Option<PathBuf>, tally: &mut Tally) -> Result<()> {
+    let mut command = cargo::cargo(&["test", "--workspace", "--locked", "--no-fail-fast", "--"]);
+    if let Some(peers) = peers {
+        // Ignored tests are exactly those that need the peers.
+        command.arg("--include-ignored").env("OSTLER_PEERS", peers);
+    }
+    let mut child =
+        command.args(&plan.filter).stdout(Stdio::piped()).spawn().context("starting cargo")?;
+    let output = child.stdout.take().context("the output is a pipe")?;
+    let failed_before = tally.failed;
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.context("reading the tests' output")?;
+        // Tests may print anything; what is not UTF-8 is none of the lines that count.
+        tally.line(String::from_utf8_lossy(&line).trim_end());
+        let mut stdout = std::io::stdout();
+        stdout.write_all(&line).and_then(|()| stdout.write_all(b"\n")).context("printing")?;
+    }
+    let status = child.wait().context("waiting for cargo")?;
+    // Nothing was built, or a test program died before it could count.
+    ensure!(status.success() || tally.failed > failed_before, "ended with {status}");
+    Ok(())
+}
+
+fn count_step(tally: &mut Tally, name: &str, outcome: Result<bool>) {
+    match outcome {
+        Ok(passed) => tally.step(name, passed),
+        Err(error) => tally.fail(format!("{name}: {error:#}")),
+    }
+}
+
+/// Runs a step under a heading and tells how long it took.
+fn step<T>(heading: &str, perform: impl FnOnce() -> Result<T>) -> Result<T> {
+    eprintln!("==> {heading}");
+    let start = Instant::now();
+    let outcome = perform();
+    eprintln!("==> {heading}: {:.1} s", start.elapsed().as_secs_f64());
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::Plan;
+
+    fn parse(line: &str) -> anyhow::Result<Plan> {
+        Plan::parse(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_come_before_the_filter() {
+        assert_eq!(parse("").unwrap(), Plan { peers: true, filter: vec![] });
+        let plan = parse("--no-peers -- codec --nocapture").unwrap();
+        assert_eq!(plan, Plan { peers: false, filter: vec!["codec".into(), "--nocapture".into()] });
+    }
+
+    #[test]
+    fn a_filter_without_dashes_is_a_misuse() {
+        assert!(parse("codec").unwrap_err().is::<crate::Misuse>());
+    }
+}

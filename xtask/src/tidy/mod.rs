@@ -1,0 +1,80 @@
+//! `tidy`: format, lints, and the house rules that no lint knows.
+//!
+//! The rules are pure functions over a file's text, in [`source`], [`manifest`] and [`anywhere`]; this file only
+//! runs them. A finding says where it is and what to do.
+
+mod anywhere;
+mod files;
+mod manifest;
+mod source;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::{Misuse, cargo, setup};
+
+pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
+    if let Some(arg) = args.first() {
+        return Err(Misuse(format!("tidy knows no option {}", arg.display())).into());
+    }
+    Ok(if tidy()? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Whether everything is in order; if not, it has been told on standard error.
+pub(crate) fn tidy() -> Result<bool> {
+    setup::components()?;
+    let rules = house_rules()?;
+    // The differences go where all findings go: standard output is for results.
+    let mut fmt = cargo::cargo(&["fmt", "--all", "--check"]);
+    let format = cargo::status(fmt.stdout(std::io::stderr()))?.success();
+    if !format {
+        eprintln!("tidy: the format differs; run cargo fmt --all");
+    }
+    let mut clippy = cargo::cargo(&["clippy", "--workspace", "--all-targets", "--locked"]);
+    let lints = cargo::status(clippy.args(["--quiet", "--", "-D", "warnings"]))?.success();
+    Ok(rules && format && lints)
+}
+
+fn house_rules() -> Result<bool> {
+    let root = cargo::root();
+    let mut findings = Vec::new();
+    for path in files::list(&root)? {
+        let Some(file) = files::read(&root, &path)? else { continue };
+        findings.extend(anywhere::check_size(&path, file.size));
+        let Some(text) = file.text else { continue };
+        findings.extend(anywhere::check_text(&path, &text));
+        if path.ends_with(".rs") {
+            findings.extend(source::check(&path, &text));
+        } else if path.ends_with("Cargo.toml") {
+            findings.extend(manifest::check(&path, &text));
+        }
+    }
+    for finding in &findings {
+        eprintln!("{finding}");
+    }
+    Ok(findings.is_empty())
+}
+
+/// Something to put right.
+#[derive(Debug, PartialEq)]
+struct Finding {
+    path: String,
+    /// From 1.
+    line: usize,
+    message: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, message: message.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line, self.message)
+    }
+}
