@@ -1,6 +1,6 @@
 //! [`Turn`]: from a prompt to its result, as a state machine without IO.
 //!
-//! The turn decides; [`crate::drive`] does. It asks for a model call, starts tools as soon as their input is
+//! The turn decides; `drive.rs` does. It asks for a model call, starts tools as soon as their input is
 //! complete, sends the results back in the order of the calls, and ends when the model has no more calls.
 //!
 //! Invariant: whatever happens, when the turn is done every call in the conversation has exactly one result.

@@ -40,12 +40,10 @@ pub(crate) fn expand(
     let arms = known.iter().map(Field::read_arm);
     let finishes = known.iter().map(Field::finish);
     let writes = known.iter().map(Field::write);
-    let names = known.iter().map(|field| &field.name);
 
     Ok(quote! {
         impl crate::wire::WireObject for #ident {
             const NAME: &'static str = #object_name;
-            const FIELDS: &'static [&'static str] = &[#(#names),*];
 
             fn read<'de, A: ::serde::de::MapAccess<'de>>(mut map: A) -> ::std::result::Result<Self, A::Error> {
                 #(#slots)*

@@ -44,7 +44,6 @@ pub(crate) fn expand(
         }
         impl crate::wire::WireObject for #ident {
             const NAME: &'static str = #enum_name;
-            const FIELDS: &'static [&'static str] = &[#tag];
 
             fn read<'de, A: ::serde::de::MapAccess<'de>>(map: A) -> ::std::result::Result<Self, A::Error> {
                 let (tag, rest) = crate::wire::split_tag(map, #tag)?;

@@ -10,6 +10,7 @@
 //! - [`peer`]: which request waits for which answer, on either side;
 //! - [`quirks`]: where peers differ from what one would expect;
 //! - [`transcript`]: the lines of session files;
+//! - [`version`]: which versions of the other side were tried;
 //! - [`guide`]: the protocol in prose. Start there to implement it.
 //!
 //! Two promises hold for every type. **Unknown is kept**: message types, subtypes, fields and words this version
@@ -73,6 +74,7 @@ pub mod quirks;
 pub mod sandbox;
 pub mod tool;
 pub mod transcript;
+pub mod version;
 pub mod wire;
 
 pub use self::error::DecodeError;

@@ -30,7 +30,6 @@ pub enum McpServerConfig {
 
 impl WireObject for McpServerConfig {
     const NAME: &'static str = "McpServerConfig";
-    const FIELDS: &'static [&'static str] = &["type"];
 
     fn read<'de, A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
         let (tag, rest) = wire::split_tag(map, "type")?;

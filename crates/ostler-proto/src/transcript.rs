@@ -70,7 +70,6 @@ pub struct Entry<M> {
 // The derive knows neither type parameters nor shared groups of fields; here both are worth a few lines.
 impl<M: serde::Serialize + serde::de::DeserializeOwned> WireObject for Entry<M> {
     const NAME: &'static str = "Entry";
-    const FIELDS: &'static [&'static str] = &["message"];
 
     fn read<'de, A: serde::de::MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let mut message = None;

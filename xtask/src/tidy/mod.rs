@@ -1,4 +1,4 @@
-//! `tidy`: format, lints, and the house rules that no lint knows.
+//! `tidy`: format, lints, documentation, and the house rules that no lint knows.
 //!
 //! The rules are pure functions over a file's text, in [`source`], [`manifest`] and [`anywhere`]; this file only
 //! runs them. A finding says where it is and what to do.
@@ -35,7 +35,10 @@ pub(crate) fn tidy() -> Result<bool> {
     }
     let mut clippy = cargo::cargo(&["clippy", "--workspace", "--all-targets", "--locked"]);
     let lints = cargo::status(clippy.args(["--quiet", "--", "-D", "warnings"]))?.success();
-    Ok(rules && format && lints)
+    // The protocol is to be implemented from the documentation: its links must lead somewhere.
+    let mut doc = cargo::cargo(&["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);
+    let documented = cargo::status(doc.env("RUSTDOCFLAGS", "-D warnings"))?.success();
+    Ok(rules && format && lints && documented)
 }
 
 fn house_rules() -> Result<bool> {

@@ -51,7 +51,6 @@ impl<R: WireObject + serde::Serialize + for<'a> serde::Deserialize<'a>> WireObje
     for ControlRequest<R>
 {
     const NAME: &'static str = "ControlRequest";
-    const FIELDS: &'static [&'static str] = &["request_id", "request"];
 
     fn read<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let (mut request_id, mut request) = (None, None);

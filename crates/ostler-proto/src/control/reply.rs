@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{AccountInfo, AgentInfo, ModelInfo, SettingsParseError, SlashCommand};
 use crate::api::{ModelUsage, Usage};
 use crate::mcp::McpServerStatus;
+use crate::message::system::PluginInfo;
 use crate::permission::{PermissionBehavior, PermissionMode};
 use crate::{Extra, Num, SessionId, UnknownObject, Uuid};
 
@@ -293,21 +294,6 @@ pub struct ReloadPluginsReply {
     pub held: Option<bool>,
     /// What it would have changed.
     pub cache_impact: Option<Value>,
-    /// Unknown fields.
-    pub extra: Extra,
-}
-
-/// A plugin in use.
-#[derive(Clone, Debug, Default, PartialEq, Wire)]
-pub struct PluginInfo {
-    /// Its name.
-    pub name: String,
-    /// Where it lies.
-    pub path: String,
-    /// Where it came from.
-    pub source: Option<String>,
-    /// Its version.
-    pub version: Option<String>,
     /// Unknown fields.
     pub extra: Extra,
 }

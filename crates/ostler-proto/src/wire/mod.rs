@@ -24,8 +24,6 @@ pub(crate) use self::tag::split_tag;
 pub trait WireObject: Sized {
     /// The Rust name, used in error messages and drift reports.
     const NAME: &'static str;
-    /// The wire names of the known fields; for a tagged enum, only the tag.
-    const FIELDS: &'static [&'static str];
 
     /// Reads the object from its entries, in any order. The last of two equal keys wins; a tag may come only once.
     ///
@@ -42,7 +40,6 @@ pub trait WireObject: Sized {
 
 impl<T: WireObject> WireObject for Box<T> {
     const NAME: &'static str = T::NAME;
-    const FIELDS: &'static [&'static str] = T::FIELDS;
 
     fn read<'de, A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
         T::read(map).map(Self::new)

@@ -38,7 +38,7 @@ pub struct Init {
     /// The skills on offer.
     pub skills: Option<Vec<String>>,
     /// The plugins in use.
-    pub plugins: Option<Vec<InitPlugin>>,
+    pub plugins: Option<Vec<PluginInfo>>,
     /// Plugins that could not be used.
     pub plugin_errors: Option<Vec<PluginError>>,
     /// This frame.
@@ -92,9 +92,9 @@ pub struct InitMcpServer {
     pub extra: Extra,
 }
 
-/// A plugin in `init`.
+/// A plugin in use.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-pub struct InitPlugin {
+pub struct PluginInfo {
     /// Its name.
     pub name: String,
     /// Where it lies.
