@@ -7,6 +7,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
+use std::time::Duration;
 
 use clap::Parser;
 use ostler_testkit::{Failure, Script, ScriptedApi};
@@ -20,7 +21,8 @@ const FAILURES: u8 = 1;
 /// Serve a scripted Anthropic Messages API on the loopback interface.
 ///
 /// Prints one line, `listening on http://127.0.0.1:PORT`, once it accepts connections. Ends when standard input
-/// closes, so that a test run that dies takes it along, or on SIGINT or SIGTERM. Exits with 1, and a report on
+/// closes (or, if that is /dev/null, when its parent ends), so that a test run that dies takes it along, or on
+/// SIGINT or SIGTERM. Exits with 1, and a report on
 /// standard error, if a request was not valid or no rule covered it; with 2 if it could not start.
 #[derive(Parser)]
 #[command(version)]
@@ -31,7 +33,7 @@ struct Arguments {
     /// JSON file with the script; without it, send one to /__scripted/script
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// Ignore standard input and run until signalled
+    /// Outlive whoever started it: run until signalled
     #[arg(long)]
     keep: bool,
 }
@@ -59,25 +61,49 @@ fn run(arguments: &Arguments) -> Result<Vec<Failure>, String> {
         }
         None => Script::new(),
     };
-    if !arguments.keep && input_is_a_dead_end() {
-        return Err("standard input ends at once: give it a pipe, or pass --keep".to_owned());
-    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     runtime.block_on(serve(arguments, script)).map_err(|error| error.to_string())
 }
 
 async fn serve(arguments: &Arguments, script: Script) -> io::Result<Vec<Failure>> {
-    // Before the line that says it is ready: from then on a signal must not end the program without a report.
+    // Before the line that says it is ready: from then on a signal must not end the program without a report, and
+    // the parent may be gone.
     let mut signals = Signals::new()?;
+    let parent = parent_id();
     let server = ScriptedApi::bind(arguments.port, script).await?;
     writeln!(io::stdout(), "listening on {}", server.base_url())?;
     io::stdout().flush()?;
     tokio::select! {
         () = signals.received() => {}
-        () = input_closed(), if !arguments.keep => {}
+        () = owner_left(parent), if !arguments.keep => {}
     }
     Ok(server.take_failures())
+}
+
+/// Resolves when whoever started the program is gone: their end of standard input is closed or, where that says
+/// nothing, their process has ended. `parent` is that process as of the start.
+async fn owner_left(parent: Option<u32>) {
+    if input_is_a_dead_end() { ended(parent).await } else { input_closed().await }
+}
+
+/// Resolves when the parent is no longer the one it was.
+async fn ended(parent: Option<u32>) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(500));
+    // Where parents are not known, only a signal ends the program.
+    while parent.is_none() || parent_id() == parent {
+        ticks.tick().await;
+    }
+}
+
+#[cfg(unix)]
+fn parent_id() -> Option<u32> {
+    Some(std::os::unix::process::parent_id())
+}
+
+#[cfg(not(unix))]
+fn parent_id() -> Option<u32> {
+    None
 }
 
 /// Resolves when standard input reaches its end or fails.

@@ -130,6 +130,28 @@ fn a_signal_ends_it_and_keep_makes_it_independent_of_its_input() {
     assert_eq!(running.end(), (Some(0), String::new(), String::new()));
 }
 
+#[test]
+fn without_input_it_ends_with_its_parent() {
+    // The shell starts it, tells its number, and ends at once.
+    let script = r#""$0" </dev/null >"$1" & echo $!; while ! [ -s "$1" ]; do :; done"#;
+    let output = tempfile::NamedTempFile::new().unwrap();
+    let shell = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_scripted-api")])
+        .arg(output.path())
+        .stderr(Stdio::null())
+        .output()
+        .unwrap();
+    let line = std::fs::read_to_string(output.path()).unwrap();
+    let address = line.trim().strip_prefix("listening on http://").expect("it started");
+    // While it runs it accepts connections. It is to notice within a second; the limit is for a busy machine.
+    let limit = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while std::net::TcpStream::connect(address).is_ok() {
+        let pid = String::from_utf8_lossy(&shell.stdout);
+        assert!(std::time::Instant::now() < limit, "{} is still there", pid.trim());
+        std::thread::yield_now();
+    }
+}
+
 fn refused(command: &mut Command) -> String {
     let Output { status, stdout, stderr } = command.output().unwrap();
     assert_eq!(status.code(), Some(2));
@@ -158,7 +180,6 @@ fn what_it_cannot_start_with_is_explained() {
             .contains("no/such/file.json: cannot read the script")
     );
     assert!(refused(program().args(["--port", "many"])).contains("--port"));
-    assert!(refused(program().stdin(Stdio::null())).contains("pass --keep"));
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     assert!(refused(program().args(["--port", &port])).contains("in use"));
