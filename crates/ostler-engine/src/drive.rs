@@ -13,7 +13,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use crate::call::{self, CallResult, Tools};
 use crate::host::Host;
-use crate::model::{EventStream, Model, ModelError, Request, Said, ToolSpec};
+use crate::model::{EventStream, Model, ModelError, ModelEvent, Request, Said, ToolSpec};
 use crate::tool::ToolCx;
 use crate::turn::{Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Output, Turn};
 
@@ -72,7 +72,7 @@ pub(crate) async fn drive(
 }
 
 /// The next event of the response under way; waits for ever when there is none.
-async fn next_event(stream: &mut Option<EventStream>) -> Option<Result<StreamEvent, ModelError>> {
+async fn next_event(stream: &mut Option<EventStream>) -> Option<Result<ModelEvent, ModelError>> {
     match stream {
         Some(stream) => stream.next().await,
         None => std::future::pending().await,
@@ -131,15 +131,19 @@ impl<'a> Driver<'a> {
         self.jobs.spawn(async move { (call::run(&tools, cx, &host, call).await, name, input) });
     }
 
-    /// An event of the response, its error, or its end.
-    async fn heard(&mut self, event: Option<Result<StreamEvent, ModelError>>, turn: &mut Turn) {
-        let event = match event {
-            Some(Ok(event)) => event,
-            Some(Err(error)) => return self.fail(error, turn),
-            None => {
-                return self.fail(ModelError::Protocol("the stream ended early".to_owned()), turn);
-            }
-        };
+    /// Something from the model: an event, an error, or the end.
+    async fn heard(&mut self, event: Option<Result<ModelEvent, ModelError>>, turn: &mut Turn) {
+        match event {
+            Some(Ok(ModelEvent::Stream(event))) => self.streamed(event, turn).await,
+            Some(Ok(ModelEvent::Whole(message))) => self.whole(message, turn).await,
+            Some(Ok(ModelEvent::Retry(retry))) => self.world.host.retrying(&retry).await,
+            Some(Ok(ModelEvent::Fallback(fallback))) => self.world.host.fell_back(fallback).await,
+            Some(Err(error)) => self.fail(error, turn),
+            None => self.fail(ModelError::Protocol("the stream ended early".to_owned()), turn),
+        }
+    }
+
+    async fn streamed(&mut self, event: StreamEvent, turn: &mut Turn) {
         if let StreamEvent::MessageStart(start) = &event {
             self.frame = Some(start.message.clone());
         }
@@ -156,12 +160,25 @@ impl<'a> Driver<'a> {
             }
             Folded::Message(message) => {
                 self.world.host.stream(&event).await;
-                self.stream = None;
-                add(&mut self.finished.usage, message.usage.as_ref());
-                self.finished.stop_reason = message.stop_reason;
-                turn.handle(Input::Replied);
+                self.replied(&message, turn);
             }
         }
+    }
+
+    /// A response that came in one piece.
+    async fn whole(&mut self, message: Message, turn: &mut Turn) {
+        self.frame = Some(Message { content: Vec::new(), ..message.clone() });
+        for block in &message.content {
+            self.block(block.clone(), turn).await;
+        }
+        self.replied(&message, turn);
+    }
+
+    fn replied(&mut self, message: &Message, turn: &mut Turn) {
+        self.stream = None;
+        add(&mut self.finished.usage, message.usage.as_ref());
+        self.finished.stop_reason.clone_from(&message.stop_reason);
+        turn.handle(Input::Replied);
     }
 
     async fn block(&mut self, block: ContentBlock, turn: &mut Turn) {

@@ -5,11 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ostler_proto::api::{ContentBlock, Message, StreamEvent};
 use ostler_proto::control::{Ask, AskHost, CanUseTool, Success};
 use ostler_proto::frame::ToHost;
-use ostler_proto::message::{Assistant, StreamEventMessage, User};
+use ostler_proto::message::system::{ApiRetry, ModelFallback};
+use ostler_proto::message::{Assistant, StreamEventMessage, System, User};
 use ostler_proto::peer::CallError;
 use ostler_proto::permission::{PermissionMode, PermissionResult};
-use ostler_proto::{SessionId, ToolUseId, Uuid};
+use ostler_proto::{Extra, Num, SessionId, ToolUseId, Uuid};
 use tokio::sync::{mpsc, oneshot};
+
+use crate::model::{Fallback, Retry};
 
 /// What a turn needs to reach its host. Cheap to clone; a subagent gets one that knows its parent.
 #[derive(Clone, Debug)]
@@ -83,6 +86,37 @@ impl Host {
         }
         let event = StreamEventMessage::new(event.clone(), self.session_id.clone(), fresh_uuid());
         self.send(ToHost::StreamEvent(Box::new(event))).await;
+    }
+
+    /// Tells that a request to the model will be tried again.
+    pub(crate) async fn retrying(&self, retry: &Retry) {
+        let frame = ApiRetry {
+            attempt: retry.attempt,
+            max_retries: retry.max_retries,
+            retry_delay_ms: Num::from(retry.delay.as_millis() as u64),
+            error_status: retry.status,
+            error: retry.error.clone(),
+            no_response: None,
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            extra: Extra::default(),
+        };
+        self.send(ToHost::System(System::ApiRetry(frame))).await;
+    }
+
+    /// Tells that another model takes over.
+    pub(crate) async fn fell_back(&self, fallback: Fallback) {
+        let content = format!("{} is overloaded; {} takes over", fallback.from, fallback.to);
+        let frame = ModelFallback {
+            trigger: "overloaded".to_owned(),
+            original_model: fallback.from,
+            fallback_model: fallback.to,
+            content,
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..ModelFallback::default()
+        };
+        self.send(ToHost::System(System::ModelFallback(frame))).await;
     }
 
     /// Asks whether a tool may run. No answer, and an answer that makes no sense, are errors: the caller denies.

@@ -9,7 +9,7 @@ use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
 use super::sse::SseDecoder;
-use super::{EventStream, Model, ModelError, Request};
+use super::{EventStream, Model, ModelError, ModelEvent, Request};
 
 /// Where the API is unless `ANTHROPIC_BASE_URL` says otherwise.
 pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
@@ -89,7 +89,7 @@ impl Model for ApiModel {
 /// The events of a response body, one error at most, and that last.
 fn events(
     body: BoxStream<'static, Result<bytes::Bytes, ModelError>>,
-) -> impl Stream<Item = Result<StreamEvent, ModelError>> {
+) -> impl Stream<Item = Result<ModelEvent, ModelError>> {
     let mut decoder = SseDecoder::default();
     body.map(move |bytes| {
         let data =
@@ -99,7 +99,7 @@ fn events(
     .try_flatten()
 }
 
-fn read_event(data: &str) -> Result<StreamEvent, ModelError> {
+fn read_event(data: &str) -> Result<ModelEvent, ModelError> {
     let event = serde_json::from_str(data)
         .map_err(|error| ModelError::Protocol(format!("{error}: {data:.200}")))?;
     match event {
@@ -109,7 +109,7 @@ fn read_event(data: &str) -> Result<StreamEvent, ModelError> {
             kind: event.error.r#type,
             message: event.error.message,
         }),
-        event => Ok(event),
+        event => Ok(ModelEvent::Stream(event)),
     }
 }
 

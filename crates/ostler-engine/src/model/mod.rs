@@ -7,9 +7,11 @@ mod http;
 mod sse;
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use futures::Stream;
-use ostler_proto::api::{ContentBlock, Role, StreamEvent};
+use ostler_proto::api::{ContentBlock, Message, Role, StreamEvent};
+use ostler_proto::message::AssistantError;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -24,8 +26,47 @@ pub trait Model: Send + Sync {
     fn respond(&self, request: Request) -> EventStream;
 }
 
-/// The events of one response, or the error that ended it.
-pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ModelError>> + Send>>;
+/// What happens while a model answers, or the error that ended it.
+pub type EventStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
+
+/// Something that happens while a model answers.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "handed over once and taken apart at once")]
+#[non_exhaustive]
+pub enum ModelEvent {
+    /// The next event of the response.
+    Stream(StreamEvent),
+    /// The response as a whole, without any stream events; the answer to a request that was sent again that way.
+    Whole(Message),
+    /// An attempt failed before any block came, and another one will follow.
+    Retry(Retry),
+    /// Another model takes over from here on.
+    Fallback(Fallback),
+}
+
+/// An attempt failed and another one will follow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Retry {
+    /// Which attempt failed, from 1.
+    pub attempt: u64,
+    /// How many there will be.
+    pub max_retries: u64,
+    /// How long until the next one.
+    pub delay: Duration,
+    /// HTTP status, if there was an answer.
+    pub status: Option<u16>,
+    /// The kind of failure.
+    pub error: AssistantError,
+}
+
+/// Another model takes over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fallback {
+    /// The model before.
+    pub from: String,
+    /// The model now.
+    pub to: String,
+}
 
 /// Everything a model gets to see. Serialises to the body of a Messages API call.
 ///

@@ -19,7 +19,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use crate::model::{EventStream, Model, Request};
+use crate::model::{EventStream, Model, ModelEvent, Request};
 
 /// The name a user sees.
 pub const NAME: &str = "offline-demo";
@@ -42,6 +42,8 @@ impl Model for OfflineModel {
 
     fn respond(&self, request: Request) -> EventStream {
         let events = stream::events(reply::answer(&request));
-        Box::pin(futures::stream::iter(events.into_iter().map(Ok)))
+        Box::pin(futures::stream::iter(
+            events.into_iter().map(|event| Ok(ModelEvent::Stream(event))),
+        ))
     }
 }

@@ -63,7 +63,10 @@ pub(super) fn assembled(events: &[StreamEvent]) -> (Vec<ContentBlock>, StopReaso
 }
 
 pub(super) fn stream(request: Request) -> Vec<StreamEvent> {
-    let events = OfflineModel::new().respond(request).map(|event| event.unwrap());
+    let events = OfflineModel::new().respond(request).map(|event| match event.unwrap() {
+        crate::model::ModelEvent::Stream(event) => event,
+        other => panic!("not an event of a stream: {other:?}"),
+    });
     events.collect().now_or_never().expect("the demo never waits")
 }
 
