@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use ostler_engine::session::{self, Connection, SessionOptions};
+use ostler_engine::session::{self, Connection, Limits, SessionOptions};
 use ostler_proto::api::{Content, ContentBlock, Delta, StreamEvent};
 use ostler_proto::control::{AskEngine, AskHost, ControlRequest, ControlResponse, Interrupt};
 use ostler_proto::frame::{ToEngine, ToHost};
@@ -35,7 +35,7 @@ pub(crate) async fn run(
         tools: ostler_tools::session_tools(),
         cwd: cwd.clone(),
         mode: args.permission_mode.clone(),
-        max_turns: args.max_turns,
+        limits: Limits { max_turns: args.max_turns, ..Limits::default() },
         partial_messages: true,
     });
     let lines = Lines::from_stdin();

@@ -1,13 +1,15 @@
 //! Drives a [`Turn`]: performs what it asks for, feeds back what happened. Carries, does not decide.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use ostler_proto::Extra;
 use ostler_proto::api::{
     Accumulator, ContentBlock, Folded, Message, StopReason, StreamEvent, ToolUseBlock, Usage,
 };
-use ostler_proto::message::PermissionDenial;
+use ostler_proto::message::{AssistantError, PermissionDenial};
 use serde_json::Value;
 use tokio::task::{JoinError, JoinSet};
 
@@ -15,7 +17,9 @@ use crate::call::{self, CallResult, Tools};
 use crate::host::Host;
 use crate::model::{EventStream, Model, ModelError, ModelEvent, Request, Said, ToolSpec};
 use crate::tool::ToolCx;
-use crate::turn::{Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Output, Turn};
+use crate::turn::{
+    Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Limit, Output, StopVerdict, Turn,
+};
 
 /// Everything a turn runs with. A subagent gets a copy of its own.
 #[derive(Clone)]
@@ -27,7 +31,18 @@ pub(crate) struct World {
     pub(crate) system: String,
     pub(crate) host: Host,
     pub(crate) cx: ToolCx,
-    pub(crate) max_rounds: Option<u64>,
+    pub(crate) limits: Limits,
+}
+
+/// What ends a turn that the model would not end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// The most model calls.
+    pub max_turns: Option<u64>,
+    /// The most tokens, in and out.
+    pub max_tokens: Option<u64>,
+    /// The longest time, from the prompt on.
+    pub timeout: Option<Duration>,
 }
 
 /// What a turn leaves behind.
@@ -51,13 +66,20 @@ pub(crate) async fn drive(
     conversation: Vec<Said>,
     prompt: Vec<ContentBlock>,
 ) -> Finished {
-    let mut turn = Turn::new(conversation, prompt, world.max_rounds);
+    let mut turn = Turn::new(conversation, prompt, world.limits.max_turns);
     let mut driver = Driver::new(world);
+    let mut deadline = pin!(deadline(world.limits.timeout));
     loop {
         while let Some(output) = turn.poll() {
             match output {
-                Output::AskModel(messages) => driver.ask(messages),
+                Output::AskModel { conversation, whole } => driver.ask(conversation, whole),
                 Output::RunTool(call) => driver.run(call),
+                Output::Prompt(words) => driver.prompt(words.to_owned()).await,
+                Output::Feedback(words) => {
+                    driver.prompt(format!("Stop hook feedback:\n{words}")).await
+                }
+                // Nobody can object yet.
+                Output::MayStop { .. } => turn.handle(Input::StopVerdict(StopVerdict::Stop)),
                 Output::Done(ending) => return driver.finish(ending, turn).await,
             }
         }
@@ -65,9 +87,18 @@ pub(crate) async fn drive(
             // An interruption comes first: it also ends tools, and their results must not start another round.
             biased;
             () = world.cx.cancelled.cancelled() => driver.interrupt(&mut turn).await,
+            () = &mut deadline => turn.handle(Input::Deadline),
             event = next_event(&mut driver.stream) => driver.heard(event, &mut turn).await,
             Some(done) = driver.jobs.join_next() => driver.ran(done, &mut turn).await,
         }
+    }
+}
+
+/// Waits until the time is up; for ever when there is no limit.
+async fn deadline(timeout: Option<Duration>) {
+    match timeout {
+        Some(timeout) => tokio::time::sleep(timeout).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -112,12 +143,12 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn ask(&mut self, messages: Vec<Said>) {
+    fn ask(&mut self, messages: Vec<Said>, whole: bool) {
         self.response = Accumulator::default();
         self.stream = Some(self.world.model.respond(Request {
             model: self.world.model.name().to_owned(),
             max_tokens: MAX_OUTPUT_TOKENS,
-            stream: true,
+            stream: !whole,
             tools: self.world.specs.clone(),
             system: self.world.system.clone(),
             messages,
@@ -139,7 +170,7 @@ impl<'a> Driver<'a> {
             Some(Ok(ModelEvent::Retry(retry))) => self.world.host.retrying(&retry).await,
             Some(Ok(ModelEvent::Fallback(fallback))) => self.world.host.fell_back(fallback).await,
             Some(Err(error)) => self.fail(error, turn),
-            None => self.fail(ModelError::Protocol("the stream ended early".to_owned()), turn),
+            None => self.fail(ModelError::Broken("it has no end".to_owned()), turn),
         }
     }
 
@@ -149,7 +180,7 @@ impl<'a> Driver<'a> {
         }
         let folded = match self.response.push(&event) {
             Ok(folded) => folded,
-            Err(error) => return self.fail(ModelError::Protocol(error.to_string()), turn),
+            Err(error) => return self.fail(ModelError::Broken(error.to_string()), turn),
         };
         match folded {
             Folded::Nothing => self.world.host.stream(&event).await,
@@ -178,7 +209,10 @@ impl<'a> Driver<'a> {
         self.stream = None;
         add(&mut self.finished.usage, message.usage.as_ref());
         self.finished.stop_reason.clone_from(&message.stop_reason);
-        turn.handle(Input::Replied);
+        let used =
+            self.finished.usage.total_input() + self.finished.usage.output_tokens.unwrap_or(0);
+        let over = self.world.limits.max_tokens.filter(|max| used >= *max).map(|_| Limit::Tokens);
+        turn.handle(Input::Replied { stop_reason: message.stop_reason.clone(), over });
     }
 
     async fn block(&mut self, block: ContentBlock, turn: &mut Turn) {
@@ -237,15 +271,37 @@ impl<'a> Driver<'a> {
         turn.handle(Input::Interrupt);
     }
 
+    /// Something the turn itself says on the user's side.
+    async fn prompt(&mut self, words: String) {
+        self.finished.n_user_messages += 1;
+        self.world.host.say_synthetic(words).await;
+    }
+
     async fn finish(mut self, ending: Ending, turn: Turn) -> Finished {
         self.jobs.shutdown().await;
-        if let Ending::Interrupted { in_tools } = ending {
-            let marker = if in_tools { INTERRUPTED_TOOLS } else { INTERRUPTED };
-            self.world.host.say_as_user(vec![ContentBlock::text(marker)], None).await;
+        let host = &self.world.host;
+        match &ending {
+            Ending::Interrupted { in_tools } => {
+                let marker = if *in_tools { INTERRUPTED_TOOLS } else { INTERRUPTED };
+                host.say_as_user(vec![ContentBlock::text(marker)], None).await;
+            }
+            Ending::Failed(error) => host.say_error(error.to_string(), error.kind()).await,
+            Ending::Refused => {
+                host.say_error(REFUSED.to_owned(), AssistantError::InvalidRequest).await
+            }
+            Ending::MaxOutputTokens => {
+                host.say_error(CUT.to_owned(), AssistantError::MaxOutputTokens).await
+            }
+            Ending::Completed | Ending::MaxTurns | Ending::OverLimit(_) => {}
         }
         Finished { ending, conversation: turn.into_conversation(), ..self.finished }
     }
 }
+
+/// What the user reads when the model declined to answer.
+pub(crate) const REFUSED: &str = "The model declined to answer this.";
+/// What the user reads when the answer was cut once too often.
+pub(crate) const CUT: &str = "The answer was longer than the model may write, also in pieces.";
 
 /// Enough for long files, and what the models of today all allow.
 const MAX_OUTPUT_TOKENS: u64 = 32_000;

@@ -2,11 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ostler_proto::api::{ContentBlock, Message, StreamEvent};
+use ostler_proto::api::{
+    Content, ContentBlock, Message, Role, SYNTHETIC_MODEL, StopReason, StreamEvent,
+};
 use ostler_proto::control::{Ask, AskHost, CanUseTool, Success};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::{ApiRetry, ModelFallback};
-use ostler_proto::message::{Assistant, StreamEventMessage, System, User};
+use ostler_proto::message::{Assistant, AssistantError, StreamEventMessage, System, User};
 use ostler_proto::peer::CallError;
 use ostler_proto::permission::{PermissionMode, PermissionResult};
 use ostler_proto::{Extra, Num, SessionId, ToolUseId, Uuid};
@@ -77,6 +79,40 @@ impl Host {
         user.uuid = Some(fresh_uuid());
         user.tool_use_result = structured;
         self.send(ToHost::User(Box::new(user))).await;
+    }
+
+    /// Sends words of the engine itself on the user's side.
+    pub(crate) async fn say_synthetic(&self, words: String) {
+        let user = User {
+            parent_tool_use_id: self.parent.clone(),
+            uuid: Some(fresh_uuid()),
+            is_synthetic: Some(true),
+            ..User::new(Content::Text(words), Some(self.session_id.clone()))
+        };
+        self.send(ToHost::User(Box::new(user))).await;
+    }
+
+    /// Sends words of the engine itself in the model's place, because the model has none.
+    pub(crate) async fn say_error(&self, words: String, error: AssistantError) {
+        let message = Message {
+            id: Some(fresh_uuid().to_string()),
+            r#type: Some("message".to_owned()),
+            role: Role::Assistant,
+            model: SYNTHETIC_MODEL.to_owned(),
+            content: vec![ContentBlock::text(words)],
+            stop_reason: Some(StopReason::StopSequence),
+            stop_sequence: Some(String::new()),
+            ..Message::default()
+        };
+        let assistant = Assistant {
+            message,
+            parent_tool_use_id: self.parent.clone(),
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            error: Some(error),
+            ..Assistant::default()
+        };
+        self.send(ToHost::Assistant(Box::new(assistant))).await;
     }
 
     /// Sends an event of the response, if the host wants to see them. Subagents keep theirs to themselves.

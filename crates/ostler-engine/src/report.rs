@@ -9,10 +9,10 @@ use ostler_proto::message::system::Init;
 use ostler_proto::message::{ResultSubtype, System, TerminalReason, TurnResult};
 use ostler_proto::{Num, SessionId};
 
-use crate::drive::{Finished, World};
+use crate::drive::{CUT, Finished, REFUSED, World};
 use crate::host::fresh_uuid;
 use crate::model::ModelError;
-use crate::turn::Ending;
+use crate::turn::{Ending, Limit};
 
 /// `system`/`init`: what the turn works with.
 pub(crate) fn init(world: &World) -> ToHost {
@@ -78,11 +78,17 @@ impl Totals {
                 result.terminal_reason = Some(reason);
             }
             Ending::MaxTurns => {
-                let max = world.max_rounds.unwrap_or_default();
+                let max = world.limits.max_turns.unwrap_or_default();
                 let text = format!("Reached maximum number of turns ({max})");
                 fail(&mut result, ResultSubtype::ErrorMaxTurns, &text);
                 result.terminal_reason = Some(TerminalReason::MaxTurns);
             }
+            Ending::OverLimit(limit) => {
+                fail(&mut result, ResultSubtype::ErrorMaxBudgetUsd, &over(limit, world));
+                result.terminal_reason = Some(TerminalReason::BudgetExhausted);
+            }
+            Ending::Refused => apology(&mut result, REFUSED, TerminalReason::ModelError),
+            Ending::MaxOutputTokens => apology(&mut result, CUT, TerminalReason::ModelError),
         }
         ToHost::Result(Box::new(result))
     }
@@ -116,6 +122,29 @@ impl Totals {
         total.cache_read_input_tokens += usage.cache_read_input_tokens.unwrap_or(0);
         total.cache_creation_input_tokens += usage.cache_creation_input_tokens.unwrap_or(0);
     }
+}
+
+fn over(limit: Limit, world: &World) -> String {
+    match limit {
+        Limit::Dollars => "Reached maximum budget".to_owned(),
+        Limit::Tokens => {
+            format!(
+                "Reached maximum number of tokens ({})",
+                world.limits.max_tokens.unwrap_or_default()
+            )
+        }
+        Limit::Time => {
+            let seconds = world.limits.timeout.unwrap_or_default().as_secs_f64();
+            format!("Reached the time limit ({seconds} s)")
+        }
+    }
+}
+
+/// A turn that went as it should, except that the model has no answer.
+fn apology(result: &mut TurnResult, text: &str, reason: TerminalReason) {
+    result.is_error = true;
+    result.result = Some(text.to_owned());
+    result.terminal_reason = Some(reason);
 }
 
 fn fail(result: &mut TurnResult, subtype: ResultSubtype, error: &str) {

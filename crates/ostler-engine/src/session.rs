@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Tools;
+pub use crate::drive::Limits;
 use crate::drive::{Finished, World, drive};
 use crate::host::{Host, Question};
 use crate::model::{Model, Said};
@@ -43,8 +44,8 @@ pub struct SessionOptions {
     pub cwd: PathBuf,
     /// How freely tools run.
     pub mode: PermissionMode,
-    /// The most model calls of one turn.
-    pub max_turns: Option<u64>,
+    /// What ends a turn that the model would not end.
+    pub limits: Limits,
     /// Whether the events of a response are sent as they come.
     pub partial_messages: bool,
 }
@@ -90,9 +91,9 @@ fn world(options: SessionOptions, host: Host) -> World {
     let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
     let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
     let system = system_prompt(&cx);
-    let max_rounds = options.max_turns;
+    let limits = options.limits;
     let world =
-        World { model: options.model, tools: Arc::new(tools), specs, system, host, cx, max_rounds };
+        World { model: options.model, tools: Arc::new(tools), specs, system, host, cx, limits };
     with_agent(world)
 }
 

@@ -56,7 +56,7 @@ impl Tool for Agent {
 }
 
 fn report(args: &Args, finished: Finished) -> Result<ToolOutput, ToolError> {
-    let Args { description, prompt, .. } = args;
+    let prompt = &args.prompt;
     let text = finished.text;
     match finished.ending {
         Ending::Completed => Ok(ToolOutput::new(
@@ -71,14 +71,16 @@ fn report(args: &Args, finished: Finished) -> Result<ToolOutput, ToolError> {
                 "usage": finished.usage,
             }),
         )),
-        Ending::Interrupted { .. } => {
-            Err(ToolError::Failed(format!("the subagent ({description}) was stopped")))
+        Ending::Interrupted { .. } => failed(args, "was stopped".to_owned()),
+        Ending::MaxTurns | Ending::OverLimit(_) => {
+            failed(args, format!("reached a limit; its last words: {text}"))
         }
-        Ending::MaxTurns => Err(ToolError::Failed(format!(
-            "the subagent ({description}) reached its limit on model calls; its last words: {text}"
-        ))),
-        Ending::Failed(error) => {
-            Err(ToolError::Failed(format!("the subagent ({description}) failed: {error}")))
-        }
+        Ending::Refused => failed(args, "got no answer from the model".to_owned()),
+        Ending::MaxOutputTokens => failed(args, "answered at too great a length".to_owned()),
+        Ending::Failed(error) => failed(args, format!("failed: {error}")),
     }
+}
+
+fn failed(args: &Args, what: String) -> Result<ToolOutput, ToolError> {
+    Err(ToolError::Failed(format!("the subagent ({}) {what}", args.description)))
 }

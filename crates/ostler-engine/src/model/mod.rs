@@ -125,6 +125,9 @@ pub enum ModelError {
     /// The API could not be reached, or the connection broke.
     #[error("connection to the model failed: {0}")]
     Connection(String),
+    /// The stream broke off, or stopped making sense, after the answer had begun.
+    #[error("the model's answer broke off: {0}")]
+    Broken(String),
     /// The answer makes no sense.
     #[error("the model's answer is not understood: {0}")]
     Protocol(String),
@@ -134,5 +137,22 @@ impl ModelError {
     /// Whether the request itself is wrong, so that sending it again cannot help.
     pub fn is_fault_of_request(&self) -> bool {
         matches!(self, Self::Status { status: 400 | 413, .. })
+    }
+
+    /// Whether the answer had begun when it failed.
+    pub fn is_broken_stream(&self) -> bool {
+        matches!(self, Self::Broken(_))
+    }
+
+    /// The kind of failure, as hosts know them.
+    pub fn kind(&self) -> AssistantError {
+        match self {
+            Self::Status { status: 401 | 403, .. } => AssistantError::AuthenticationFailed,
+            Self::Status { status: 404, .. } => AssistantError::ModelNotFound,
+            Self::Status { status: 413, .. } => AssistantError::InvalidRequest,
+            Self::Status { status: 429, .. } => AssistantError::RateLimit,
+            Self::Status { status: 500.., .. } => AssistantError::ServerError,
+            _ => AssistantError::Unknown,
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ostler_engine::model::{ApiConfig, ApiModel, Credential};
-use ostler_engine::session::{self, Connection, SessionOptions};
+use ostler_engine::session::{self, Connection, Limits, SessionOptions};
 use ostler_proto::api::{Content, ContentBlock};
 use ostler_proto::control::{AskEngine, ControlRequest, ControlResponse, Interrupt};
 use ostler_proto::frame::{Frame, ToEngine, ToHost};
@@ -39,7 +39,7 @@ impl TestHost {
             tools: tools::all(),
             cwd: std::env::temp_dir(),
             mode: PermissionMode::Default,
-            max_turns: None,
+            limits: Limits::default(),
             partial_messages: false,
         };
         change(&mut options);

@@ -281,7 +281,7 @@ async fn control_requests_are_answered_also_those_that_mean_nothing_here() {
 #[tokio::test]
 async fn the_limit_on_turns_is_a_result_of_its_own() {
     let script = Script::new().rule(when(), reply().tool_use("Look", json!({"word": "again"})));
-    let mut host = TestHost::with(script, |options| options.max_turns = Some(2)).await;
+    let mut host = TestHost::with(script, |options| options.limits.max_turns = Some(2)).await;
     host.prompt("look for ever").await;
     let result = host.result().await;
     assert_eq!(result.subtype.as_str(), "error_max_turns");

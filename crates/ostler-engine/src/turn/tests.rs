@@ -26,6 +26,14 @@ fn result(id: &str) -> ToolResultBlock {
     }
 }
 
+const STOP: Input = Input::StopVerdict(StopVerdict::Stop);
+/// The response is complete, and the model is finished.
+const REPLIED: Input = Input::Replied { stop_reason: Some(StopReason::EndTurn), over: None };
+
+fn stopped(reason: StopReason) -> Input {
+    Input::Replied { stop_reason: Some(reason), over: None }
+}
+
 fn say(text: &str) -> Input {
     Input::Said(ContentBlock::text(text))
 }
@@ -37,8 +45,13 @@ fn story(inputs: impl IntoIterator<Item = Input>, max_rounds: Option<u64>) -> Ve
     let mut outputs = |turn: &mut Turn| {
         while let Some(output) = turn.poll() {
             lines.push(match output {
-                Output::AskModel(conversation) => format!("ask {}", rendered(&conversation)),
+                Output::AskModel { conversation, whole } => {
+                    format!("ask{} {}", if whole { " whole" } else { "" }, rendered(&conversation))
+                }
                 Output::RunTool(call) => format!("run {}", call.id),
+                Output::Prompt(words) => format!("prompt {words}"),
+                Output::Feedback(words) => format!("feedback {words}"),
+                Output::MayStop { again } => format!("may stop? {again}"),
                 Output::Done(ending) => format!("done {ending:?}"),
             });
         }
@@ -87,19 +100,20 @@ fn assert_answered(conversation: &[Said]) {
 #[test]
 fn an_answer_without_calls_ends_the_turn() {
     assert_eq!(
-        story([say("because"), Input::Replied], None),
-        ["ask why?", "done Completed", "end why? | because"]
+        story([say("because"), REPLIED, STOP], None),
+        ["ask why?", "may stop? false", "done Completed", "end why? | because"]
     );
 }
 
 #[test]
 fn a_result_goes_back_to_the_model() {
     assert_eq!(
-        story([call("a", true), Input::Replied, done("a"), say("fine"), Input::Replied], None),
+        story([call("a", true), REPLIED, done("a"), say("fine"), REPLIED, STOP], None),
         [
             "ask why?",
             "run a",
             "ask why? | call:a | result:a",
+            "may stop? false",
             "done Completed",
             "end why? | call:a | result:a | fine"
         ]
@@ -109,7 +123,7 @@ fn a_result_goes_back_to_the_model() {
 #[test]
 fn a_tool_starts_while_the_response_still_streams_and_may_end_before_it() {
     assert_eq!(
-        story([call("a", true), done("a"), say("and"), Input::Replied], None),
+        story([call("a", true), done("a"), say("and"), REPLIED], None),
         [
             "ask why?",
             "run a",
@@ -121,8 +135,7 @@ fn a_tool_starts_while_the_response_still_streams_and_may_end_before_it() {
 
 #[test]
 fn results_go_back_in_the_order_of_the_calls() {
-    let lines =
-        story([call("a", true), call("b", true), Input::Replied, done("b"), done("a")], None);
+    let lines = story([call("a", true), call("b", true), REPLIED, done("b"), done("a")], None);
     assert_eq!(
         lines[1..],
         [
@@ -137,9 +150,9 @@ fn results_go_back_in_the_order_of_the_calls() {
 #[test]
 fn calls_with_effects_run_one_at_a_time_and_in_order() {
     let inputs =
-        [call("w", false), call("r", true), call("x", false), Input::Replied, done("w"), done("r")];
+        [call("w", false), call("r", true), call("x", false), REPLIED, done("w"), done("r")];
     assert_eq!(story(inputs, None)[1..4], ["run w", "run r", "run x"]);
-    let lines = story([call("r", true), call("w", false), call("q", true), Input::Replied], None);
+    let lines = story([call("r", true), call("w", false), call("q", true), REPLIED], None);
     assert_eq!(lines[1..2], ["run r"], "a read after a write waits for the write");
     assert!(!lines.contains(&"run w".to_owned()) && !lines.contains(&"run q".to_owned()));
 }
@@ -158,14 +171,8 @@ fn an_interruption_while_the_model_speaks_keeps_what_was_said() {
 
 #[test]
 fn an_interruption_while_tools_run_answers_every_call() {
-    let inputs = [
-        call("a", true),
-        call("b", true),
-        call("w", false),
-        Input::Replied,
-        done("b"),
-        Input::Interrupt,
-    ];
+    let inputs =
+        [call("a", true), call("b", true), call("w", false), REPLIED, done("b"), Input::Interrupt];
     let lines = story(inputs, None);
     assert_eq!(
         lines.last().unwrap(),
@@ -191,19 +198,90 @@ fn a_failure_in_the_middle_leaves_a_valid_conversation() {
 
 #[test]
 fn the_limit_on_rounds_ends_the_turn_after_the_tools() {
-    let lines = story([call("a", true), Input::Replied, done("a")], Some(1));
+    let lines = story([call("a", true), REPLIED, done("a")], Some(1));
     assert_eq!(lines[1..], ["run a", "done MaxTurns", "end why? | call:a | result:a"]);
 }
 
 #[test]
-fn an_empty_response_is_an_end() {
-    assert_eq!(story([Input::Replied], None)[1..], ["done Completed", "end why?"]);
+fn an_empty_response_is_asked_about_once_and_then_an_end() {
+    let lines = story([REPLIED, REPLIED, STOP], None);
+    assert_eq!(lines[1], format!("prompt {SAY_SOMETHING}"));
+    assert_eq!(lines[3..5], ["may stop? false", "done Completed"]);
+}
+
+#[test]
+fn a_cut_response_is_taken_up_three_times() {
+    let cut = || [say("part"), stopped(StopReason::MaxTokens)];
+    let lines = story([cut(), cut(), cut(), cut()].into_iter().flatten(), None);
+    assert_eq!(lines.iter().filter(|line| **line == format!("prompt {GO_ON}")).count(), 3);
+    assert!(lines.contains(&"done MaxOutputTokens".to_owned()), "{lines:?}");
+    let lines = story(cut().into_iter().chain([say("end"), REPLIED, STOP]), None);
+    assert_eq!(lines.last().unwrap(), &format!("end why? | part | {GO_ON} | end"));
+}
+
+#[test]
+fn a_paused_response_is_sent_back_as_it_is() {
+    let lines =
+        story([say("looking"), stopped(StopReason::PauseTurn), say("found"), REPLIED, STOP], None);
+    assert_eq!(lines[1], "ask why? | looking");
+    assert_eq!(lines.last().unwrap(), "end why? | looking | found");
+}
+
+#[test]
+fn a_refusal_ends_the_turn() {
+    let lines = story([say("no"), stopped(StopReason::Refusal)], None);
+    assert_eq!(lines[1..], ["done Refused", "end why? | no"]);
+}
+
+#[test]
+fn a_stop_hook_sends_the_model_back_with_its_words() {
+    let again = || Input::StopVerdict(StopVerdict::GoOn("tests first".into()));
+    let lines = story([say("done"), REPLIED, again(), say("tested"), REPLIED, STOP], None);
+    assert_eq!(
+        lines[1..],
+        [
+            "may stop? false",
+            "feedback tests first",
+            "ask why? | done | tests first",
+            "may stop? true",
+            "done Completed",
+            "end why? | done | tests first | tested"
+        ]
+    );
+}
+
+#[test]
+fn a_spent_budget_ends_the_turn_and_stops_its_calls() {
+    let over =
+        Input::Replied { stop_reason: Some(StopReason::ToolUse), over: Some(Limit::Dollars) };
+    let lines = story([call("a", false), over, done("a")], None);
+    assert_eq!(lines[2..], ["done OverLimit(Dollars)", "end why? | call:a | stopped:a"]);
+    let lines = story([say("slow"), Input::Deadline], None);
+    assert_eq!(lines[1..], ["done OverLimit(Time)", "end why? | slow"]);
+}
+
+#[test]
+fn a_broken_stream_is_asked_for_in_one_piece_once() {
+    let broken = || Input::Failed(ModelError::Broken("cut".into()));
+    let lines = story([say("half"), broken(), say("whole"), REPLIED, STOP], None);
+    assert_eq!(lines[1], "ask whole why?");
+    assert_eq!(lines.last().unwrap(), "end why? | whole");
+    assert_eq!(story([broken(), broken()], None)[2], "done Failed(Broken(\"cut\"))");
+}
+
+#[test]
+fn a_stream_that_breaks_after_a_call_counts_as_the_response() {
+    let broken = Input::Failed(ModelError::Broken("cut".into()));
+    let lines =
+        story([say("hm"), call("a", false), broken, done("a"), say("ok"), REPLIED, STOP], None);
+    assert_eq!(lines[2], "ask why? | hm+call:a | result:a");
+    assert_eq!(lines.last().unwrap(), "end why? | hm+call:a | result:a | ok");
 }
 
 #[test]
 fn a_result_may_end_the_turn() {
     let stop = Input::ToolDone { result: result("a"), stop: true };
-    let lines = story([call("a", false), call("b", false), Input::Replied, stop], None);
+    let lines = story([call("a", false), call("b", false), REPLIED, stop], None);
     assert_eq!(
         lines.last().unwrap(),
         "end why? | call:a+call:b | result:a+stopped:b+[Request interrupted by user for tool use]"
@@ -218,6 +296,6 @@ fn a_prompt_that_the_api_refuses_is_forgotten() {
         message: "no".into(),
     };
     assert_eq!(story([Input::Failed(refused.clone())], None).last().unwrap(), "end ");
-    let lines = story([call("a", true), Input::Replied, done("a"), Input::Failed(refused)], None);
+    let lines = story([call("a", true), REPLIED, done("a"), Input::Failed(refused)], None);
     assert_eq!(lines.last().unwrap(), "end why? | call:a | result:a");
 }
