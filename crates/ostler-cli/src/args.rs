@@ -27,9 +27,58 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_turns: Option<u64>,
 
+    /// Answer the prompt without any conversation: nobody is asked, only the answer is printed
+    #[arg(short, long)]
+    pub(crate) print: bool,
+
+    /// What to print with --print: the answer, its result as JSON, or every frame of the wire protocol
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) output_format: OutputFormat,
+
+    /// What to read from standard input: nothing, or frames of the wire protocol
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = InputFormat::Text)]
+    pub(crate) input_format: InputFormat,
+
+    /// Print the events of a response as they come (stream-json only)
+    #[arg(long)]
+    pub(crate) include_partial_messages: bool,
+
+    /// Accepted for compatibility: stream-json always prints every frame
+    #[arg(long, hide = true)]
+    pub(crate) verbose: bool,
+
     /// Work in this folder instead of the current one
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+}
+
+/// What to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// The answer
+    Text,
+    /// The result as one JSON object
+    Json,
+    /// Every frame, one JSON object per line
+    StreamJson,
+}
+
+/// What to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum InputFormat {
+    /// The prompt is on the command line, or all of standard input
+    Text,
+    /// Frames, one JSON object per line
+    StreamJson,
+}
+
+impl Args {
+    /// Whether a program reads what is printed, and nobody sits at the terminal.
+    pub(crate) fn is_for_programs(&self) -> bool {
+        self.print
+            || self.output_format != OutputFormat::Text
+            || self.input_format != InputFormat::Text
+    }
 }
 
 fn permission_mode(word: &str) -> Result<PermissionMode, String> {

@@ -16,8 +16,8 @@ use ostler_proto::{Extra, RequestId, ToolUseId};
 use crate::args::Args;
 use crate::lines::Lines;
 use crate::pick::Picked;
-use crate::question;
 use crate::screen::Screen;
+use crate::{pipe, question};
 
 /// Answers one prompt, or opens a conversation.
 pub(crate) async fn run(
@@ -36,8 +36,11 @@ pub(crate) async fn run(
         cwd: cwd.clone(),
         mode: args.permission_mode.clone(),
         limits: Limits { max_turns: args.max_turns, ..Limits::default() },
-        partial_messages: true,
+        partial_messages: !args.is_for_programs() || args.include_partial_messages,
     });
+    if args.is_for_programs() {
+        return pipe::run(args, connection).await;
+    }
     let lines = Lines::from_stdin();
     // With the prompt on the command line, a pipe on standard input is no person to ask.
     let can_ask = args.prompt.is_none() || lines.is_terminal;

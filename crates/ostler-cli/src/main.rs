@@ -4,6 +4,7 @@ mod args;
 mod chat;
 mod lines;
 mod pick;
+mod pipe;
 mod question;
 mod screen;
 

@@ -4,4 +4,5 @@
 
 mod demo;
 mod model;
+mod pipe;
 mod run;

@@ -1,0 +1,112 @@
+//! The program without a person: `--print` and its formats, and frames in both directions.
+
+use ostler_proto::frame::{Frame, ToHost};
+use serde_json::{Value, json};
+
+use crate::run::{Ostler, Ran};
+
+fn frames(ran: &Ran) -> Vec<ToHost> {
+    ran.stdout.lines().map(|line| ToHost::from_line(line).unwrap()).collect()
+}
+
+fn summaries(ran: &Ran) -> Vec<String> {
+    frames(ran).iter().map(Frame::summary).collect()
+}
+
+#[test]
+fn print_gives_the_answer_and_nothing_else() {
+    let ran = Ostler::new().args(&["-p", "read README.md"]).type_lines(&[]);
+    assert!(ran.stdout.starts_with("Here is README.md:"), "{}", ran.stdout);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let ran = Ostler::new().args(&["-p"]).type_lines(&["read README.md"]);
+    assert!(
+        ran.stdout.starts_with("Here is README.md:"),
+        "the prompt may come from a pipe: {}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn json_gives_the_result_as_one_object() {
+    let ran =
+        Ostler::new().args(&["-p", "--output-format", "json", "read README.md"]).type_lines(&[]);
+    let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&result["type"], &result["subtype"]), (&json!("result"), &json!("success")));
+    assert_eq!(result["num_turns"], 2);
+}
+
+#[test]
+fn stream_json_gives_every_frame() {
+    let ran = Ostler::new()
+        .args(&["-p", "--output-format", "stream-json", "read README.md"])
+        .type_lines(&[]);
+    let expected = [
+        "system init",
+        "assistant text",
+        "assistant tool_use",
+        "user tool_result",
+        "assistant text",
+        "result success",
+    ];
+    assert_eq!(summaries(&ran), expected);
+    let partial = ["-p", "--output-format", "stream-json", "--include-partial-messages", "hello"];
+    let ran = Ostler::new().args(&partial).type_lines(&[]);
+    assert!(summaries(&ran).contains(&"stream_event content_block_delta text_delta".to_owned()));
+}
+
+#[test]
+fn frames_go_in_and_out() {
+    let ostler = Ostler::new().args(&[
+        "--input-format",
+        "stream-json",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+    ]);
+    let ran = ostler.type_lines(&[
+        r#"{"type":"control_request","request_id":"1","request":{"subtype":"initialize"}}"#,
+        r#"{"type":"user","message":{"role":"user","content":"read README.md"}}"#,
+        "",
+        "[1]",
+        r#"{"type":"something_new"}"#,
+    ]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let summaries = summaries(&ran);
+    assert_eq!(summaries.first().unwrap(), "control_response success");
+    assert_eq!(summaries.last().unwrap(), "result success");
+}
+
+#[test]
+fn nobody_is_asked_and_a_host_that_closes_its_end_denies() {
+    let ostler = Ostler::new().args(&["-p", "write \"x\" to new.txt"]);
+    let ran = ostler.type_lines(&[]);
+    assert!(ran.stdout.contains("Nobody can be asked"), "{}", ran.stdout);
+    assert!(!ostler.path("new.txt").exists());
+
+    let ostler =
+        Ostler::new().args(&["--input-format", "stream-json", "--output-format", "stream-json"]);
+    let prompt =
+        json!({"type": "user", "message": {"role": "user", "content": "write \"x\" to new.txt"}});
+    let ran = ostler.type_lines(&[&prompt.to_string()]);
+    assert!(ran.stdout.contains("Stream closed"), "{}", ran.stdout);
+    assert!(!ostler.path("new.txt").exists());
+}
+
+#[test]
+fn a_malformed_line_ends_the_program_and_says_why() {
+    for (line, expected) in
+        [("hello", "not JSON"), (r#"{"type":"user"}"#, "missing field `message`")]
+    {
+        let ostler = Ostler::new().args(&[
+            "--input-format",
+            "stream-json",
+            "--output-format",
+            "stream-json",
+        ]);
+        let ran = ostler.type_lines(&[line]);
+        assert_eq!(ran.code, Some(1));
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+    }
+    let ran = Ostler::new().args(&["-p"]).type_lines(&["  "]);
+    assert!(ran.stderr.contains("the prompt is empty"), "{}", ran.stderr);
+}
