@@ -36,8 +36,10 @@ pub(crate) async fn run(
         cwd: cwd.clone(),
         mode: args.permission_mode.clone(),
         limits: Limits { max_turns: args.max_turns, ..Limits::default() },
+        hooks: None,
         partial_messages: !args.is_for_programs() || args.include_partial_messages,
-    });
+    })
+    .map_err(anyhow::Error::msg)?;
     if args.is_for_programs() {
         return pipe::run(args, connection).await;
     }

@@ -9,11 +9,13 @@ use ostler_proto::Extra;
 use ostler_proto::api::{
     Accumulator, ContentBlock, Folded, Message, StopReason, StreamEvent, ToolUseBlock, Usage,
 };
+use ostler_proto::hook::HookEvent;
 use ostler_proto::message::{AssistantError, PermissionDenial};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::call::{self, CallResult, Tools};
+use crate::hooks::Event;
 use crate::host::Host;
 use crate::model::{EventStream, Model, ModelError, ModelEvent, Request, Said, ToolSpec};
 use crate::tool::ToolCx;
@@ -60,6 +62,22 @@ pub(crate) struct Finished {
     pub(crate) n_tool_calls: u64,
 }
 
+impl Finished {
+    /// A turn in which nothing happened.
+    pub(crate) fn new(ending: Ending, conversation: Vec<Said>) -> Self {
+        Self {
+            ending,
+            conversation,
+            text: String::new(),
+            stop_reason: None,
+            usage: Usage::default(),
+            denials: Vec::new(),
+            n_user_messages: 0,
+            n_tool_calls: 0,
+        }
+    }
+}
+
 /// Runs a turn to its end.
 pub(crate) async fn drive(
     world: &World,
@@ -78,8 +96,7 @@ pub(crate) async fn drive(
                 Output::Feedback(words) => {
                     driver.prompt(format!("Stop hook feedback:\n{words}")).await
                 }
-                // Nobody can object yet.
-                Output::MayStop { .. } => turn.handle(Input::StopVerdict(StopVerdict::Stop)),
+                Output::MayStop { again } => turn.handle(driver.may_stop(again).await),
                 Output::Done(ending) => return driver.finish(ending, turn).await,
             }
         }
@@ -123,16 +140,8 @@ struct Driver<'a> {
 
 impl<'a> Driver<'a> {
     fn new(world: &'a World) -> Self {
-        let finished = Finished {
-            ending: Ending::Completed,
-            conversation: Vec::new(),
-            text: String::new(),
-            stop_reason: None,
-            usage: Usage::default(),
-            denials: Vec::new(),
-            n_user_messages: 1,
-            n_tool_calls: 0,
-        };
+        let finished =
+            Finished { n_user_messages: 1, ..Finished::new(Ending::Completed, Vec::new()) };
         Self {
             world,
             stream: None,
@@ -236,7 +245,7 @@ impl<'a> Driver<'a> {
             // Calls catch their panics, so only an aborted one ends like this, and nobody waits for it.
             return;
         };
-        let CallResult { block, structured, denied, interrupt } = result;
+        let CallResult { block, structured, denied, stop } = result;
         self.finished.n_user_messages += 1;
         self.finished.n_tool_calls += 1;
         if denied {
@@ -253,7 +262,7 @@ impl<'a> Driver<'a> {
             .host
             .say_as_user(vec![ContentBlock::ToolResult(block.clone())], structured)
             .await;
-        turn.handle(Input::ToolDone { result: block, stop: interrupt });
+        turn.handle(Input::ToolDone { result: block, stop });
     }
 
     fn fail(&mut self, error: ModelError, turn: &mut Turn) {
@@ -269,6 +278,31 @@ impl<'a> Driver<'a> {
             self.block(block, turn).await;
         }
         turn.handle(Input::Interrupt);
+    }
+
+    /// Asks hooks whether the turn may end.
+    async fn may_stop(&mut self, again: bool) -> Input {
+        let World { host, cx, .. } = self.world;
+        let mut fields =
+            json!({"stop_hook_active": again, "last_assistant_message": self.finished.text});
+        let event = match &host.agent {
+            None => HookEvent::Stop,
+            Some(agent) => {
+                fields["agent_id"] = json!(agent);
+                fields["agent_type"] = json!("general-purpose");
+                fields["agent_transcript_path"] = json!("");
+                HookEvent::SubagentStop
+            }
+        };
+        let hooks = host.hooks();
+        let event = Event { event, tool: None, call: None, fields };
+        tokio::select! {
+            verdict = hooks.run(host, &cx.cwd, event) => match (verdict.stop, verdict.block) {
+                (None, Some(reason)) => Input::StopVerdict(StopVerdict::GoOn(reason)),
+                _ => Input::StopVerdict(StopVerdict::Stop),
+            },
+            () = cx.cancelled.cancelled() => Input::Interrupt,
+        }
     }
 
     /// Something the turn itself says on the user's side.
@@ -292,7 +326,11 @@ impl<'a> Driver<'a> {
             Ending::MaxOutputTokens => {
                 host.say_error(CUT.to_owned(), AssistantError::MaxOutputTokens).await
             }
-            Ending::Completed | Ending::MaxTurns | Ending::OverLimit(_) => {}
+            Ending::Completed
+            | Ending::HookStopped
+            | Ending::Blocked(_)
+            | Ending::MaxTurns
+            | Ending::OverLimit(_) => {}
         }
         Finished { ending, conversation: turn.into_conversation(), ..self.finished }
     }

@@ -1,5 +1,6 @@
 //! The engine's line to its host: frames out, questions and their answers.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler_proto::api::{
@@ -7,13 +8,15 @@ use ostler_proto::api::{
 };
 use ostler_proto::control::{Ask, AskHost, CanUseTool, Success};
 use ostler_proto::frame::ToHost;
-use ostler_proto::message::system::{ApiRetry, ModelFallback};
+use ostler_proto::message::system::{ApiRetry, Informational, ModelFallback};
 use ostler_proto::message::{Assistant, AssistantError, StreamEventMessage, System, User};
 use ostler_proto::peer::CallError;
 use ostler_proto::permission::{PermissionMode, PermissionResult};
-use ostler_proto::{Extra, Num, SessionId, ToolUseId, Uuid};
+use ostler_proto::{AgentId, Extra, Num, SessionId, ToolUseId, Uuid};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::hooks::Hooks;
+use crate::hooks::registry::Hook;
 use crate::model::{Fallback, Retry};
 
 /// What a turn needs to reach its host. Cheap to clone; a subagent gets one that knows its parent.
@@ -23,23 +26,55 @@ pub(crate) struct Host {
     /// The call of the subagent that speaks; `None` in the main conversation.
     pub(crate) parent: Option<ToolUseId>,
     pub(crate) frames: mpsc::Sender<ToHost>,
-    pub(crate) questions: mpsc::Sender<Question>,
+    pub(crate) calls: mpsc::Sender<HostCall>,
     pub(crate) partial_messages: bool,
+    /// The subagent that speaks.
+    pub(crate) agent: Option<AgentId>,
     /// The permission mode, which the host may change at any moment.
     pub(crate) mode: Arc<Mutex<PermissionMode>>,
+    /// The hooks, to which the host may add its own.
+    pub(crate) hooks: Arc<Mutex<Hooks>>,
+}
+
+/// What turns want of the session's line to the host.
+#[derive(Debug)]
+pub(crate) enum HostCall {
+    /// Ask this.
+    Ask(Box<Question>),
+    /// Nobody waits for the answer any more.
+    Withdraw(u64),
 }
 
 /// A question on its way to the host, and where the answer is awaited.
 #[derive(Debug)]
 pub(crate) struct Question {
+    /// Tells questions apart on the way to the session, which gives them their real ids.
+    pub(crate) token: u64,
     pub(crate) request: AskHost,
     pub(crate) answer: oneshot::Sender<Result<Success, CallError>>,
+}
+
+/// Withdraws a question when whoever asked it is gone before the answer came.
+struct Waiting<'a> {
+    token: u64,
+    calls: &'a mpsc::Sender<HostCall>,
+    answered: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            // With a full line the host keeps a question nobody waits for; its answer will be ignored.
+            let _ = self.calls.try_send(HostCall::Withdraw(self.token));
+        }
+    }
 }
 
 impl Host {
     /// A line of the same session for a subagent.
     pub(crate) fn for_subagent(&self, call: &ToolUseId) -> Self {
-        Self { parent: Some(call.clone()), ..self.clone() }
+        let agent = AgentId::from(format!("a{}", uuid::Uuid::new_v4().simple()));
+        Self { parent: Some(call.clone()), agent: Some(agent), ..self.clone() }
     }
 
     pub(crate) fn mode(&self) -> PermissionMode {
@@ -48,6 +83,15 @@ impl Host {
 
     pub(crate) fn set_mode(&self, mode: PermissionMode) {
         *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+    }
+
+    pub(crate) fn hooks(&self) -> Hooks {
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn add_hooks(&self, hooks: Vec<Hook>) {
+        let mut known = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = known.with(hooks);
     }
 
     /// Sends a frame. A host that is gone misses nothing it could use.
@@ -63,6 +107,7 @@ impl Host {
             parent_tool_use_id: self.parent.clone(),
             session_id: self.session_id.clone(),
             uuid: fresh_uuid(),
+            agent_id: self.agent.clone(),
             ..Assistant::default()
         };
         self.send(ToHost::Assistant(Box::new(assistant))).await;
@@ -155,14 +200,38 @@ impl Host {
         self.send(ToHost::System(System::ModelFallback(frame))).await;
     }
 
-    /// Asks whether a tool may run. No answer, and an answer that makes no sense, are errors: the caller denies.
-    pub(crate) async fn may_use(&self, request: CanUseTool) -> Result<PermissionResult, String> {
+    /// Asks the host. No answer, and an answer that makes no sense, are errors; dropping the future takes the
+    /// question back.
+    pub(crate) async fn ask<Q: Ask>(&self, request: AskHost) -> Result<Q::Reply, String> {
+        static LAST_TOKEN: AtomicU64 = AtomicU64::new(0);
+        let token = LAST_TOKEN.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
-        let question = Question { request: AskHost::CanUseTool(Box::new(request)), answer };
-        self.questions.send(question).await.map_err(|_| "the session has ended".to_owned())?;
-        let success = answered.await.map_err(|_| "the session has ended".to_owned())?;
-        let success = success.map_err(|error| error.to_string())?;
-        CanUseTool::read_reply(success.response.as_ref()).map_err(|error| error.to_string())
+        let question = Box::new(Question { token, request, answer });
+        let gone = || "the session has ended".to_owned();
+        self.calls.send(HostCall::Ask(question)).await.map_err(|_| gone())?;
+        let mut waiting = Waiting { token, calls: &self.calls, answered: false };
+        let success = answered.await;
+        waiting.answered = true;
+        let success = success.map_err(|_| gone())?.map_err(|error| error.to_string())?;
+        Q::read_reply(success.response.as_ref()).map_err(|error| error.to_string())
+    }
+
+    /// Asks whether a tool may run.
+    pub(crate) async fn may_use(&self, request: CanUseTool) -> Result<PermissionResult, String> {
+        self.ask::<CanUseTool>(AskHost::CanUseTool(Box::new(request))).await
+    }
+
+    /// Tells the user something, through the host.
+    pub(crate) async fn inform(&self, content: String, level: &str, tag: Option<&str>) {
+        let frame = Informational {
+            content,
+            level: level.to_owned(),
+            tag: tag.map(str::to_owned),
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..Informational::default()
+        };
+        self.send(ToHost::System(System::Informational(frame))).await;
     }
 }
 

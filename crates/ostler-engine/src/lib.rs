@@ -8,10 +8,12 @@
 
 mod call;
 mod drive;
+mod hooks;
 mod host;
 pub mod model;
 pub mod offline;
 pub mod permission;
+mod prompt;
 mod report;
 pub mod session;
 mod subagent;

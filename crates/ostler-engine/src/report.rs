@@ -59,6 +59,14 @@ impl Totals {
                 result.result = Some(finished.text);
                 result.terminal_reason = Some(TerminalReason::Completed);
             }
+            Ending::HookStopped => {
+                result.result = Some(String::new());
+                result.terminal_reason = Some(TerminalReason::HookStopped);
+            }
+            Ending::Blocked(reason) => {
+                result.result = Some(reason);
+                result.terminal_reason = Some(TerminalReason::HookStopped);
+            }
             Ending::Failed(error) => {
                 // The turn itself went as it should: the text says how the API failed.
                 result.is_error = true;

@@ -4,7 +4,7 @@
 //! (a terminal, the SDK, a pipe) needs to know nothing else. One task owns everything here; turns run beside it
 //! and reach the host through it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -24,10 +24,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::Tools;
 pub use crate::drive::Limits;
-use crate::drive::{Finished, World, drive};
-use crate::host::{Host, Question};
+use crate::drive::{Finished, World};
+use crate::hooks::registry;
+use crate::host::{Host, HostCall, Question};
 use crate::model::{Model, Said};
-use crate::report::{self, Totals};
+use crate::prompt;
+use crate::report::Totals;
 use crate::subagent::Agent;
 use crate::tool::{AnyTool, ToolCx, erase};
 
@@ -46,6 +48,8 @@ pub struct SessionOptions {
     pub mode: PermissionMode,
     /// What ends a turn that the model would not end.
     pub limits: Limits,
+    /// Hooks, as they stand under `hooks` in settings.
+    pub hooks: Option<Value>,
     /// Whether the events of a response are sent as they come.
     pub partial_messages: bool,
 }
@@ -60,30 +64,40 @@ pub struct Connection {
 }
 
 /// Starts a session on the current runtime.
-pub fn start(options: SessionOptions) -> Connection {
+///
+/// # Errors
+/// In words, when the hooks of the settings are malformed: a guard must not be left out quietly.
+pub fn start(options: SessionOptions) -> Result<Connection, String> {
     let (to_engine, inbox) = mpsc::channel(FRAMES_AHEAD);
     let (frames, from_engine) = mpsc::channel(FRAMES_AHEAD);
-    let (questions, asked) = mpsc::channel(FRAMES_AHEAD);
+    let (calls, called) = mpsc::channel(FRAMES_AHEAD);
     let host = Host {
         session_id: SessionId::from(uuid::Uuid::new_v4().to_string()),
         parent: None,
         frames,
-        questions,
+        calls,
         partial_messages: options.partial_messages,
+        agent: None,
         mode: Arc::new(Mutex::new(options.mode.clone())),
+        hooks: Arc::default(),
     };
+    if let Some(hooks) = &options.hooks {
+        host.add_hooks(registry::commands(hooks)?);
+    }
     let session = Session {
         world: world(options, host),
         peer: Peer::new("engine-"),
+        asked: HashMap::new(),
         queue: VecDeque::new(),
         conversation: Vec::new(),
         turns: JoinSet::new(),
         interrupt: CancellationToken::new(),
+        begun: false,
         totals: Totals::default(),
     };
     // The one task of the session; it ends when the host drops its end.
-    tokio::spawn(session.run(inbox, asked));
-    Connection { to_engine, from_engine }
+    tokio::spawn(session.run(inbox, called));
+    Ok(Connection { to_engine, from_engine })
 }
 
 fn world(options: SessionOptions, host: Host) -> World {
@@ -120,11 +134,15 @@ fn system_prompt(cx: &ToolCx) -> String {
 struct Session {
     world: World,
     peer: Peer<oneshot::Sender<Result<ostler_proto::control::Success, CallError>>, ()>,
+    /// The ids that questions of turns were sent under.
+    asked: HashMap<u64, RequestId>,
     queue: VecDeque<User>,
     conversation: Vec<Said>,
     /// Holds at most one: the turn that runs.
     turns: JoinSet<Finished>,
     interrupt: CancellationToken,
+    /// A turn has begun.
+    begun: bool,
     totals: Totals,
 }
 
@@ -132,7 +150,7 @@ impl Session {
     async fn run(
         mut self,
         mut inbox: mpsc::Receiver<ToEngine>,
-        mut asked: mpsc::Receiver<Question>,
+        mut called: mpsc::Receiver<HostCall>,
     ) {
         let mut open = true;
         loop {
@@ -151,7 +169,10 @@ impl Session {
                         self.tell_waiting("Stream closed");
                     }
                 },
-                Some(question) = asked.recv() => self.ask(question).await,
+                Some(call) = called.recv() => match call {
+                    HostCall::Ask(question) => self.ask(*question).await,
+                    HostCall::Withdraw(token) => self.withdraw(token).await,
+                },
                 Some(finished) = self.turns.join_next() => self.end(finished).await,
             }
         }
@@ -162,6 +183,8 @@ impl Session {
             ToEngine::User(user) if user.message.role == Role::User => self.queue.push_back(*user),
             ToEngine::ControlRequest(request) => self.control(request).await,
             ToEngine::ControlResponse(answer) => {
+                let id = answer.response.request_id();
+                self.asked.retain(|_, asked| Some(&*asked) != id.as_ref());
                 if let Some((waiting, result)) = self.peer.answered(answer) {
                     // Whoever asked may have been interrupted meanwhile.
                     let _ = waiting.send(result);
@@ -174,7 +197,10 @@ impl Session {
 
     async fn control(&mut self, request: ControlRequest<AskEngine>) {
         let payload = match &request.request {
-            AskEngine::Initialize(_) => Ok(json!({
+            AskEngine::Initialize(initialize) => {
+                let hooks = initialize.hooks.as_ref().map(registry::callbacks).unwrap_or_default();
+                self.world.host.add_hooks(hooks);
+                Ok(json!({
                 "commands": [],
                 "agents": [],
                 "output_style": "default",
@@ -182,7 +208,9 @@ impl Session {
                 "models": [],
                 "account": {},
                 "pid": std::process::id(),
-            })),
+                "hook_on_failure_supported": true,
+                }))
+            }
             AskEngine::Interrupt(_) => {
                 self.withdraw_questions().await;
                 self.interrupt.cancel();
@@ -207,6 +235,7 @@ impl Session {
     async fn ask(&mut self, question: Question) {
         match self.peer.ask(question.answer) {
             Ok(id) => {
+                self.asked.insert(question.token, id.clone());
                 let request = ControlRequest {
                     request_id: Some(id),
                     request: question.request,
@@ -215,6 +244,14 @@ impl Session {
                 self.world.host.send(ToHost::ControlRequest(request)).await;
             }
             Err((waiting, error)) => _ = waiting.send(Err(error)),
+        }
+    }
+
+    /// Whoever asked this does not wait any more.
+    async fn withdraw(&mut self, token: u64) {
+        let cancelled = self.asked.remove(&token).and_then(|id| self.peer.cancel(&id));
+        if let Some((_, cancel)) = cancelled {
+            self.world.host.send(ToHost::ControlCancelRequest(cancel)).await;
         }
     }
 
@@ -236,11 +273,12 @@ impl Session {
         self.interrupt = CancellationToken::new();
         let mut world = self.world.clone();
         world.cx.cancelled = self.interrupt.clone();
-        world.host.send(report::init(&world)).await;
         let conversation = std::mem::take(&mut self.conversation);
         let prompt = blocks(prompt.message.content);
         self.totals.begin();
-        self.turns.spawn(async move { drive(&world, conversation, prompt).await });
+        let is_first = !std::mem::replace(&mut self.begun, true);
+        self.turns
+            .spawn(async move { prompt::answer(&world, conversation, prompt, is_first).await });
     }
 
     async fn end(&mut self, finished: Result<Finished, tokio::task::JoinError>) {

@@ -4,11 +4,13 @@
 //! (except this one) and the same permissions, so it can never do more than its parent.
 
 use ostler_proto::api::ContentBlock;
+use ostler_proto::hook::HookEvent;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::drive::{Finished, World, drive};
+use crate::hooks::Event;
 use crate::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
 use crate::turn::Ending;
 
@@ -47,8 +49,12 @@ impl Tool for Agent {
         }
         let host = self.0.host.for_subagent(&cx.call);
         let world = World { host, cx: cx.clone(), ..self.0.clone() };
-        let prompt = vec![ContentBlock::text(args.prompt.as_str())];
+        let mut prompt = vec![ContentBlock::text(args.prompt.as_str())];
         world.host.say_as_user(prompt.clone(), None).await;
+        let fields = json!({"agent_id": world.host.agent, "agent_type": KIND});
+        let event = Event { event: HookEvent::SubagentStart, tool: None, call: None, fields };
+        let verdict = world.host.hooks().run(&world.host, &cx.cwd, event).await;
+        prompt.extend(verdict.context.into_iter().map(ContentBlock::text));
         // The type of this future would contain itself without the box.
         let finished = Box::pin(drive(&world, Vec::new(), prompt)).await;
         report(&args, finished)
@@ -59,7 +65,7 @@ fn report(args: &Args, finished: Finished) -> Result<ToolOutput, ToolError> {
     let prompt = &args.prompt;
     let text = finished.text;
     match finished.ending {
-        Ending::Completed => Ok(ToolOutput::new(
+        Ending::Completed | Ending::HookStopped | Ending::Blocked(_) => Ok(ToolOutput::new(
             text.clone(),
             json!({
                 "status": "completed",

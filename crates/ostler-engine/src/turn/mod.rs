@@ -53,12 +53,12 @@ pub enum Input {
     },
     /// The response failed.
     Failed(ModelError),
-    /// A tool has a result. `stop`: whoever gave it wants the turn to end.
+    /// A tool has a result.
     ToolDone {
         /// The result.
         result: ToolResultBlock,
-        /// Whether the turn is to end.
-        stop: bool,
+        /// Whether the turn is to end with it.
+        stop: Option<StopAfter>,
     },
     /// What came of [`Output::MayStop`].
     StopVerdict(StopVerdict),
@@ -66,6 +66,15 @@ pub enum Input {
     Deadline,
     /// Somebody wants it to stop.
     Interrupt,
+}
+
+/// Why a turn ends with a tool's result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopAfter {
+    /// The host said no and wants everything to stop, at once.
+    Interrupt,
+    /// A hook wants the turn to end once the calls at hand are done.
+    Hook,
 }
 
 /// Whether a turn that is finished may end.
@@ -119,6 +128,10 @@ pub enum Output {
 pub enum Ending {
     /// The model had no more calls.
     Completed,
+    /// A hook ended it.
+    HookStopped,
+    /// A hook refused the prompt; what the user is told.
+    Blocked(String),
     /// It was interrupted; `in_tools` tells whether tools were running or waiting.
     Interrupted {
         /// Whether tools were running or waiting.
@@ -161,6 +174,7 @@ struct Patience {
     was_empty: bool,
     was_broken: bool,
     stop_refused: bool,
+    hook_stops: bool,
 }
 
 impl Turn {
@@ -205,8 +219,10 @@ impl Turn {
             Input::Replied { stop_reason, over: None } => self.reply = Some(stop_reason),
             Input::ToolDone { result, stop } => {
                 self.calls.done(result);
-                if stop {
-                    return self.interrupt();
+                match stop {
+                    Some(StopAfter::Interrupt) => return self.interrupt(),
+                    Some(StopAfter::Hook) => self.patience.hook_stops = true,
+                    None => {}
                 }
             }
             Input::StopVerdict(verdict) => return self.judged(verdict),
@@ -233,7 +249,9 @@ impl Turn {
         if !self.calls.all_done() {
             return;
         }
-        if self.calls.is_empty() {
+        if self.patience.hook_stops {
+            self.end(Ending::HookStopped, None);
+        } else if self.calls.is_empty() {
             self.finished(stop_reason);
         } else if self.max_rounds.is_some_and(|max| self.rounds >= max) {
             self.end(Ending::MaxTurns, None);

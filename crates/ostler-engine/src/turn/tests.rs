@@ -15,7 +15,7 @@ fn call(id: &str, parallel: bool) -> Input {
 }
 
 fn done(id: &str) -> Input {
-    Input::ToolDone { result: result(id), stop: false }
+    Input::ToolDone { result: result(id), stop: None }
 }
 
 fn result(id: &str) -> ToolResultBlock {
@@ -280,7 +280,7 @@ fn a_stream_that_breaks_after_a_call_counts_as_the_response() {
 
 #[test]
 fn a_result_may_end_the_turn() {
-    let stop = Input::ToolDone { result: result("a"), stop: true };
+    let stop = Input::ToolDone { result: result("a"), stop: Some(StopAfter::Interrupt) };
     let lines = story([call("a", false), call("b", false), REPLIED, stop], None);
     assert_eq!(
         lines.last().unwrap(),
@@ -298,4 +298,11 @@ fn a_prompt_that_the_api_refuses_is_forgotten() {
     assert_eq!(story([Input::Failed(refused.clone())], None).last().unwrap(), "end ");
     let lines = story([call("a", true), REPLIED, done("a"), Input::Failed(refused)], None);
     assert_eq!(lines.last().unwrap(), "end why? | call:a | result:a");
+}
+
+#[test]
+fn a_hook_ends_the_turn_once_the_calls_are_done() {
+    let hook = Input::ToolDone { result: result("a"), stop: Some(StopAfter::Hook) };
+    let lines = story([call("a", true), call("b", true), REPLIED, hook, done("b")], None);
+    assert_eq!(lines[3..], ["done HookStopped", "end why? | call:a+call:b | result:a+result:b"]);
 }

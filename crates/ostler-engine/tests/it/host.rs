@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ostler_engine::model::{ApiConfig, ApiModel, Credential};
 use ostler_engine::session::{self, Connection, Limits, SessionOptions};
+use ostler_proto::RequestId;
 use ostler_proto::api::{Content, ContentBlock};
 use ostler_proto::control::{AskEngine, ControlRequest, ControlResponse, Interrupt};
 use ostler_proto::frame::{Frame, ToEngine, ToHost};
@@ -29,21 +30,28 @@ impl TestHost {
 
     pub(crate) async fn with(script: Script, change: impl FnOnce(&mut SessionOptions)) -> Self {
         let api = ScriptedApi::start(script).await;
+        let mut options = Self::options(&api);
+        change(&mut options);
+        let connection = session::start(options).unwrap();
+        Self { api, connection, answer: None, seen: Vec::new() }
+    }
+
+    /// What a session of these tests runs with.
+    pub(crate) fn options(api: &ScriptedApi) -> SessionOptions {
         let config = ApiConfig {
             base_url: api.base_url(),
             credential: Credential::Key("test".into()),
             model: "test-model".into(),
         };
-        let mut options = SessionOptions {
+        SessionOptions {
             model: Arc::new(ApiModel::new(config).unwrap()),
             tools: tools::all(),
             cwd: std::env::temp_dir(),
             mode: PermissionMode::Default,
             limits: Limits::default(),
+            hooks: None,
             partial_messages: false,
-        };
-        change(&mut options);
-        Self { api, connection: session::start(options), answer: None, seen: Vec::new() }
+        }
     }
 
     pub(crate) fn answering(mut self, answer: Value) -> Self {
@@ -69,6 +77,14 @@ impl TestHost {
         .await;
     }
 
+    pub(crate) async fn respond(&self, id: RequestId, answer: Result<Value, String>) {
+        let response = match answer {
+            Ok(payload) => ControlResponse::success(id, Some(payload)),
+            Err(error) => ControlResponse::error(id, error),
+        };
+        self.send(ToEngine::ControlResponse(response)).await;
+    }
+
     async fn send(&self, frame: ToEngine) {
         self.connection.to_engine.send(frame).await.unwrap();
     }
@@ -77,12 +93,7 @@ impl TestHost {
     pub(crate) async fn next(&mut self) -> Option<ToHost> {
         let frame = self.connection.from_engine.recv().await?;
         if let (ToHost::ControlRequest(request), Some(answer)) = (&frame, &self.answer) {
-            let id = request.request_id.clone().unwrap();
-            let response = match answer {
-                Ok(payload) => ControlResponse::success(id, Some(payload.clone())),
-                Err(error) => ControlResponse::error(id, error.clone()),
-            };
-            self.send(ToEngine::ControlResponse(response)).await;
+            self.respond(request.request_id.clone().unwrap(), answer.clone()).await;
         }
         self.seen.push(frame.clone());
         Some(frame)

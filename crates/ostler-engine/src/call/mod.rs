@@ -1,0 +1,144 @@
+//! One tool call: read its input, decide whether it may run, run it, hear what hooks say. Whatever happens, one result.
+
+mod permit;
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use ostler_proto::api::{Content, ContentBlock, INVALID_INPUT, ToolResultBlock, ToolUseBlock};
+use ostler_proto::hook::HookEvent;
+use serde_json::{Value, json};
+
+use self::permit::{Permit, Refusal};
+use crate::hooks::Event;
+use crate::hooks::verdict::Verdict;
+use crate::host::Host;
+use crate::tool::{AnyTool, Prepared, ToolCx, ToolError, ToolOutput};
+use crate::turn::{INTERRUPTED_CALL, StopAfter};
+
+/// The tools of a session by name.
+pub(crate) type Tools = HashMap<String, Arc<dyn AnyTool>>;
+
+/// A call's result, for the model and for programs.
+#[derive(Debug)]
+pub(crate) struct CallResult {
+    pub(crate) block: ToolResultBlock,
+    pub(crate) structured: Option<Value>,
+    pub(crate) denied: bool,
+    /// Somebody wants the whole turn to end.
+    pub(crate) stop: Option<StopAfter>,
+}
+
+/// Whether a call may run beside others. A call that cannot be read runs alone, and fails.
+pub(crate) fn is_parallel(tools: &Tools, cx: &ToolCx, call: &ToolUseBlock) -> bool {
+    prepare(tools, cx, &call.name, &call.input).is_ok_and(|prepared| prepared.effect.is_read_only())
+}
+
+/// Runs a call to its result.
+pub(crate) async fn run(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlock) -> CallResult {
+    let permit = match permit::permit(tools, &cx, host, &call).await {
+        Ok(permit) => permit,
+        Err(Refusal::Mistake(message)) => {
+            return failed(&call, format!("<tool_use_error>{message}</tool_use_error>"));
+        }
+        Err(Refusal::Denied { message, interrupt }) => {
+            let stop = interrupt.then_some(StopAfter::Interrupt);
+            return CallResult { denied: true, stop, ..failed(&call, message) };
+        }
+    };
+    let Permit { prepared, input, context, stop } = permit;
+    let running = AssertUnwindSafe((prepared.run)(cx.clone())).catch_unwind();
+    let outcome = tokio::select! {
+        outcome = running => outcome.unwrap_or_else(|panic| Err(broken(&call.name, &*panic))),
+        // Dropping the future stops the tool; the turn has answered the call by then.
+        () = cx.cancelled.cancelled() => return failed(&call, INTERRUPTED_CALL.to_owned()),
+    };
+    let mut result = match outcome {
+        Ok(output) => succeeded(&call, output),
+        Err(error) => failed(&call, error.to_string()),
+    };
+    let verdict = tell_hooks(&cx, host, &call, &input, &result).await;
+    let stopped = stop || verdict.stop.is_some();
+    remark(&mut result, context, verdict);
+    CallResult { stop: stopped.then_some(StopAfter::Hook), ..result }
+}
+
+/// Tells hooks what came of the call.
+async fn tell_hooks(
+    cx: &ToolCx,
+    host: &Host,
+    call: &ToolUseBlock,
+    input: &Value,
+    result: &CallResult,
+) -> Verdict {
+    let mut fields = json!({"tool_name": call.name, "tool_input": input, "tool_use_id": call.id});
+    let event = if result.block.is_error == Some(true) {
+        let text = result.block.content.as_ref().map(Content::text).unwrap_or_default();
+        fields["error"] = json!(text);
+        HookEvent::PostToolUseFailure
+    } else {
+        fields["tool_response"] = result.structured.clone().unwrap_or_default();
+        HookEvent::PostToolUse
+    };
+    let event = Event { event, tool: Some(&call.name), call: Some(&call.id), fields };
+    host.hooks().run(host, &cx.cwd, event).await
+}
+
+/// Adds what hooks want the model to read.
+fn remark(result: &mut CallResult, before: Vec<String>, verdict: Verdict) {
+    if let Some(output) = verdict.updated_output {
+        let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
+        result.block.content = Some(Content::Text(text));
+    }
+    let remarks: Vec<String> =
+        before.into_iter().chain(verdict.context).chain(verdict.block).collect();
+    if remarks.is_empty() {
+        return;
+    }
+    let mut blocks = match result.block.content.take() {
+        Some(Content::Blocks(blocks)) => blocks,
+        Some(Content::Text(text)) => vec![ContentBlock::text(text)],
+        None => Vec::new(),
+    };
+    blocks.extend(remarks.into_iter().map(ContentBlock::text));
+    result.block.content = Some(Content::Blocks(blocks));
+}
+
+fn succeeded(call: &ToolUseBlock, output: ToolOutput) -> CallResult {
+    let ToolOutput { content, structured } = output;
+    let block = ToolResultBlock {
+        tool_use_id: call.id.clone(),
+        content: Some(content),
+        ..ToolResultBlock::default()
+    };
+    CallResult { block, structured, denied: false, stop: None }
+}
+
+fn failed(call: &ToolUseBlock, message: String) -> CallResult {
+    let structured = Some(Value::String(format!("Error: {message}")));
+    let block = ToolResultBlock {
+        tool_use_id: call.id.clone(),
+        content: Some(Content::Text(message)),
+        is_error: Some(true),
+        ..ToolResultBlock::default()
+    };
+    CallResult { block, structured, denied: false, stop: None }
+}
+
+fn prepare(tools: &Tools, cx: &ToolCx, name: &str, input: &Value) -> Result<Prepared, String> {
+    let tool = tools.get(name).ok_or_else(|| format!("Error: No such tool available: {name}"))?;
+    if let Some(written) = input.get(INVALID_INPUT) {
+        return Err(format!(
+            "InputValidationError: {name}: the input is not a JSON object: {written}"
+        ));
+    }
+    tool.clone().prepare(cx, input).map_err(|error| format!("InputValidationError: {error}"))
+}
+
+fn broken(name: &str, panic: &(dyn std::any::Any + Send)) -> ToolError {
+    let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    ToolError::Failed(format!("the tool {name} broke down, which is a bug in it: {text}"))
+}

@@ -1,0 +1,166 @@
+//! May this call run, and with which input? Hooks first, then the rules, then the host.
+
+use ostler_proto::api::ToolUseBlock;
+use ostler_proto::control::{CanUseTool, DecisionReasonType};
+use ostler_proto::hook::{HookEvent, PermissionRequestDecision};
+use ostler_proto::permission::{Allow, Deny, PermissionResult, PermissionUpdate};
+use ostler_proto::quirks;
+use serde_json::{Value, json};
+
+use super::{Tools, prepare};
+use crate::hooks::Event;
+use crate::hooks::verdict::{Verdict, Word};
+use crate::host::Host;
+use crate::permission::{Decision, decide};
+use crate::tool::{Effect, Prepared, ToolCx};
+
+/// A call that may run.
+pub(super) struct Permit {
+    pub(super) prepared: Prepared,
+    /// The input it runs with.
+    pub(super) input: Value,
+    /// What hooks want the model to read with the result.
+    pub(super) context: Vec<String>,
+    /// A hook wants the turn to end after it.
+    pub(super) stop: bool,
+}
+
+/// Why a call does not run.
+pub(super) enum Refusal {
+    /// The call itself is wrong.
+    Mistake(String),
+    /// Somebody said no.
+    Denied { message: String, interrupt: bool },
+}
+
+/// Decides on a call. Whoever changes its input has it read anew; everything but a clear yes is a no.
+pub(super) async fn permit(
+    tools: &Tools,
+    cx: &ToolCx,
+    host: &Host,
+    call: &ToolUseBlock,
+) -> Result<Permit, Refusal> {
+    let input =
+        tools.get(&call.name).map_or(Value::Null, |tool| tool.without_host_only(&call.input));
+    let read = |input: &Value| prepare(tools, cx, &call.name, input).map_err(Refusal::Mistake);
+    let mut prepared = read(&input)?;
+
+    let verdict = ask_hooks(cx, host, call, &input).await;
+    let hook = verdict.decision.as_ref().map(|(word, reason)| (*word, reason.clone()));
+    if let Some((Word::Deny, reason)) = &hook {
+        let message = format!("PreToolUse:{} hook error: {reason}", call.name);
+        return Err(Refusal::Denied { message, interrupt: false });
+    }
+    let mut input = input;
+    if let Some(updated) = verdict.updated_input {
+        prepared = read(&updated)?;
+        input = updated;
+    }
+    let (context, stop) = (verdict.context, verdict.stop.is_some());
+
+    let reason = match (decide(&host.mode(), &cx.cwd, &prepared.effect), hook) {
+        (Decision::Deny(message), _) => return Err(Refusal::Denied { message, interrupt: false }),
+        (_, Some((Word::Ask, reason))) => (reason, DecisionReasonType::Hook),
+        // A hook can stand in for a permission, not for a person's answer.
+        (Decision::Ask(_), Some((Word::Allow, _))) if prepared.effect != Effect::AskUser => {
+            return Ok(Permit { prepared, input, context, stop });
+        }
+        (Decision::Allow, _) => return Ok(Permit { prepared, input, context, stop }),
+        (Decision::Ask(reason), _) => (reason, DecisionReasonType::Unspecified),
+    };
+    let input = ask_host(cx, host, call, input, reason).await?;
+    Ok(Permit { prepared: read(&input)?, input, context, stop })
+}
+
+async fn ask_hooks(cx: &ToolCx, host: &Host, call: &ToolUseBlock, input: &Value) -> Verdict {
+    let fields = json!({"tool_name": call.name, "tool_input": input, "tool_use_id": call.id});
+    let event = Event {
+        event: HookEvent::PreToolUse,
+        tool: Some(&call.name),
+        call: Some(&call.id),
+        fields,
+    };
+    host.hooks().run(host, &cx.cwd, event).await
+}
+
+/// Asks the host, and at the same time the hooks that answer in its place. The first answer counts.
+async fn ask_host(
+    cx: &ToolCx,
+    host: &Host,
+    call: &ToolUseBlock,
+    input: Value,
+    (reason, reason_type): (String, DecisionReasonType),
+) -> Result<Value, Refusal> {
+    let request = CanUseTool {
+        tool_name: call.name.clone(),
+        input,
+        tool_use_id: Some(call.id.clone()),
+        decision_reason: Some(reason),
+        decision_reason_type: Some(reason_type),
+        ..CanUseTool::default()
+    };
+    let answer = tokio::select! {
+        answer = host.may_use(request.clone()) => answer,
+        Some(answer) = ask_permission_hooks(cx, host, &request) => Ok(answer),
+    };
+    match answer {
+        Ok(PermissionResult::Allow(allow)) => {
+            apply_updates(host, &allow);
+            Ok(quirks::input_to_run(&request, allow))
+        }
+        Ok(PermissionResult::Deny(deny)) => {
+            let interrupt = deny.interrupt.unwrap_or(false);
+            Err(Refusal::Denied { message: deny.message, interrupt })
+        }
+        Ok(_) => Err(unanswered("the host's answer is neither allow nor deny")),
+        Err(error) => Err(unanswered(&error)),
+    }
+}
+
+/// What hooks answer to a permission question; `None` when they leave it to the host.
+async fn ask_permission_hooks(
+    cx: &ToolCx,
+    host: &Host,
+    request: &CanUseTool,
+) -> Option<PermissionResult> {
+    let fields = json!({"tool_name": request.tool_name, "tool_input": request.input});
+    let event = Event {
+        event: HookEvent::PermissionRequest,
+        tool: Some(&request.tool_name),
+        call: request.tool_use_id.as_ref(),
+        fields,
+    };
+    let verdict = host.hooks().run(host, &cx.cwd, event).await;
+    let deny = |message: String, interrupt| {
+        PermissionResult::Deny(Deny { message, interrupt, ..Deny::default() })
+    };
+    match (verdict.permission, verdict.block) {
+        (_, Some(reason)) => Some(deny(reason, None)),
+        (Some(PermissionRequestDecision::Allow(allow)), None) => {
+            Some(PermissionResult::Allow(Allow {
+                updated_input: allow.updated_input,
+                updated_permissions: allow.updated_permissions,
+                ..Allow::default()
+            }))
+        }
+        (Some(PermissionRequestDecision::Deny(no)), None) => {
+            Some(deny(no.message.unwrap_or_else(|| "A hook said no.".to_owned()), no.interrupt))
+        }
+        (Some(_), None) => Some(deny("a hook's answer is neither allow nor deny".to_owned(), None)),
+        (None, None) => None,
+    }
+}
+
+fn unanswered(why: &str) -> Refusal {
+    Refusal::Denied { message: format!("Tool permission request failed: {why}"), interrupt: false }
+}
+
+/// Applies what came along with a yes. Only a change of mode has a meaning yet; leaving out a rule means asking
+/// again, which is the safe side.
+fn apply_updates(host: &Host, allow: &Allow) {
+    for update in allow.updated_permissions.iter().flatten() {
+        if let PermissionUpdate::SetMode(update) = update {
+            host.set_mode(update.mode.clone());
+        }
+    }
+}

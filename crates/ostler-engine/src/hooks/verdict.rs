@@ -1,0 +1,165 @@
+//! What several hooks of one event say together. Pure.
+//!
+//! Hooks run side by side and none knows of the others, so the strictest word counts: one that denies outweighs any
+//! that allow, one that asks outweighs those too.
+
+use ostler_proto::hook::{
+    HookDecision, HookOutput, HookSpecificOutput, PermissionDecision, PermissionRequestDecision,
+};
+use serde_json::Value;
+
+/// What all hooks of an event say together.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Verdict {
+    /// For or against a tool call, and why.
+    pub(crate) decision: Option<(Word, String)>,
+    /// Another input for the tool. The last hook's counts.
+    pub(crate) updated_input: Option<Value>,
+    /// Another output for the model to read.
+    pub(crate) updated_output: Option<Value>,
+    /// Text for the model.
+    pub(crate) context: Vec<String>,
+    /// Warnings for the user.
+    pub(crate) warnings: Vec<String>,
+    /// The turn is to end, and what the user is told.
+    pub(crate) stop: Option<String>,
+    /// An objection to the prompt, the result or the end of the turn.
+    pub(crate) block: Option<String>,
+    /// An answer to a permission question.
+    pub(crate) permission: Option<PermissionRequestDecision>,
+}
+
+/// For or against a tool call, the strictest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Word {
+    Allow,
+    Ask,
+    Deny,
+}
+
+impl Verdict {
+    /// Adds what one hook says. An empty answer, and a hook that works on by itself, say nothing.
+    pub(crate) fn add(&mut self, output: HookOutput) {
+        if output.is_detached() {
+            return;
+        }
+        self.warnings.extend(output.system_message);
+        if output.r#continue == Some(false) {
+            self.stop = Some(output.stop_reason.unwrap_or_default());
+        }
+        match output.decision {
+            Some(HookDecision::Block) => {
+                let reason = output.reason.clone().unwrap_or_default();
+                self.decide(Word::Deny, reason.clone());
+                self.block = Some(reason);
+            }
+            Some(HookDecision::Approve) => {
+                self.decide(Word::Allow, output.reason.clone().unwrap_or_default())
+            }
+            Some(_) | None => {}
+        }
+        if let Some(specific) = output.hook_specific_output {
+            self.add_specific(specific);
+        }
+    }
+
+    fn add_specific(&mut self, output: HookSpecificOutput) {
+        let context = match output {
+            HookSpecificOutput::PreToolUse(output) => {
+                let reason = output.permission_decision_reason.unwrap_or_default();
+                match output.permission_decision {
+                    Some(PermissionDecision::Allow) => self.decide(Word::Allow, reason),
+                    Some(PermissionDecision::Ask) => self.decide(Word::Ask, reason),
+                    // What is not understood, or asks for what is not there, must not let a call through.
+                    Some(_) => self.decide(Word::Deny, reason),
+                    None => {}
+                }
+                if output.updated_input.is_some() {
+                    self.updated_input = output.updated_input;
+                }
+                output.additional_context
+            }
+            HookSpecificOutput::PostToolUse(output) => {
+                let updated = output.updated_tool_output.or(output.updated_mcp_tool_output);
+                if updated.is_some() {
+                    self.updated_output = updated;
+                }
+                output.additional_context
+            }
+            HookSpecificOutput::PermissionRequest(output) => {
+                self.permission = Some(output.decision);
+                None
+            }
+            HookSpecificOutput::PostToolUseFailure(output) => output.additional_context,
+            HookSpecificOutput::UserPromptSubmit(output) => output.additional_context,
+            HookSpecificOutput::SessionStart(output) => output.additional_context,
+            HookSpecificOutput::Stop(output) => output.additional_context,
+            HookSpecificOutput::SubagentStart(output) => output.additional_context,
+            HookSpecificOutput::SubagentStop(output) => output.additional_context,
+            _ => None,
+        };
+        self.context.extend(context);
+    }
+
+    /// Notes a word unless a stricter one was said.
+    pub(crate) fn decide(&mut self, word: Word, reason: String) {
+        if self.decision.as_ref().is_none_or(|(known, _)| *known < word) {
+            self.decision = Some((word, reason));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn together(outputs: impl IntoIterator<Item = HookOutput>) -> Verdict {
+        let mut verdict = Verdict::default();
+        outputs.into_iter().for_each(|output| verdict.add(output));
+        verdict
+    }
+
+    fn word(outputs: impl IntoIterator<Item = HookOutput>) -> Option<Word> {
+        together(outputs).decision.map(|(word, _)| word)
+    }
+
+    #[test]
+    fn the_strictest_word_counts_in_any_order() {
+        let (allow, ask, deny) =
+            (HookOutput::allow(), HookOutput::ask("hm"), HookOutput::deny("no"));
+        assert_eq!(word([HookOutput::none()]), None);
+        assert_eq!(word([allow.clone(), HookOutput::none()]), Some(Word::Allow));
+        assert_eq!(word([ask.clone(), allow.clone()]), Some(Word::Ask));
+        assert_eq!(word([deny.clone(), allow.clone(), ask.clone()]), Some(Word::Deny));
+        assert_eq!(word([allow, ask, deny]), Some(Word::Deny));
+    }
+
+    #[test]
+    fn a_word_that_is_not_understood_denies() {
+        let output = serde_json::from_value(json!({"hookSpecificOutput":
+            {"hookEventName": "PreToolUse", "permissionDecision": "maybe"}}));
+        assert_eq!(word([output.unwrap()]), Some(Word::Deny));
+    }
+
+    #[test]
+    fn an_objection_a_stop_and_context_are_all_kept() {
+        let context: HookOutput =
+            serde_json::from_value(json!({"systemMessage": "careful", "hookSpecificOutput":
+            {"hookEventName": "UserPromptSubmit", "additionalContext": "it rains"}}))
+            .unwrap();
+        let verdict =
+            together([HookOutput::block("tests fail"), HookOutput::stop("enough"), context]);
+        assert_eq!(verdict.block.as_deref(), Some("tests fail"));
+        assert_eq!(verdict.stop.as_deref(), Some("enough"));
+        assert_eq!(verdict.context, ["it rains"]);
+        assert_eq!(verdict.warnings, ["careful"]);
+    }
+
+    #[test]
+    fn a_hook_that_works_on_by_itself_says_nothing() {
+        let detached = HookOutput { decision: Some(HookDecision::Block), ..HookOutput::detached() };
+        assert_eq!(together([detached]), Verdict::default());
+    }
+}
