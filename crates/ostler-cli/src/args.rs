@@ -47,6 +47,14 @@ pub(crate) struct Args {
     #[arg(long, hide = true)]
     pub(crate) verbose: bool,
 
+    /// Tell the model this instead of the usual system prompt
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system_prompt: Option<String>,
+
+    /// Tell the model this too
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) append_system_prompt: Option<String>,
+
     /// Work in this folder instead of the current one
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,

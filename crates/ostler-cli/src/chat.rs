@@ -3,9 +3,11 @@
 //! The terminal is a host like any other: it speaks to the engine in frames and knows nothing else of it.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use ostler_engine::context::memory::{self, MemoryFile, Sources};
 use ostler_engine::session::{self, Connection, Limits, SessionOptions};
 use ostler_proto::api::{Content, ContentBlock, Delta, StreamEvent};
 use ostler_proto::control::{AskEngine, AskHost, ControlRequest, ControlResponse, Interrupt};
@@ -36,6 +38,9 @@ pub(crate) async fn run(
         cwd: cwd.clone(),
         mode: args.permission_mode.clone(),
         limits: Limits { max_turns: args.max_turns, ..Limits::default() },
+        system_prompt: args.system_prompt.clone(),
+        append_system_prompt: args.append_system_prompt.clone(),
+        memory: memory(&cwd),
         hooks: None,
         partial_messages: !args.is_for_programs() || args.include_partial_messages,
     })
@@ -58,6 +63,14 @@ pub(crate) async fn run(
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// The user's and the project's standing instructions.
+fn memory(cwd: &Path) -> Vec<MemoryFile> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let config = std::env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    let config = config.or_else(|| Some(home.as_ref()?.join(".claude")));
+    memory::load(cwd, config.as_deref(), home.as_deref(), Sources::ALL)
 }
 
 struct Chat<'a> {

@@ -7,6 +7,7 @@
 //! [`session`] (who talks to whom).
 
 mod call;
+pub mod context;
 mod drive;
 mod hooks;
 mod host;

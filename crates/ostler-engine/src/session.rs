@@ -23,6 +23,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Tools;
+use crate::context;
+use crate::context::memory::MemoryFile;
 pub use crate::drive::Limits;
 use crate::drive::{Finished, World};
 use crate::hooks::registry;
@@ -48,6 +50,12 @@ pub struct SessionOptions {
     pub mode: PermissionMode,
     /// What ends a turn that the model would not end.
     pub limits: Limits,
+    /// A system prompt in place of the engine's own. An empty one is a prompt too.
+    pub system_prompt: Option<String>,
+    /// Added to the system prompt.
+    pub append_system_prompt: Option<String>,
+    /// Standing instructions, see [`crate::context::memory::load`].
+    pub memory: Vec<MemoryFile>,
     /// Hooks, as they stand under `hooks` in settings.
     pub hooks: Option<Value>,
     /// Whether the events of a response are sent as they come.
@@ -104,7 +112,12 @@ fn world(options: SessionOptions, host: Host) -> World {
     let cx = ToolCx { cwd: options.cwd, ..ToolCx::default() };
     let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
     let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
-    let system = system_prompt(&cx);
+    let system = context::system_prompt(
+        &cx.cwd,
+        options.system_prompt.as_deref(),
+        options.append_system_prompt.as_deref(),
+        &options.memory,
+    );
     let limits = options.limits;
     let world =
         World { model: options.model, tools: Arc::new(tools), specs, system, host, cx, limits };
@@ -120,15 +133,6 @@ fn with_agent(world: World) -> World {
     tools.insert(spec.name.clone(), agent);
     specs.push(spec);
     World { tools: Arc::new(tools), specs, ..world }
-}
-
-fn system_prompt(cx: &ToolCx) -> String {
-    format!(
-        "You are Ostler, an agent that works on the user's machine with tools. The working directory is {}. \
-         Look before you change anything, do what was asked and no more, and say plainly what you did and what \
-         did not work.",
-        cx.cwd.display()
-    )
 }
 
 struct Session {

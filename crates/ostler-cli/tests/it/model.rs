@@ -67,3 +67,12 @@ async fn a_model_cannot_answer_its_own_questions() {
     ran.shows(&["Go on?", "2. No", "Heard:", "No"]);
     assert!(!ran.stdout.contains("answers: Yes"), "{}", ran.stdout);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_projects_instructions_reach_the_model() {
+    let (api, ostler) = scripted(Script::new().rule(when(), reply().text("Yes."))).await;
+    fs::write(ostler.path("CLAUDE.md"), "Always use tabs.").unwrap();
+    ostler.args(&["--append-system-prompt", "Be brief.", "hello"]).type_lines(&[]);
+    let system = api.requests()[0].system_text();
+    assert!(system.contains("Always use tabs.") && system.contains("Be brief."), "{system}");
+}

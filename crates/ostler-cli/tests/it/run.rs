@@ -46,6 +46,8 @@ impl Ostler {
         let mut child = Command::new(Path::new(env!("CARGO_BIN_EXE_ostler")))
             .args(&self.arguments)
             .current_dir(self.folder.path())
+            .env("HOME", self.folder.path().join("no-home"))
+            .env_remove("CLAUDE_CONFIG_DIR")
             .env_remove("ANTHROPIC_API_KEY")
             .env_remove("ANTHROPIC_AUTH_TOKEN")
             .env_remove("ANTHROPIC_BASE_URL")

@@ -49,6 +49,9 @@ impl TestHost {
             cwd: std::env::temp_dir(),
             mode: PermissionMode::Default,
             limits: Limits::default(),
+            system_prompt: None,
+            append_system_prompt: None,
+            memory: Vec::new(),
             hooks: None,
             partial_messages: false,
         }
