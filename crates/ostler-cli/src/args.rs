@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use ostler_proto::permission::PermissionMode;
+use serde_json::Value;
 
 /// An agent that works in this folder.
 ///
@@ -55,6 +56,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     pub(crate) append_system_prompt: Option<String>,
 
+    /// The JSON schema the answer must have
+    #[arg(long, value_name = "JSON", value_parser = json)]
+    pub(crate) json_schema: Option<Value>,
+
     /// Work in this folder instead of the current one
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
@@ -87,6 +92,10 @@ impl Args {
             || self.output_format != OutputFormat::Text
             || self.input_format != InputFormat::Text
     }
+}
+
+fn json(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(text)
 }
 
 fn permission_mode(word: &str) -> Result<PermissionMode, String> {

@@ -41,6 +41,7 @@ pub(crate) async fn run(
         system_prompt: args.system_prompt.clone(),
         append_system_prompt: args.append_system_prompt.clone(),
         memory: memory(&cwd),
+        json_schema: args.json_schema.clone(),
         hooks: None,
         partial_messages: !args.is_for_programs() || args.include_partial_messages,
     })

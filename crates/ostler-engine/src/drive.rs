@@ -18,9 +18,10 @@ use crate::call::{self, CallResult, Tools};
 use crate::hooks::Event;
 use crate::host::Host;
 use crate::model::{EventStream, Model, ModelError, ModelEvent, Request, Said, ToolSpec};
+use crate::structured;
 use crate::tool::ToolCx;
 use crate::turn::{
-    Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Limit, Output, StopVerdict, Turn,
+    Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Limit, Output, StopAfter, StopVerdict, Turn,
 };
 
 /// Everything a turn runs with. A subagent gets a copy of its own.
@@ -54,6 +55,8 @@ pub(crate) struct Finished {
     pub(crate) conversation: Vec<Said>,
     /// The last text of the model.
     pub(crate) text: String,
+    /// The answer in the shape the host asked for.
+    pub(crate) structured: Option<Value>,
     pub(crate) stop_reason: Option<StopReason>,
     pub(crate) usage: Usage,
     pub(crate) denials: Vec<PermissionDenial>,
@@ -69,6 +72,7 @@ impl Finished {
             ending,
             conversation,
             text: String::new(),
+            structured: None,
             stop_reason: None,
             usage: Usage::default(),
             denials: Vec::new(),
@@ -84,7 +88,9 @@ pub(crate) async fn drive(
     conversation: Vec<Said>,
     prompt: Vec<ContentBlock>,
 ) -> Finished {
-    let mut turn = Turn::new(conversation, prompt, world.limits.max_turns);
+    let needs_answer = world.tools.contains_key(structured::NAME);
+    let mut turn =
+        Turn::new(conversation, prompt, world.limits.max_turns).needing_answer(needs_answer);
     let mut driver = Driver::new(world);
     let mut deadline = pin!(deadline(world.limits.timeout));
     loop {
@@ -250,18 +256,26 @@ impl<'a> Driver<'a> {
         self.finished.n_tool_calls += 1;
         if denied {
             let tool_use_id = block.tool_use_id.clone();
-            let extra = Extra::default();
             self.finished.denials.push(PermissionDenial {
-                tool_name,
+                tool_name: tool_name.clone(),
                 tool_use_id,
-                tool_input,
-                extra,
+                tool_input: tool_input.clone(),
+                extra: Extra::default(),
             });
         }
         self.world
             .host
             .say_as_user(vec![ContentBlock::ToolResult(block.clone())], structured)
             .await;
+        let stop = match tool_name.as_str() {
+            structured::NAME if block.is_error == Some(true) => stop.or(Some(StopAfter::Miss)),
+            structured::NAME => {
+                self.finished.text = tool_input.to_string();
+                self.finished.structured = Some(tool_input);
+                stop.or(Some(StopAfter::Answer))
+            }
+            _ => stop,
+        };
         turn.handle(Input::ToolDone { result: block, stop });
     }
 
@@ -330,6 +344,7 @@ impl<'a> Driver<'a> {
             | Ending::HookStopped
             | Ending::Blocked(_)
             | Ending::MaxTurns
+            | Ending::SchemaMissed
             | Ending::OverLimit(_) => {}
         }
         Finished { ending, conversation: turn.into_conversation(), ..self.finished }

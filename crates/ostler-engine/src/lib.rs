@@ -17,6 +17,7 @@ pub mod permission;
 mod prompt;
 mod report;
 pub mod session;
+mod structured;
 mod subagent;
 pub mod tool;
 pub mod turn;

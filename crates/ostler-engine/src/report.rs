@@ -52,6 +52,7 @@ impl Totals {
             stop_reason: finished.stop_reason,
             usage: finished.usage,
             permission_denials: finished.denials,
+            structured_output: finished.structured,
             ..self.frame(&world.host.session_id)
         };
         match finished.ending {
@@ -90,6 +91,11 @@ impl Totals {
                 let text = format!("Reached maximum number of turns ({max})");
                 fail(&mut result, ResultSubtype::ErrorMaxTurns, &text);
                 result.terminal_reason = Some(TerminalReason::MaxTurns);
+            }
+            Ending::SchemaMissed => {
+                let text = "The model did not give its answer in the required shape.";
+                fail(&mut result, ResultSubtype::ErrorMaxStructuredOutputRetries, text);
+                result.terminal_reason = Some(TerminalReason::StructuredOutputRetryExhausted);
             }
             Ending::OverLimit(limit) => {
                 fail(&mut result, ResultSubtype::ErrorMaxBudgetUsd, &over(limit, world));

@@ -32,6 +32,7 @@ use crate::host::{Host, HostCall, Question};
 use crate::model::{Model, Said};
 use crate::prompt;
 use crate::report::Totals;
+use crate::structured::StructuredOutput;
 use crate::subagent::Agent;
 use crate::tool::{AnyTool, ToolCx, erase};
 
@@ -56,6 +57,8 @@ pub struct SessionOptions {
     pub append_system_prompt: Option<String>,
     /// Standing instructions, see [`crate::context::memory::load`].
     pub memory: Vec<MemoryFile>,
+    /// The shape the answer must have.
+    pub json_schema: Option<Value>,
     /// Hooks, as they stand under `hooks` in settings.
     pub hooks: Option<Value>,
     /// Whether the events of a response are sent as they come.
@@ -74,7 +77,8 @@ pub struct Connection {
 /// Starts a session on the current runtime.
 ///
 /// # Errors
-/// In words, when the hooks of the settings are malformed: a guard must not be left out quietly.
+/// In words, when the hooks of the settings are malformed (a guard must not be left out quietly), or the answer's
+/// schema is not one.
 pub fn start(options: SessionOptions) -> Result<Connection, String> {
     let (to_engine, inbox) = mpsc::channel(FRAMES_AHEAD);
     let (frames, from_engine) = mpsc::channel(FRAMES_AHEAD);
@@ -92,8 +96,9 @@ pub fn start(options: SessionOptions) -> Result<Connection, String> {
     if let Some(hooks) = &options.hooks {
         host.add_hooks(registry::commands(hooks)?);
     }
+    let answer = options.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
     let session = Session {
-        world: world(options, host),
+        world: world(options, host, answer),
         peer: Peer::new("engine-"),
         asked: HashMap::new(),
         queue: VecDeque::new(),
@@ -108,7 +113,7 @@ pub fn start(options: SessionOptions) -> Result<Connection, String> {
     Ok(Connection { to_engine, from_engine })
 }
 
-fn world(options: SessionOptions, host: Host) -> World {
+fn world(options: SessionOptions, host: Host, answer: Option<StructuredOutput>) -> World {
     let cx = ToolCx { cwd: options.cwd, ..ToolCx::default() };
     let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
     let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
@@ -121,16 +126,19 @@ fn world(options: SessionOptions, host: Host) -> World {
     let limits = options.limits;
     let world =
         World { model: options.model, tools: Arc::new(tools), specs, system, host, cx, limits };
-    with_agent(world)
+    let world = with_tool(world.clone(), erase(Agent(world)));
+    match answer {
+        Some(answer) => with_tool(world, Arc::new(answer)),
+        None => world,
+    }
 }
 
-/// Adds the tool that makes subagents; they get everything but that.
-fn with_agent(world: World) -> World {
-    let agent = erase(Agent(world.clone()));
-    let spec = agent.spec();
+/// Adds a tool that only the main conversation has.
+fn with_tool(world: World, tool: Arc<dyn AnyTool>) -> World {
+    let spec = tool.spec();
     let mut tools = (*world.tools).clone();
     let mut specs = world.specs.clone();
-    tools.insert(spec.name.clone(), agent);
+    tools.insert(spec.name.clone(), tool);
     specs.push(spec);
     World { tools: Arc::new(tools), specs, ..world }
 }

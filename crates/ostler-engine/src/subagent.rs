@@ -78,7 +78,7 @@ fn report(args: &Args, finished: Finished) -> Result<ToolOutput, ToolError> {
             }),
         )),
         Ending::Interrupted { .. } => failed(args, "was stopped".to_owned()),
-        Ending::MaxTurns | Ending::OverLimit(_) => {
+        Ending::MaxTurns | Ending::OverLimit(_) | Ending::SchemaMissed => {
             failed(args, format!("reached a limit; its last words: {text}"))
         }
         Ending::Refused => failed(args, "got no answer from the model".to_owned()),

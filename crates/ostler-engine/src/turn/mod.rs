@@ -27,6 +27,11 @@ pub const GO_ON: &str = "The output limit cut your answer. Go on exactly where i
 pub const SAY_SOMETHING: &str =
     "Your answer was empty. Say what you found or did, or what you need.";
 
+/// Said when the answer has not come in the shape the host asked for.
+pub const USE_SCHEMA: &str = "Give your final answer now by calling StructuredOutput.";
+
+/// How many answers of the wrong shape are too many.
+const MAX_MISSES: u32 = 5;
 /// How often a cut response is taken up again.
 const MAX_CONTINUATIONS: u32 = 3;
 /// How often a response that the API paused is sent back to go on.
@@ -75,6 +80,10 @@ pub enum StopAfter {
     Interrupt,
     /// A hook wants the turn to end once the calls at hand are done.
     Hook,
+    /// It is the answer the host asked for.
+    Answer,
+    /// It should have been that answer, and does not fit.
+    Miss,
 }
 
 /// Whether a turn that is finished may end.
@@ -141,6 +150,8 @@ pub enum Ending {
     MaxTurns,
     /// Another limit was reached.
     OverLimit(Limit),
+    /// The model did not give the answer in the shape the host asked for.
+    SchemaMissed,
     /// The output limit cut the answer more often than it is taken up again.
     MaxOutputTokens,
     /// The model declined to answer.
@@ -161,6 +172,8 @@ pub struct Turn {
     reply: Option<Option<StopReason>>,
     rounds: u64,
     max_rounds: Option<u64>,
+    /// The host asked for an answer in a certain shape.
+    needs_answer: bool,
     patience: Patience,
     outputs: VecDeque<Output>,
     done: bool,
@@ -175,6 +188,9 @@ struct Patience {
     was_broken: bool,
     stop_refused: bool,
     hook_stops: bool,
+    answered: bool,
+    misses: u32,
+    was_reminded: bool,
 }
 
 impl Turn {
@@ -192,6 +208,7 @@ impl Turn {
             reply: None,
             rounds: 0,
             max_rounds,
+            needs_answer: false,
             patience: Patience::default(),
             outputs: VecDeque::new(),
             done: false,
@@ -199,6 +216,13 @@ impl Turn {
         turn.user_says(prompt);
         turn.ask_model(false);
         turn
+    }
+
+    /// The answer must come as a call of the tool made for it.
+    #[must_use]
+    pub fn needing_answer(mut self, needs_answer: bool) -> Self {
+        self.needs_answer = needs_answer;
+        self
     }
 
     /// Takes what happened. Anything after the end is ignored.
@@ -222,6 +246,8 @@ impl Turn {
                 match stop {
                     Some(StopAfter::Interrupt) => return self.interrupt(),
                     Some(StopAfter::Hook) => self.patience.hook_stops = true,
+                    Some(StopAfter::Answer) => self.patience.answered = true,
+                    Some(StopAfter::Miss) => self.patience.misses += 1,
                     None => {}
                 }
             }
@@ -251,6 +277,10 @@ impl Turn {
         }
         if self.patience.hook_stops {
             self.end(Ending::HookStopped, None);
+        } else if self.patience.answered {
+            self.end(Ending::Completed, None);
+        } else if self.patience.misses >= MAX_MISSES {
+            self.end(Ending::SchemaMissed, None);
         } else if self.calls.is_empty() {
             self.finished(stop_reason);
         } else if self.max_rounds.is_some_and(|max| self.rounds >= max) {
@@ -279,6 +309,10 @@ impl Turn {
             _ if self.answer.is_empty() && !self.patience.was_empty => {
                 self.patience.was_empty = true;
                 self.nudge(SAY_SOMETHING);
+            }
+            _ if self.needs_answer && !self.patience.was_reminded => {
+                self.patience.was_reminded = true;
+                self.nudge(USE_SCHEMA);
             }
             _ => self.outputs.push_back(Output::MayStop { again: self.patience.stop_refused }),
         }

@@ -306,3 +306,15 @@ fn a_hook_ends_the_turn_once_the_calls_are_done() {
     let lines = story([call("a", true), call("b", true), REPLIED, hook, done("b")], None);
     assert_eq!(lines[3..], ["done HookStopped", "end why? | call:a+call:b | result:a+result:b"]);
 }
+
+#[test]
+fn an_answer_in_the_right_shape_ends_the_turn_and_five_wrong_ones_do_too() {
+    let with = |stop| move || Input::ToolDone { result: result("a"), stop: Some(stop) };
+    let (answer, miss) = (with(StopAfter::Answer), with(StopAfter::Miss));
+    let lines = story([call("a", true), REPLIED, answer()], None);
+    assert_eq!(lines[2], "done Completed");
+    let round = || [call("a", true), REPLIED, miss()];
+    let lines = story((0..5).flat_map(|_| round()), None);
+    assert_eq!(lines.iter().filter(|line| line.starts_with("ask")).count(), 5);
+    assert!(lines.contains(&"done SchemaMissed".to_owned()), "{lines:?}");
+}

@@ -52,6 +52,7 @@ impl TestHost {
             system_prompt: None,
             append_system_prompt: None,
             memory: Vec::new(),
+            json_schema: None,
             hooks: None,
             partial_messages: false,
         }

@@ -6,4 +6,5 @@ mod decisions;
 mod hooks;
 mod host;
 mod session;
+mod structured;
 mod tools;
