@@ -349,7 +349,7 @@ impl Turn {
     fn close_round(&mut self) {
         let answer = std::mem::take(&mut self.answer);
         if !answer.is_empty() {
-            self.conversation.push(Said { role: Role::Assistant, content: answer });
+            self.says(Role::Assistant, answer);
             let results = self.calls.take_results();
             self.user_says(results);
         }
@@ -391,12 +391,16 @@ impl Turn {
         self.done = true;
     }
 
-    /// Neighbouring user messages are one, as the API sees them.
     fn user_says(&mut self, blocks: Vec<ContentBlock>) {
+        self.says(Role::User, blocks);
+    }
+
+    /// Neighbouring messages of one side are one message, as the API sees them.
+    fn says(&mut self, role: Role, blocks: Vec<ContentBlock>) {
         match self.conversation.last_mut() {
             _ if blocks.is_empty() => {}
-            Some(last) if last.role == Role::User => last.content.extend(blocks),
-            _ => self.conversation.push(Said { role: Role::User, content: blocks }),
+            Some(last) if last.role == role => last.content.extend(blocks),
+            _ => self.conversation.push(Said { role, content: blocks }),
         }
     }
 }

@@ -224,7 +224,7 @@ fn a_paused_response_is_sent_back_as_it_is() {
     let lines =
         story([say("looking"), stopped(StopReason::PauseTurn), say("found"), REPLIED, STOP], None);
     assert_eq!(lines[1], "ask why? | looking");
-    assert_eq!(lines.last().unwrap(), "end why? | looking | found");
+    assert_eq!(lines.last().unwrap(), "end why? | looking+found");
 }
 
 #[test]
@@ -317,4 +317,73 @@ fn an_answer_in_the_right_shape_ends_the_turn_and_five_wrong_ones_do_too() {
     let lines = story((0..5).flat_map(|_| round()), None);
     assert_eq!(lines.iter().filter(|line| line.starts_with("ask")).count(), 5);
     assert!(lines.contains(&"done SchemaMissed".to_owned()), "{lines:?}");
+}
+
+/// Anything that can happen, in any order, whether it makes sense or not.
+fn anything() -> impl proptest::strategy::Strategy<Value = Input> {
+    use proptest::prelude::*;
+
+    let id = || (0..6u8).prop_map(|number| format!("call{number}"));
+    let stop = prop_oneof![
+        6 => Just(None),
+        1 => Just(Some(StopAfter::Interrupt)),
+        1 => Just(Some(StopAfter::Hook)),
+        1 => Just(Some(StopAfter::Answer)),
+        1 => Just(Some(StopAfter::Miss)),
+    ];
+    let reason = prop_oneof![
+        Just(StopReason::EndTurn),
+        Just(StopReason::ToolUse),
+        Just(StopReason::MaxTokens),
+        Just(StopReason::PauseTurn),
+        Just(StopReason::Refusal),
+    ];
+    let error = prop_oneof![
+        Just(ModelError::Broken("cut".into())),
+        Just(ModelError::Connection("gone".into())),
+        Just(ModelError::Status { status: 400, kind: String::new(), message: String::new() }),
+    ];
+    prop_oneof![
+        4 => Just(()).prop_map(|()| say("words")),
+        6 => any::<bool>().prop_map(|parallel| Input::Called { call: ToolUseBlock::default(), parallel }),
+        6 => (id(), stop).prop_map(|(id, stop)| Input::ToolDone { result: result(&id), stop }),
+        4 => reason.prop_map(stopped),
+        2 => any::<bool>().prop_map(|stop| Input::StopVerdict(if stop {
+            StopVerdict::Stop
+        } else {
+            StopVerdict::GoOn("more".into())
+        })),
+        1 => error.prop_map(Input::Failed),
+        1 => Just(()).prop_map(|()| Input::Deadline),
+        1 => Just(()).prop_map(|()| Input::Interrupt),
+    ]
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig {
+        failure_persistence: None,
+        ..proptest::prelude::ProptestConfig::default()
+    })]
+
+    #[test]
+    fn every_call_has_exactly_one_result_whatever_happens(inputs in proptest::collection::vec(anything(), 0..60)) {
+        let mut turn = Turn::new(Vec::new(), vec![ContentBlock::text("why?")], Some(20));
+        let mut n_calls = 0;
+        let mut n_done = 0;
+        for mut input in inputs.into_iter().chain([Input::Interrupt]) {
+            // The API gives every call an id of its own.
+            if let Input::Called { call, .. } = &mut input {
+                call.id = format!("call{n_calls}").as_str().into();
+                n_calls += 1;
+            }
+            turn.handle(input);
+            while let Some(output) = turn.poll() {
+                n_done += usize::from(matches!(output, Output::Done(_)));
+            }
+        }
+        proptest::prop_assert_eq!(n_done, 1);
+        let conversation = turn.into_conversation();
+        assert_answered(&conversation);
+        proptest::prop_assert!(conversation.windows(2).all(|pair| pair[0].role != pair[1].role), "{}", rendered(&conversation));
+    }
 }
