@@ -1,145 +1,272 @@
-//! The Messages API over HTTP, streaming.
+//! The Messages API over HTTP: one attempt at a request, with or without a stream.
 
-use std::sync::Once;
+use std::collections::{HashSet, VecDeque};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use futures::stream::BoxStream;
-use futures::{Stream, StreamExt, TryStreamExt, stream};
-use ostler_proto::api::StreamEvent;
+use futures::{StreamExt, TryStreamExt, stream};
+use ostler_proto::api::{Message, StreamEvent};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{RequestBuilder, Response, Url};
 use serde_json::Value;
+use tokio::time::Instant;
 
+use super::attempts;
+use super::config::read_base_url;
+use super::retry::{self, Failure};
 use super::sse::SseDecoder;
-use super::{EventStream, Model, ModelError, ModelEvent, Request};
-
-/// Where the API is unless `ANTHROPIC_BASE_URL` says otherwise.
-pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
-
-/// How the API is reached.
-#[derive(Clone, Debug)]
-pub struct ApiConfig {
-    /// The address, possibly with a path, without `/v1/messages`.
-    pub base_url: String,
-    /// How to prove who we are.
-    pub credential: Credential,
-    /// The model to ask for.
-    pub model: String,
-}
-
-/// How to prove who we are. Never shown.
-#[derive(Clone)]
-pub enum Credential {
-    /// `x-api-key`.
-    Key(String),
-    /// `Authorization: Bearer`.
-    Token(String),
-}
-
-impl std::fmt::Debug for Credential {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Key(_) => "Key([hidden])",
-            Self::Token(_) => "Token([hidden])",
-        })
-    }
-}
+use super::{ApiConfig, Credential, EventStream, Model, ModelError, ModelEvent, Request};
 
 /// A model behind the Messages API.
 #[derive(Clone, Debug)]
 pub struct ApiModel {
+    api: Arc<Api>,
+}
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct Api {
     client: reqwest::Client,
-    url: String,
-    model: String,
+    url: Url,
+    pub(crate) config: ApiConfig,
+    /// Models that were given up for the fallback.
+    given_up: Mutex<HashSet<String>>,
 }
 
 impl ApiModel {
     /// Prepares a client; nothing is sent yet.
     ///
     /// # Errors
-    /// When the credential cannot stand in a header, or the system's certificates cannot be read.
+    /// When the address is none, a credential or header cannot stand in a request, or the system's certificates
+    /// cannot be read.
     pub fn new(config: ApiConfig) -> Result<Self, ModelError> {
         install_crypto_provider();
-        let client = reqwest::Client::builder()
-            .default_headers(headers(&config.credential)?)
-            .user_agent(concat!("ostler/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(connection)?;
-        let url = format!("{}/v1/messages", config.base_url.trim_end_matches('/'));
-        Ok(Self { client, url, model: config.model })
+        let mut url = read_base_url(&config.base_url)
+            .map_err(|error| ModelError::Connection(error.to_string()))?;
+        let mut client = reqwest::Client::builder()
+            .default_headers(headers(&config)?)
+            // A redirect would carry the key to wherever it points.
+            .redirect(reqwest::redirect::Policy::none());
+        if is_loopback(&url) {
+            client = client.no_proxy();
+        }
+        let client = client.build().map_err(|error| connection(error).error)?;
+        url.set_path(&format!("{}/v1/messages", url.path().trim_end_matches('/')));
+        let given_up = Mutex::default();
+        Ok(Self { api: Arc::new(Api { client, url, config, given_up }) })
     }
 }
 
 impl Model for ApiModel {
     fn name(&self) -> &str {
-        &self.model
+        &self.api.config.model
     }
 
     fn respond(&self, request: Request) -> EventStream {
-        let sent = self.client.post(&self.url).json(&request).send();
-        let events = stream::once(async move {
-            let response = sent.await.map_err(connection)?;
-            if !response.status().is_success() {
-                return Err(refusal(response).await);
-            }
-            Ok(events(response.bytes_stream().map_err(connection).boxed()))
-        });
-        Box::pin(events.try_flatten())
+        attempts::respond(Arc::clone(&self.api), request)
     }
 }
 
-/// The events of a response body, one error at most, and that last.
-fn events(
-    body: BoxStream<'static, Result<bytes::Bytes, ModelError>>,
-) -> impl Stream<Item = Result<ModelEvent, ModelError>> {
-    let mut decoder = SseDecoder::default();
-    body.map(move |bytes| {
-        let data =
-            decoder.push(&bytes?).map_err(|error| ModelError::Protocol(error.to_string()))?;
-        Ok(stream::iter(data.into_iter().map(|data| read_event(&data))))
-    })
-    .try_flatten()
+/// What comes of one attempt: events, one failure at most, and that last.
+pub(crate) type Attempt = BoxStream<'static, Result<ModelEvent, Failure>>;
+
+impl Api {
+    /// Sends the request once. `patience` is how many times the usual to wait for the first byte.
+    pub(crate) fn send(&self, request: &Request, patience: u32) -> Attempt {
+        let sent = self.client.post(self.url.clone()).json(request);
+        let timeouts = self.config.timeouts;
+        if request.stream {
+            let deadline = Instant::now() + timeouts.first_byte.saturating_mul(patience);
+            let body = async move { open(sent, deadline, timeouts.idle).await };
+            stream::once(body).try_flatten().boxed()
+        } else {
+            let sent = sent.timeout(timeouts.whole);
+            stream::once(async move { whole(sent).await.map(ModelEvent::Whole) }).boxed()
+        }
+    }
+
+    /// The model that stands in for this one, if another does or could.
+    pub(crate) fn fallback_for(&self, model: &str) -> Option<&str> {
+        self.config.fallback_model.as_deref().filter(|fallback| *fallback != model)
+    }
+
+    pub(crate) fn give_up(&self, model: &str) {
+        let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
+        given_up.insert(model.to_owned());
+    }
+
+    pub(crate) fn is_given_up(&self, model: &str) -> bool {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).contains(model)
+    }
 }
 
-fn read_event(data: &str) -> Result<ModelEvent, ModelError> {
+async fn open(sent: RequestBuilder, deadline: Instant, idle: Duration) -> Result<Attempt, Failure> {
+    let response = tokio::time::timeout_at(deadline, sent.send())
+        .await
+        .map_err(|_| silent("no answer in time"))?
+        .map_err(connection)?;
+    let response = accepted(response).await?;
+    let reader = Reader {
+        body: response.bytes_stream().boxed(),
+        decoder: SseDecoder::default(),
+        data: VecDeque::new(),
+        deadline,
+        idle,
+    };
+    let events = stream::unfold(reader, async |mut reader| {
+        let event = reader.next().await?;
+        Some((event.map(ModelEvent::Stream), reader))
+    });
+    Ok(events.boxed())
+}
+
+async fn whole(sent: RequestBuilder) -> Result<Message, Failure> {
+    let response = accepted(sent.send().await.map_err(connection)?).await?;
+    let body = response.bytes().await.map_err(connection)?;
+    serde_json::from_slice(&body).map_err(|error| ModelError::Protocol(error.to_string()).into())
+}
+
+/// Reads events out of a response body.
+struct Reader {
+    body: BoxStream<'static, Result<bytes::Bytes, reqwest::Error>>,
+    decoder: SseDecoder,
+    /// Data of events that have come and were not asked for yet.
+    data: VecDeque<String>,
+    deadline: Instant,
+    idle: Duration,
+}
+
+impl Reader {
+    async fn next(&mut self) -> Option<Result<StreamEvent, Failure>> {
+        loop {
+            if let Some(data) = self.data.pop_front() {
+                return Some(read_event(&data));
+            }
+            match self.read().await? {
+                Ok(data) => self.data.extend(data),
+                Err(failure) => return Some(Err(failure)),
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Option<Result<Vec<String>, Failure>> {
+        let Ok(bytes) = tokio::time::timeout_at(self.deadline, self.body.next()).await else {
+            return Some(Err(silent("nothing more came")));
+        };
+        self.deadline = Instant::now() + self.idle;
+        Some(match bytes? {
+            Ok(bytes) => self
+                .decoder
+                .push(&bytes)
+                .map_err(|error| ModelError::Protocol(error.to_string()).into()),
+            Err(error) => Err(connection(error)),
+        })
+    }
+}
+
+fn read_event(data: &str) -> Result<StreamEvent, Failure> {
     let event = serde_json::from_str(data)
         .map_err(|error| ModelError::Protocol(format!("{error}: {data:.200}")))?;
     match event {
-        // The status line was long sent when this happens; these are the codes the API uses for them.
-        StreamEvent::Error(event) => Err(ModelError::Status {
-            status: if event.error.r#type == "overloaded_error" { 529 } else { 500 },
-            kind: event.error.r#type,
-            message: event.error.message,
-        }),
-        event => Ok(ModelEvent::Stream(event)),
+        StreamEvent::Error(event) => {
+            let (kind, message) = (event.error.r#type, event.error.message);
+            Err(ModelError::Status { status: status_of(&kind), kind, message }.into())
+        }
+        event => Ok(event),
     }
 }
 
-async fn refusal(response: reqwest::Response) -> ModelError {
-    let status = response.status().as_u16();
+/// The status line was long sent when an error comes in a stream; these are the codes the API uses for them.
+fn status_of(kind: &str) -> u16 {
+    match kind {
+        "invalid_request_error" => 400,
+        "authentication_error" => 401,
+        "billing_error" => 402,
+        "permission_error" => 403,
+        "not_found_error" => 404,
+        "request_too_large" => 413,
+        "rate_limit_error" => 429,
+        "timeout_error" => 504,
+        "overloaded_error" => 529,
+        _ => 500,
+    }
+}
+
+/// The response, unless it is a refusal.
+async fn accepted(response: Response) -> Result<Response, Failure> {
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response);
+    }
+    let header = |name: &str| response.headers().get(name)?.to_str().ok();
+    let milliseconds = header("retry-after-ms").and_then(|value| value.parse().ok());
+    let retry_after = milliseconds
+        .map(Duration::from_millis)
+        .or_else(|| retry::read_retry_after(header("retry-after")?, SystemTime::now()));
+    let should_retry = header("x-should-retry").and_then(|value| value.parse().ok());
     let body = response.text().await.unwrap_or_default();
     let error = serde_json::from_str::<Value>(&body).unwrap_or_default();
     let text = |field: &str| error["error"][field].as_str().map(str::to_owned);
-    ModelError::Status {
-        status,
+    let error = ModelError::Status {
+        status: status.as_u16(),
         kind: text("type").unwrap_or_else(|| "unknown".to_owned()),
         message: text("message").unwrap_or_else(|| body.chars().take(500).collect()),
-    }
-}
-
-fn headers(credential: &Credential) -> Result<HeaderMap, ModelError> {
-    let (name, value) = match credential {
-        Credential::Key(key) => (HeaderName::from_static("x-api-key"), key.clone()),
-        Credential::Token(token) => (header::AUTHORIZATION, format!("Bearer {token}")),
     };
-    let mut value = HeaderValue::from_str(value.trim()).map_err(|_| {
-        ModelError::Connection("the API key contains characters a header cannot carry".to_owned())
-    })?;
-    value.set_sensitive(true);
-    let version =
-        (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
-    Ok(HeaderMap::from_iter([(name, value), version]))
+    Err(Failure { error, retry_after, should_retry })
 }
 
-fn connection(error: reqwest::Error) -> ModelError {
+fn headers(config: &ApiConfig) -> Result<HeaderMap, ModelError> {
+    let refused = |what: &str| {
+        ModelError::Connection(format!("{what} contains characters a header cannot carry"))
+    };
+    let (name, value) = match &config.credential {
+        Credential::Key(key) => (HeaderName::from_static("x-api-key"), key.trim().to_owned()),
+        Credential::Token(token) => (header::AUTHORIZATION, format!("Bearer {}", token.trim())),
+    };
+    let mut value = HeaderValue::from_str(&value).map_err(|_| refused("the API key"))?;
+    value.set_sensitive(true);
+    let ours = HeaderValue::from_static;
+    let mut headers = HeaderMap::from_iter([
+        (name, value),
+        (header::USER_AGENT, ours(concat!("ostler/", env!("CARGO_PKG_VERSION")))),
+        (HeaderName::from_static("anthropic-version"), ours("2023-06-01")),
+    ]);
+    let mut betas = config.betas.clone();
+    for header in &config.headers {
+        let (name, value) =
+            header.parsed().ok_or_else(|| refused(&format!("the header {:?}", header.name)))?;
+        if name == "anthropic-beta" {
+            betas.push(header.value.clone());
+        } else {
+            headers.insert(name, value);
+        }
+    }
+    if !betas.is_empty() {
+        let betas = HeaderValue::from_str(&betas.join(",")).map_err(|_| refused("a beta"))?;
+        headers.insert("anthropic-beta", betas);
+    }
+    Ok(headers)
+}
+
+/// Whether the API is on this machine, where no proxy could reach it.
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+        || host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn silent(what: &str) -> Failure {
+    ModelError::Connection(what.to_owned()).into()
+}
+
+fn connection(error: reqwest::Error) -> Failure {
+    // What was never sent will not be sent the next time either.
+    let should_retry = error.is_builder().then_some(false);
     // reqwest's own text stops at "error sending request"; what helps is at the end of the chain.
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(&error);
@@ -147,7 +274,7 @@ fn connection(error: reqwest::Error) -> ModelError {
         text = format!("{text}: {error}");
         cause = error.source();
     }
-    ModelError::Connection(text)
+    Failure { should_retry, ..ModelError::Connection(text).into() }
 }
 
 /// reqwest brings no cryptography of its own here, and panics without it.
@@ -157,4 +284,50 @@ fn install_crypto_provider() {
         // Fails only when the program has installed one already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for (url, expected) in [
+            ("http://127.0.0.1:8080/x", true),
+            ("http://127.9.9.9", true),
+            ("http://[::1]:1", true),
+            ("http://localhost", true),
+            ("http://api.localhost", true),
+            ("http://localhost.example.com", false),
+            ("https://api.anthropic.com", false),
+            ("http://10.0.0.1", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_kept_and_slashes_do_not_matter() {
+        for (base_url, expected) in [
+            ("https://x", "https://x/v1/messages"),
+            ("https://x/", "https://x/v1/messages"),
+            ("https://x/a/b", "https://x/a/b/v1/messages"),
+            ("https://x/a//", "https://x/a/v1/messages"),
+            ("http://x:8080/a%20b", "http://x:8080/a%20b/v1/messages"),
+        ] {
+            let config = ApiConfig::new(base_url, Credential::Key("k".into()), "m");
+            assert_eq!(ApiModel::new(config).unwrap().api.url.as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn what_fits_no_header_is_refused_without_showing_it() {
+        let mut config = ApiConfig::new("https://x", Credential::Key("se\ncret".into()), "m");
+        let error = ApiModel::new(config.clone()).unwrap_err().to_string();
+        assert!(error.contains("API key") && !error.contains("cret"), "{error}");
+        config.credential = Credential::Key("k".into());
+        config.headers.push(super::super::Header { name: "x-a".into(), value: "se\ncret".into() });
+        let error = ApiModel::new(config).unwrap_err().to_string();
+        assert!(error.contains("x-a") && !error.contains("cret"), "{error}");
+    }
 }

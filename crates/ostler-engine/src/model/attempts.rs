@@ -1,0 +1,180 @@
+//! One answer out of as many attempts as it takes.
+//!
+//! Nothing of an attempt is handed on before its first block has begun. Until then a failure costs nothing, and the
+//! reader never sees two beginnings; from then on the reader has seen part of an answer, and a failure is its to
+//! deal with.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use ostler_proto::api::{Accumulator, Folded, Message, StreamEvent};
+
+use super::http::{Api, Attempt};
+use super::retry::{Failure, Tries, Verdict};
+use super::{EventStream, Fallback, ModelError, ModelEvent, Request, Retry, pricing};
+
+/// Answers a request.
+pub(crate) fn respond(api: Arc<Api>, mut request: Request) -> EventStream {
+    if api.is_given_up(&request.model)
+        && let Some(fallback) = api.fallback_for(&request.model)
+    {
+        request.model = fallback.to_owned();
+    }
+    let tries = Tries::new(api.config.retry, api.fallback_for(&request.model).is_some());
+    let max_tokens = api.config.max_output_tokens.unwrap_or(request.max_tokens);
+    let answer = Answer {
+        api,
+        request,
+        max_tokens,
+        tries,
+        phase: Phase::Send,
+        order: Accumulator::default(),
+        beginning: None,
+        begun: false,
+        ready: VecDeque::new(),
+    };
+    stream::unfold(answer, async |mut answer| Some((answer.next().await?, answer))).boxed()
+}
+
+struct Answer {
+    api: Arc<Api>,
+    request: Request,
+    /// The most tokens wanted; the model at hand may allow less.
+    max_tokens: u64,
+    tries: Tries,
+    phase: Phase,
+    /// Follows the events only to see that they make sense.
+    order: Accumulator,
+    /// `message_start`, while no block has followed.
+    beginning: Option<StreamEvent>,
+    /// Whether the reader has seen anything of the answer.
+    begun: bool,
+    ready: VecDeque<ModelEvent>,
+}
+
+enum Phase {
+    Wait(Duration),
+    Send,
+    Read(Attempt),
+    Done,
+}
+
+impl Answer {
+    async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Ok(event));
+            }
+            let failure = match &mut self.phase {
+                Phase::Done => return None,
+                Phase::Wait(delay) => {
+                    tokio::time::sleep(*delay).await;
+                    self.phase = Phase::Send;
+                    continue;
+                }
+                Phase::Send => {
+                    self.send();
+                    continue;
+                }
+                Phase::Read(attempt) => match attempt.next().await {
+                    Some(Ok(event)) => self.heard(event).err(),
+                    Some(Err(failure)) => Some(failure),
+                    None => Some(ModelError::Protocol("it has no end".to_owned()).into()),
+                },
+            };
+            if let Some(failure) = failure
+                && let Err(error) = self.failed(failure)
+            {
+                self.phase = Phase::Done;
+                return Some(Err(error));
+            }
+        }
+    }
+
+    fn send(&mut self) {
+        self.order = Accumulator::default();
+        self.beginning = None;
+        let most =
+            pricing::family(&self.request.model).map_or(u64::MAX, |family| family.max_output);
+        self.request.max_tokens = self.max_tokens.min(most);
+        // A long prompt takes long to read; an impatient client would ask and give up for ever.
+        self.phase = Phase::Read(self.api.send(&self.request, self.tries.n_failed() + 1));
+    }
+
+    fn heard(&mut self, event: ModelEvent) -> Result<(), Failure> {
+        let event = match event {
+            ModelEvent::Stream(event) => event,
+            whole => {
+                self.ready.push_back(whole);
+                self.phase = Phase::Done;
+                return Ok(());
+            }
+        };
+        let folded =
+            self.order.push(&event).map_err(|error| ModelError::Protocol(error.to_string()))?;
+        if let Folded::Message(message) = &folded {
+            check_end(message)?;
+            self.phase = Phase::Done;
+        }
+        match event {
+            StreamEvent::MessageStart(_) => self.beginning = Some(event),
+            StreamEvent::Ping(_) | StreamEvent::Unknown(_) if !self.begun => {}
+            event => {
+                self.begun = true;
+                let events = self.beginning.take().into_iter().chain([event]);
+                self.ready.extend(events.map(ModelEvent::Stream));
+            }
+        }
+        Ok(())
+    }
+
+    /// Prepares the next attempt, or says why there is none.
+    fn failed(&mut self, failure: Failure) -> Result<(), ModelError> {
+        if self.begun {
+            let is_refusal = failure.error.status().is_some_and(|status| status < 429);
+            let Failure { error, .. } = failure;
+            return Err(if is_refusal { error } else { ModelError::Broken(error.reason()) });
+        }
+        match self.tries.failed(&failure, chance()) {
+            Verdict::GiveUp => Err(failure.error),
+            Verdict::Retry { delay } => {
+                self.ready.push_back(ModelEvent::Retry(Retry {
+                    attempt: self.tries.n_failed().into(),
+                    max_retries: self.api.config.retry.max_retries.into(),
+                    delay,
+                    status: failure.error.status(),
+                    error: failure.error.kind_of_attempt(),
+                }));
+                self.phase = Phase::Wait(delay);
+                Ok(())
+            }
+            Verdict::FallBack => {
+                let Some(to) = self.api.fallback_for(&self.request.model).map(str::to_owned) else {
+                    return Err(failure.error);
+                };
+                self.api.give_up(&self.request.model);
+                let from = std::mem::replace(&mut self.request.model, to.clone());
+                self.ready.push_back(ModelEvent::Fallback(Fallback { from, to }));
+                self.tries = Tries::new(self.api.config.retry, false);
+                self.phase = Phase::Send;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// An answer that says nothing and does not say why was cut.
+fn check_end(message: &Message) -> Result<(), ModelError> {
+    if message.content.is_empty() && message.stop_reason.is_none() {
+        return Err(ModelError::Protocol("it ended before it began".to_owned()));
+    }
+    Ok(())
+}
+
+/// A random number from 0 to 1.
+fn chance() -> f64 {
+    let bits = uuid::Uuid::new_v4().as_u128() >> 96;
+    bits as f64 / f64::from(u32::MAX)
+}

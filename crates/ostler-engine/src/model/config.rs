@@ -1,0 +1,315 @@
+//! How the API is reached: address, credential, headers, patience. Read from the environment or made by hand.
+
+use std::time::Duration;
+
+use reqwest::Url;
+use reqwest::header::{HeaderName, HeaderValue};
+
+use super::RetryPolicy;
+
+/// Where the API is unless `ANTHROPIC_BASE_URL` says otherwise.
+pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
+
+/// How the API is reached.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ApiConfig {
+    /// The address, possibly with a path, without `/v1/messages`.
+    pub base_url: String,
+    /// How to prove who we are.
+    pub credential: Credential,
+    /// The model to ask for.
+    pub model: String,
+    /// The model that takes over when the other one is overloaded.
+    pub fallback_model: Option<String>,
+    /// The most tokens of one answer, in place of what a request says.
+    pub max_output_tokens: Option<u64>,
+    /// More headers; one of ours with the same name gives way.
+    pub headers: Vec<Header>,
+    /// Features to switch on with `anthropic-beta`.
+    pub betas: Vec<String>,
+    /// How often to try again.
+    pub retry: RetryPolicy,
+    /// How long to wait.
+    pub timeouts: Timeouts,
+}
+
+impl ApiConfig {
+    /// The usual way to reach the API at this address.
+    pub fn new(
+        base_url: impl Into<String>,
+        credential: Credential,
+        model: impl Into<String>,
+    ) -> Self {
+        Self {
+            base_url: base_url.into(),
+            credential,
+            model: model.into(),
+            fallback_model: None,
+            max_output_tokens: None,
+            headers: Vec::new(),
+            betas: Vec::new(),
+            retry: RetryPolicy::default(),
+            timeouts: Timeouts::default(),
+        }
+    }
+
+    /// What the environment says; `None` without a key or token. A variable that is empty counts as absent.
+    ///
+    /// # Errors
+    /// When a variable has a value that makes no sense. No error shows a secret.
+    pub fn from_env(
+        env: impl Fn(&str) -> Option<String>,
+        model: impl Into<String>,
+    ) -> Result<Option<Self>, ConfigError> {
+        let env = |name: &str| {
+            env(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+        };
+        let key = env("ANTHROPIC_API_KEY").map(Credential::Key);
+        let Some(credential) = key.or_else(|| env("ANTHROPIC_AUTH_TOKEN").map(Credential::Token))
+        else {
+            return Ok(None);
+        };
+        let base_url = env("ANTHROPIC_BASE_URL").unwrap_or_else(|| DEFAULT_BASE_URL.to_owned());
+        read_base_url(&base_url)?;
+        let mut config = Self::new(base_url, credential, model);
+        if let Some(lines) = env("ANTHROPIC_CUSTOM_HEADERS") {
+            config.headers = read_headers(&lines)?;
+        }
+        if let Some(betas) = env("ANTHROPIC_BETAS") {
+            config.betas = betas.split(',').map(|beta| beta.trim().to_owned()).collect();
+        }
+        if let Some(retries) = whole_number(&env, "CLAUDE_CODE_MAX_RETRIES", 0)? {
+            config.retry.max_retries = u32::try_from(retries).unwrap_or(u32::MAX);
+        }
+        config.max_output_tokens = whole_number(&env, "CLAUDE_CODE_MAX_OUTPUT_TOKENS", 1)?;
+        if let Some(milliseconds) = whole_number(&env, "API_TIMEOUT_MS", 1)? {
+            // Who waits longer for an answer waits longer for its beginning.
+            let whole = Duration::from_millis(milliseconds);
+            config.timeouts = Timeouts { first_byte: whole, whole, ..config.timeouts };
+        }
+        Ok(Some(config))
+    }
+}
+
+/// How long to wait for the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For the first byte of a stream. With every attempt it is waited once more as long.
+    pub first_byte: Duration,
+    /// Between two bytes of a stream. The API sends a ping now and then while it has nothing to say.
+    pub idle: Duration,
+    /// For an answer without a stream, to its end.
+    pub whole: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            first_byte: Duration::from_secs(60),
+            idle: Duration::from_secs(90),
+            whole: Duration::from_secs(600),
+        }
+    }
+}
+
+/// How to prove who we are. Never shown.
+#[derive(Clone)]
+pub enum Credential {
+    /// `x-api-key`.
+    Key(String),
+    /// `Authorization: Bearer`.
+    Token(String),
+}
+
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Key(_) => "Key([hidden])",
+            Self::Token(_) => "Token([hidden])",
+        })
+    }
+}
+
+/// A header to send along. Its value may be a secret and is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+impl std::fmt::Debug for Header {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: [hidden]", self.name)
+    }
+}
+
+/// A setting that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The address cannot be one of an API.
+    #[error("ANTHROPIC_BASE_URL {problem}")]
+    BaseUrl {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Not a number, or too small.
+    #[error("{variable} is {value:?}, but must be a whole number of at least {least}")]
+    Number {
+        /// Which variable.
+        variable: &'static str,
+        /// What it is.
+        value: String,
+        /// The smallest that makes sense.
+        least: u64,
+    },
+    /// A line that is no header.
+    #[error("line {line} of ANTHROPIC_CUSTOM_HEADERS is not of the form `Name: value`")]
+    Header {
+        /// Which line, from 1.
+        line: usize,
+    },
+}
+
+/// The address of the API, checked.
+pub(crate) fn read_base_url(text: &str) -> Result<Url, ConfigError> {
+    let problem = |problem: String| ConfigError::BaseUrl { problem };
+    let url = Url::parse(text.trim()).map_err(|error| {
+        problem(format!("is not an address such as {DEFAULT_BASE_URL}: {error}"))
+    })?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(problem(format!("begins with {}:, not with https: or http:", url.scheme())));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        // Addresses end up in logs.
+        return Err(problem(
+            "has a user name or password in it; use ANTHROPIC_AUTH_TOKEN or ANTHROPIC_CUSTOM_HEADERS"
+                .to_owned(),
+        ));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(problem("has a `?` or `#` in it, after which no path can follow".to_owned()));
+    }
+    Ok(url)
+}
+
+fn read_headers(lines: &str) -> Result<Vec<Header>, ConfigError> {
+    let lines = lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let headers = lines.map(|(number, line)| {
+        let error = ConfigError::Header { line: number + 1 };
+        let (name, value) = line.split_once(':').ok_or(error.clone())?;
+        let header = Header { name: name.trim().to_owned(), value: value.trim().to_owned() };
+        header.parsed().ok_or(error)?;
+        Ok(header)
+    });
+    headers.collect()
+}
+
+impl Header {
+    /// The header as HTTP knows it, if it can be one.
+    pub(crate) fn parsed(&self) -> Option<(HeaderName, HeaderValue)> {
+        let mut value = HeaderValue::from_str(&self.value).ok()?;
+        value.set_sensitive(true);
+        Some((self.name.parse().ok()?, value))
+    }
+}
+
+fn whole_number(
+    env: &impl Fn(&str) -> Option<String>,
+    variable: &'static str,
+    least: u64,
+) -> Result<Option<u64>, ConfigError> {
+    let Some(value) = env(variable) else { return Ok(None) };
+    match value.parse() {
+        Ok(number) if number >= least => Ok(Some(number)),
+        _ => Err(ConfigError::Number { variable, value, least }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Option<ApiConfig>, ConfigError> {
+        let env = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
+        ApiConfig::from_env(env, "m")
+    }
+
+    fn with(variable: &str, value: &str) -> Result<ApiConfig, String> {
+        read(&[("ANTHROPIC_API_KEY", "k"), (variable, value)])
+            .map(|config| config.expect("there is a key"))
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_key_comes_before_a_token_and_empty_is_none() {
+        assert!(read(&[]).unwrap().is_none());
+        assert!(
+            read(&[("ANTHROPIC_API_KEY", " "), ("ANTHROPIC_AUTH_TOKEN", "")]).unwrap().is_none()
+        );
+        let both = read(&[("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_AUTH_TOKEN", "t")]);
+        assert!(matches!(both.unwrap().unwrap().credential, Credential::Key(key) if key == "k"));
+        let token = read(&[("ANTHROPIC_API_KEY", ""), ("ANTHROPIC_AUTH_TOKEN", "t")]);
+        assert!(matches!(token.unwrap().unwrap().credential, Credential::Token(_)));
+    }
+
+    #[test]
+    fn everything_has_a_default_and_can_be_set() {
+        let config = with("UNRELATED", "x").unwrap();
+        assert_eq!((config.base_url.as_str(), config.model.as_str()), (DEFAULT_BASE_URL, "m"));
+        assert_eq!(config.retry.max_retries, 10);
+        assert_eq!(with("ANTHROPIC_BASE_URL", "").unwrap().base_url, DEFAULT_BASE_URL);
+        assert_eq!(with("CLAUDE_CODE_MAX_RETRIES", "0").unwrap().retry.max_retries, 0);
+        assert_eq!(
+            with("CLAUDE_CODE_MAX_OUTPUT_TOKENS", " 9 ").unwrap().max_output_tokens,
+            Some(9)
+        );
+        assert_eq!(with("ANTHROPIC_BETAS", "a, b").unwrap().betas, ["a", "b"]);
+        let timeouts = with("API_TIMEOUT_MS", "5000").unwrap().timeouts;
+        assert_eq!(
+            (timeouts.first_byte, timeouts.whole),
+            (Duration::from_secs(5), Duration::from_secs(5))
+        );
+        let headers = with("ANTHROPIC_CUSTOM_HEADERS", "X-A: 1\n\nx-b:2:3\n").unwrap().headers;
+        let pairs: Vec<_> = headers.iter().map(|h| (h.name.as_str(), h.value.as_str())).collect();
+        assert_eq!(pairs, [("X-A", "1"), ("x-b", "2:3")]);
+    }
+
+    #[test]
+    fn a_bad_value_is_refused_with_its_name() {
+        for (variable, value, expected) in [
+            ("CLAUDE_CODE_MAX_RETRIES", "many", "CLAUDE_CODE_MAX_RETRIES is \"many\", but must be"),
+            ("CLAUDE_CODE_MAX_RETRIES", "-1", "at least 0"),
+            ("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "0", "at least 1"),
+            ("API_TIMEOUT_MS", "1.5", "API_TIMEOUT_MS is \"1.5\""),
+            ("ANTHROPIC_BASE_URL", "api.example", "ANTHROPIC_BASE_URL is not an address"),
+            ("ANTHROPIC_BASE_URL", "localhost:8080", "begins with localhost:, not"),
+            ("ANTHROPIC_BASE_URL", "ftp://x", "begins with ftp:, not"),
+            ("ANTHROPIC_BASE_URL", "https://u:p@x", "has a user name or password"),
+            ("ANTHROPIC_BASE_URL", "https://x/?a=b", "has a `?` or `#`"),
+            ("ANTHROPIC_CUSTOM_HEADERS", "a: b\nno colon", "line 2 of ANTHROPIC_CUSTOM_HEADERS"),
+            ("ANTHROPIC_CUSTOM_HEADERS", "not a name: x", "line 1 of"),
+            ("ANTHROPIC_CUSTOM_HEADERS", "a: \u{7}", "line 1 of"),
+        ] {
+            let error = with(variable, value).unwrap_err();
+            assert!(error.contains(expected), "{variable}={value}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_secret_is_shown() {
+        let mut config = with("ANTHROPIC_CUSTOM_HEADERS", "x-a: hush").unwrap();
+        config.credential = Credential::Token("hush".into());
+        let shown = format!("{config:?}");
+        assert!(!shown.contains("hush") && shown.contains("x-a: [hidden]"), "{shown}");
+        let error = with("ANTHROPIC_CUSTOM_HEADERS", "hush").unwrap_err();
+        assert!(!error.contains("hush"), "{error}");
+        let error = with("ANTHROPIC_BASE_URL", "https://u:hush@x").unwrap_err();
+        assert!(!error.contains("hush"), "{error}");
+    }
+}

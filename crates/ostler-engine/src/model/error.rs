@@ -1,0 +1,174 @@
+//! Why a model did not answer, in the kinds hosts know and the words people read.
+
+use ostler_proto::message::AssistantError;
+
+/// Why a model did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The API said no.
+    #[error("{}", refusal(*.status, .kind, .message))]
+    Status {
+        /// HTTP status.
+        status: u16,
+        /// The API's error type, such as `overloaded_error`.
+        kind: String,
+        /// For people.
+        message: String,
+    },
+    /// The API could not be reached, or the connection broke.
+    #[error("connection to the model failed: {0}")]
+    Connection(String),
+    /// The stream broke off, or stopped making sense, after the answer had begun.
+    #[error("the model's answer broke off: {0}")]
+    Broken(String),
+    /// The answer makes no sense.
+    #[error("the model's answer is not understood: {0}")]
+    Protocol(String),
+}
+
+impl ModelError {
+    /// Whether the request itself is wrong, so that sending it again cannot help.
+    pub fn is_fault_of_request(&self) -> bool {
+        matches!(self, Self::Status { status: 400 | 413, .. })
+    }
+
+    /// Whether the answer had begun when it failed. Asking again without a stream may help.
+    pub fn is_broken_stream(&self) -> bool {
+        matches!(self, Self::Broken(_))
+    }
+
+    /// Whether the conversation does not fit the model's context window any more.
+    pub fn is_prompt_too_long(&self) -> bool {
+        matches!(self, Self::Status { status: 400, message, .. } if is_prompt_too_long(message))
+    }
+
+    /// The HTTP status, if there was an answer.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Status { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// The kind of failure, as hosts know them, once there will be no other attempt.
+    pub fn kind(&self) -> AssistantError {
+        match self {
+            Self::Status { status, kind, message } => match *status {
+                _ if is_billing(*status, kind, message) => AssistantError::BillingError,
+                400 if is_prompt_too_long(message) => AssistantError::InvalidRequest,
+                401 | 403 => AssistantError::AuthenticationFailed,
+                404 => AssistantError::ModelNotFound,
+                413 => AssistantError::InvalidRequest,
+                429 => AssistantError::RateLimit,
+                408 | 409 | 500.. => AssistantError::ServerError,
+                _ => AssistantError::Unknown,
+            },
+            Self::Connection(_) | Self::Broken(_) | Self::Protocol(_) => {
+                AssistantError::ServerError
+            }
+        }
+    }
+
+    /// The kind of failure while there will be another attempt; only then hosts hear of an overload.
+    pub fn kind_of_attempt(&self) -> AssistantError {
+        if self.is_overloaded() { AssistantError::Overloaded } else { self.kind() }
+    }
+
+    /// Whether the API has no capacity right now.
+    pub(crate) fn is_overloaded(&self) -> bool {
+        matches!(self, Self::Status { status, kind, .. } if *status == 529 || kind == "overloaded_error")
+    }
+
+    /// What went wrong, without the words that say where.
+    pub(crate) fn reason(self) -> String {
+        match self {
+            Self::Connection(reason) | Self::Broken(reason) | Self::Protocol(reason) => reason,
+            Self::Status { .. } => self.to_string(),
+        }
+    }
+}
+
+/// The words for an HTTP error. Hosts show them as they are, and some look for the known beginnings.
+fn refusal(status: u16, kind: &str, message: &str) -> String {
+    match status {
+        _ if is_billing(status, kind, message) => "Credit balance is too low".to_owned(),
+        400 if is_prompt_too_long(message) => "Prompt is too long".to_owned(),
+        401 => "Invalid API key · Fix external API key".to_owned(),
+        404 => format!(
+            "There's an issue with the selected model: it may not exist, or you may not have access to it \
+             (API Error: 404 {message})"
+        ),
+        300..400 => format!(
+            "API Error: {status} the API redirects, which is not followed so that no key goes elsewhere; \
+             check ANTHROPIC_BASE_URL"
+        ),
+        _ => format!("API Error: {status} {message}"),
+    }
+}
+
+fn is_billing(status: u16, kind: &str, message: &str) -> bool {
+    let low = || message.to_ascii_lowercase().contains("credit balance is too low");
+    kind == "billing_error" || status == 402 || (matches!(status, 400 | 403) && low())
+}
+
+/// The API has no error type for this, only these two texts.
+fn is_prompt_too_long(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    message.contains("prompt is too long")
+        || (message.contains("input length") && message.contains("exceed context limit"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(status: u16, message: &str, expected: AssistantError, text: &str) {
+        let error = ModelError::Status { status, kind: "x".into(), message: message.into() };
+        assert_eq!(error.kind(), expected, "{status} {message}");
+        assert!(error.to_string().starts_with(text), "{error}");
+    }
+
+    #[test]
+    fn every_status_has_a_kind_and_words() {
+        use AssistantError as Kind;
+        check(400, "bad field", Kind::Unknown, "API Error: 400 bad field");
+        check(400, "prompt is too long: 9 > 8", Kind::InvalidRequest, "Prompt is too long");
+        check(
+            400,
+            "input length and `max_tokens` exceed context limit: 9 + 1 > 8",
+            Kind::InvalidRequest,
+            "Prompt is too long",
+        );
+        check(400, "Your credit balance is too low to", Kind::BillingError, "Credit balance");
+        check(401, "invalid x-api-key", Kind::AuthenticationFailed, "Invalid API key · Fix");
+        check(402, "pay", Kind::BillingError, "Credit balance is too low");
+        check(403, "no", Kind::AuthenticationFailed, "API Error: 403 no");
+        check(404, "model: x", Kind::ModelNotFound, "There's an issue with the selected model");
+        check(413, "big", Kind::InvalidRequest, "API Error: 413 big");
+        check(429, "slow", Kind::RateLimit, "API Error: 429 slow");
+        check(500, "oops", Kind::ServerError, "API Error: 500 oops");
+        check(529, "Overloaded", Kind::ServerError, "API Error: 529 Overloaded");
+        check(418, "tea", Kind::Unknown, "API Error: 418 tea");
+    }
+
+    #[test]
+    fn an_overload_is_called_so_only_between_attempts() {
+        let error =
+            ModelError::Status { status: 529, kind: "overloaded_error".into(), message: "".into() };
+        assert_eq!(error.kind_of_attempt(), AssistantError::Overloaded);
+        assert_eq!(error.kind(), AssistantError::ServerError);
+    }
+
+    #[test]
+    fn only_a_full_context_is_a_prompt_too_long() {
+        let error = |status| ModelError::Status {
+            status,
+            kind: "invalid_request_error".into(),
+            message: "prompt is too long".into(),
+        };
+        assert!(error(400).is_prompt_too_long());
+        assert!(!error(500).is_prompt_too_long());
+        assert!(!ModelError::Connection("prompt is too long".into()).is_prompt_too_long());
+    }
+}

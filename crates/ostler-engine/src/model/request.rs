@@ -1,0 +1,220 @@
+//! What a model gets to see, and how it is written as the body of a Messages API call.
+
+use std::borrow::Cow;
+
+use ostler_proto::api::{ContentBlock, Role};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::cache::{self, Cache, CacheControl};
+use super::thinking::{self, Effort, Thinking, ThinkingBody, ThinkingDisplay};
+
+/// Everything a model gets to see. Serialises to the body of a Messages API call.
+///
+/// A later request of a conversation begins with the same bytes as the earlier one, so that the vendor's cache
+/// hits: the fields stand in the order in which they change. Only the marks that say where the cache ends move;
+/// the vendor does not count them as content.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The model to ask.
+    pub model: String,
+    /// The most it may answer.
+    pub max_tokens: u64,
+    /// Whether to answer piece by piece. Off, the answer is one [`ModelEvent::Whole`](super::ModelEvent::Whole).
+    pub stream: bool,
+    /// The tools on offer.
+    pub tools: Vec<ToolSpec>,
+    /// The system prompt.
+    pub system: String,
+    /// The conversation so far, user first.
+    pub messages: Vec<Said>,
+    /// How to answer.
+    pub sampling: Sampling,
+}
+
+/// Enough for long files, and what the models of today all allow.
+const MAX_OUTPUT_TOKENS: u64 = 32_000;
+
+impl Request {
+    /// A streaming request without tools and system prompt, with the usual limit.
+    pub fn new(model: impl Into<String>, messages: Vec<Said>) -> Self {
+        Self {
+            model: model.into(),
+            max_tokens: MAX_OUTPUT_TOKENS,
+            stream: true,
+            tools: Vec::new(),
+            system: String::new(),
+            messages,
+            sampling: Sampling::default(),
+        }
+    }
+}
+
+/// How a model is to answer. What the model in question does not offer is left out of the request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sampling {
+    /// Whether and how much to think first; the model's own way when absent.
+    pub thinking: Option<Thinking>,
+    /// How much of that to show; the model's own way when absent, which for the newest ones is nothing.
+    pub display: Option<ThinkingDisplay>,
+    /// How much trouble to take; the model's own way when absent.
+    pub effort: Option<Effort>,
+    /// An opaque name of the user, by which the vendor can find abuse.
+    pub user_id: Option<String>,
+    /// How long the vendor keeps the beginning of the conversation ready.
+    pub cache: Cache,
+}
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Said {
+    /// Who.
+    pub role: Role,
+    /// What.
+    pub content: Vec<ContentBlock>,
+}
+
+/// A tool as the model sees it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ToolSpec {
+    /// Its name.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// JSON schema of its arguments.
+    pub input_schema: Value,
+}
+
+impl Serialize for Request {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Body::of(self).serialize(serializer)
+    }
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u64,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<ThinkingBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Metadata<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Marked<&'a ToolSpec>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<[Marked<Text<'a>>; 1]>,
+    messages: Vec<Cow<'a, Said>>,
+}
+
+impl<'a> Body<'a> {
+    fn of(request: &'a Request) -> Self {
+        let Request { model, stream, tools, system, messages, sampling, .. } = request;
+        let (thinking, effort) = thinking::fit(sampling, model, request.max_tokens);
+        let mark = sampling.cache.mark();
+        let last = tools.len().saturating_sub(1);
+        let tools = tools.iter().enumerate().map(|(number, tool)| Marked {
+            content: tool,
+            cache_control: mark.filter(|_| number == last),
+        });
+        let text = Text { r#type: "text", text: system };
+        Self {
+            model,
+            max_tokens: request.max_tokens,
+            stream: *stream,
+            thinking,
+            output_config: effort.map(|effort| OutputConfig { effort }),
+            metadata: sampling.user_id.as_deref().map(|user_id| Metadata { user_id }),
+            tools: tools.collect(),
+            // The API refuses an empty text.
+            system: (!system.is_empty()).then_some([Marked { content: text, cache_control: mark }]),
+            messages: cache::marked(messages, mark),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: Effort,
+}
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    user_id: &'a str,
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
+
+/// Something that may be the end of what the vendor caches.
+#[derive(Serialize)]
+struct Marked<T> {
+    #[serde(flatten)]
+    content: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn request() -> Request {
+        let said = Said { role: Role::User, content: vec![ContentBlock::text("hi")] };
+        Request::new("claude-opus-5", vec![said])
+    }
+
+    #[test]
+    fn a_plain_request_has_nothing_it_does_not_need() {
+        let mark = json!({"type": "ephemeral"});
+        let content = json!([{"type": "text", "text": "hi", "cache_control": mark}]);
+        assert_eq!(
+            serde_json::to_value(request()).unwrap(),
+            json!({"model": "claude-opus-5", "max_tokens": 32_000, "stream": true,
+                "messages": [{"role": "user", "content": content}]})
+        );
+    }
+
+    #[test]
+    fn everything_has_its_place() {
+        let tool = |name: &str| ToolSpec {
+            name: name.into(),
+            description: "d".into(),
+            input_schema: json!({"type": "object"}),
+        };
+        let request = Request {
+            stream: false,
+            tools: vec![tool("A"), tool("B")],
+            system: "Be kind.".into(),
+            sampling: Sampling {
+                thinking: Some(Thinking::Adaptive),
+                display: Some(ThinkingDisplay::Summarized),
+                effort: Some(Effort::High),
+                user_id: Some("u".into()),
+                cache: Cache::OneHour,
+            },
+            ..request()
+        };
+        let mark = r#""cache_control":{"type":"ephemeral","ttl":"1h"}"#;
+        let schema = r#""description":"d","input_schema":{"type":"object"}"#;
+        assert_eq!(
+            serde_json::to_string(&request).unwrap(),
+            [
+                r#"{"model":"claude-opus-5","max_tokens":32000,"stream":false,"#,
+                r#""thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"high"},"#,
+                r#""metadata":{"user_id":"u"},"#,
+                &format!(r#""tools":[{{"name":"A",{schema}}},{{"name":"B",{schema},{mark}}}],"#),
+                &format!(r#""system":[{{"type":"text","text":"Be kind.",{mark}}}],"#),
+                &format!(r#""messages":[{{"role":"user","content":[{{"type":"text","text":"hi",{mark}}}]}}]}}"#),
+            ]
+            .concat()
+        );
+    }
+}

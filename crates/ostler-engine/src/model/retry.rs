@@ -1,0 +1,169 @@
+//! Whether to try again after a failed attempt, when, and with which model. Pure: time and chance come from outside.
+
+use std::time::{Duration, SystemTime};
+
+use super::ModelError;
+
+/// How often and how patiently a request is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// The most attempts after the first.
+    pub max_retries: u32,
+    /// The pause after the first failure; it doubles with every further one.
+    pub first_delay: Duration,
+    /// The longest such pause.
+    pub longest_delay: Duration,
+    /// The longest pause the API may ask for. When it asks for more, the error is the user's to see.
+    pub longest_retry_after: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            max_retries: 10,
+            first_delay: Duration::from_millis(500),
+            longest_delay: Duration::from_secs(32),
+            longest_retry_after: Duration::from_secs(60),
+        }
+    }
+}
+
+/// How much a pause varies, so that clients that failed together do not come back together.
+const JITTER: f64 = 0.25;
+/// A refused key may be one that is just being replaced; more attempts would only hide the mistake.
+const MAX_RETRIES_UNAUTHORIZED: u32 = 2;
+/// So many overloads in a row, and another model takes over.
+const OVERLOADS_BEFORE_FALLBACK: u32 = 3;
+
+/// A failed attempt, and what the API advises to do about it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Failure {
+    pub(crate) error: ModelError,
+    /// The pause the API asks for.
+    pub(crate) retry_after: Option<Duration>,
+    /// The API's own opinion.
+    pub(crate) should_retry: Option<bool>,
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        Self { error, retry_after: None, should_retry: None }
+    }
+}
+
+/// What to do after a failed attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Retry { delay: Duration },
+    FallBack,
+    GiveUp,
+}
+
+/// The attempts at one request with one model.
+#[derive(Clone, Debug)]
+pub(crate) struct Tries {
+    policy: RetryPolicy,
+    has_fallback: bool,
+    n_failed: u32,
+    n_unauthorized: u32,
+    n_overloads: u32,
+}
+
+impl Tries {
+    pub(crate) fn new(policy: RetryPolicy, has_fallback: bool) -> Self {
+        Self { policy, has_fallback, n_failed: 0, n_unauthorized: 0, n_overloads: 0 }
+    }
+
+    pub(crate) fn n_failed(&self) -> u32 {
+        self.n_failed
+    }
+
+    /// An attempt failed. `jitter` is a random number from 0 to 1.
+    pub(crate) fn failed(&mut self, failure: &Failure, jitter: f64) -> Verdict {
+        self.n_failed += 1;
+        let is_overloaded = failure.error.is_overloaded();
+        self.n_overloads = if is_overloaded { self.n_overloads + 1 } else { 0 };
+        self.n_unauthorized += u32::from(failure.error.status() == Some(401));
+        if !self.can_help(failure) {
+            return Verdict::GiveUp;
+        }
+        let delay = self.delay(failure.retry_after, jitter);
+        let exhausted = self.n_failed > self.policy.max_retries || delay.is_none();
+        let may_fall_back = self.has_fallback && failure.error.status() >= Some(500);
+        match delay {
+            _ if may_fall_back && self.n_overloads >= OVERLOADS_BEFORE_FALLBACK => {
+                Verdict::FallBack
+            }
+            _ if may_fall_back && exhausted => Verdict::FallBack,
+            Some(delay) if !exhausted => Verdict::Retry { delay },
+            _ => Verdict::GiveUp,
+        }
+    }
+
+    /// Whether the same request could have a better end.
+    fn can_help(&self, failure: &Failure) -> bool {
+        match (&failure.error, failure.should_retry) {
+            (ModelError::Status { status: 401, .. }, advice) => {
+                advice != Some(false) && self.n_unauthorized <= MAX_RETRIES_UNAUTHORIZED
+            }
+            (_, Some(advice)) => advice,
+            (ModelError::Status { status, .. }, None) => {
+                matches!(status, 408 | 409 | 429 | 500..)
+            }
+            (ModelError::Connection(_) | ModelError::Protocol(_), None) => true,
+            (ModelError::Broken(_), None) => false,
+        }
+    }
+
+    /// The pause before the next attempt; none when the API wants a longer one than anybody should sit through.
+    fn delay(&self, retry_after: Option<Duration>, jitter: f64) -> Option<Duration> {
+        match retry_after {
+            Some(asked) => (asked <= self.policy.longest_retry_after).then_some(asked),
+            None => {
+                let doublings = self.n_failed.saturating_sub(1).min(31);
+                let delay = self.policy.first_delay.saturating_mul(1 << doublings);
+                let delay = delay.min(self.policy.longest_delay);
+                Some(delay.mul_f64(1.0 + JITTER * jitter.clamp(0.0, 1.0)))
+            }
+        }
+    }
+}
+
+/// Reads `retry-after`: seconds, or a date.
+pub(crate) fn read_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    let value = value.trim();
+    match value.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_) => Some(read_http_date(value)?.duration_since(now).unwrap_or_default()),
+    }
+}
+
+/// Reads a date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn read_http_date(text: &str) -> Option<SystemTime> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (_, date) = text.split_once(", ")?;
+    let words: Vec<&str> = date.split(' ').collect();
+    let [day, month, year, time, "GMT"] = words[..] else { return None };
+    let month = 1 + MONTHS.iter().position(|name| *name == month)? as u64;
+    let (day, year): (u64, u64) = (day.parse().ok()?, year.parse().ok()?);
+    let clock: Vec<u64> = time.split(':').map_while(|part| part.parse().ok()).collect();
+    let [hours, minutes, seconds] = clock[..] else { return None };
+    if !(1..=31).contains(&day) || !(1970..=9999).contains(&year) {
+        return None;
+    }
+    if hours > 23 || minutes > 59 || seconds > 60 {
+        return None;
+    }
+    // Years begin in March here, so that the leap day comes last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days_before_1970 = 719_468;
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    let days = days.checked_sub(days_before_1970)?;
+    let seconds = ((days * 24 + hours) * 60 + minutes) * 60 + seconds;
+    Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+#[path = "retry_tests.rs"]
+mod tests;

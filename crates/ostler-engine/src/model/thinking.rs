@@ -1,0 +1,210 @@
+//! Thinking and effort: what a user may ask for, and what of it a model accepts. Pure.
+//!
+//! Models refuse what they do not offer with an error, and what they offer differs from one to the next. A user who
+//! sets a thinking budget means "think about this much", not "fail on a model without budgets".
+
+use serde::Serialize;
+
+use super::Sampling;
+use super::pricing::{self, Efforts, ThinkingSupport};
+
+/// Whether and how much a model thinks before it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thinking {
+    /// As much as it finds right.
+    Adaptive,
+    /// Up to this many tokens.
+    Budget(u64),
+    /// Not at all, where the model can.
+    Disabled,
+}
+
+/// How much of its thinking a model shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThinkingDisplay {
+    /// A summary. Newer models write their notes between tool calls there.
+    Summarized,
+    /// Nothing.
+    Omitted,
+}
+
+/// How much trouble a model takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effort {
+    /// The least.
+    Low,
+    /// Less than usual, for most models.
+    Medium,
+    /// The usual, for most models.
+    High,
+    /// More.
+    Xhigh,
+    /// The most.
+    Max,
+}
+
+impl std::str::FromStr for Effort {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        match word {
+            "low" => Ok(Self::Low),
+            "medium" => Ok(Self::Medium),
+            "high" => Ok(Self::High),
+            "xhigh" => Ok(Self::Xhigh),
+            "max" => Ok(Self::Max),
+            other => Err(format!("the effort {other:?} is none of low, medium, high, xhigh, max")),
+        }
+    }
+}
+
+/// `thinking` as the API knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum ThinkingBody {
+    Adaptive {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        display: Option<ThinkingDisplay>,
+    },
+    Enabled {
+        budget_tokens: u64,
+    },
+    Disabled,
+    /// The least a model that always thinks can do.
+    BetweenTools,
+}
+
+/// The smallest budget the API accepts.
+const MIN_BUDGET: u64 = 1024;
+
+/// What of the user's wishes goes to this model. A model that is not known gets them as they are.
+pub(crate) fn fit(
+    wishes: &Sampling,
+    model: &str,
+    max_tokens: u64,
+) -> (Option<ThinkingBody>, Option<Effort>) {
+    let family = pricing::family(model);
+    let efforts = family.map_or(Efforts::All, |family| family.efforts);
+    let effort = wishes.effort.and_then(|effort| fit_effort(effort, efforts));
+    let support = family.map(|family| family.thinking);
+    let adaptive = ThinkingBody::Adaptive { display: wishes.display };
+    let budget = |tokens: u64| {
+        let budget_tokens = tokens.max(MIN_BUDGET).min(max_tokens.saturating_sub(1));
+        (budget_tokens >= MIN_BUDGET).then_some(ThinkingBody::Enabled { budget_tokens })
+    };
+    // Switching thinking off is only accepted up to here.
+    let modest = effort <= Some(Effort::High);
+    let thinking = match (wishes.thinking, support) {
+        (_, Some(ThinkingSupport::None)) => None,
+        (None, Some(ThinkingSupport::Budget)) => None,
+        // Without a wish about thinking itself the display still counts where thinking is on by itself.
+        (None, Some(ThinkingSupport::Both | ThinkingSupport::Adaptive)) => None,
+        (None, _) => wishes.display.map(|_| adaptive),
+        (Some(Thinking::Adaptive), Some(ThinkingSupport::Budget)) => budget(max_tokens),
+        (Some(Thinking::Adaptive), _) => Some(adaptive),
+        (Some(Thinking::Budget(0)), None) => Some(ThinkingBody::Disabled),
+        (Some(Thinking::Budget(tokens)), None) => budget(tokens),
+        (Some(Thinking::Budget(tokens)), Some(ThinkingSupport::Budget | ThinkingSupport::Both))
+            if tokens > 0 =>
+        {
+            budget(tokens)
+        }
+        (Some(Thinking::Budget(tokens)), Some(_)) if tokens > 0 => Some(adaptive),
+        // From here on no thinking is wanted.
+        (_, None) => Some(ThinkingBody::Disabled),
+        (_, Some(ThinkingSupport::OnByDefault)) => modest.then_some(ThinkingBody::Disabled),
+        (_, Some(ThinkingSupport::BetweenTools)) => modest.then_some(ThinkingBody::BetweenTools),
+        (_, Some(_)) => None,
+    };
+    (thinking, effort)
+}
+
+fn fit_effort(effort: Effort, efforts: Efforts) -> Option<Effort> {
+    match efforts {
+        Efforts::None => None,
+        Efforts::UpToHigh => Some(effort.min(Effort::High)),
+        Efforts::WithoutXhigh if effort == Effort::Xhigh => Some(Effort::High),
+        Efforts::WithoutXhigh | Efforts::All => Some(effort),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fitted(model: &str, thinking: Option<Thinking>, effort: Option<Effort>) -> String {
+        let wishes = Sampling { thinking, effort, ..Sampling::default() };
+        let (thinking, effort) = fit(&wishes, model, 32_000);
+        let json = |value: serde_json::Value| value.to_string().replace('"', "");
+        format!("{} {}", json(serde_json::json!(thinking)), json(serde_json::json!(effort)))
+    }
+
+    #[test]
+    fn thinking_is_asked_for_in_the_way_the_model_knows() {
+        use Thinking::{Adaptive, Budget, Disabled};
+        let adaptive = "{type:adaptive} null";
+        let budget = |tokens: u64| format!("{{type:enabled,budget_tokens:{tokens}}} null");
+        let disabled = "{type:disabled} null";
+        for (model, wish, expected) in [
+            ("claude-opus-5-5", None, "null null"),
+            ("claude-opus-5-5", Some(Adaptive), adaptive),
+            ("claude-opus-5-5", Some(Budget(5000)), adaptive),
+            ("claude-opus-5-5", Some(Budget(0)), "null null"),
+            ("claude-opus-5-5", Some(Disabled), "null null"),
+            ("claude-sonnet-5-5", Some(Disabled), "{type:between_tools} null"),
+            ("claude-opus-5", Some(Disabled), disabled),
+            ("claude-opus-4-7", Some(Disabled), "null null"),
+            ("claude-opus-4-7", Some(Budget(5000)), adaptive),
+            ("claude-opus-4-6", Some(Budget(5000)), &budget(5000)),
+            ("claude-sonnet-4-5-20250929", Some(Adaptive), &budget(31_999)),
+            ("claude-sonnet-4-5-20250929", Some(Budget(10)), &budget(1024)),
+            ("claude-sonnet-4-5-20250929", Some(Budget(99_000)), &budget(31_999)),
+            ("claude-sonnet-4-5-20250929", Some(Disabled), "null null"),
+            ("claude-3-5-haiku-20241022", Some(Adaptive), "null null"),
+            ("somebody-elses", Some(Adaptive), adaptive),
+            ("somebody-elses", Some(Budget(5000)), &budget(5000)),
+            ("somebody-elses", Some(Disabled), disabled),
+            ("somebody-elses", Some(Budget(0)), disabled),
+        ] {
+            assert_eq!(fitted(model, wish, None), expected, "{model} {wish:?}");
+        }
+    }
+
+    #[test]
+    fn effort_is_lowered_to_what_the_model_knows() {
+        for (model, wish, expected) in [
+            ("claude-opus-5-5", Effort::Xhigh, "null xhigh"),
+            ("claude-opus-4-6", Effort::Xhigh, "null high"),
+            ("claude-opus-4-6", Effort::Max, "null max"),
+            ("claude-opus-4-5", Effort::Max, "null high"),
+            ("claude-haiku-4-5", Effort::Low, "null null"),
+            ("somebody-elses", Effort::Max, "null max"),
+        ] {
+            assert_eq!(fitted(model, None, Some(wish)), expected, "{model} {wish:?}");
+        }
+    }
+
+    #[test]
+    fn great_effort_without_thinking_is_refused_and_so_not_sent() {
+        let off = Some(Thinking::Disabled);
+        assert_eq!(fitted("claude-opus-5", off, Some(Effort::Max)), "null max");
+        assert_eq!(fitted("claude-opus-5", off, Some(Effort::High)), "{type:disabled} high");
+    }
+
+    #[test]
+    fn a_budget_that_leaves_no_room_is_left_out() {
+        let wishes = Sampling { thinking: Some(Thinking::Budget(2000)), ..Sampling::default() };
+        assert_eq!(fit(&wishes, "claude-opus-4-1", 1024).0, None);
+    }
+
+    #[test]
+    fn the_display_alone_keeps_what_the_model_does_by_itself() {
+        let wishes = Sampling { display: Some(ThinkingDisplay::Summarized), ..Sampling::default() };
+        let shown = Some(ThinkingBody::Adaptive { display: wishes.display });
+        assert_eq!(fit(&wishes, "claude-opus-5-5", 9000).0, shown);
+        assert_eq!(fit(&wishes, "claude-opus-4-6", 9000).0, None);
+        assert_eq!(fit(&wishes, "claude-opus-4-1", 9000).0, None);
+    }
+}
