@@ -1,0 +1,84 @@
+//! Forking: a copy of a conversation under a new id, with new uuids and a note where each line came from.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use ostler_proto::transcript::TranscriptLine;
+use ostler_proto::{SessionId, Uuid};
+use serde_json::{Map, Value, json};
+
+use super::file::create_private;
+use super::line::links;
+use super::{Clock, StoreError, io_error};
+use crate::host::fresh_uuid;
+
+/// Writes the copy of `lines`, in the order in which they were said, and returns its leaf.
+pub(super) fn write(
+    path: &Path,
+    lines: &[&TranscriptLine],
+    from: &SessionId,
+    to: &SessionId,
+    title: &str,
+    clock: &mut Clock,
+) -> Result<Option<Uuid>, StoreError> {
+    // Progress is only for whoever watched.
+    let lines: Vec<_> =
+        lines.iter().filter(|line| !matches!(line, TranscriptLine::Progress(_))).collect();
+    let uuids: HashMap<&str, String> = lines
+        .iter()
+        .filter_map(|line| Some((links(line)?.uuid, fresh_uuid().to_string())))
+        .collect();
+    let mut bytes = Vec::new();
+    let mut leaf: Option<String> = None;
+    for (n, line) in lines.iter().enumerate() {
+        let (Some(links), Ok(Value::Object(mut fields))) =
+            (links(line), serde_json::to_value(line))
+        else {
+            continue;
+        };
+        // One chain, whatever the tree was: every reader walks that.
+        let parent = links.parent.and(leaf.as_ref());
+        fields.insert("parentUuid".to_owned(), json!(parent));
+        for link in ["logicalParentUuid", "sourceToolAssistantUUID"] {
+            map_link(&mut fields, link, &uuids);
+        }
+        let uuid = uuids.get(links.uuid).cloned().unwrap_or_default();
+        fields.insert("uuid".to_owned(), json!(uuid));
+        fields.insert("sessionId".to_owned(), json!(to));
+        fields.insert("isSidechain".to_owned(), json!(false));
+        fields
+            .insert("forkedFrom".to_owned(), json!({"sessionId": from, "messageUuid": links.uuid}));
+        if n + 1 == lines.len() {
+            fields.insert("timestamp".to_owned(), json!(clock.tick()));
+        }
+        for foreign in ["teamName", "agentName", "slug"] {
+            fields.shift_remove(foreign);
+        }
+        push(&mut bytes, &Value::Object(fields));
+        leaf = Some(uuid);
+    }
+    let title = json!({"type": "custom-title", "customTitle": title, "sessionId": to});
+    push(&mut bytes, &title);
+    let mut file = create_private(path).map_err(io_error("create", path))?;
+    if let Err(error) = file.write_all(&bytes) {
+        // Half a fork would be taken for a whole one. If it cannot be removed either, the error says enough.
+        let _ = fs::remove_file(path);
+        return Err(io_error("write", path)(error));
+    }
+    Ok(leaf.map(Uuid::from))
+}
+
+fn map_link(fields: &mut Map<String, Value>, name: &str, uuids: &HashMap<&str, String>) {
+    let Some(old) = fields.get(name) else { return };
+    match old.as_str().and_then(|old| uuids.get(old)) {
+        Some(new) => _ = fields.insert(name.to_owned(), json!(new)),
+        None => _ = fields.shift_remove(name),
+    }
+}
+
+fn push(bytes: &mut Vec<u8>, line: &Value) {
+    bytes.extend_from_slice(line.to_string().as_bytes());
+    bytes.push(b'\n');
+}

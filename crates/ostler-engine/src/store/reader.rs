@@ -1,0 +1,128 @@
+//! [`Transcript`]: the lines of a session file, read with patience.
+//!
+//! A line that is not JSON, or not what its type promises, is counted and skipped; the conversation goes on around
+//! it. Half a line at the end, which a crash leaves behind, is not even counted.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use ostler_proto::Uuid;
+use ostler_proto::transcript::TranscriptLine;
+use serde_json::{Value, json};
+
+use super::chain::Tree;
+use super::conversation::conversation;
+use super::{StoreError, io_error};
+use crate::model::Said;
+
+/// What a session file says.
+#[derive(Clone, Debug, Default)]
+pub struct Transcript {
+    lines: Vec<TranscriptLine>,
+    n_skipped: usize,
+    sidechain: bool,
+}
+
+impl Transcript {
+    /// Reads the file of a session.
+    ///
+    /// # Errors
+    /// When the file cannot be read. What stands in it is never an error.
+    pub fn read(path: &Path) -> Result<Self, StoreError> {
+        let file = File::open(path).map_err(io_error("read", path))?;
+        Self::from_reader(BufReader::new(file)).map_err(io_error("read", path))
+    }
+
+    /// Reads the file of a subagent, which is all side chain.
+    ///
+    /// # Errors
+    /// As for [`Transcript::read`].
+    pub fn read_subagent(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self { sidechain: true, ..Self::read(path)? })
+    }
+
+    /// Reads lines from anywhere.
+    ///
+    /// # Errors
+    /// Those of the reader.
+    pub fn from_reader(mut reader: impl BufRead) -> io::Result<Self> {
+        let mut transcript = Self::default();
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line)? > 0 {
+            let torn = !line.ends_with(b"\n");
+            let text = line.trim_ascii();
+            match serde_json::from_slice(text).ok().or_else(|| completed(text)) {
+                Some(read) => transcript.lines.push(read),
+                None if torn || text.is_empty() => {}
+                None => transcript.n_skipped += 1,
+            }
+            line.clear();
+        }
+        Ok(transcript)
+    }
+
+    /// All lines that could be read, as they stand in the file.
+    pub fn lines(&self) -> &[TranscriptLine] {
+        &self.lines
+    }
+
+    /// How many lines could not be read.
+    pub fn n_skipped(&self) -> usize {
+        self.n_skipped
+    }
+
+    /// The line a continued conversation hangs under.
+    pub fn leaf(&self) -> Option<Uuid> {
+        let tree = self.tree();
+        super::line::links(&self.lines[tree.leaf()?]).map(|links| links.uuid.into())
+    }
+
+    /// What was said, to be shown: `user` and `assistant` lines.
+    pub fn messages(&self) -> Vec<&TranscriptLine> {
+        let tree = self.tree();
+        let chain = tree.leaf().map(|leaf| tree.chain(leaf)).unwrap_or_default();
+        let shown = chain.into_iter().filter(|at| tree.is_ours(*at) && !tree.is_meta(*at));
+        shown.map(|at| &self.lines[at]).filter(|line| is_spoken(line)).collect()
+    }
+
+    /// The conversation as the API accepts it. Unlike [`Transcript::messages`] it has also what was said to the
+    /// model alone (`isMeta`), and nothing the API would refuse.
+    pub fn conversation(&self) -> Vec<Said> {
+        let tree = self.tree();
+        tree.leaf().map(|leaf| self.conversation_to(&tree, leaf)).unwrap_or_default()
+    }
+
+    pub(super) fn conversation_to(&self, tree: &Tree<'_>, leaf: usize) -> Vec<Said> {
+        let chain = tree.chain(leaf);
+        conversation(chain.into_iter().filter(|at| tree.is_ours(*at)).map(|at| &self.lines[at]))
+    }
+
+    pub(super) fn tree(&self) -> Tree<'_> {
+        Tree::new(&self.lines, self.sidechain)
+    }
+}
+
+/// A message line that lacks what this engine always writes, with that filled in.
+fn completed(text: &[u8]) -> Option<TranscriptLine> {
+    let mut line: Value = serde_json::from_slice(text).ok()?;
+    let fields = line.as_object_mut().filter(|fields| fields.contains_key("uuid"))?;
+    for name in ["sessionId", "timestamp"] {
+        fields.entry(name).or_insert_with(|| "".into());
+    }
+    let is_assistant = fields.get("type")? == "assistant";
+    if let Some(message) = fields.get_mut("message").and_then(Value::as_object_mut)
+        && is_assistant
+    {
+        message.entry("model").or_insert_with(|| "".into());
+        let content = message.get_mut("content")?;
+        if content.is_string() {
+            *content = json!([{"type": "text", "text": content}]);
+        }
+    }
+    serde_json::from_value(line).ok()
+}
+
+fn is_spoken(line: &TranscriptLine) -> bool {
+    matches!(line, TranscriptLine::User(_) | TranscriptLine::Assistant(_))
+}

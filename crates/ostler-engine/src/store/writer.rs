@@ -1,0 +1,299 @@
+//! [`TranscriptWriter`]: appends what is said to a session file, one whole line per `write` call.
+//!
+//! A line that was written survives the death of the process at once, and a power cut as soon as the system has
+//! flushed its cache: there is no `fsync` per line, because readers cope with a lost or torn end and a turn should
+//! not wait for the disk. The file appears with the first line, so sessions nobody spoke in leave nothing behind.
+//!
+//! Lines hang under one another in the order in which they are written. The vendor lets results hang under their
+//! calls, but its old level then forgets all but one of several calls when it resumes; a plain chain it reads whole.
+//!
+//! An append that fails loses that line and no other: the next one hangs under the last that was written.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use ostler_proto::frame::ToHost;
+use ostler_proto::message::system::CompactBoundary;
+use ostler_proto::message::{Assistant, System, User};
+use ostler_proto::permission::PermissionMode;
+use ostler_proto::transcript::{Entry, Place, SystemEntry, TranscriptLine};
+use ostler_proto::{AgentId, SessionId, ToolUseId, Uuid};
+
+use super::file::{LineFile, create_private};
+use super::folder::{git_branch, is_uuid, real_path, session_file};
+use super::line::{answers, calls, links};
+use super::{Clock, StoreError, io_error};
+use crate::host::fresh_uuid;
+
+/// Under which circumstances lines are written.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// The engine's version.
+    pub version: String,
+    /// Who started the engine: `sdk-ts`, `sdk-py`, `cli`.
+    pub entrypoint: Option<String>,
+}
+
+/// Writes one session file, or that of one subagent.
+#[derive(Debug)]
+pub struct TranscriptWriter {
+    file: LineFile,
+    pub(super) session_id: SessionId,
+    scene: Scene,
+    git_branch: Option<String>,
+    agent: Option<AgentId>,
+    /// The line the next one hangs under.
+    leaf: Option<Uuid>,
+    /// Which lines made the calls of this turn.
+    calls: HashMap<ToolUseId, Uuid>,
+    pub(super) last_prompt: Option<String>,
+    pub(super) clock: Clock,
+}
+
+impl TranscriptWriter {
+    /// A writer for a new session in a folder of [`super::Projects::folder`].
+    ///
+    /// # Errors
+    /// When the id is taken, or is none.
+    pub fn create(folder: &Path, session_id: SessionId, scene: Scene) -> Result<Self, StoreError> {
+        if !is_uuid(session_id.as_str()) {
+            return Err(StoreError::NotAUuid(session_id.to_string()));
+        }
+        let path = session_file(folder, &session_id);
+        if path.exists() {
+            return Err(StoreError::InUse(session_id));
+        }
+        Ok(Self::new(LineFile::new(path), session_id, scene))
+    }
+
+    /// A writer that goes on in an existing file, under a leaf.
+    pub(super) fn go_on(
+        path: PathBuf,
+        id: SessionId,
+        scene: Scene,
+        leaf: Option<Uuid>,
+        clock: Clock,
+    ) -> Self {
+        Self { leaf, clock, ..Self::new(LineFile::existing(path), id, scene) }
+    }
+
+    fn new(file: LineFile, session_id: SessionId, scene: Scene) -> Self {
+        let scene = Scene { cwd: real_path(&scene.cwd), ..scene };
+        Self {
+            file,
+            session_id,
+            git_branch: git_branch(&scene.cwd),
+            scene,
+            agent: None,
+            leaf: None,
+            calls: HashMap::new(),
+            last_prompt: None,
+            clock: Clock::default(),
+        }
+    }
+
+    /// A writer for a subagent of this session; its `meta.json` is written at once.
+    ///
+    /// # Errors
+    /// When the id cannot be a file name, is taken, or the disk says no.
+    pub fn subagent(&self, agent: AgentId, meta: &AgentMeta) -> Result<Self, StoreError> {
+        let harmless = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if agent.as_str().is_empty() || !agent.as_str().chars().all(harmless) {
+            return Err(StoreError::NotAnAgentId(agent));
+        }
+        let folder = self.path().with_extension("").join("subagents");
+        let path = folder.join(format!("agent-{agent}.jsonl"));
+        if path.exists() {
+            return Err(StoreError::InUse(agent.as_str().into()));
+        }
+        let meta_path = folder.join(format!("agent-{agent}.meta.json"));
+        let text = serde_json::to_vec(meta)
+            .map_err(|error| io_error("write", &meta_path)(error.into()))?;
+        let mut file = create_private(&meta_path).map_err(io_error("create", &meta_path))?;
+        file.write_all(&text).map_err(io_error("write", &meta_path))?;
+        let writer = Self::new(LineFile::new(path), self.session_id.clone(), self.scene.clone());
+        Ok(Self { agent: Some(agent), ..writer })
+    }
+
+    /// The file. Hooks get to know it before it exists.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// The session.
+    pub fn session_id(&self) -> &SessionId {
+        &self.session_id
+    }
+
+    /// The line the next one will hang under.
+    pub fn leaf(&self) -> Option<&Uuid> {
+        self.leaf.as_ref()
+    }
+
+    /// Writes down a prompt as its turn begins.
+    ///
+    /// # Errors
+    /// When the disk says no; the session can go on.
+    pub fn prompt(&mut self, prompt: &User, mode: &PermissionMode) -> Result<(), StoreError> {
+        self.git_branch = git_branch(&self.scene.cwd);
+        self.calls.clear();
+        self.last_prompt = prompt.message.content.as_ref().map(|content| content.text());
+        let mut entry = self.user(prompt);
+        entry.place.permission_mode = Some(mode.clone());
+        self.append(&TranscriptLine::User(Box::new(entry)))
+    }
+
+    /// Writes down a frame on its way to the host, if it is part of this conversation. Its uuid becomes the line's.
+    ///
+    /// # Errors
+    /// When the disk says no; the session can go on.
+    pub fn frame(&mut self, frame: &ToHost) -> Result<(), StoreError> {
+        let ours = |parent: &Option<ToolUseId>| self.agent.is_some() || parent.is_none();
+        match frame {
+            ToHost::Assistant(said) if ours(&said.parent_tool_use_id) => {
+                let entry = self.assistant(said);
+                self.append(&TranscriptLine::Assistant(Box::new(entry)))
+            }
+            // An echo of a prompt repeats a line that is there.
+            ToHost::User(user)
+                if ours(&user.parent_tool_use_id) && user.is_replay != Some(true) =>
+            {
+                let entry = self.user(user);
+                self.append(&TranscriptLine::User(Box::new(entry)))
+            }
+            ToHost::System(System::CompactBoundary(boundary)) => self.compacted(boundary),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes down the summary that takes the place of what was compacted.
+    ///
+    /// # Errors
+    /// When the disk says no; the session can go on.
+    pub fn compact_summary(&mut self, summary: &User) -> Result<(), StoreError> {
+        let mut entry = self.user(summary);
+        entry.place.is_meta = None;
+        entry.place.is_compact_summary = Some(true);
+        entry.place.is_visible_in_transcript_only = Some(true);
+        self.append(&TranscriptLine::User(Box::new(entry)))
+    }
+
+    /// Writes any line. Lines of the conversation are also what the next one hangs under.
+    ///
+    /// # Errors
+    /// When the disk says no; the session can go on.
+    pub fn append(&mut self, line: &TranscriptLine) -> Result<(), StoreError> {
+        let written = match serde_json::to_vec(line) {
+            Ok(bytes) => self.file.append(&bytes),
+            Err(error) => Err(error.into()),
+        };
+        written.map_err(io_error("write", self.path()))?;
+        let Some(links) = links(line) else { return Ok(()) };
+        let uuid = Uuid::from(links.uuid);
+        self.calls.extend(calls(line).map(|call| (call.clone(), uuid.clone())));
+        self.leaf = Some(uuid);
+        Ok(())
+    }
+
+    fn assistant(&mut self, said: &Assistant) -> Entry<ostler_proto::api::Message> {
+        let place = Place {
+            request_id: said.request_id.clone(),
+            error: said.error.as_ref().map(|error| error.as_str().to_owned()),
+            is_api_error_message: said.is_api_error_message.or(said.error.as_ref().map(|_| true)),
+            api_error_status: said.api_error_status,
+            api_error_type: said.api_error_type.clone(),
+            ..self.place(said.uuid.clone())
+        };
+        Entry { message: said.message.clone(), place }
+    }
+
+    fn user(&mut self, user: &User) -> Entry<ostler_proto::message::UserContent> {
+        let place = self.place(user.uuid.clone().unwrap_or_else(fresh_uuid));
+        let mut entry = Entry { message: user.message.clone(), place };
+        entry.place.tool_use_result.clone_from(&user.tool_use_result);
+        entry.place.is_meta = user.is_synthetic.filter(|synthetic| *synthetic);
+        let line = TranscriptLine::User(Box::new(entry.clone()));
+        if let Some(call) = answers(&line).find_map(|(id, _)| self.calls.get(id)) {
+            entry.place.source_tool_assistant_uuid = Some(call.clone());
+        }
+        entry
+    }
+
+    fn compacted(&mut self, boundary: &CompactBoundary) -> Result<(), StoreError> {
+        let metadata = &boundary.compact_metadata;
+        let Place {
+            uuid,
+            session_id,
+            timestamp,
+            user_type,
+            entrypoint,
+            cwd,
+            version,
+            git_branch,
+            ..
+        } = self.place(boundary.uuid.clone());
+        let mut kept = serde_json::json!({
+            "trigger": metadata.trigger, "preTokens": metadata.pre_tokens,
+        });
+        if let Some(post) = metadata.post_tokens {
+            kept["postTokens"] = post.into();
+        }
+        self.append(&TranscriptLine::System(Box::new(SystemEntry {
+            // The conversation begins anew here.
+            parent_uuid: None,
+            logical_parent_uuid: self.leaf.clone(),
+            subtype: "compact_boundary".to_owned(),
+            content: Some("Conversation compacted".to_owned()),
+            level: Some("info".to_owned()),
+            compact_metadata: Some(kept),
+            is_sidechain: Some(self.agent.is_some()),
+            is_meta: Some(false),
+            uuid,
+            session_id,
+            timestamp,
+            user_type,
+            entrypoint,
+            cwd,
+            version,
+            git_branch,
+            ..SystemEntry::default()
+        })))
+    }
+
+    fn place(&mut self, uuid: Uuid) -> Place {
+        Place {
+            parent_uuid: self.leaf.clone(),
+            uuid,
+            session_id: self.session_id.clone(),
+            timestamp: self.clock.tick(),
+            is_sidechain: Some(self.agent.is_some()),
+            agent_id: self.agent.clone(),
+            user_type: Some("external".to_owned()),
+            entrypoint: self.scene.entrypoint.clone(),
+            cwd: Some(self.scene.cwd.display().to_string()),
+            version: Some(self.scene.version.clone()),
+            git_branch: self.git_branch.clone(),
+            ..Place::default()
+        }
+    }
+}
+
+/// What is known about a subagent beside its transcript.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentMeta {
+    /// Its type, such as `general-purpose`.
+    pub agent_type: String,
+    /// What it was asked to do, in a few words.
+    pub description: String,
+    /// The call that made it.
+    pub tool_use_id: ToolUseId,
+    /// 1 for a subagent of the session itself.
+    pub spawn_depth: u64,
+    /// The subagent that made it, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_agent_id: Option<AgentId>,
+}
