@@ -11,8 +11,11 @@ use serde_json::Value;
 /// Without a prompt it opens a conversation: one prompt per line, Ctrl-C stops the agent, Ctrl-D ends.
 /// Without ANTHROPIC_API_KEY it runs on a small offline demo that understands a few plain sentences.
 #[derive(Debug, Parser)]
-#[command(version, about, long_about)]
+#[command(version, about, long_about, args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
     /// What to do; answered once, then the program ends
     pub(crate) prompt: Option<String>,
 
@@ -27,6 +30,14 @@ pub(crate) struct Args {
     /// The most model calls for one prompt
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_turns: Option<u64>,
+
+    /// The most dollars to spend
+    #[arg(long, value_name = "USD")]
+    pub(crate) max_budget_usd: Option<f64>,
+
+    /// The model to use when the other one is overloaded
+    #[arg(long, value_name = "NAME")]
+    pub(crate) fallback_model: Option<String>,
 
     /// Answer the prompt without any conversation: nobody is asked, only the answer is printed
     #[arg(short, long)]
@@ -56,6 +67,22 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     pub(crate) append_system_prompt: Option<String>,
 
+    /// Go on with the newest conversation of this folder
+    #[arg(short, long = "continue", conflicts_with = "resume")]
+    pub(crate) go_on: bool,
+
+    /// Go on with this conversation: its id, the beginning of it, or its title
+    #[arg(short, long, value_name = "SESSION")]
+    pub(crate) resume: Option<String>,
+
+    /// Go on in a copy, and leave the original as it is
+    #[arg(long)]
+    pub(crate) fork_session: bool,
+
+    /// Keep nothing of this conversation on disk
+    #[arg(long)]
+    pub(crate) no_session_persistence: bool,
+
     /// The JSON schema the answer must have
     #[arg(long, value_name = "JSON", value_parser = json)]
     pub(crate) json_schema: Option<Value>,
@@ -63,6 +90,17 @@ pub(crate) struct Args {
     /// Work in this folder instead of the current one
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+}
+
+/// What else the program can do.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// List the conversations of this folder, newest first
+    Sessions {
+        /// Those of all folders
+        #[arg(long)]
+        all: bool,
+    },
 }
 
 /// What to print.

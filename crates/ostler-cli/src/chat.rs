@@ -19,7 +19,7 @@ use crate::args::Args;
 use crate::lines::Lines;
 use crate::pick::Picked;
 use crate::screen::Screen;
-use crate::{pipe, question};
+use crate::{pipe, question, sessions};
 
 /// Answers one prompt, or opens a conversation.
 pub(crate) async fn run(
@@ -37,10 +37,15 @@ pub(crate) async fn run(
         tools: ostler_tools::session_tools(),
         cwd: cwd.clone(),
         mode: args.permission_mode.clone(),
-        limits: Limits { max_turns: args.max_turns, ..Limits::default() },
+        limits: Limits {
+            max_turns: args.max_turns,
+            max_budget_usd: args.max_budget_usd,
+            ..Limits::default()
+        },
         system_prompt: args.system_prompt.clone(),
         append_system_prompt: args.append_system_prompt.clone(),
         memory: memory(&cwd),
+        opened: sessions::open(args, &cwd).await?,
         json_schema: args.json_schema.clone(),
         hooks: None,
         partial_messages: !args.is_for_programs() || args.include_partial_messages,

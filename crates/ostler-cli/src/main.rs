@@ -7,12 +7,13 @@ mod pick;
 mod pipe;
 mod question;
 mod screen;
+mod sessions;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::Args;
+use crate::args::{Args, Command};
 use crate::screen::Screen;
 
 fn main() -> ExitCode {
@@ -30,6 +31,10 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
+    if let Some(Command::Sessions { all }) = args.command {
+        sessions::list(all, screen)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let picked = pick::model(&args, |name| std::env::var(name).ok())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let code = runtime.block_on(chat::run(&args, picked, screen));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use ostler_engine::model::{ApiConfig, ApiModel, Credential, DEFAULT_BASE_URL, Model};
+use ostler_engine::model::{ApiConfig, ApiModel, Model};
 use ostler_engine::offline::OfflineModel;
 
 use crate::args::Args;
@@ -20,18 +20,13 @@ pub(crate) struct Picked {
 
 /// Picks the model. `env` reads environment variables; an empty one counts as absent.
 pub(crate) fn model(args: &Args, env: impl Fn(&str) -> Option<String>) -> anyhow::Result<Picked> {
-    let env = |name: &str| env(name).filter(|value| !value.trim().is_empty());
-    let key = env("ANTHROPIC_API_KEY").map(Credential::Key);
-    let credential = key.or_else(|| env("ANTHROPIC_AUTH_TOKEN").map(Credential::Token));
     let wanted = args.model.as_deref().filter(|name| !name.is_empty());
-    match (wanted, credential) {
-        (Some(OFFLINE), _) => Ok(offline("the offline demo, as you asked")),
-        (_, Some(credential)) => {
-            let config = ApiConfig {
-                base_url: env("ANTHROPIC_BASE_URL").unwrap_or_else(|| DEFAULT_BASE_URL.to_owned()),
-                credential,
-                model: wanted.unwrap_or(DEFAULT_MODEL).to_owned(),
-            };
+    if wanted == Some(OFFLINE) {
+        return Ok(offline("the offline demo, as you asked"));
+    }
+    match (wanted, ApiConfig::from_env(env, wanted.unwrap_or(DEFAULT_MODEL))?) {
+        (_, Some(mut config)) => {
+            config.fallback_model = args.fallback_model.clone();
             let model =
                 ApiModel::new(config).context("cannot set up the connection to the model")?;
             Ok(Picked { model: Arc::new(model), remark: None })

@@ -17,7 +17,7 @@ use tokio::task::{JoinError, JoinSet};
 use crate::call::{self, CallResult, Tools};
 use crate::hooks::Event;
 use crate::host::Host;
-use crate::model::{EventStream, Model, ModelError, ModelEvent, Request, Said, ToolSpec};
+use crate::model::{EventStream, Model, ModelError, ModelEvent, Request, Said, Sampling, ToolSpec};
 use crate::structured;
 use crate::tool::ToolCx;
 use crate::turn::{
@@ -42,6 +42,8 @@ pub(crate) struct World {
 pub struct Limits {
     /// The most model calls.
     pub max_turns: Option<u64>,
+    /// The most dollars of the whole session, subagents included.
+    pub max_budget_usd: Option<f64>,
     /// The most tokens, in and out.
     pub max_tokens: Option<u64>,
     /// The longest time, from the prompt on.
@@ -167,6 +169,7 @@ impl<'a> Driver<'a> {
             tools: self.world.specs.clone(),
             system: self.world.system.clone(),
             messages,
+            sampling: Sampling::default(),
         }));
     }
 
@@ -222,12 +225,23 @@ impl<'a> Driver<'a> {
 
     fn replied(&mut self, message: &Message, turn: &mut Turn) {
         self.stream = None;
-        add(&mut self.finished.usage, message.usage.as_ref());
+        let usage = message.usage.clone().unwrap_or_default();
+        // The model that answered, which after a fallback is not the one that was asked.
+        self.world.host.spent.add(&message.model, &usage);
+        add(&mut self.finished.usage, Some(&usage));
         self.finished.stop_reason.clone_from(&message.stop_reason);
-        let used =
-            self.finished.usage.total_input() + self.finished.usage.output_tokens.unwrap_or(0);
-        let over = self.world.limits.max_tokens.filter(|max| used >= *max).map(|_| Limit::Tokens);
+        let over = self.over_limit();
         turn.handle(Input::Replied { stop_reason: message.stop_reason.clone(), over });
+    }
+
+    /// The limit that is reached, if one is.
+    fn over_limit(&self) -> Option<Limit> {
+        let Limits { max_tokens, max_budget_usd, .. } = self.world.limits;
+        let usage = &self.finished.usage;
+        let tokens = usage.total_input() + usage.output_tokens.unwrap_or(0);
+        let dollars = max_budget_usd.filter(|max| self.world.host.spent.dollars() >= *max);
+        let tokens = max_tokens.filter(|max| tokens >= *max);
+        dollars.map(|_| Limit::Dollars).or(tokens.map(|_| Limit::Tokens))
     }
 
     async fn block(&mut self, block: ContentBlock, turn: &mut Turn) {

@@ -8,7 +8,7 @@ use ostler_proto::api::{
 };
 use ostler_proto::control::{Ask, AskHost, CanUseTool, Success};
 use ostler_proto::frame::ToHost;
-use ostler_proto::message::system::{ApiRetry, Informational, ModelFallback};
+use ostler_proto::message::system::{ApiRetry, Informational, ModelFallback, SessionWritesLost};
 use ostler_proto::message::{Assistant, AssistantError, StreamEventMessage, System, User};
 use ostler_proto::peer::CallError;
 use ostler_proto::permission::{PermissionMode, PermissionResult};
@@ -18,6 +18,9 @@ use tokio::sync::{mpsc, oneshot};
 use crate::hooks::Hooks;
 use crate::hooks::registry::Hook;
 use crate::model::{Fallback, Retry};
+use crate::spent::Spent;
+use crate::store::{StoreError, TranscriptWriter};
+use crate::transcript::Transcript;
 
 /// What a turn needs to reach its host. Cheap to clone; a subagent gets one that knows its parent.
 #[derive(Clone, Debug)]
@@ -32,6 +35,10 @@ pub(crate) struct Host {
     pub(crate) agent: Option<AgentId>,
     /// The permission mode, which the host may change at any moment.
     pub(crate) mode: Arc<Mutex<PermissionMode>>,
+    /// The session's file; a subagent has one of its own. `None` when nothing is kept.
+    pub(crate) transcript: Option<Transcript>,
+    /// What the session has cost so far.
+    pub(crate) spent: Spent,
     /// The hooks, to which the host may add its own.
     pub(crate) hooks: Arc<Mutex<Hooks>>,
 }
@@ -74,7 +81,9 @@ impl Host {
     /// A line of the same session for a subagent.
     pub(crate) fn for_subagent(&self, call: &ToolUseId) -> Self {
         let agent = AgentId::from(format!("a{}", uuid::Uuid::new_v4().simple()));
-        Self { parent: Some(call.clone()), agent: Some(agent), ..self.clone() }
+        let transcript =
+            self.transcript.as_ref().and_then(|transcript| transcript.subagent(&agent, call));
+        Self { parent: Some(call.clone()), agent: Some(agent), transcript, ..self.clone() }
     }
 
     pub(crate) fn mode(&self) -> PermissionMode {
@@ -96,7 +105,27 @@ impl Host {
 
     /// Sends a frame. A host that is gone misses nothing it could use.
     pub(crate) async fn send(&self, frame: ToHost) {
+        // Disk before host: what the host has seen can be resumed.
+        if let Some(lost) = self.record(|writer| writer.frame(&frame)) {
+            let _ = self.frames.send(lost).await;
+        }
         let _ = self.frames.send(frame).await;
+    }
+
+    /// Writes to the session's file, if there is one. Returns the frame that tells of a failure, the first time.
+    pub(crate) fn record(
+        &self,
+        write: impl FnOnce(&mut TranscriptWriter) -> Result<(), StoreError>,
+    ) -> Option<ToHost> {
+        let error = self.transcript.as_ref()?.write(write)?;
+        let lost = SessionWritesLost {
+            error_code: error.code().unwrap_or("EIO").to_owned(),
+            lost: vec!["transcript".to_owned()],
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..SessionWritesLost::default()
+        };
+        Some(ToHost::System(System::SessionWritesLost(lost)))
     }
 
     /// Sends one finished block of a response.

@@ -16,11 +16,12 @@ pub(crate) async fn answer(
     world: &World,
     conversation: Vec<Said>,
     mut prompt: Vec<ContentBlock>,
-    is_first: bool,
+    source: Option<&str>,
 ) -> Finished {
     let mut context = Vec::new();
-    if is_first {
-        let fields = json!({"source": "startup", "model": world.model.name()});
+    // Only the first turn of a session has one.
+    if let Some(source) = source {
+        let fields = json!({"source": source, "model": world.model.name()});
         context.extend(tell(world, HookEvent::SessionStart, fields).await.context);
     }
     let text: Vec<&str> = prompt.iter().filter_map(ContentBlock::as_text).collect();

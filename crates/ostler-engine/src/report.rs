@@ -1,16 +1,14 @@
 //! The frames that begin and end a turn: `init` and `result`.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use ostler_proto::api::{ModelUsage, Usage};
+use ostler_proto::Num;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::Init;
 use ostler_proto::message::{ResultSubtype, System, TerminalReason, TurnResult};
-use ostler_proto::{Num, SessionId};
 
 use crate::drive::{CUT, Finished, REFUSED, World};
-use crate::host::fresh_uuid;
+use crate::host::{Host, fresh_uuid};
 use crate::model::ModelError;
 use crate::turn::{Ending, Limit};
 
@@ -30,12 +28,11 @@ pub(crate) fn init(world: &World) -> ToHost {
     })))
 }
 
-/// What a session has used so far.
+/// What the results of a session have in common.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     begun: Option<Instant>,
     n_results: u64,
-    per_model: BTreeMap<String, ModelUsage>,
 }
 
 impl Totals {
@@ -46,14 +43,13 @@ impl Totals {
 
     /// `result` for a turn that came to its end.
     pub(crate) fn result(&mut self, world: &World, finished: Finished) -> ToHost {
-        self.count(world.model.name(), &finished.usage);
         let mut result = TurnResult {
             num_turns: finished.n_user_messages,
             stop_reason: finished.stop_reason,
             usage: finished.usage,
             permission_denials: finished.denials,
             structured_output: finished.structured,
-            ..self.frame(&world.host.session_id)
+            ..self.frame(&world.host)
         };
         match finished.ending {
             Ending::Completed => {
@@ -71,7 +67,10 @@ impl Totals {
             Ending::Failed(error) => {
                 // The turn itself went as it should: the text says how the API failed.
                 result.is_error = true;
-                result.terminal_reason = Some(TerminalReason::ApiError);
+                result.terminal_reason = Some(match error.is_prompt_too_long() {
+                    true => TerminalReason::PromptTooLong,
+                    false => TerminalReason::ApiError,
+                });
                 if let ModelError::Status { status, .. } = &error {
                     result.api_error_status = Some(*status);
                 }
@@ -108,39 +107,34 @@ impl Totals {
     }
 
     /// `result` for a turn that broke down inside the engine.
-    pub(crate) fn broken(&mut self, session_id: &SessionId, why: &str) -> ToHost {
-        let mut result = self.frame(session_id);
+    pub(crate) fn broken(&mut self, host: &Host, why: &str) -> ToHost {
+        let mut result = self.frame(host);
         let text = format!("the engine broke down, which is a bug in it: {why}");
         fail(&mut result, ResultSubtype::ErrorDuringExecution, &text);
         ToHost::Result(Box::new(result))
     }
 
-    fn frame(&mut self, session_id: &SessionId) -> TurnResult {
+    fn frame(&mut self, host: &Host) -> TurnResult {
         let elapsed = self.begun.take().map_or(Duration::ZERO, |begun| begun.elapsed());
         let index = self.n_results;
         self.n_results += 1;
         TurnResult {
             duration_ms: Num::from(elapsed.as_millis() as u64),
-            session_id: session_id.clone(),
-            model_usage: self.per_model.clone(),
+            session_id: host.session_id.clone(),
+            total_cost_usd: Num::from(host.spent.dollars()),
+            model_usage: host.spent.models(),
             uuid: fresh_uuid(),
             result_index: Some(index),
             ..TurnResult::default()
         }
     }
-
-    fn count(&mut self, model: &str, usage: &Usage) {
-        let total = self.per_model.entry(model.to_owned()).or_default();
-        total.input_tokens += usage.input_tokens.unwrap_or(0);
-        total.output_tokens += usage.output_tokens.unwrap_or(0);
-        total.cache_read_input_tokens += usage.cache_read_input_tokens.unwrap_or(0);
-        total.cache_creation_input_tokens += usage.cache_creation_input_tokens.unwrap_or(0);
-    }
 }
 
 fn over(limit: Limit, world: &World) -> String {
     match limit {
-        Limit::Dollars => "Reached maximum budget".to_owned(),
+        Limit::Dollars => {
+            format!("Reached maximum budget (${})", world.limits.max_budget_usd.unwrap_or_default())
+        }
         Limit::Tokens => {
             format!(
                 "Reached maximum number of tokens ({})",

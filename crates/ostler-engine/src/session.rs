@@ -28,13 +28,16 @@ use crate::context::memory::MemoryFile;
 pub use crate::drive::Limits;
 use crate::drive::{Finished, World};
 use crate::hooks::registry;
-use crate::host::{Host, HostCall, Question};
+use crate::host::{Host, HostCall, Question, fresh_uuid};
 use crate::model::{Model, Said};
 use crate::prompt;
 use crate::report::Totals;
+use crate::spent::Spent;
+use crate::store::Opened;
 use crate::structured::StructuredOutput;
 use crate::subagent::Agent;
 use crate::tool::{AnyTool, ToolCx, erase};
+use crate::transcript::Transcript;
 
 /// How many frames may wait for a slow host before the engine waits too.
 const FRAMES_AHEAD: usize = 256;
@@ -57,6 +60,8 @@ pub struct SessionOptions {
     pub append_system_prompt: Option<String>,
     /// Standing instructions, see [`crate::context::memory::load`].
     pub memory: Vec<MemoryFile>,
+    /// The session's file and what it holds, see [`crate::store::Projects::open`]; `None` keeps nothing.
+    pub opened: Option<Opened>,
     /// The shape the answer must have.
     pub json_schema: Option<Value>,
     /// Hooks, as they stand under `hooks` in settings.
@@ -79,18 +84,27 @@ pub struct Connection {
 /// # Errors
 /// In words, when the hooks of the settings are malformed (a guard must not be left out quietly), or the answer's
 /// schema is not one.
-pub fn start(options: SessionOptions) -> Result<Connection, String> {
+pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     let (to_engine, inbox) = mpsc::channel(FRAMES_AHEAD);
     let (frames, from_engine) = mpsc::channel(FRAMES_AHEAD);
     let (calls, called) = mpsc::channel(FRAMES_AHEAD);
+    let fresh = || SessionId::from(uuid::Uuid::new_v4().to_string());
+    let (session_id, conversation, transcript, resumed) = match options.opened.take() {
+        Some(Opened { writer, conversation, resumed, .. }) => {
+            (writer.session_id().clone(), conversation, Some(Transcript::new(writer)), resumed)
+        }
+        None => (fresh(), Vec::new(), None, false),
+    };
     let host = Host {
-        session_id: SessionId::from(uuid::Uuid::new_v4().to_string()),
+        session_id,
+        transcript,
         parent: None,
         frames,
         calls,
         partial_messages: options.partial_messages,
         agent: None,
         mode: Arc::new(Mutex::new(options.mode.clone())),
+        spent: Spent::default(),
         hooks: Arc::default(),
     };
     if let Some(hooks) = &options.hooks {
@@ -102,7 +116,8 @@ pub fn start(options: SessionOptions) -> Result<Connection, String> {
         peer: Peer::new("engine-"),
         asked: HashMap::new(),
         queue: VecDeque::new(),
-        conversation: Vec::new(),
+        conversation,
+        resumed,
         turns: JoinSet::new(),
         interrupt: CancellationToken::new(),
         begun: false,
@@ -150,6 +165,8 @@ struct Session {
     asked: HashMap<u64, RequestId>,
     queue: VecDeque<User>,
     conversation: Vec<Said>,
+    /// The conversation began in an earlier session.
+    resumed: bool,
     /// Holds at most one: the turn that runs.
     turns: JoinSet<Finished>,
     interrupt: CancellationToken,
@@ -281,7 +298,12 @@ impl Session {
         }
     }
 
-    async fn begin(&mut self, prompt: User) {
+    async fn begin(&mut self, mut prompt: User) {
+        prompt.uuid.get_or_insert_with(fresh_uuid);
+        let mode = self.world.host.mode();
+        if let Some(lost) = self.world.host.record(|writer| writer.prompt(&prompt, &mode)) {
+            self.world.host.send(lost).await;
+        }
         self.interrupt = CancellationToken::new();
         let mut world = self.world.clone();
         world.cx.cancelled = self.interrupt.clone();
@@ -289,8 +311,8 @@ impl Session {
         let prompt = blocks(prompt.message.content);
         self.totals.begin();
         let is_first = !std::mem::replace(&mut self.begun, true);
-        self.turns
-            .spawn(async move { prompt::answer(&world, conversation, prompt, is_first).await });
+        let source = is_first.then_some(if self.resumed { "resume" } else { "startup" });
+        self.turns.spawn(async move { prompt::answer(&world, conversation, prompt, source).await });
     }
 
     async fn end(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
@@ -298,7 +320,7 @@ impl Session {
             Ok(finished) => finished,
             Err(error) => {
                 // A bug in the engine. The conversation is lost with the turn, the session is not.
-                let result = self.totals.broken(&self.world.host.session_id, &error.to_string());
+                let result = self.totals.broken(&self.world.host, &error.to_string());
                 return self.world.host.send(result).await;
             }
         };

@@ -6,3 +6,4 @@ mod demo;
 mod model;
 mod pipe;
 mod run;
+mod sessions;

@@ -42,7 +42,7 @@ async fn a_failure_of_the_api_is_told_and_is_the_exit_code() {
         Script::new().rule(when(), reply().status(Status::new(401).message("invalid x-api-key")));
     let (_api, ostler) = scripted(script).await;
     let ran = ostler.args(&["hello"]).type_lines(&[]);
-    ran.shows(&["API Error: 401 invalid x-api-key"]);
+    ran.shows(&["Invalid API key · Fix external API key"]);
     assert_eq!(ran.code, Some(1));
 }
 

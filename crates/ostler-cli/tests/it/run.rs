@@ -41,10 +41,20 @@ impl Ostler {
         self.folder.path().join(name)
     }
 
+    /// Runs it with further arguments and without input.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        self.start(arguments, &[])
+    }
+
     /// Types `lines`, ends the input and waits.
     pub(crate) fn type_lines(&self, lines: &[&str]) -> Ran {
+        self.start(&[], lines)
+    }
+
+    fn start(&self, arguments: &[&str], lines: &[&str]) -> Ran {
         let mut child = Command::new(Path::new(env!("CARGO_BIN_EXE_ostler")))
             .args(&self.arguments)
+            .args(arguments)
             .current_dir(self.folder.path())
             .env("HOME", self.folder.path().join("no-home"))
             .env_remove("CLAUDE_CONFIG_DIR")

@@ -17,6 +17,7 @@ use tokio::process::Command;
 const MAX_OUTPUT: u64 = 1024 * 1024;
 
 /// What came of a command.
+#[expect(clippy::large_enum_variant, reason = "taken apart at once")]
 pub(super) enum Ran {
     /// It answered.
     Answered(HookOutput),

@@ -133,7 +133,7 @@ fn failed(verdict: &mut Verdict, hook: &Hook, event: &HookEvent, why: &str) {
 fn input(host: &Host, cwd: &Path, event: &Event<'_>) -> Value {
     let mut input = json!({
         "session_id": host.session_id,
-        "transcript_path": "",
+        "transcript_path": host.transcript.as_ref().map(|transcript| transcript.path()).unwrap_or_default(),
         "cwd": cwd.display().to_string(),
         "permission_mode": host.mode(),
         "hook_event_name": event.event,

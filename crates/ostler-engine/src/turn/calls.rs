@@ -19,7 +19,6 @@ struct Call {
 }
 
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a handful at a time")]
 enum CallState {
     Waiting(ToolUseBlock),
     Running,

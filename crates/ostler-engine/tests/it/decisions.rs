@@ -7,6 +7,7 @@ use ostler_testkit::{Action, Script, ToolUse, Usage, reply, when};
 use serde_json::json;
 
 use crate::host::TestHost;
+use crate::model::assert_stable_prefix;
 
 #[tokio::test]
 async fn a_cut_answer_is_taken_up_and_the_user_sees_why() {
@@ -143,10 +144,23 @@ async fn every_request_begins_with_the_bytes_of_the_one_before() {
     host.prompt("two").await;
     host.result().await;
     let bodies: Vec<_> = host.api.requests().iter().map(|request| request.body.clone()).collect();
-    for pair in bodies.windows(2) {
-        assert_eq!(pair[0]["tools"].to_string(), pair[1]["tools"].to_string());
-        assert_eq!(pair[0]["system"].to_string(), pair[1]["system"].to_string());
-        let (earlier, later) = (pair[0]["messages"].to_string(), pair[1]["messages"].to_string());
-        assert!(later.starts_with(earlier.trim_end_matches(']')), "{earlier}\n{later}");
-    }
+    assert_stable_prefix(&bodies);
+}
+
+#[tokio::test]
+async fn a_dollar_budget_counts_what_the_model_cost() {
+    let spend = reply()
+        .model("claude-opus-4-5")
+        .tool_use("Look", json!({"word": "x"}))
+        .usage(Usage::tokens(1_000_000, 10));
+    let mut host = TestHost::with(Script::new().rule(when(), spend), |options| {
+        options.limits.max_budget_usd = Some(0.5)
+    })
+    .await;
+    host.prompt("spend").await;
+    let result = host.result().await;
+    assert_eq!(result.subtype.as_str(), "error_max_budget_usd");
+    assert_eq!(result.errors.unwrap(), ["Reached maximum budget ($0.5)"]);
+    assert!(result.total_cost_usd.get() > 0.5, "{:?}", result.model_usage);
+    assert_eq!(host.api.requests().len(), 1);
 }

@@ -1,6 +1,7 @@
 //! A host for tests: sends prompts, answers questions, shows what came as one line per frame.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ostler_engine::model::{ApiConfig, ApiModel, Credential};
 use ostler_engine::session::{self, Connection, Limits, SessionOptions};
@@ -38,11 +39,11 @@ impl TestHost {
 
     /// What a session of these tests runs with.
     pub(crate) fn options(api: &ScriptedApi) -> SessionOptions {
-        let config = ApiConfig {
-            base_url: api.base_url(),
-            credential: Credential::Key("test".into()),
-            model: "test-model".into(),
-        };
+        let credential = Credential::Key("test".into());
+        let mut config = ApiConfig::new(api.base_url(), credential, "test-model");
+        // Retries follow at once; how long they would wait is tested with the model client.
+        config.retry.first_delay = Duration::from_millis(1);
+        config.retry.longest_delay = Duration::from_millis(1);
         SessionOptions {
             model: Arc::new(ApiModel::new(config).unwrap()),
             tools: tools::all(),
@@ -52,6 +53,7 @@ impl TestHost {
             system_prompt: None,
             append_system_prompt: None,
             memory: Vec::new(),
+            opened: None,
             json_schema: None,
             hooks: None,
             partial_messages: false,

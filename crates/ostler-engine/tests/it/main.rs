@@ -5,6 +5,8 @@
 mod decisions;
 mod hooks;
 mod host;
+mod model;
 mod session;
+mod store;
 mod structured;
 mod tools;

@@ -10,7 +10,7 @@ use ostler_proto::api::{Content, ContentBlock, Role, StopReason, ToolResultBlock
 use serde_json::json;
 
 use super::reply::{Answer, answer};
-use crate::model::{Request, Said, ToolSpec};
+use crate::model::{Request, Said, Sampling, ToolSpec};
 
 const TOOLS: [&str; 8] =
     ["Agent", "AskUserQuestion", "Bash", "Edit", "Glob", "Grep", "Read", "Write"];
@@ -39,6 +39,7 @@ impl Conversation {
                 tools: tools.iter().map(spec).collect(),
                 system: "You are a test.".to_owned(),
                 messages: Vec::new(),
+                sampling: Sampling::default(),
             },
         }
     }

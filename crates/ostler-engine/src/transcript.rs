@@ -1,0 +1,52 @@
+//! The session's file while the session runs: shared by all who write to it, and quiet once it is lost.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ostler_proto::{AgentId, ToolUseId};
+
+use crate::store::{AgentMeta, StoreError, TranscriptWriter};
+
+/// A session's file.
+#[derive(Clone, Debug)]
+pub(crate) struct Transcript(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    writer: TranscriptWriter,
+    /// A write failed, and that was told.
+    lost: bool,
+}
+
+impl Transcript {
+    pub(crate) fn new(writer: TranscriptWriter) -> Self {
+        Self(Arc::new(Mutex::new(State { writer, lost: false })))
+    }
+
+    /// Writes. The first failure is returned; the session goes on without its file after that.
+    pub(crate) fn write(
+        &self,
+        write: impl FnOnce(&mut TranscriptWriter) -> Result<(), StoreError>,
+    ) -> Option<StoreError> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let error = write(&mut state.writer).err()?;
+        (!std::mem::replace(&mut state.lost, true)).then_some(error)
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.path().to_owned()
+    }
+
+    /// The file of a subagent, beside this one; `None` when it cannot be made.
+    pub(crate) fn subagent(&self, agent: &AgentId, call: &ToolUseId) -> Option<Self> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let meta = AgentMeta {
+            agent_type: "general-purpose".to_owned(),
+            tool_use_id: call.clone(),
+            spawn_depth: 1,
+            ..AgentMeta::default()
+        };
+        state.writer.subagent(agent.clone(), &meta).ok().map(Self::new)
+    }
+}
