@@ -24,8 +24,16 @@ pub(crate) struct Args {
     pub(crate) model: Option<String>,
 
     /// How freely tools run: default, acceptEdits, plan, dontAsk or bypassPermissions
-    #[arg(long, value_name = "MODE", default_value = "default", value_parser = permission_mode)]
-    pub(crate) permission_mode: PermissionMode,
+    #[arg(long, value_name = "MODE", value_parser = permission_mode)]
+    pub(crate) permission_mode: Option<PermissionMode>,
+
+    /// More settings: JSON, or the path of a file
+    #[arg(long, value_name = "JSON-OR-FILE")]
+    pub(crate) settings: Option<String>,
+
+    /// Let this project's settings allow tools and run hooks; without it they can only make things stricter
+    #[arg(long)]
+    pub(crate) trust_project: bool,
 
     /// The most model calls for one prompt
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -100,6 +108,13 @@ pub(crate) enum Command {
         /// Those of all folders
         #[arg(long)]
         all: bool,
+    },
+    /// Tell what would become of a tool call, and why, without running anything
+    Explain {
+        /// The tool, such as Bash
+        tool: String,
+        /// Its input: JSON, or in a word what it is about (the command, the file)
+        input: Vec<String>,
     },
 }
 

@@ -19,7 +19,7 @@ use crate::args::Args;
 use crate::lines::Lines;
 use crate::pick::Picked;
 use crate::screen::Screen;
-use crate::{pipe, question, sessions};
+use crate::{pipe, question, rules, sessions};
 
 /// Answers one prompt, or opens a conversation.
 pub(crate) async fn run(
@@ -31,12 +31,17 @@ pub(crate) async fn run(
     let cwd =
         folder.canonicalize().with_context(|| format!("cannot work in {}", folder.display()))?;
     anyhow::ensure!(cwd.is_dir(), "cannot work in {}: it is not a folder", cwd.display());
+    let rules = rules::load(args, &cwd)?;
+    for warning in &rules.settings.warnings {
+        screen.complain(&warning.to_string());
+    }
     let model = picked.model.name().to_owned();
     let connection = session::start(SessionOptions {
         model: picked.model,
         tools: ostler_tools::session_tools(),
         cwd: cwd.clone(),
-        mode: args.permission_mode.clone(),
+        policy: rules.policy,
+        folders: rules.folders,
         limits: Limits {
             max_turns: args.max_turns,
             max_budget_usd: args.max_budget_usd,
@@ -47,7 +52,7 @@ pub(crate) async fn run(
         memory: memory(&cwd),
         opened: sessions::open(args, &cwd).await?,
         json_schema: args.json_schema.clone(),
-        hooks: None,
+        hooks: rules.settings.hooks.into_iter().map(|(_, hooks)| hooks).collect(),
         partial_messages: !args.is_for_programs() || args.include_partial_messages,
     })
     .map_err(anyhow::Error::msg)?;

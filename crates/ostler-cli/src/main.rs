@@ -6,6 +6,7 @@ mod lines;
 mod pick;
 mod pipe;
 mod question;
+mod rules;
 mod screen;
 mod sessions;
 
@@ -31,9 +32,16 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
-    if let Some(Command::Sessions { all }) = args.command {
-        sessions::list(all, screen)?;
-        return Ok(ExitCode::SUCCESS);
+    match &args.command {
+        Some(Command::Sessions { all }) => {
+            sessions::list(*all, screen)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(Command::Explain { tool, input }) => {
+            rules::explain(&args, tool, input, screen)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        None => {}
     }
     let picked = pick::model(&args, |name| std::env::var(name).ok())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

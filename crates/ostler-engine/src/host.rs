@@ -11,13 +11,15 @@ use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::{ApiRetry, Informational, ModelFallback, SessionWritesLost};
 use ostler_proto::message::{Assistant, AssistantError, StreamEventMessage, System, User};
 use ostler_proto::peer::CallError;
-use ostler_proto::permission::{PermissionMode, PermissionResult};
+use ostler_proto::permission::{PermissionMode, PermissionResult, PermissionUpdate};
 use ostler_proto::{AgentId, Extra, Num, SessionId, ToolUseId, Uuid};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::hooks::Hooks;
 use crate::hooks::registry::Hook;
 use crate::model::{Fallback, Retry};
+use crate::permission::{Policy, UpdateError};
+use crate::settings::Folders;
 use crate::spent::Spent;
 use crate::store::{StoreError, TranscriptWriter};
 use crate::transcript::Transcript;
@@ -33,8 +35,10 @@ pub(crate) struct Host {
     pub(crate) partial_messages: bool,
     /// The subagent that speaks.
     pub(crate) agent: Option<AgentId>,
-    /// The permission mode, which the host may change at any moment.
-    pub(crate) mode: Arc<Mutex<PermissionMode>>,
+    /// What decides about calls; the host may change it at any moment. Subagents share it.
+    pub(crate) policy: Arc<Mutex<Policy>>,
+    /// Where changes of it are kept.
+    pub(crate) folders: Arc<Folders>,
     /// The session's file; a subagent has one of its own. `None` when nothing is kept.
     pub(crate) transcript: Option<Transcript>,
     /// What the session has cost so far.
@@ -86,12 +90,18 @@ impl Host {
         Self { parent: Some(call.clone()), agent: Some(agent), transcript, ..self.clone() }
     }
 
-    pub(crate) fn mode(&self) -> PermissionMode {
-        self.mode.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn policy(&self) -> Policy {
+        self.policy.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn set_mode(&self, mode: PermissionMode) {
-        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+    pub(crate) fn mode(&self) -> PermissionMode {
+        self.policy().effective_mode()
+    }
+
+    /// Changes the permissions, in settings files too where that is meant.
+    pub(crate) fn change_policy(&self, update: &PermissionUpdate) -> Result<(), UpdateError> {
+        let mut policy = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        policy.apply_and_keep(update, &self.folders)
     }
 
     pub(crate) fn hooks(&self) -> Hooks {

@@ -17,6 +17,7 @@ pub mod permission;
 mod prompt;
 mod report;
 pub mod session;
+pub mod settings;
 mod spent;
 pub mod store;
 mod structured;

@@ -15,7 +15,7 @@ use ostler_proto::control::{
 use ostler_proto::frame::{ToEngine, ToHost};
 use ostler_proto::message::User;
 use ostler_proto::peer::{CallError, Peer};
-use ostler_proto::permission::PermissionMode;
+use ostler_proto::permission::{PermissionDestination, PermissionUpdate, SetModeUpdate};
 use ostler_proto::{Extra, RequestId, SessionId};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -30,8 +30,10 @@ use crate::drive::{Finished, World};
 use crate::hooks::registry;
 use crate::host::{Host, HostCall, Question, fresh_uuid};
 use crate::model::{Model, Said};
+use crate::permission::Policy;
 use crate::prompt;
 use crate::report::Totals;
+use crate::settings::Folders;
 use crate::spent::Spent;
 use crate::store::Opened;
 use crate::structured::StructuredOutput;
@@ -50,8 +52,10 @@ pub struct SessionOptions {
     pub tools: Vec<Arc<dyn AnyTool>>,
     /// The working directory.
     pub cwd: PathBuf,
-    /// How freely tools run.
-    pub mode: PermissionMode,
+    /// What decides about tool calls.
+    pub policy: Policy,
+    /// Where changes of it are kept.
+    pub folders: Folders,
     /// What ends a turn that the model would not end.
     pub limits: Limits,
     /// A system prompt in place of the engine's own. An empty one is a prompt too.
@@ -64,8 +68,8 @@ pub struct SessionOptions {
     pub opened: Option<Opened>,
     /// The shape the answer must have.
     pub json_schema: Option<Value>,
-    /// Hooks, as they stand under `hooks` in settings.
-    pub hooks: Option<Value>,
+    /// Hooks, as they stand under `hooks` in each settings file.
+    pub hooks: Vec<Value>,
     /// Whether the events of a response are sent as they come.
     pub partial_messages: bool,
 }
@@ -103,11 +107,12 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         calls,
         partial_messages: options.partial_messages,
         agent: None,
-        mode: Arc::new(Mutex::new(options.mode.clone())),
+        policy: Arc::new(Mutex::new(options.policy.clone())),
+        folders: Arc::new(options.folders.clone()),
         spent: Spent::default(),
         hooks: Arc::default(),
     };
-    if let Some(hooks) = &options.hooks {
+    for hooks in &options.hooks {
         host.add_hooks(registry::commands(hooks)?);
     }
     let answer = options.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
@@ -245,13 +250,13 @@ impl Session {
                 self.interrupt.cancel();
                 Ok(json!({"still_queued": []}))
             }
-            AskEngine::SetPermissionMode(set) => match &set.mode {
-                PermissionMode::Other(mode) => Err(format!("unknown permission mode: {mode}")),
-                mode => {
-                    self.world.host.set_mode(mode.clone());
-                    Ok(json!({"mode": mode}))
-                }
-            },
+            AskEngine::SetPermissionMode(set) => {
+                let destination = PermissionDestination::Session;
+                let update =
+                    SetModeUpdate { mode: set.mode.clone(), destination, extra: Extra::default() };
+                let changed = self.world.host.change_policy(&PermissionUpdate::SetMode(update));
+                changed.map(|()| json!({"mode": set.mode})).map_err(|error| error.to_string())
+            }
             other => Err(format!(
                 "Unsupported control request subtype: {}",
                 other.tag().unwrap_or("none")

@@ -42,9 +42,17 @@ fn a_no_an_odd_word_and_the_end_of_the_input_all_mean_no() {
 }
 
 #[test]
-fn it_runs_a_command_once_allowed() {
-    let ran = Ostler::new().type_lines(&["run `echo one two | wc -w`", "y"]);
-    ran.shows(&["Allow Bash echo one two | wc -w?", "2"]);
+fn it_runs_a_command_once_allowed_and_a_harmless_one_at_once() {
+    let ostler = Ostler::new();
+    ostler.type_lines(&["run `touch made.txt`", "y"]).shows(&["Allow Bash touch made.txt?"]);
+    assert!(ostler.path("made.txt").exists());
+    let ran = ostler.type_lines(&["run `echo one two | wc -w`"]);
+    ran.shows(&["2"]);
+    assert!(!ran.stdout.contains("Allow"), "{}", ran.stdout);
+    // One part that is not harmless makes the whole a question.
+    let ran = ostler.type_lines(&["run `echo $(rm made.txt)`", "n"]);
+    ran.shows(&["Allow Bash"]);
+    assert!(ostler.path("made.txt").exists());
 }
 
 #[test]

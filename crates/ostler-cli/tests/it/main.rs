@@ -5,5 +5,6 @@
 mod demo;
 mod model;
 mod pipe;
+mod rules;
 mod run;
 mod sessions;

@@ -3,7 +3,7 @@
 use ostler_proto::api::ToolUseBlock;
 use ostler_proto::control::{CanUseTool, DecisionReasonType};
 use ostler_proto::hook::{HookEvent, PermissionRequestDecision};
-use ostler_proto::permission::{Allow, Deny, PermissionResult, PermissionUpdate};
+use ostler_proto::permission::{Allow, Deny, PermissionResult};
 use ostler_proto::quirks;
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::{Tools, prepare};
 use crate::hooks::Event;
 use crate::hooks::verdict::{Verdict, Word};
 use crate::host::Host;
-use crate::permission::{Decision, decide};
+use crate::permission::{CallFacts, Decision, Outcome};
 use crate::tool::{Effect, Prepared, ToolCx};
 
 /// A call that may run.
@@ -58,17 +58,26 @@ pub(super) async fn permit(
     }
     let (context, stop) = (verdict.context, verdict.stop.is_some());
 
-    let reason = match (decide(&host.mode(), &cx.cwd, &prepared.effect), hook) {
-        (Decision::Deny(message), _) => return Err(Refusal::Denied { message, interrupt: false }),
-        (_, Some((Word::Ask, reason))) => (reason, DecisionReasonType::Hook),
-        // A hook can stand in for a permission, not for a person's answer.
-        (Decision::Ask(_), Some((Word::Allow, _))) if prepared.effect != Effect::AskUser => {
+    let facts = CallFacts { tool: &call.name, input: &input, effect: &prepared.effect };
+    let decision = host.policy().decide(&facts);
+    let decision = match (decision.outcome, hook) {
+        (Outcome::Deny, _) => {
+            return Err(Refusal::Denied { message: decision.reason, interrupt: false });
+        }
+        (_, Some((Word::Ask, reason))) => {
+            Decision { reason, reason_type: DecisionReasonType::Hook, ..decision }
+        }
+        // A hook can stand in for a permission, not for a person's answer, nor for a rule that says to ask.
+        (Outcome::Ask, Some((Word::Allow, _)))
+            if prepared.effect != Effect::AskUser
+                && decision.reason_type != DecisionReasonType::Rule =>
+        {
             return Ok(Permit { prepared, input, context, stop });
         }
-        (Decision::Allow, _) => return Ok(Permit { prepared, input, context, stop }),
-        (Decision::Ask(reason), _) => (reason, DecisionReasonType::Unspecified),
+        (Outcome::Allow, _) => return Ok(Permit { prepared, input, context, stop }),
+        (Outcome::Ask, _) => decision,
     };
-    let input = ask_host(cx, host, call, input, reason).await?;
+    let input = ask_host(cx, host, call, input, decision).await?;
     Ok(Permit { prepared: read(&input)?, input, context, stop })
 }
 
@@ -89,14 +98,16 @@ async fn ask_host(
     host: &Host,
     call: &ToolUseBlock,
     input: Value,
-    (reason, reason_type): (String, DecisionReasonType),
+    decision: Decision,
 ) -> Result<Value, Refusal> {
     let request = CanUseTool {
         tool_name: call.name.clone(),
         input,
         tool_use_id: Some(call.id.clone()),
-        decision_reason: Some(reason),
-        decision_reason_type: Some(reason_type),
+        decision_reason: Some(decision.reason),
+        decision_reason_type: Some(decision.reason_type),
+        blocked_path: decision.blocked_path.map(|path| path.display().to_string()),
+        permission_suggestions: Some(decision.suggestions).filter(|list| !list.is_empty()),
         ..CanUseTool::default()
     };
     let answer = tokio::select! {
@@ -105,7 +116,7 @@ async fn ask_host(
     };
     match answer {
         Ok(PermissionResult::Allow(allow)) => {
-            apply_updates(host, &allow);
+            apply_updates(host, &allow).await;
             Ok(quirks::input_to_run(&request, allow))
         }
         Ok(PermissionResult::Deny(deny)) => {
@@ -155,12 +166,12 @@ fn unanswered(why: &str) -> Refusal {
     Refusal::Denied { message: format!("Tool permission request failed: {why}"), interrupt: false }
 }
 
-/// Applies what came along with a yes. Only a change of mode has a meaning yet; leaving out a rule means asking
-/// again, which is the safe side.
-fn apply_updates(host: &Host, allow: &Allow) {
+/// Applies what came along with a yes. A change that cannot be made is told and left out, which means being asked
+/// again.
+async fn apply_updates(host: &Host, allow: &Allow) {
     for update in allow.updated_permissions.iter().flatten() {
-        if let PermissionUpdate::SetMode(update) = update {
-            host.set_mode(update.mode.clone());
+        if let Err(error) = host.change_policy(update) {
+            host.inform(error.to_string(), "warning", Some("permission_update_failed")).await;
         }
     }
 }

@@ -21,7 +21,7 @@ fn calls(tool: &str) -> Script {
 async fn command(script: Script, event: &str, command: &str) -> TestHost {
     let hooks =
         json!({event: [{"hooks": [{"type": "command", "command": command, "timeout": 20}]}]});
-    TestHost::with(script, |options| options.hooks = Some(hooks)).await
+    TestHost::with(script, |options| options.hooks = vec![hooks]).await
 }
 
 /// A session with one callback hook, which the host answers with `answer`.
@@ -75,7 +75,7 @@ async fn other_exit_codes_are_told_and_change_nothing() {
 #[tokio::test]
 async fn a_guard_that_hangs_or_talks_nonsense_denies() {
     let hooks = json!({"PreToolUse": [{"hooks": [{"type": "command", "command": "sleep 60", "timeout": 0.2}]}]});
-    let host = TestHost::with(calls("Look"), |options| options.hooks = Some(hooks)).await;
+    let host = TestHost::with(calls("Look"), |options| options.hooks = vec![hooks]).await;
     assert!(answered(host).await.0.contains("did not respond before its timeout"));
     let host = command(calls("Look"), "PreToolUse", "echo '{broken'").await;
     assert!(answered(host).await.0.contains("malformed"));
@@ -84,7 +84,7 @@ async fn a_guard_that_hangs_or_talks_nonsense_denies() {
 #[tokio::test]
 async fn a_watcher_that_hangs_changes_nothing() {
     let hooks = json!({"PostToolUse": [{"hooks": [{"type": "command", "command": "sleep 60", "timeout": 0.2}]}]});
-    let host = TestHost::with(calls("Look"), |options| options.hooks = Some(hooks)).await;
+    let host = TestHost::with(calls("Look"), |options| options.hooks = vec![hooks]).await;
     assert_eq!(answered(host).await.0, "Done: saw it");
 }
 
@@ -226,6 +226,6 @@ async fn a_permission_hook_answers_in_the_hosts_place() {
 async fn a_malformed_hook_is_no_session() {
     let api = ostler_testkit::ScriptedApi::start(Script::new()).await;
     let mut options = TestHost::options(&api);
-    options.hooks = Some(json!({"PreToolUse": [{"matcher": "Bash"}]}));
+    options.hooks = vec![json!({"PreToolUse": [{"matcher": "Bash"}]})];
     assert!(ostler_engine::session::start(options).unwrap_err().contains("PreToolUse"));
 }

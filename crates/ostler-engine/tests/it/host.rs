@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_engine::model::{ApiConfig, ApiModel, Credential};
+use ostler_engine::permission::Policy;
 use ostler_engine::session::{self, Connection, Limits, SessionOptions};
+use ostler_engine::settings::Folders;
 use ostler_proto::RequestId;
 use ostler_proto::api::{Content, ContentBlock};
 use ostler_proto::control::{AskEngine, ControlRequest, ControlResponse, Interrupt};
@@ -48,14 +50,15 @@ impl TestHost {
             model: Arc::new(ApiModel::new(config).unwrap()),
             tools: tools::all(),
             cwd: std::env::temp_dir(),
-            mode: PermissionMode::Default,
+            policy: Policy::new(std::env::temp_dir(), PermissionMode::Default),
+            folders: Folders::default(),
             limits: Limits::default(),
             system_prompt: None,
             append_system_prompt: None,
             memory: Vec::new(),
             opened: None,
             json_schema: None,
-            hooks: None,
+            hooks: Vec::new(),
             partial_messages: false,
         }
     }

@@ -1,0 +1,57 @@
+//! What may run: settings and flags made into a policy, and a policy explained.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use ostler_engine::permission::{self, CallFacts, Policy};
+use ostler_engine::settings::{self, Folders, Settings, Sources};
+use ostler_proto::permission::PermissionMode;
+
+use crate::args::Args;
+use crate::screen::{Screen, clean};
+
+/// What a session may do, and where that is written.
+pub(crate) struct Rules {
+    pub(crate) policy: Policy,
+    pub(crate) folders: Folders,
+    pub(crate) settings: Settings,
+}
+
+/// Reads all settings. One that cannot be understood is an error: a rule must not be lost quietly.
+pub(crate) fn load(args: &Args, cwd: &Path) -> anyhow::Result<Rules> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let config =
+        std::env::var_os("CLAUDE_CONFIG_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folders = Folders::new(cwd, config, home.as_deref());
+    let sources = Sources {
+        user: true,
+        project: true,
+        local: true,
+        flag: args.settings.clone(),
+        trusts_project: args.trust_project,
+    };
+    let settings = settings::load(&folders, &sources)?;
+    let mut policy = Policy::new(cwd, PermissionMode::Default);
+    policy.user_folder.clone_from(&folders.user);
+    policy.bypass_available = args.permission_mode == Some(PermissionMode::BypassPermissions);
+    settings.apply_to(&mut policy);
+    if let Some(mode) = &args.permission_mode {
+        policy.mode = mode.clone();
+    }
+    Ok(Rules { policy, folders, settings })
+}
+
+/// Tells what would become of a call.
+pub(crate) fn explain(
+    args: &Args,
+    tool: &str,
+    words: &[String],
+    screen: &mut Screen,
+) -> anyhow::Result<()> {
+    let cwd = std::env::current_dir().context("cannot tell where we are")?;
+    let Rules { policy, .. } = load(args, &cwd)?;
+    let input = permission::input_of(tool, &words.join(" "));
+    let effect = permission::effect_of(tool, &input, &cwd);
+    let text = permission::explain(&policy, &CallFacts { tool, input: &input, effect: &effect });
+    Ok(screen.line(clean(&text).trim_end())?)
+}

@@ -1,0 +1,60 @@
+//! Settings decide what may run, and `explain` says why.
+
+use std::fs;
+
+use crate::run::Ostler;
+
+fn with_settings(settings: &str) -> Ostler {
+    let ostler = Ostler::new();
+    fs::create_dir(ostler.path(".claude")).unwrap();
+    fs::write(ostler.path(".claude/settings.json"), settings).unwrap();
+    ostler
+}
+
+#[test]
+fn a_project_can_forbid_and_only_a_trusted_one_can_allow() {
+    let ostler = with_settings(
+        r#"{"permissions": {"deny": ["Bash(touch:*)"], "allow": ["Bash(mkdir:*)"]}}"#,
+    );
+    ostler.run(&["-p", "run `touch a.txt`"]);
+    assert!(!ostler.path("a.txt").exists());
+    ostler.run(&["--permission-mode", "bypassPermissions", "-p", "run `touch a.txt`"]);
+    assert!(!ostler.path("a.txt").exists(), "a deny rule holds in every mode");
+    ostler.run(&["-p", "run `mkdir made`"]);
+    assert!(!ostler.path("made").exists(), "not trusted");
+    ostler.run(&["--trust-project", "-p", "run `mkdir made`"]);
+    assert!(ostler.path("made").exists());
+}
+
+#[test]
+fn explain_tells_the_outcome_and_every_step_and_runs_nothing() {
+    let ostler = with_settings(r#"{"permissions": {"deny": ["Bash(rm:*)"]}}"#);
+    let ran = ostler.run(&["explain", "Bash", "git status && rm -rf README.md"]);
+    assert!(
+        ran.stdout.to_lowercase().contains("den") && ran.stdout.contains("Bash(rm:*)"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ostler.path("README.md").exists());
+    let ran = ostler.run(&["explain", "Read", "README.md"]);
+    assert!(ran.stdout.to_lowercase().contains("allow"), "{}", ran.stdout);
+}
+
+#[test]
+fn settings_that_cannot_be_understood_start_nothing() {
+    for settings in
+        ["{broken", r#"{"permissions": {"deny": ["Bash("]}}"#, r#"{"permissions": {"deny": 7}}"#]
+    {
+        let ran = with_settings(settings).run(&["-p", "list the files"]);
+        assert_eq!(ran.code, Some(1), "{settings}: {}", ran.stdout);
+        assert!(ran.stderr.contains("settings.json"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn hooks_of_the_settings_run() {
+    let guard = r#"{"hooks": {"PreToolUse": [{"matcher": "Read", "hooks":
+        [{"type": "command", "command": "echo closed today >&2; exit 2"}]}]}}"#;
+    let ran = Ostler::new().run(&["--settings", guard, "-p", "read README.md"]);
+    assert!(ran.stdout.contains("closed today"), "{}", ran.stdout);
+}

@@ -1,0 +1,106 @@
+//! `ostler explain`: a decision in words, for a call that is not made.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use ostler_proto::permission::PermissionUpdate;
+use serde_json::{Value, json};
+
+use super::command;
+use super::decision::{CallFacts, Outcome};
+use super::matching::Seen;
+use super::policy::Policy;
+use super::rule::Rule;
+use crate::tool::Effect;
+
+/// Prints what would be decided about a call, and why.
+pub fn explain(policy: &Policy, call: &CallFacts<'_>) -> String {
+    let decision = policy.decide(call);
+    let mut text = String::new();
+    let outcome = match decision.outcome {
+        Outcome::Allow => "allowed",
+        Outcome::Ask => "asked about",
+        Outcome::Deny => "denied",
+    };
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{} would be {outcome}: {}", call.tool, decision.reason);
+    if let Some(shell) = Seen::new(policy, *call).shell {
+        let _ = writeln!(text, "\nThe command:");
+        let accepts_edits =
+            policy.effective_mode() == ostler_proto::permission::PermissionMode::AcceptEdits;
+        for verdict in command::verdicts(policy, &shell, accepts_edits) {
+            let mark = if verdict.is_allowed { "yes" } else { "no " };
+            let _ = writeln!(text, "  {mark} {}: {}", verdict.what, verdict.why);
+        }
+    }
+    let _ = writeln!(text, "\nStep by step:");
+    for (n, step) in decision.chain.iter().enumerate() {
+        let _ = writeln!(text, "  {}. {step}", n + 1);
+    }
+    if let Some(path) = &decision.blocked_path {
+        let _ = writeln!(text, "\nThe path in the way: {}", path.display());
+    }
+    if !decision.suggestions.is_empty() {
+        let _ = writeln!(text, "\nWhat would allow it:");
+        for update in &decision.suggestions {
+            let _ = writeln!(text, "  {}", in_words(update));
+        }
+    }
+    text
+}
+
+fn in_words(update: &PermissionUpdate) -> String {
+    match update {
+        PermissionUpdate::AddRules(update) => {
+            let rules: Vec<_> = update
+                .rules
+                .iter()
+                .map(|rule| {
+                    Rule { tool: rule.tool_name.clone(), content: rule.rule_content.clone() }
+                        .to_string()
+                })
+                .collect();
+            format!("the rule {} ({})", rules.join(", "), update.destination)
+        }
+        PermissionUpdate::SetMode(update) => {
+            format!("the mode {} ({})", update.mode, update.destination)
+        }
+        PermissionUpdate::AddDirectories(update) => {
+            format!("the directory {} ({})", update.directories.join(", "), update.destination)
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+/// The arguments of a call from words on a command line: JSON, or the one argument that matters.
+pub fn input_of(tool: &str, words: &str) -> Value {
+    if let Ok(Value::Object(object)) = serde_json::from_str(words) {
+        return Value::Object(object);
+    }
+    match tool {
+        "Bash" => json!({ "command": words }),
+        "Read" | "Write" | "Edit" | "MultiEdit" => json!({ "file_path": words }),
+        "NotebookEdit" => json!({ "notebook_path": words }),
+        "Glob" | "Grep" => json!({ "path": words }),
+        "WebFetch" => json!({ "url": words }),
+        "Agent" | "Task" => json!({ "subagent_type": words }),
+        "Skill" => json!({ "skill": words }),
+        _ => json!({}),
+    }
+}
+
+/// What a call of a built-in tool would touch, told from its arguments alone.
+pub fn effect_of(tool: &str, input: &Value, cwd: &Path) -> Effect {
+    let text = |field: &str| input.get(field).and_then(Value::as_str);
+    match tool {
+        "Bash" => Effect::Execute(text("command").unwrap_or_default().to_owned()),
+        "Read" => Effect::Read(cwd.join(text("file_path").unwrap_or_default())),
+        "Glob" | "Grep" | "LS" => Effect::Read(cwd.join(text("path").unwrap_or_default())),
+        "Write" | "Edit" | "MultiEdit" => {
+            Effect::Write(cwd.join(text("file_path").unwrap_or_default()))
+        }
+        "NotebookEdit" => Effect::Write(cwd.join(text("notebook_path").unwrap_or_default())),
+        "AskUserQuestion" | "ExitPlanMode" => Effect::AskUser,
+        _ => Effect::Nothing,
+    }
+}

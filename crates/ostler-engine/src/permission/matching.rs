@@ -1,0 +1,216 @@
+//! Does a rule speak of this call?
+
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::GitignoreBuilder;
+use serde_json::Value;
+
+use super::place::Place;
+use super::rule::{Behavior, Rule, Source, is_path_tool};
+use super::shell::Shell;
+use super::{CallFacts, Policy};
+use crate::tool::Effect;
+
+/// Whether a rule speaks of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Match {
+    Yes,
+    No,
+    /// It cannot be told; why. Counts as no for a rule that allows, and leads to a question for the others.
+    Maybe(String),
+}
+
+impl Match {
+    fn sure(yes: bool) -> Self {
+        if yes { Self::Yes } else { Self::No }
+    }
+}
+
+/// A call, with everything looked up that rules look at.
+#[derive(Debug)]
+pub(crate) struct Seen<'c> {
+    pub(crate) call: CallFacts<'c>,
+    pub(crate) place: Option<Place>,
+    pub(crate) shell: Option<Shell>,
+}
+
+impl<'c> Seen<'c> {
+    pub(crate) fn new(policy: &Policy, call: CallFacts<'c>) -> Self {
+        let place = match call.effect {
+            Effect::Read(path) | Effect::Write(path) => Some(Place::of(&policy.cwd.join(path))),
+            _ => None,
+        };
+        let shell = match call.effect {
+            Effect::Execute(command) => Some(Shell::new(policy, command)),
+            _ => None,
+        };
+        Self { call, place, shell }
+    }
+
+    fn text(&self, field: &str) -> Option<&str> {
+        self.call.input.get(field).and_then(Value::as_str)
+    }
+}
+
+/// Whether a rule of a given behaviour speaks of the call as a whole.
+pub(crate) fn matches(
+    policy: &Policy,
+    rule: &Rule,
+    behavior: Behavior,
+    source: Source,
+    seen: &Seen<'_>,
+) -> Match {
+    let narrows = behavior != Behavior::Allow;
+    // Commands read and write files too; rules that forbid hold there as well.
+    if let (Some(shell), true, true) = (&seen.shell, narrows, is_path_tool(&rule.tool)) {
+        return shell.touches(|place, writes| {
+            covers_access(&rule.tool, writes) && matches_place(policy, rule, narrows, source, place)
+        });
+    }
+    if !names_tool(&rule.tool, seen) {
+        return Match::No;
+    }
+    let Some(content) = rule.content.as_deref() else { return Match::Yes };
+    if let Some(shell) = &seen.shell {
+        return if narrows {
+            shell.any_part_matches(content)
+        } else {
+            Match::sure(shell.is_exactly(content))
+        };
+    }
+    if let Some(place) = seen.place.as_ref().filter(|_| is_path_tool(&rule.tool)) {
+        return Match::sure(matches_place(policy, rule, narrows, source, place));
+    }
+    match seen.call.tool {
+        "WebFetch" => web(content, seen.text("url")),
+        "Agent" | "Task" => {
+            Match::sure(seen.text("subagent_type").unwrap_or("general-purpose") == content)
+        }
+        "Skill" => skill(content, seen.text("skill").or_else(|| seen.text("command"))),
+        _ if narrows => Match::Maybe(format!("what {content} means for this tool is not known")),
+        _ => Match::No,
+    }
+}
+
+/// Whether the tool that a rule names is the one called, or one that stands for it.
+fn names_tool(rule: &str, seen: &Seen<'_>) -> bool {
+    let tool = seen.call.tool;
+    if rule == tool {
+        return true;
+    }
+    match rule {
+        "Edit" => matches!(seen.call.effect, Effect::Write(_)),
+        "Read" => matches!(seen.call.effect, Effect::Read(_)),
+        "Task" | "Agent" => matches!(tool, "Task" | "Agent"),
+        _ => {
+            let server = rule.strip_suffix("__*").unwrap_or(rule);
+            let is_server = server.strip_prefix("mcp__").is_some_and(|name| !name.contains("__"));
+            is_server && tool.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"))
+        }
+    }
+}
+
+/// Whether a rule about files of this tool speaks of reading or of writing.
+fn covers_access(tool: &str, writes: bool) -> bool {
+    match tool {
+        "Edit" | "Write" => writes,
+        "Read" => !writes,
+        _ => false,
+    }
+}
+
+/// Whether a path rule covers a place. A rule that narrows needs to match one form of the path, one that allows both.
+pub(crate) fn matches_place(
+    policy: &Policy,
+    rule: &Rule,
+    narrows: bool,
+    source: Source,
+    place: &Place,
+) -> bool {
+    let Some(content) = rule.content.as_deref() else { return true };
+    let matcher =
+        |path: &Path| roots(policy, content, narrows, source).iter().any(|root| root.matches(path));
+    if narrows {
+        place.forms().any(matcher)
+    } else {
+        place.resolved.is_some() && place.forms().all(matcher)
+    }
+}
+
+struct Root {
+    folder: PathBuf,
+    pattern: String,
+}
+
+impl Root {
+    fn matches(&self, path: &Path) -> bool {
+        let real = self.folder.canonicalize().ok();
+        let folders = [Some(self.folder.as_path()), real.as_deref()];
+        folders.into_iter().flatten().any(|folder| {
+            let mut builder = GitignoreBuilder::new("/");
+            let Ok(relative) = path.strip_prefix(folder) else { return false };
+            if builder.add_line(None, &self.pattern).is_err() {
+                return false;
+            }
+            let Ok(matcher) = builder.build() else { return false };
+            // A folder that is searched counts as what is in it.
+            let inside = relative.join("x");
+            let is_within = self.pattern.ends_with("/**") || self.pattern.ends_with('/');
+            matcher.matched_path_or_any_parents(relative, false).is_ignore()
+                || (is_within && matcher.matched_path_or_any_parents(inside, false).is_ignore())
+        })
+    }
+}
+
+/// What a path rule is relative to: `//` the disk, `~/` the home directory, `/` the place its settings belong to,
+/// anything else the working directory. A rule that narrows holds in the additional directories too.
+fn roots(policy: &Policy, content: &str, narrows: bool, source: Source) -> Vec<Root> {
+    let root = |folder: &Path, pattern: &str| Root {
+        folder: folder.to_owned(),
+        pattern: pattern.to_owned(),
+    };
+    if content.starts_with("//") {
+        return vec![root(Path::new("/"), &content[1..])];
+    }
+    if let Some(rest) = content.strip_prefix("~/") {
+        return policy.home.iter().map(|home| root(home, &format!("/{rest}"))).collect();
+    }
+    if content.starts_with('/') {
+        return vec![root(policy.base(source), content)];
+    }
+    let anchored = content.strip_prefix("./").map(|rest| format!("/{rest}"));
+    let pattern = match &anchored {
+        Some(anchored) => anchored.as_str(),
+        None if content == "." => "/**",
+        None => content,
+    };
+    let mut roots = vec![root(&policy.cwd, pattern)];
+    if narrows {
+        roots.extend(policy.directories().map(|folder| root(folder, pattern)));
+    }
+    roots
+}
+
+/// `domain:x` speaks of the host x and everything below it.
+fn web(content: &str, url: Option<&str>) -> Match {
+    let Some(domain) = content.strip_prefix("domain:") else {
+        return Match::Maybe(format!("{content} is not of the form domain:example.com"));
+    };
+    let host = url
+        .and_then(|url| reqwest::Url::parse(url).ok())
+        .and_then(|url| url.host_str().map(str::to_lowercase));
+    let Some(host) = host else { return Match::Maybe("the address has no host".to_owned()) };
+    let host = host.trim_end_matches('.');
+    let domain = domain.trim_start_matches("*.").trim_end_matches('.').to_lowercase();
+    let below = host.strip_suffix(&domain).is_some_and(|rest| rest.ends_with('.'));
+    Match::sure(domain == "*" || host == domain || below)
+}
+
+fn skill(content: &str, name: Option<&str>) -> Match {
+    let Some(name) = name else { return Match::Maybe("the skill has no name".to_owned()) };
+    let name = name.trim_start_matches('/');
+    match content.strip_suffix(":*") {
+        Some(prefix) => Match::sure(name.starts_with(prefix)),
+        None => Match::sure(name == content),
+    }
+}

@@ -1,0 +1,25 @@
+//! May this call run? Decided on its effect, the rules and the mode, with every step that led there.
+//!
+//! [`Policy::decide`] is the one question. `decide.rs` has the order of judgement, `matching.rs` says whether a rule
+//! speaks of a call, `command.rs` judges shell commands part by part (`ostler-shell` takes them apart), `place.rs`
+//! follows links. [`Policy::apply`] carries out changes, [`explain`] prints a decision for people.
+
+mod command;
+mod decide;
+mod decision;
+mod explain;
+mod matching;
+mod place;
+mod policy;
+mod rule;
+mod shell;
+mod suggest;
+#[cfg(test)]
+mod tests;
+mod update;
+
+pub use self::decision::{CallFacts, Decision, Outcome, Step};
+pub use self::explain::{effect_of, explain, input_of};
+pub use self::policy::{KeptRule, Policy};
+pub use self::rule::{Behavior, Rule, RuleError, Source};
+pub use self::update::UpdateError;

@@ -1,0 +1,174 @@
+//! Paths: as written, where they lead, whether that is inside the working directories, and what is protected.
+
+use std::path::{Component, Path, PathBuf};
+
+/// A path in both its forms. A decision holds only when it holds for both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// As written, made absolute, with `..` taken out by name.
+    pub(crate) written: PathBuf,
+    /// With links followed; `None` when that cannot be told.
+    pub(crate) resolved: Option<PathBuf>,
+}
+
+impl Place {
+    /// Looks at a path. Follows links, touches nothing else.
+    pub(crate) fn of(path: &Path) -> Self {
+        Self { written: folded(path), resolved: resolved(path) }
+    }
+
+    /// Both forms, as far as they are known.
+    pub(crate) fn forms(&self) -> impl Iterator<Item = &Path> {
+        [Some(self.written.as_path()), self.resolved.as_deref()].into_iter().flatten()
+    }
+
+    /// Whether the path lies inside a folder, in both forms.
+    pub(crate) fn is_inside(&self, folder: &Path) -> bool {
+        let (Some(path), Some(real)) = (&self.resolved, resolved(folder)) else { return false };
+        let by_name = self.written.starts_with(folder) || self.written.starts_with(&real);
+        by_name && path.starts_with(real)
+    }
+
+    /// The protected thing the path leads to, if any.
+    pub(crate) fn protected(&self, home: Option<&Path>) -> Option<&'static str> {
+        self.forms().find_map(|path| protected(path, home))
+    }
+}
+
+/// Folders whose contents decide what runs later.
+const FOLDERS: &[&str] =
+    &[".git", ".claude", ".ssh", ".vscode", ".idea", ".husky", ".gnupg", ".aws"];
+/// Folders in `.claude` that are work like any other.
+const OPEN_FOLDERS: &[&str] = &["commands", "agents", "skills", "worktrees"];
+/// Files that decide what runs later.
+const FILES: &[&str] = &[
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".zshrc",
+    ".zprofile",
+    ".zshenv",
+    ".zlogin",
+    ".profile",
+    ".gitconfig",
+    ".gitmodules",
+    ".ripgreprc",
+    ".mcp.json",
+    ".claude.json",
+    ".envrc",
+    ".npmrc",
+    ".netrc",
+];
+
+fn protected(path: &Path, home: Option<&Path>) -> Option<&'static str> {
+    let mut names = path.components().filter_map(|part| match part {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    });
+    let mut found = None;
+    while let Some(name) = names.next() {
+        let same = |known: &&&str| known.eq_ignore_ascii_case(name);
+        if let Some(folder) = FOLDERS.iter().find(same) {
+            let next = names.clone().next();
+            let is_open =
+                *folder == ".claude" && next.is_some_and(|next| OPEN_FOLDERS.contains(&next));
+            if !is_open {
+                found = Some(*folder);
+            }
+        }
+        if let Some(file) = FILES.iter().find(same) {
+            found = Some(*file);
+        }
+    }
+    // Programs are started from there.
+    let config = home.map(|home| home.join(".config"));
+    found.or_else(|| config.filter(|config| path.starts_with(config)).map(|_| ".config"))
+}
+
+/// Takes `.` and `..` out of a path without looking at the disk.
+fn folded(path: &Path) -> PathBuf {
+    let mut folded = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                folded.pop();
+            }
+            part => folded.push(part),
+        }
+    }
+    folded
+}
+
+/// Where a path leads. A path that does not exist yet is judged by the part of it that does.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    let mut rest = Vec::new();
+    let mut existing = path;
+    loop {
+        match existing.symlink_metadata() {
+            // A dangling link exists, does not resolve, and could point anywhere.
+            Ok(_) => break,
+            Err(_) => {
+                rest.push(existing.file_name()?);
+                existing = existing.parent()?;
+            }
+        }
+    }
+    let mut path = existing.canonicalize().ok()?;
+    path.extend(rest.into_iter().rev());
+    // `..` after a part that does not exist cannot be judged.
+    path.components().all(|part| part != Component::ParentDir).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_judged_by_where_it_leads() {
+        let cwd = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        fs::create_dir(cwd.path().join("sub")).unwrap();
+        symlink(elsewhere.path(), cwd.path().join("out")).unwrap();
+        symlink(cwd.path().join("sub"), cwd.path().join("in")).unwrap();
+        symlink("/nowhere/at/all", cwd.path().join("dangling")).unwrap();
+        for (path, inside) in [
+            ("sub/new/file", true),
+            ("in/file", true),
+            ("sub/../file", true),
+            ("out/file", false),
+            ("out/../file", false),
+            ("dangling", false),
+            ("../file", false),
+            ("sub/missing/../../../file", false),
+        ] {
+            assert_eq!(Place::of(&cwd.path().join(path)).is_inside(cwd.path()), inside, "{path}");
+        }
+        let beside = PathBuf::from(format!("{}-evil/x", cwd.path().display()));
+        assert!(!Place::of(&beside).is_inside(cwd.path()));
+    }
+
+    #[test]
+    fn what_decides_about_later_runs_is_protected() {
+        for (path, expected) in [
+            ("/w/src/main.rs", None),
+            ("/w/.git/hooks/pre-commit", Some(".git")),
+            ("/w/.GIT/config", Some(".git")),
+            ("/w/.gitignore", None),
+            ("/w/.claude/settings.json", Some(".claude")),
+            ("/w/.claude/settings.local.json", Some(".claude")),
+            ("/w/.claude/skills/x/SKILL.md", None),
+            ("/w/.claude", Some(".claude")),
+            ("/home/u/.bashrc", Some(".bashrc")),
+            ("/home/u/.ssh/config", Some(".ssh")),
+            ("/home/u/.config/x", Some(".config")),
+            ("/w/.mcp.json", Some(".mcp.json")),
+        ] {
+            assert_eq!(protected(Path::new(path), Some(Path::new("/home/u"))), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! A session's policy: the mode, the rules and the directories. A value: a subagent gets a copy and can only narrow it.
+
+use std::path::{Path, PathBuf};
+
+use ostler_proto::permission::PermissionMode;
+
+use super::rule::{Behavior, Rule, Source};
+
+/// What decides about calls.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// How freely tools run.
+    pub mode: PermissionMode,
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// The user's home directory, for `~/`.
+    pub home: Option<PathBuf>,
+    /// The folder of the user's settings, for `/` in rules that stand there.
+    pub user_folder: Option<PathBuf>,
+    /// The folder of the project's settings, for `/` in rules that stand there.
+    pub project: PathBuf,
+    /// Whether the mode that asks nothing may be used at all.
+    pub bypass_available: bool,
+    rules: Vec<KeptRule>,
+    directories: Vec<(PathBuf, Source)>,
+}
+
+/// A rule in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptRule {
+    /// What it does.
+    pub behavior: Behavior,
+    /// What it speaks of.
+    pub rule: Rule,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+impl KeptRule {
+    /// How the rule is called in a chain of steps.
+    pub(crate) fn title(&self) -> String {
+        format!("{} rule {} from {}", self.behavior.word(), self.rule, self.source)
+    }
+}
+
+impl Policy {
+    /// A policy without rules for a working directory.
+    pub fn new(cwd: impl Into<PathBuf>, mode: PermissionMode) -> Self {
+        let cwd = cwd.into();
+        Self {
+            mode,
+            home: std::env::home_dir(),
+            user_folder: None,
+            project: cwd.clone(),
+            cwd,
+            bypass_available: false,
+            rules: Vec::new(),
+            directories: Vec::new(),
+        }
+    }
+
+    /// Adds a rule, unless it is there.
+    pub fn add_rule(&mut self, behavior: Behavior, rule: Rule, source: Source) {
+        let kept = KeptRule { behavior, rule, source };
+        if !self.rules.contains(&kept) {
+            self.rules.push(kept);
+        }
+    }
+
+    /// Takes away all rules of a behaviour and source that a test picks.
+    pub fn remove_rules(
+        &mut self,
+        behavior: Behavior,
+        source: Source,
+        is_meant: impl Fn(&Rule) -> bool,
+    ) {
+        self.rules.retain(|kept| {
+            kept.behavior != behavior || kept.source != source || !is_meant(&kept.rule)
+        });
+    }
+
+    /// All rules, in the order they were added.
+    pub fn rules(&self) -> &[KeptRule] {
+        &self.rules
+    }
+
+    pub(crate) fn rules_of(&self, behavior: Behavior) -> impl Iterator<Item = &KeptRule> {
+        self.rules.iter().filter(move |kept| kept.behavior == behavior)
+    }
+
+    /// Adds a working directory.
+    pub fn add_directory(&mut self, directory: impl AsRef<Path>, source: Source) {
+        let directory = self.absolute(directory.as_ref());
+        if !self.directories.contains(&(directory.clone(), source)) {
+            self.directories.push((directory, source));
+        }
+    }
+
+    /// Takes a working directory away.
+    pub fn remove_directory(&mut self, directory: impl AsRef<Path>, source: Source) {
+        let directory = self.absolute(directory.as_ref());
+        self.directories.retain(|(kept, from)| *kept != directory || *from != source);
+    }
+
+    /// The working directories besides the main one.
+    pub fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.directories.iter().map(|(directory, _)| directory.as_path())
+    }
+
+    /// All working directories.
+    pub(crate) fn working_directories(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(self.cwd.as_path()).chain(self.directories())
+    }
+
+    /// What `/` at the beginning of a rule from this source means.
+    pub(crate) fn base(&self, source: Source) -> &Path {
+        match source {
+            Source::User => self.user_folder.as_deref().unwrap_or(&self.cwd),
+            Source::Project | Source::Local => &self.project,
+            _ => &self.cwd,
+        }
+    }
+
+    fn absolute(&self, path: &Path) -> PathBuf {
+        match (path.strip_prefix("~"), &self.home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => self.cwd.join(path),
+        }
+    }
+
+    /// The mode that is in force: one that is not available is the default one.
+    pub fn effective_mode(&self) -> PermissionMode {
+        match &self.mode {
+            PermissionMode::BypassPermissions if !self.bypass_available => PermissionMode::Default,
+            mode => mode.clone(),
+        }
+    }
+}

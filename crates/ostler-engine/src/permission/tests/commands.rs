@@ -1,0 +1,161 @@
+//! Commands: allowed only when all that they do is.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn accept_edits_covers_simple_changes_inside_only() {
+    let cwd = tempfile::tempdir().unwrap();
+    let policy = policy(cwd.path(), PermissionMode::AcceptEdits, &[]);
+    for (command, expected) in [
+        ("mkdir -p a/b", "allow"),
+        ("touch a && rm a", "allow"),
+        ("mv a b", "allow"),
+        ("cp a b", "allow"),
+        ("rm -rf sub", "allow"),
+        ("rm -rf .", "ask"),
+        ("rm -rf ..", "ask"),
+        ("rm -rf /", "ask"),
+        ("rm -rf ~", "ask"),
+        ("rm -rf $X", "ask"),
+        ("rm -rf *", "ask"),
+        ("mv . x", "ask"),
+        ("mv a .git", "ask"),
+        ("mv x/.claude .", "ask"),
+        ("cp -r a b", "ask"),
+        ("cp /etc/passwd a", "ask"),
+        ("cp a /tmp/b", "ask"),
+        ("mv -t /tmp a", "ask"),
+        ("echo hi > a", "allow"),
+        ("echo hi > .git/hooks/x", "ask"),
+        ("echo hi > ~/.bashrc", "ask"),
+        ("echo hi > .bashrc", "ask"),
+        ("cd .claude && echo x > settings.json", "ask"),
+        ("cd sub && touch x", "ask"),
+        ("ln -s / x", "ask"),
+        ("sed -i s/a/b/ x", "ask"),
+        ("LD_PRELOAD=x touch a", "ask"),
+        ("touch a; make", "ask"),
+    ] {
+        let decision = decide(&policy, "Bash", command);
+        assert_eq!(decision.outcome.to_string(), expected, "{command}: {:#?}", decision.chain);
+    }
+}
+
+#[test]
+fn looking_is_free_inside_the_working_directories() {
+    let cwd = tempfile::tempdir().unwrap();
+    let policy = policy(cwd.path(), PermissionMode::Default, &[]);
+    for (command, expected) in [
+        ("ls -la", "allow"),
+        ("cat a | grep b | wc -l", "allow"),
+        ("cd sub && ls", "allow"),
+        ("cd sub && cat a", "ask"),
+        ("cd / && ls", "ask"),
+        ("cat /etc/passwd", "ask"),
+        ("cat ../x", "ask"),
+        ("cat ~/.ssh/id_rsa", "ask"),
+        ("grep root /etc/passwd", "ask"),
+        ("rg -e root /etc/passwd", "ask"),
+        ("rg -eroot /etc/passwd", "ask"),
+        ("find / -name x", "ask"),
+        ("git diff /etc/passwd /etc/shadow", "ask"),
+        ("ls $(cat /etc/passwd)", "ask"),
+        ("cat < /etc/passwd", "ask"),
+        ("cat < /dev/tcp/example.com/80", "ask"),
+        ("echo hi > /dev/tcp/example.com/80", "ask"),
+        ("ls > /dev/null 2>&1", "allow"),
+        ("cat */x", "ask"),
+        ("", "allow"),
+    ] {
+        let decision = decide(&policy, "Bash", command);
+        assert_eq!(decision.outcome.to_string(), expected, "{command}: {:#?}", decision.chain);
+    }
+}
+
+#[test]
+fn an_unclear_command_is_not_allowed_by_rules_for_its_parts() {
+    let cwd = tempfile::tempdir().unwrap();
+    let parts = policy(
+        cwd.path(),
+        PermissionMode::AcceptEdits,
+        &["allow Bash(ls:*)", "allow Bash(eval:*)", "allow Bash(bash:*)"],
+    );
+    for command in ["ls 'x", "eval \"$X\"", "bash -c \"$X\"", "$X ls", "ls )", "ls\u{a0}x"] {
+        assert_eq!(outcome(&parts, "Bash", command), "ask", "{command}");
+    }
+    // Nor does a mode that asks nothing allow it where a rule forbids something: it might be that.
+    let guarded = policy(cwd.path(), PermissionMode::BypassPermissions, &["deny Bash(rm:*)"]);
+    assert_eq!(outcome(&guarded, "Bash", "eval \"$X\""), "ask");
+    assert_eq!(outcome(&guarded, "Bash", "make"), "allow");
+}
+
+/// Words that are allowed by a rule, only look, or are neither.
+const ALLOWED: &[&str] = &["good one", "good 'two words'", "ls -la", "echo hi", "git status"];
+const OTHERS: &[&str] = &[
+    "bad one",
+    "'bad'",
+    "b\"a\"d x",
+    "ls /etc",
+    "echo x > /etc/x",
+    "goodness",
+    "PATH=/x good",
+    "git push",
+];
+
+fn nested() -> impl Strategy<Value = (String, bool)> {
+    let leaf = prop_oneof![
+        3 => prop::sample::select(ALLOWED).prop_map(|text| (text.to_owned(), true)),
+        1 => prop::sample::select(OTHERS).prop_map(|text| (text.to_owned(), false)),
+    ];
+    let joints = [" && ", " || ", "; ", " | ", "\n", " & "];
+    let frames = [
+        ("echo $(", ")"),
+        ("echo \"$(", ")\""),
+        ("(", ")"),
+        ("{ ", "; }"),
+        ("if ", "; then ls; fi"),
+        ("while ", "; do ls; done"),
+        ("for i in a; do ", "; done"),
+        ("case a in *) ", ";; esac"),
+        ("x=$(", ")"),
+        ("good <(", ")"),
+        ("! ", ""),
+        ("good ${x:-$(", ")}"),
+        ("cat <<'E'\nbad\nE\n", ""),
+        ("good `", "`"),
+        ("good \"`", "`\""),
+        ("cat <<E\n$(", ")\nE"),
+        ("timeout 5 good $(", ")"),
+    ];
+    leaf.prop_recursive(4, 16, 2, move |inner| {
+        prop_oneof![
+            (inner.clone(), inner.clone(), prop::sample::select(joints.to_vec()))
+                .prop_map(|(a, b, joint)| (format!("{}{joint}{}", a.0, b.0), a.1 && b.1)),
+            (inner.clone(), prop::sample::select(frames.to_vec()))
+                .prop_map(|(a, (before, after))| (format!("{before}{}{after}", a.0), a.1)),
+            inner.prop_map(|a| (format!("sh -c '{}'", a.0.replace('\'', "'\\''")), a.1)),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_command_is_allowed_only_when_all_its_parts_are((command, is_allowed) in nested()) {
+        let policy = policy(Path::new("/tmp"), PermissionMode::Default, &["allow Bash(good:*)"]);
+        let decision = decide(&policy, "Bash", &command);
+        prop_assert!(is_allowed || decision.outcome != Outcome::Allow, "{}: {:#?}", command, decision.chain);
+    }
+
+    #[test]
+    fn a_denied_part_is_found_however_deep((command, is_allowed) in nested()) {
+        let denied = ["deny Bash(bad:*)", "deny Bash(git push:*)", "deny Bash(goodness)"];
+        let policy = policy(Path::new("/tmp"), PermissionMode::BypassPermissions, &denied);
+        let decision = decide(&policy, "Bash", &command);
+        let has_denied = !is_allowed && ["bad one", "git push", "goodness"].iter().any(|word| command.replace("\nbad\n", "").contains(word));
+        prop_assert!(!has_denied || decision.outcome != Outcome::Allow, "{}: {:#?}", command, decision.chain);
+    }
+}

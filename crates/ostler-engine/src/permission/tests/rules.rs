@@ -1,0 +1,120 @@
+//! Which rules speak of which calls.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+/// Each row: a rule, a tool, its argument, the outcome in mode `default`.
+#[test]
+fn rules_speak_of_what_they_name() {
+    let cwd = tempfile::tempdir().unwrap();
+    fs::create_dir_all(cwd.path().join("src")).unwrap();
+    for (rule, tool, words, expected) in [
+        ("allow Bash", "Bash", "make; rm -rf x", "allow"),
+        ("allow Bash(make:*)", "Bash", "make", "allow"),
+        ("allow Bash(make:*)", "Bash", "make test", "allow"),
+        ("allow Bash(make *)", "Bash", "make test", "allow"),
+        ("allow Bash(make:*)", "Bash", "makefile", "ask"),
+        ("allow Bash(make)", "Bash", "make test", "ask"),
+        ("allow Bash(npm run test:*)", "Bash", "npm run test -- --watch", "allow"),
+        ("allow Bash(npm run test:*)", "Bash", "npm run tests", "ask"),
+        ("allow Bash(git commit -m 'a b')", "Bash", "git commit -m \"a b\"", "allow"),
+        ("allow Bash(make x* y)", "Bash", "make xz y", "ask"),
+        ("deny Bash(rm -r:*)", "Bash", "rm -rf x", "deny"),
+        ("deny Bash(rm:*)", "Bash", "rmdir x", "ask"),
+        ("deny Bash(rm:*)", "Bash", "/bin/rm x", "deny"),
+        ("deny Bash(git push:*)", "Bash", "git -C /tmp push", "deny"),
+        ("deny Bash(git push:*)", "Bash", "git $X", "ask"),
+        ("deny Bash(* --force*)", "Bash", "git push --force", "deny"),
+        ("deny Bash(rm:*)", "Bash", "bash -c 'rm x'", "deny"),
+        ("deny Bash(rm:*)", "Bash", "ls | xargs rm", "deny"),
+        ("ask Bash(ls:*)", "Bash", "ls", "ask"),
+        ("allow Read(src/**)", "Read", "src/a/b.rs", "allow"),
+        ("deny Read(src/**)", "Read", "src/a/b.rs", "deny"),
+        ("deny Read(src/**)", "Grep", "src", "deny"),
+        ("deny Read(src/**)", "Read", "lib/src/b.rs", "allow"),
+        ("deny Read(*.env)", "Read", "deep/down/x.env", "deny"),
+        ("deny Read(./x.env)", "Read", "deep/x.env", "allow"),
+        ("deny Read(secret)", "Read", "secret/key", "deny"),
+        ("deny Read(//etc/**)", "Read", "/etc/passwd", "deny"),
+        ("allow Read(//etc/hosts)", "Read", "/etc/hosts", "allow"),
+        ("allow Read(//etc/hosts)", "Read", "/etc/passwd", "ask"),
+        ("allow Read(~/notes/**)", "Read", "/home/user/notes/x", "allow"),
+        ("deny Read(/src/**)", "Read", "src/x", "deny"),
+        ("deny Read(src/../secret)", "Read", "src/x", "allow"),
+        ("deny Read(.env)", "Bash", "cat .env", "deny"),
+        ("deny Read(.env)", "Bash", "cat src/../.env", "deny"),
+        ("deny Read(.env)", "Bash", "wc -l < .env", "deny"),
+        ("deny Read(.env)", "Bash", "grep -r KEY .", "ask"),
+        ("deny Read(.env)", "Bash", "cat .e*", "ask"),
+        ("deny Read(.env)", "Bash", "cat a", "allow"),
+        ("deny Read(src/key)", "Bash", "cd src && cat key", "deny"),
+        ("deny Edit(a)", "Bash", "echo > a", "deny"),
+        ("deny Edit(a)", "Bash", "rm a", "deny"),
+        ("allow Edit(src/**)", "Write", "src/x", "allow"),
+        ("allow Edit(src/**)", "NotebookEdit", "src/x.ipynb", "allow"),
+        ("allow Edit(src/**)", "Bash", "echo hi > src/x", "allow"),
+        ("allow Write(src/**)", "Edit", "src/x", "ask"),
+        ("allow Edit", "Write", ".git/config", "ask"),
+        ("allow Edit(**)", "Write", ".claude/settings.json", "ask"),
+        ("allow Edit(.claude/**)", "Write", ".claude/settings.json", "allow"),
+        ("allow WebFetch", "WebFetch", "https://example.com/x", "allow"),
+        ("allow WebFetch(domain:example.com)", "WebFetch", "https://example.com/x", "allow"),
+        ("allow WebFetch(domain:example.com)", "WebFetch", "https://docs.Example.com./x", "allow"),
+        ("allow WebFetch(domain:example.com)", "WebFetch", "https://evilexample.com", "ask"),
+        ("allow WebFetch(domain:example.com)", "WebFetch", "https://example.com.evil.org", "ask"),
+        ("allow WebFetch(domain:example.com)", "WebFetch", "https://example.com@evil.org", "ask"),
+        ("deny WebFetch(domain:example.com)", "WebFetch", "https://a.example.com", "deny"),
+        ("allow mcp__github", "mcp__github__create", "", "allow"),
+        ("allow mcp__github__*", "mcp__github__create", "", "allow"),
+        ("allow mcp__github__create", "mcp__github__create", "", "allow"),
+        ("allow mcp__github__create", "mcp__github__delete", "", "ask"),
+        ("allow mcp__git", "mcp__github__create", "", "ask"),
+        ("deny mcp__github", "mcp__github__create", "", "deny"),
+        ("deny Agent(reviewer)", "Agent", "reviewer", "deny"),
+        ("deny Task(reviewer)", "Agent", "reviewer", "deny"),
+        ("deny Agent(reviewer)", "Agent", "writer", "allow"),
+        ("deny Skill(pdf)", "Skill", "pdf", "deny"),
+        ("deny Skill(pdf:*)", "Skill", "pdf-fill", "deny"),
+        ("deny TodoWrite(x)", "TodoWrite", "", "ask"),
+    ] {
+        let policy = policy(cwd.path(), PermissionMode::Default, &[rule]);
+        let decision = decide(&policy, tool, words);
+        assert_eq!(
+            decision.outcome.to_string(),
+            expected,
+            "{rule} | {tool} {words}: {:#?}",
+            decision.chain
+        );
+    }
+}
+
+#[test]
+fn a_link_neither_leads_out_nor_around_a_rule() {
+    let (cwd, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(cwd.path().join("secret"), "x").unwrap();
+    symlink(cwd.path().join("secret"), cwd.path().join("innocent")).unwrap();
+    symlink(elsewhere.path(), cwd.path().join("out")).unwrap();
+    fs::create_dir(cwd.path().join(".claude")).unwrap();
+    symlink(cwd.path().join(".claude"), cwd.path().join("plain")).unwrap();
+    let accept = policy(
+        cwd.path(),
+        PermissionMode::AcceptEdits,
+        &["deny Read(secret)", "allow Edit(ok/**)"],
+    );
+    for (tool, words, expected) in [
+        ("Read", "innocent", "deny"),
+        ("Bash", "cat innocent", "deny"),
+        ("Write", "out/x", "ask"),
+        ("Bash", "touch out/x", "ask"),
+        ("Bash", "echo > out/x", "ask"),
+        ("Write", "plain/settings.json", "ask"),
+        ("Bash", "cp a plain/settings.json", "ask"),
+        ("Write", "other", "allow"),
+    ] {
+        assert_eq!(outcome(&accept, tool, words), expected, "{tool} {words}");
+    }
+    assert!(accept.denies_reading(&cwd.path().join("innocent")));
+    assert!(!accept.denies_reading(&cwd.path().join("other")));
+}

@@ -1,0 +1,66 @@
+//! One settings file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ostler_proto::permission::PermissionMode;
+use ostler_proto::sandbox::SandboxSettings;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::SettingsError;
+
+/// What is in a settings file, as far as this version uses it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FileSettings {
+    /// Rules, mode and directories.
+    pub permissions: FilePermissions,
+    /// Hooks.
+    pub hooks: Option<Value>,
+    /// Variables for the session and its children.
+    pub env: BTreeMap<String, String>,
+    /// The model.
+    pub model: Option<String>,
+    /// What commands may touch.
+    pub sandbox: Option<SandboxSettings>,
+    /// The style of answers.
+    pub output_style: Option<String>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// The `permissions` of a settings file.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FilePermissions {
+    /// What runs without asking.
+    pub allow: Vec<String>,
+    /// What does not run.
+    pub deny: Vec<String>,
+    /// What is asked about.
+    pub ask: Vec<String>,
+    /// The mode to start in.
+    pub default_mode: Option<PermissionMode>,
+    /// Further working directories.
+    pub additional_directories: Vec<String>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// Reads settings from text.
+pub(super) fn parse(path: &Path, text: &str) -> Result<FileSettings, SettingsError> {
+    // Some editors leave an empty file behind.
+    if text.trim().is_empty() {
+        return Ok(FileSettings::default());
+    }
+    let mut json = serde_json::Deserializer::from_str(text);
+    let settings = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let pointer = error.path().to_string();
+        SettingsError::one(path, &pointer, error.into_inner())
+    })?;
+    json.end().map_err(|error| SettingsError::one(path, "", error))?;
+    Ok(settings)
+}

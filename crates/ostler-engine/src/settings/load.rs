@@ -1,0 +1,190 @@
+//! Reading all settings of a session and joining them.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use ostler_proto::permission::PermissionMode;
+
+use super::file::{self, FileSettings};
+use super::{Folders, Problem, Settings, SettingsError};
+use crate::permission::{Behavior, Rule, Source};
+
+/// Which settings to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// The user's file.
+    pub user: bool,
+    /// The project's shared file.
+    pub project: bool,
+    /// The project's private file.
+    pub local: bool,
+    /// `--settings`: JSON, or the path of a file.
+    pub flag: Option<String>,
+    /// Whether the user trusts the project. If not, its files can only make things stricter.
+    pub trusts_project: bool,
+}
+
+/// Reads and joins settings. The administrator's file is always read.
+///
+/// # Errors
+/// When a file cannot be read or understood, or holds a deny or ask rule that is none: all such problems at once.
+pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsError> {
+    let mut joined = Joined { settings: Settings::default(), problems: Vec::new(), sources };
+    let wanted = [
+        (Source::User, sources.user),
+        (Source::Project, sources.project),
+        (Source::Local, sources.local),
+    ];
+    for (source, _) in wanted.into_iter().filter(|(_, is_wanted)| *is_wanted) {
+        if let Some(path) = folders.file(source) {
+            joined.file(&path, source, true);
+        }
+    }
+    if let Some(flag) = &sources.flag {
+        if flag.trim_start().starts_with('{') {
+            joined.text(Path::new("--settings"), flag, Source::Flag);
+        } else {
+            joined.file(Path::new(flag), Source::Flag, false);
+        }
+    }
+    // Read last: the administrator's values win.
+    if let Some(path) = folders.file(Source::Managed) {
+        joined.file(&path, Source::Managed, true);
+    }
+    match joined.problems.is_empty() {
+        true => Ok(joined.settings),
+        false => Err(SettingsError { problems: joined.problems }),
+    }
+}
+
+struct Joined<'s> {
+    settings: Settings,
+    problems: Vec<Problem>,
+    sources: &'s Sources,
+}
+
+impl Joined<'_> {
+    fn file(&mut self, path: &Path, source: Source, may_be_absent: bool) {
+        match fs::read_to_string(path) {
+            Ok(text) => self.text(path, &text, source),
+            // A part of the path may be a file: then there is no settings file either.
+            Err(error)
+                if may_be_absent
+                    && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => self.problems.extend(SettingsError::one(path, "", error).problems),
+        }
+    }
+
+    fn text(&mut self, path: &Path, text: &str, source: Source) {
+        match file::parse(path, text) {
+            Ok(file) => self.join(path, file, source),
+            Err(error) => self.problems.extend(error.problems),
+        }
+    }
+
+    fn join(&mut self, path: &Path, file: FileSettings, source: Source) {
+        let is_of_project = matches!(source, Source::Project | Source::Local);
+        let only_narrows = is_of_project && !self.sources.trusts_project;
+        let permissions = file.permissions;
+        self.rules(path, Behavior::Deny, &permissions.deny, source);
+        self.rules(path, Behavior::Ask, &permissions.ask, source);
+        if let Some(mode) = permissions.default_mode {
+            self.mode(path, mode, source, only_narrows);
+        }
+        if only_narrows {
+            self.warn(
+                path,
+                "",
+                "the project is not trusted: only what makes things stricter is taken from it",
+            );
+            return;
+        }
+        self.rules(path, Behavior::Allow, &permissions.allow, source);
+        let directories = permissions.additional_directories.into_iter().map(PathBuf::from);
+        self.settings.directories.extend(directories.map(|directory| (directory, source)));
+        self.settings.hooks.extend(file.hooks.map(|hooks| (source, hooks)));
+        for (name, value) in file.env {
+            if is_of_project && is_ours_to_choose(&name) {
+                self.warn(path, &format!("env.{name}"), "a project cannot set this variable");
+            } else {
+                self.settings.env.insert(name, value);
+            }
+        }
+        let settings = &mut self.settings;
+        settings.model = file.model.or(settings.model.take());
+        settings.sandbox = file.sandbox.or(settings.sandbox.take());
+        settings.output_style = file.output_style.or(settings.output_style.take());
+        settings.extra.extend(file.extra);
+    }
+
+    fn rules(&mut self, path: &Path, behavior: Behavior, rules: &[String], source: Source) {
+        for (index, text) in rules.iter().enumerate() {
+            match text.parse::<Rule>() {
+                Ok(rule) => self.settings.rules.push((behavior, rule, source)),
+                Err(error) => {
+                    let pointer = format!("permissions.{}[{index}]", behavior.word());
+                    // Leaving out what allows is safe, leaving out what forbids is not.
+                    if behavior == Behavior::Allow {
+                        self.warn(path, &pointer, error);
+                    } else {
+                        self.problems.extend(SettingsError::one(path, &pointer, error).problems);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes over a mode. Nothing that comes with a project may switch questions off.
+    fn mode(&mut self, path: &Path, mode: PermissionMode, source: Source, only_narrows: bool) {
+        let pointer = "permissions.defaultMode";
+        let is_of_project = matches!(source, Source::Project | Source::Local);
+        match mode {
+            PermissionMode::Other(word) => {
+                let reason = format!("there is no mode {word}");
+                self.problems.extend(SettingsError::one(path, pointer, reason).problems);
+            }
+            PermissionMode::BypassPermissions if is_of_project => {
+                self.warn(path, pointer, "a project cannot choose to bypass permissions");
+            }
+            PermissionMode::AcceptEdits | PermissionMode::Auto if only_narrows => {}
+            mode => self.settings.default_mode = Some(mode),
+        }
+    }
+
+    fn warn(&mut self, path: &Path, pointer: &str, reason: impl ToString) {
+        self.settings.warnings.extend(SettingsError::one(path, pointer, reason).problems);
+    }
+}
+
+/// Variables that decide where keys are sent and what is run: for the user, not for a project.
+fn is_ours_to_choose(name: &str) -> bool {
+    const BEGINNINGS: &[&str] = &["ANTHROPIC_", "CLAUDE_", "OSTLER_", "LD_", "DYLD_", "GIT_"];
+    const NAMES: &[&str] = &[
+        "PATH",
+        "HOME",
+        "SHELL",
+        "BASH_ENV",
+        "ENV",
+        "NODE_OPTIONS",
+        "PYTHONSTARTUP",
+        "PYTHONPATH",
+        "PERL5OPT",
+        "RUBYOPT",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "NODE_EXTRA_CA_CERTS",
+        "NODE_TLS_REJECT_UNAUTHORIZED",
+        "PAGER",
+        "EDITOR",
+        "VISUAL",
+        "BROWSER",
+    ];
+    NAMES.contains(&name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}

@@ -1,0 +1,130 @@
+//! Changing one settings file: everything else in it stays, in its order, and the file is whole at every moment.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use ostler_proto::permission::{PermissionBehavior, PermissionUpdate, RulesUpdate};
+use serde_json::{Map, Value, json};
+
+use super::SettingsError;
+use crate::permission::Rule;
+
+/// Keeps a change of permissions in a settings file. The file and its folder are made where they are missing.
+pub(crate) fn keep(path: &Path, update: &PermissionUpdate) -> Result<(), SettingsError> {
+    // A link stays a link: what it leads to is rewritten.
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let wrong = |reason: &dyn ToString| SettingsError::one(path, "", reason.to_string());
+    let mut root = match fs::read_to_string(path) {
+        Ok(text) if text.trim().is_empty() => Map::new(),
+        Ok(text) => match serde_json::from_str(&text) {
+            Ok(Value::Object(root)) => root,
+            Ok(_) => return Err(wrong(&"it is not a JSON object and is left alone")),
+            Err(error) => return Err(wrong(&format!("it is broken and is left alone: {error}"))),
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => Map::new(),
+        Err(error) => return Err(wrong(&error)),
+    };
+    let permissions = root.entry("permissions").or_insert_with(|| json!({}));
+    let Value::Object(permissions) = permissions else {
+        return Err(SettingsError::one(path, "permissions", "it is not an object"));
+    };
+    change(permissions, update)
+        .map_err(|reason| SettingsError::one(path, "permissions", reason))?;
+    let mut text = serde_json::to_string_pretty(&root).map_err(|error| wrong(&error))?;
+    text.push('\n');
+    replace(path, &text).map_err(|error| wrong(&error))
+}
+
+fn change(permissions: &mut Map<String, Value>, update: &PermissionUpdate) -> Result<(), String> {
+    match update {
+        PermissionUpdate::AddRules(update) => {
+            add(list(permissions, word(update)?)?, texts(update)?)
+        }
+        PermissionUpdate::ReplaceRules(update) => {
+            let list = list(permissions, word(update)?)?;
+            list.clear();
+            add(list, texts(update)?);
+        }
+        PermissionUpdate::RemoveRules(update) => {
+            let rules: Vec<Rule> =
+                texts(update)?.iter().filter_map(|text| text.parse().ok()).collect();
+            // Two spellings of one rule are one rule.
+            list(permissions, word(update)?)?.retain(|kept| {
+                !kept
+                    .as_str()
+                    .and_then(|text| text.parse().ok())
+                    .is_some_and(|rule| rules.contains(&rule))
+            });
+        }
+        PermissionUpdate::SetMode(update) => {
+            permissions.insert("defaultMode".to_owned(), json!(update.mode.to_string()));
+        }
+        PermissionUpdate::AddDirectories(update) => {
+            add(list(permissions, "additionalDirectories")?, update.directories.clone());
+        }
+        PermissionUpdate::RemoveDirectories(update) => {
+            let list = list(permissions, "additionalDirectories")?;
+            list.retain(|kept| {
+                !kept
+                    .as_str()
+                    .is_some_and(|kept| update.directories.iter().any(|gone| gone == kept))
+            });
+        }
+        other => return Err(format!("a change of a kind that is not known: {other:?}")),
+    }
+    Ok(())
+}
+
+fn word(update: &RulesUpdate) -> Result<&'static str, String> {
+    match &update.behavior {
+        PermissionBehavior::Allow => Ok("allow"),
+        PermissionBehavior::Deny => Ok("deny"),
+        PermissionBehavior::Ask => Ok("ask"),
+        other => Err(format!("there is no list of rules that {other}")),
+    }
+}
+
+fn texts(update: &RulesUpdate) -> Result<Vec<String>, String> {
+    let rules = update.rules.iter().map(|rule| Rule::from_wire(rule).map(|rule| rule.to_string()));
+    rules.collect::<Result<_, _>>().map_err(|error| error.to_string())
+}
+
+fn list<'m>(
+    permissions: &'m mut Map<String, Value>,
+    name: &str,
+) -> Result<&'m mut Vec<Value>, String> {
+    match permissions.entry(name).or_insert_with(|| json!([])) {
+        Value::Array(list) => Ok(list),
+        _ => Err(format!("{name} is not a list")),
+    }
+}
+
+fn add(list: &mut Vec<Value>, texts: Vec<String>) {
+    for text in texts {
+        if !list.iter().any(|kept| kept.as_str() == Some(&text)) {
+            list.push(Value::String(text));
+        }
+    }
+}
+
+/// Writes beside the file, then puts it in its place.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let temporary = folder.join(format!(".settings-{}.tmp", uuid::Uuid::new_v4()));
+    let written = (|| {
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+        if let Ok(before) = fs::metadata(path) {
+            file.set_permissions(before.permissions())?;
+        }
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    })();
+    if written.is_err() {
+        // The first error is the one to tell.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}

@@ -1,0 +1,129 @@
+//! What a shell command would run, read and write, told from its syntax tree without running anything.
+//!
+//! [`parts`] lists every simple command, however deep it is nested; [`look`] and [`change`] know a few commands well
+//! enough to say which files they touch and that they do nothing else. What is to be permitted is decided elsewhere.
+//!
+//! The rule of this crate: it may say "unclear" too often, never too seldom. A grammar is not a shell, so besides the
+//! tree itself the text is checked for everything that a shell would expand and the tree does not show.
+
+mod change;
+mod git;
+mod heredoc;
+mod look;
+mod table;
+mod text;
+mod walk;
+mod word;
+mod wrap;
+
+pub use self::change::{Change, change};
+pub use self::look::{Look, is_harmless, look};
+pub use self::word::{Word, WordKind};
+
+/// Longer commands are not judged.
+const LONGEST: usize = 32 * 1024;
+
+/// Everything a command would do, as far as its text tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judged {
+    /// Every simple command, in the order of the text; a wrapper (`timeout 5 ls`) comes before what it starts.
+    pub parts: Vec<Part>,
+    /// Files that the shell itself opens.
+    pub redirects: Vec<Redirect>,
+    /// Variables that are set for the shell itself, not for one command.
+    pub assignments: Vec<Assignment>,
+    /// Whether something goes on in the background.
+    pub background: bool,
+}
+
+impl Judged {
+    /// Whether a part changes the working directory, so that relative paths mean something else afterwards.
+    pub fn changes_directory(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part.name(), "cd" | "pushd" | "popd"))
+    }
+}
+
+/// One simple command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its name and arguments; never empty, and the name is literal.
+    pub argv: Vec<Word>,
+    /// Variables set for it alone: `TZ=UTC date`.
+    pub assignments: Vec<Assignment>,
+    /// How it is written.
+    pub source: String,
+    /// Whether it does nothing but start other parts: `timeout`, `xargs`, `bash -c`.
+    pub only_starts: bool,
+}
+
+impl Part {
+    /// The command's name as written, such as `ls` or `/bin/ls`.
+    pub fn name(&self) -> &str {
+        self.argv.first().map_or("", |word| word.text.as_str())
+    }
+
+    /// Whether all its variables are known to change nothing that matters.
+    pub fn has_safe_environment(&self) -> bool {
+        self.assignments.iter().all(Assignment::is_safe_for_programs)
+    }
+}
+
+/// A file that the shell opens for a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// Whether it is written to; else it is read.
+    pub writes: bool,
+    /// The file.
+    pub target: Word,
+}
+
+/// `NAME=value`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// The variable.
+    pub name: String,
+    /// Its value.
+    pub value: Word,
+    /// Whether programs get to see it.
+    pub exported: bool,
+}
+
+impl Assignment {
+    /// Whether programs may see this variable without doing anything else because of it.
+    pub fn is_safe_for_programs(&self) -> bool {
+        table::SAFE_VARIABLES.contains(&self.name.as_str()) || self.name.starts_with("LC_")
+    }
+
+    /// Whether it changes what the shell or programs run: `PATH`, `LD_PRELOAD`, `IFS`, `GIT_SSH_COMMAND`.
+    pub fn is_risky(&self) -> bool {
+        if self.exported { !self.is_safe_for_programs() } else { table::is_risky(&self.name) }
+    }
+}
+
+/// A command whose doings cannot be told.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Unclear {
+    /// Why not.
+    pub reason: String,
+    /// What could be told all the same; there may be more.
+    pub found: Judged,
+}
+
+/// Lists what a command would do.
+///
+/// # Errors
+/// When some of it cannot be told from the text: a syntax error, a computed command name, a feature that runs text
+/// as commands.
+pub fn parts(command: &str) -> Result<Judged, Unclear> {
+    walk::judge(command, 0)
+}
+
+/// The words of a command that is one plain list of literal words.
+pub fn words(command: &str) -> Option<Vec<String>> {
+    let judged = walk::judge_plain(command).ok()?;
+    let [part] = judged.parts.as_slice() else { return None };
+    let plain = judged.redirects.is_empty() && part.assignments.is_empty() && !judged.background;
+    let literal = part.argv.iter().all(|word| word.kind == WordKind::Literal);
+    (plain && literal).then(|| part.argv.iter().map(|word| word.text.clone()).collect())
+}

@@ -1,0 +1,116 @@
+//! Looking at text itself: characters and expansions that the syntax tree does not show.
+
+/// Why a command's characters alone make it unclear.
+pub(crate) fn odd_character(command: &str) -> Option<String> {
+    command
+        .chars()
+        .find(|c| is_odd(*c))
+        .map(|c| format!("it contains the character U+{:04X}", u32::from(c)))
+}
+
+/// Whether a newline behind a backslash may join two words. Grammar and shell differ there.
+pub(crate) fn joins_lines(command: &str) -> bool {
+    command.match_indices("\\\n").any(|(at, _)| !command[..at].ends_with([' ', '\t']))
+}
+
+/// Characters on which shell and grammar may differ, and those that do not show on a screen.
+fn is_odd(c: char) -> bool {
+    match c {
+        ' ' | '\t' | '\n' => false,
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
+        '\u{ad}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' => true,
+        c => c.is_control() || c.is_whitespace(),
+    }
+}
+
+/// What a shell would expand in text that the tree shows as plain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hidden {
+    /// Nothing.
+    No,
+    /// A variable.
+    Variable,
+    /// Something that may run commands.
+    Command,
+}
+
+/// Looks for expansions in a piece of text. A backslash takes away the meaning of what follows.
+pub(crate) fn hidden(text: &str) -> Hidden {
+    let mut found = Hidden::No;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => {
+                chars.next();
+            }
+            '`' => return Hidden::Command,
+            '$' => match chars.peek() {
+                Some('(' | '{' | '[') => return Hidden::Command,
+                Some(next) if next.is_alphanumeric() || "_@*#?$!-".contains(*next) => {
+                    found = Hidden::Variable;
+                }
+                _ => {}
+            },
+            '<' | '>' if chars.peek() == Some(&'(') => return Hidden::Command,
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Whether a shell would read this as one word without quotes.
+pub(crate) fn is_one_word(text: &str) -> bool {
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if chars.next().is_none() => return false,
+            ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>' | '\'' | '"' => {
+                return false;
+            }
+            _ => {}
+        }
+    }
+    true
+}
+
+/// Whether `${…}` is of a form that only looks up and cuts a value. Nested substitutions are looked at elsewhere.
+pub(crate) fn is_plain_expansion(text: &str) -> bool {
+    let Some(inside) = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) else {
+        return false;
+    };
+    let inside = inside.strip_prefix('#').filter(|rest| !rest.is_empty()).unwrap_or(inside);
+    let end = inside.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let (name, rest) = inside.split_at(end.unwrap_or(inside.len()));
+    if name.is_empty() {
+        return matches!(inside, "@" | "*" | "?" | "$" | "!" | "-" | "#");
+    }
+    // The subscript of an array is computed, and computing can run commands.
+    let rest = match rest.strip_prefix('[') {
+        Some(subscript) => match subscript.split_once(']') {
+            Some((index, rest)) if is_plain_index(index) => rest,
+            _ => return false,
+        },
+        None => rest,
+    };
+    if let Some(operator) = rest.strip_prefix('@') {
+        return matches!(operator, "Q" | "E" | "U" | "u" | "L" | "A" | "a" | "K" | "k");
+    }
+    match rest.strip_prefix(':') {
+        // A substring's bounds are computed too.
+        Some(cut) if !cut.starts_with(['-', '=', '?', '+']) => {
+            cut.chars().all(|c| c.is_ascii_digit() || ": -".contains(c))
+        }
+        Some(_) => !crate::table::is_risky(name) || !rest.starts_with(":="),
+        None => rest.is_empty() || rest.starts_with(['-', '+', '?', '#', '%', '/', '^', ',']),
+    }
+}
+
+fn is_plain_index(index: &str) -> bool {
+    matches!(index, "@" | "*") || (!index.is_empty() && index.chars().all(|c| c.is_ascii_digit()))
+}
+
+/// Whether arithmetic computes with numbers only. The value of a variable is computed as text, and can run commands.
+pub(crate) fn is_plain_arithmetic(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_digit() || " \t+-*/%()<>=&|^!~?:,$".contains(c))
+        && !text.strip_prefix('$').unwrap_or(text).contains('$')
+}

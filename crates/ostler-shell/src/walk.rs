@@ -1,0 +1,450 @@
+//! The walk over the syntax tree that collects what a command would do.
+
+use tree_sitter::{Node, Parser};
+
+use crate::text::{self, Hidden};
+use crate::word::{self, Word, WordKind, slice};
+use crate::wrap::{self, Starts};
+use crate::{Assignment, Judged, LONGEST, Part, Redirect, Unclear, heredoc, table};
+
+/// How deep commands may be nested before they are not judged.
+const DEEPEST: usize = 120;
+/// How often text may be run as commands inside text that is run as commands.
+const MOST_SCRIPTS: usize = 3;
+
+/// Judges a command that stands `scripts` levels deep in quoted scripts.
+pub(crate) fn judge(command: &str, scripts: usize) -> Result<Judged, Unclear> {
+    run(command, scripts, true)
+}
+
+/// Judges a command without looking into wrappers.
+pub(crate) fn judge_plain(command: &str) -> Result<Judged, Unclear> {
+    run(command, 0, false)
+}
+
+fn run(command: &str, scripts: usize, unwraps: bool) -> Result<Judged, Unclear> {
+    let mut walk =
+        Walk { source: command, scripts, unwraps, found: Judged::default(), unclear: None };
+    if command.len() > LONGEST {
+        walk.unclear("it is too long to be judged");
+    } else if let Some(odd) = text::odd_character(command) {
+        walk.unclear(odd);
+    } else {
+        if text::joins_lines(command) {
+            walk.unclear("a word of it goes on in the next line");
+        }
+        walk.parse();
+    }
+    match walk.unclear {
+        None => Ok(walk.found),
+        Some(reason) => Err(Unclear { reason, found: walk.found }),
+    }
+}
+
+struct Walk<'s> {
+    source: &'s str,
+    scripts: usize,
+    unwraps: bool,
+    found: Judged,
+    unclear: Option<String>,
+}
+
+impl Walk<'_> {
+    /// Remembers the first reason; the walk goes on, so that a forbidden part is still found.
+    fn unclear(&mut self, reason: impl Into<String>) {
+        self.unclear.get_or_insert(reason.into());
+    }
+
+    fn parse(&mut self) {
+        let mut parser = Parser::new();
+        let tree = match parser.set_language(&tree_sitter_bash::LANGUAGE.into()) {
+            Ok(()) => parser.parse(self.source, None),
+            Err(_) => None,
+        };
+        let Some(tree) = tree else { return self.unclear("the shell grammar is not there") };
+        let root = tree.root_node();
+        if root.has_error() {
+            self.unclear("it is not a complete shell command");
+        }
+        let mut covered = 0;
+        self.cover(root, &mut covered, 0);
+        if self.source.get(covered..).is_none_or(|rest| !is_gap(rest)) {
+            self.unclear("its end is not understood");
+        }
+        if heredoc::share_a_line(root) {
+            self.unclear("two here-documents begin on one line");
+        }
+        self.statement(root, 0);
+    }
+
+    /// Every character belongs to a leaf of the tree or is a gap between words.
+    fn cover(&mut self, node: Node<'_>, covered: &mut usize, depth: usize) {
+        if depth > DEEPEST {
+            return self.unclear("it is nested too deeply");
+        }
+        if node.is_missing() || node.is_error() {
+            self.unclear("it is not a complete shell command");
+        }
+        if node.child_count() == 0 || matches!(node.kind(), "string" | "heredoc_body") {
+            let gap = self.source.get(*covered..node.start_byte());
+            if node.start_byte() > *covered && gap.is_none_or(|gap| !is_gap(gap)) {
+                self.unclear("a piece of it is not understood");
+            }
+            *covered = node.end_byte().max(*covered);
+        }
+        for child in children(node) {
+            self.cover(child, covered, depth + 1);
+        }
+    }
+
+    fn all(&mut self, node: Node<'_>, depth: usize) {
+        for child in children(node) {
+            if child.kind() == "&" {
+                self.found.background = true;
+            }
+            if child.is_named() {
+                self.statement(child, depth + 1);
+            }
+        }
+    }
+
+    fn statement(&mut self, node: Node<'_>, depth: usize) {
+        if depth > DEEPEST {
+            return self.unclear("it is nested too deeply");
+        }
+        let raw = slice(node, self.source);
+        match node.kind() {
+            "program"
+            | "list"
+            | "pipeline"
+            | "subshell"
+            | "if_statement"
+            | "elif_clause"
+            | "else_clause"
+            | "while_statement"
+            | "for_statement"
+            | "do_group"
+            | "case_statement"
+            | "case_item"
+            | "negated_command"
+            | "function_definition"
+            | "redirected_statement"
+            | "variable_assignments"
+            | "concatenation"
+            | "command_name"
+            | "array"
+            | "translated_string"
+            | "command_substitution"
+            | "process_substitution"
+            | "herestring_redirect" => self.all(node, depth),
+            "compound_statement" => {
+                if !raw.starts_with("((") && !raw[1..].starts_with([' ', '\t', '\n']) {
+                    self.unclear("what looks like a group is none");
+                }
+                if raw.starts_with("((") && !text::is_plain_arithmetic(raw) {
+                    self.unclear("it computes with variables, which can run commands");
+                }
+                self.all(node, depth);
+            }
+            "c_style_for_statement" => {
+                self.unclear("it computes with variables, which can run commands");
+                self.all(node, depth);
+            }
+            "arithmetic_expansion" => {
+                if !text::is_plain_arithmetic(&raw.replace(['[', ']'], " ")) {
+                    self.unclear("it computes with variables, which can run commands");
+                }
+                self.all(node, depth);
+            }
+            "command" => self.command(node, depth),
+            "declaration_command" => self.declaration(node, depth),
+            "unset_command" => self.unset(node),
+            "variable_assignment" => {
+                let assignment = self.assignment(node, false, depth);
+                self.found.assignments.push(assignment);
+            }
+            "file_redirect" => self.redirect(node, depth),
+            "heredoc_redirect" => {
+                if let Err(reason) = heredoc::check(node, self.source) {
+                    self.unclear(reason);
+                }
+                self.all(node, depth);
+            }
+            "test_command" => self.test(node, depth),
+            "expansion" => {
+                if !text::is_plain_expansion(raw) {
+                    self.unclear(format!("{raw} can run commands"));
+                }
+                self.check_rest(node);
+                self.all(node, depth);
+            }
+            "string" | "heredoc_body" => {
+                self.check_rest(node);
+                self.all(node, depth);
+            }
+            "binary_expression"
+            | "unary_expression"
+            | "postfix_expression"
+            | "ternary_expression"
+            | "parenthesized_expression" => self.all(node, depth),
+            "word" | "number" | "extglob_pattern" | "regex" => {
+                if matches!(node.kind(), "word" | "number") && !text::is_one_word(raw) {
+                    self.unclear("a word of it is more than one");
+                }
+                if text::hidden(raw) == Hidden::Command {
+                    self.unclear("a substitution is hidden in a word");
+                }
+                self.all(node, depth);
+            }
+            "subscript" => {
+                self.unclear("the index of an array is computed, which can run commands");
+                self.all(node, depth);
+            }
+            "comment" => {
+                let before =
+                    self.source.get(..node.start_byte()).and_then(|text| text.chars().last());
+                if before.is_some_and(|c| !c.is_whitespace() && !";&|()".contains(c)) {
+                    self.unclear("what looks like a comment is none");
+                }
+            }
+            "raw_string"
+            | "ansi_c_string"
+            | "simple_expansion"
+            | "brace_expression"
+            | "variable_name"
+            | "special_variable_name"
+            | "string_content"
+            | "test_operator"
+            | "file_descriptor"
+            | "heredoc_start"
+            | "heredoc_content"
+            | "heredoc_end" => {}
+            other => self.unclear(format!("it contains a {}", other.replace('_', " "))),
+        }
+    }
+
+    /// Text around substitutions must not hold any the tree does not show.
+    fn check_rest(&mut self, node: Node<'_>) {
+        let mut at = node.start_byte() + if node.kind() == "expansion" { 2 } else { 0 };
+        let mut rest = String::new();
+        for child in children(node).into_iter().filter(|child| is_substitution(child.kind())) {
+            rest.push_str(self.source.get(at..child.start_byte()).unwrap_or_default());
+            rest.push(' ');
+            at = child.end_byte();
+        }
+        rest.push_str(self.source.get(at..node.end_byte()).unwrap_or_default());
+        let outside_quotes = node.kind() == "expansion";
+        let rest = if outside_quotes { rest } else { word::no_process(&rest) };
+        if text::hidden(&rest) == Hidden::Command && !heredoc::is_literal_body(node, self.source) {
+            self.unclear("a substitution is hidden in quoted text");
+        }
+    }
+
+    fn command(&mut self, node: Node<'_>, depth: usize) {
+        let mut argv = Vec::new();
+        let mut assignments = Vec::new();
+        let mut end = None;
+        for child in children(node) {
+            let is_word = !child.kind().ends_with("_redirect");
+            if is_word && end == Some(child.start_byte()) {
+                self.unclear("two words of it are one");
+            }
+            end = is_word.then_some(child.end_byte());
+            match child.kind() {
+                "variable_assignment" => assignments.push(self.assignment(child, true, depth)),
+                "file_redirect" | "herestring_redirect" | "heredoc_redirect" | "comment" => {
+                    self.statement(child, depth + 1);
+                }
+                // In bash this is a syntax error or the start of a function.
+                "subshell" => {
+                    self.unclear("it contains a misplaced parenthesis");
+                    self.statement(child, depth + 1);
+                }
+                _ => {
+                    argv.push(word::read(child, self.source));
+                    if child.is_named() {
+                        self.statement(child, depth + 1);
+                    }
+                }
+            }
+        }
+        let source = slice(node, self.source).to_owned();
+        self.part(Part { argv, assignments, source, only_starts: false }, depth);
+    }
+
+    fn part(&mut self, mut part: Part, depth: usize) {
+        if depth > DEEPEST {
+            return self.unclear("it is nested too deeply");
+        }
+        match part.argv.first() {
+            None => return self.unclear("a command has no name"),
+            Some(name) if name.kind != WordKind::Literal => {
+                return self.unclear(format!("the name of the command {} is computed", name.text));
+            }
+            Some(name) if name.text.is_empty() || table::RESERVED.contains(&name.text.as_str()) => {
+                return self.unclear(format!("\"{}\" is no command", name.text));
+            }
+            Some(_) => {}
+        }
+        if !self.unwraps {
+            return self.found.parts.push(part);
+        }
+        match wrap::starts(&mut part) {
+            Starts::Nothing => self.found.parts.push(part),
+            Starts::Unclear(reason) => {
+                self.found.parts.push(part);
+                self.unclear(reason);
+            }
+            Starts::Parts(inner) => {
+                self.found.parts.push(part);
+                for inner in inner {
+                    self.part(inner, depth + 1);
+                }
+            }
+            Starts::Script(script) => {
+                self.found.parts.push(part);
+                self.script(&script);
+            }
+        }
+    }
+
+    fn script(&mut self, script: &str) {
+        if self.scripts >= MOST_SCRIPTS {
+            return self.unclear("it runs text as commands too many times over");
+        }
+        let inner = match judge(script, self.scripts + 1) {
+            Ok(inner) => inner,
+            Err(Unclear { reason, found }) => {
+                self.unclear(reason);
+                found
+            }
+        };
+        self.found.parts.extend(inner.parts);
+        self.found.redirects.extend(inner.redirects);
+        self.found.assignments.extend(inner.assignments);
+        self.found.background |= inner.background;
+    }
+
+    fn assignment(&mut self, node: Node<'_>, exported: bool, depth: usize) -> Assignment {
+        let name = node.child_by_field_name("name");
+        let value = node.child_by_field_name("value");
+        if name.is_none_or(|name| name.kind() != "variable_name") {
+            self.unclear("the index of an array is computed, which can run commands");
+        }
+        self.all(node, depth);
+        let name = name.map(|name| slice(name, self.source).to_owned()).unwrap_or_default();
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if !name.chars().all(is_name) || name.starts_with(|c: char| c.is_ascii_digit()) {
+            self.unclear(format!("{name} is no variable"));
+        }
+        let value = value.map_or(Word::literal(""), |value| word::read(value, self.source));
+        Assignment { name, value, exported }
+    }
+
+    /// `export`, `declare`, `local`, `readonly`.
+    fn declaration(&mut self, node: Node<'_>, depth: usize) {
+        for child in children(node).into_iter().skip(1) {
+            let raw = slice(child, self.source);
+            match child.kind() {
+                "variable_assignment" => {
+                    let assignment = self.assignment(child, true, depth);
+                    self.found.assignments.push(assignment);
+                }
+                "variable_name" => {
+                    let value = Word::unknown(format!("${raw}"));
+                    let name = raw.to_owned();
+                    self.found.assignments.push(Assignment { name, value, exported: true });
+                }
+                "word" if matches!(raw, "-x" | "-r" | "-g" | "-a" | "-A") => {}
+                // `-n` makes another name for a variable, `-i` computes.
+                _ => {
+                    self.unclear(format!("what is declared by {raw} cannot be told"));
+                    self.statement(child, depth + 1);
+                }
+            }
+        }
+    }
+
+    fn unset(&mut self, node: Node<'_>) {
+        for child in children(node).into_iter().skip(1) {
+            let raw = slice(child, self.source);
+            if child.kind() != "variable_name" || table::is_risky(raw) {
+                self.unclear(format!("what becomes of {raw} cannot be told"));
+            }
+        }
+    }
+
+    fn redirect(&mut self, node: Node<'_>, depth: usize) {
+        let operator = children(node).into_iter().find(|child| !child.is_named());
+        let operator = operator.map_or("", |operator| operator.kind());
+        let destinations = node.child_by_field_name("destination");
+        let Some(target) = destinations else {
+            if !matches!(operator, ">&-" | "<&-") {
+                self.unclear("a redirection leads nowhere");
+            }
+            return;
+        };
+        let n_targets = children(node).iter().filter(|child| child.is_named()).count();
+        let has_descriptor = node.child_by_field_name("descriptor").is_some();
+        if n_targets != 1 + usize::from(has_descriptor) {
+            self.unclear("a redirection has more than one target");
+        }
+        self.statement(target, depth + 1);
+        let target = word::read(target, self.source);
+        let is_number = target.kind == WordKind::Literal
+            && (target.text == "-" || target.text.chars().all(|c| c.is_ascii_digit()));
+        match operator {
+            ">&" | "<&" if is_number => {}
+            "<" | "<&" | "<&-" => self.found.redirects.push(Redirect { writes: false, target }),
+            ">" | ">>" | "&>" | "&>>" | ">|" | ">&" => {
+                self.found.redirects.push(Redirect { writes: true, target });
+            }
+            other => self.unclear(format!("the redirection {other} is not understood")),
+        }
+    }
+
+    /// `[ … ]` and `[[ … ]]`: they only compare, unless they compute or redirect.
+    fn test(&mut self, node: Node<'_>, depth: usize) {
+        let raw = slice(node, self.source);
+        let double = raw.starts_with("[[");
+        let (open, close) = if double { ("[[", "]]") } else { ("[", "]") };
+        let inside = raw.strip_prefix(open).and_then(|raw| raw.strip_suffix(close));
+        let blank = |c: char| matches!(c, ' ' | '\t' | '\n');
+        if inside.is_none_or(|inside| !inside.starts_with(blank) || !inside.ends_with(blank)) {
+            self.unclear("what looks like a test is none");
+        }
+        if !double && raw.contains(['<', '>']) {
+            self.unclear("it may redirect inside a test");
+        }
+        let computes = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+        let mut words = raw.split_ascii_whitespace();
+        if words.any(|word| word == "-v" || word == "-R" || (double && computes.contains(&word))) {
+            self.unclear("its test computes with variables, which can run commands");
+        }
+        self.all(node, depth);
+    }
+}
+
+fn children(node: Node<'_>) -> Vec<Node<'_>> {
+    (0..node.child_count()).filter_map(|index| node.child(index)).collect()
+}
+
+fn is_substitution(kind: &str) -> bool {
+    matches!(
+        kind,
+        "command_substitution"
+            | "process_substitution"
+            | "expansion"
+            | "simple_expansion"
+            | "arithmetic_expansion"
+            | "string"
+            | "raw_string"
+            | "concatenation"
+    )
+}
+
+/// Whether words are apart here. A newline behind a backslash alone joins them, which the grammar does not see.
+fn is_gap(text: &str) -> bool {
+    let rest = text.replace("\\\n", "");
+    rest.chars().all(|c| matches!(c, ' ' | '\t' | '\n')) && (text.is_empty() || !rest.is_empty())
+}

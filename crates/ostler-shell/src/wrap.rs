@@ -1,0 +1,229 @@
+//! Commands that start other commands: what they start, where that is certain.
+
+use crate::word::{Word, WordKind};
+use crate::{Assignment, Part};
+
+/// What a part starts.
+pub(crate) enum Starts {
+    Nothing,
+    /// These commands.
+    Parts(Vec<Part>),
+    /// This text, as a shell would read it.
+    Script(String),
+    /// It cannot be told; why.
+    Unclear(String),
+}
+
+/// Looks at what a part starts. A wrapper that does nothing else is marked as such.
+pub(crate) fn starts(part: &mut Part) -> Starts {
+    let name = part.name().rsplit('/').next().unwrap_or_default().to_owned();
+    let starts = match name.as_str() {
+        "eval" => script(&part.argv[1..]),
+        "bash" | "sh" | "dash" | "zsh" | "ksh" | "ash" => return shell(part),
+        "trap" => match part.argv.get(1).map(|word| (word.as_literal(), word)) {
+            None | Some((Some("-l" | "-p" | "-"), _)) => return Starts::Nothing,
+            Some((Some(text), _)) if !text.starts_with('-') => Starts::Script(text.to_owned()),
+            _ => Starts::Unclear("what it traps is computed".to_owned()),
+        },
+        "alias" if part.argv.len() > 1 => {
+            return Starts::Unclear("an alias changes what later words mean".to_owned());
+        }
+        "coproc" | "parallel" | "watch" | "script" | "unshare" | "chroot" | "nsenter" | "flock"
+        | "su" | "runuser" => {
+            return Starts::Unclear(format!("what {name} starts cannot be told"));
+        }
+        "source" | "." if part.argv.get(1).is_none_or(|file| file.kind > WordKind::Tilde) => {
+            return Starts::Unclear("the file it runs is computed".to_owned());
+        }
+        "find" => return find(part),
+        "sudo" | "doas" => {
+            // Not a plain wrapper: what it starts can do more than the user.
+            return inner(part, skip(&part.argv, &["-n", "-E", "-H", "-S"], &["-u", "-g"], 0), &[]);
+        }
+        "command"
+            if part.argv.get(1).is_some_and(|word| matches!(word.text.as_str(), "-v" | "-V")) =>
+        {
+            return Starts::Nothing;
+        }
+        _ => wrapper(part, &name),
+    };
+    part.only_starts = !matches!(starts, Starts::Nothing);
+    starts
+}
+
+fn wrapper(part: &Part, name: &str) -> Starts {
+    let argv = &part.argv;
+    let (start, added): (_, &[&str]) = match name {
+        "command" => (skip(argv, &["-p"], &[], 0), &[]),
+        "builtin" | "nohup" | "busybox" | "toybox" => (skip(argv, &[], &[], 0), &[]),
+        // A word of the shell's grammar: what follows may set variables first.
+        "time" if argv.iter().skip(1).take(2).any(|word| word.text.contains('=')) => {
+            return Starts::Unclear("what time starts cannot be told".to_owned());
+        }
+        "time" => (skip(argv, &["-p", "-v"], &[], 0), &[]),
+        "setsid" => (skip(argv, &["-w", "-f", "-c"], &[], 0), &[]),
+        "nice" => (skip(argv, &[], &["-n"], 0), &[]),
+        "ionice" => (skip(argv, &["-t"], &["-c", "-n"], 0), &[]),
+        "stdbuf" => {
+            (skip(argv, &["-oL", "-o0", "-eL", "-e0", "-i0", "-iL"], &["-o", "-e", "-i"], 0), &[])
+        }
+        "timeout" => {
+            (skip(argv, &["--foreground", "--preserve-status", "-v"], &["-k", "-s"], 1), &[])
+        }
+        "exec" if argv.len() == 1 => return Starts::Nothing,
+        "exec" => (skip(argv, &["-c", "-l"], &["-a"], 0), &[]),
+        "xargs" => {
+            let flags = ["-0", "-r", "-t", "-x", "--null", "--no-run-if-empty"];
+            (skip(argv, &flags, &["-n", "-P", "-L", "-s", "-d", "-I"], 0), &["<input>"])
+        }
+        "env" => return env(part),
+        _ => return Starts::Nothing,
+    };
+    inner(part, start, added)
+}
+
+/// The index of the first word that is neither a known option nor one of `operands` leading words.
+fn skip(argv: &[Word], flags: &[&str], valued: &[&str], operands: usize) -> Result<usize, String> {
+    let mut at = 1;
+    let mut left = operands;
+    while let Some(word) = argv.get(at) {
+        let text =
+            word.as_literal().ok_or_else(|| format!("what {} starts is computed", argv[0].text))?;
+        if text == "--" {
+            at += 1;
+            break;
+        } else if flags.contains(&text) {
+            at += 1;
+        } else if valued.contains(&text) {
+            at += 2;
+        } else if text.starts_with('-') {
+            return Err(format!("the option {text} of {} is not known", argv[0].text));
+        } else if left > 0 {
+            left -= 1;
+            at += 1;
+        } else {
+            break;
+        }
+    }
+    Ok(at)
+}
+
+fn inner(part: &Part, start: Result<usize, String>, added: &[&str]) -> Starts {
+    match start {
+        Err(reason) => Starts::Unclear(reason),
+        Ok(start) => match part.argv.get(start..) {
+            Some(argv) if !argv.is_empty() => {
+                let mut argv = argv.to_vec();
+                argv.extend(added.iter().map(|text| Word::unknown(*text)));
+                Starts::Parts(vec![started(part, argv, part.assignments.clone())])
+            }
+            // `xargs` alone is `xargs echo`; the others print something or fail.
+            _ => Starts::Nothing,
+        },
+    }
+}
+
+fn started(part: &Part, argv: Vec<Word>, assignments: Vec<Assignment>) -> Part {
+    let source = argv.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+    debug_assert!(!part.argv.is_empty(), "a part has a name");
+    Part { argv, assignments, source, only_starts: false }
+}
+
+fn env(part: &Part) -> Starts {
+    let mut assignments = part.assignments.clone();
+    let mut at = match skip(&part.argv, &["-i", "-"], &["-u"], 0) {
+        Ok(at) => at,
+        Err(reason) => return Starts::Unclear(reason),
+    };
+    while let Some(word) = part.argv.get(at) {
+        let Some((name, value)) = word.text.split_once('=') else { break };
+        let is_name =
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !is_name || word.kind == WordKind::Glob {
+            return Starts::Unclear("what env sets cannot be told".to_owned());
+        }
+        let value = Word { text: value.to_owned(), kind: word.kind };
+        assignments.push(Assignment { name: name.to_owned(), value, exported: true });
+        at += 1;
+    }
+    match part.argv.get(at..) {
+        Some(argv) if !argv.is_empty() => {
+            Starts::Parts(vec![started(part, argv.to_vec(), assignments)])
+        }
+        _ => Starts::Nothing,
+    }
+}
+
+/// `eval a b c`.
+fn script(words: &[Word]) -> Starts {
+    let words: Option<Vec<_>> = words.iter().map(Word::as_literal).collect();
+    match words {
+        Some(words) if words.first().is_some_and(|word| !word.starts_with('-')) => {
+            Starts::Script(words.join(" "))
+        }
+        Some(words) if words.is_empty() => Starts::Nothing,
+        _ => Starts::Unclear("the text it runs is computed".to_owned()),
+    }
+}
+
+/// `bash -c '…'`; a shell that runs a file is a command like any other.
+fn shell(part: &mut Part) -> Starts {
+    let mut words = part.argv[1..].iter();
+    let mut is_text = false;
+    for word in words.by_ref() {
+        let Some(text) = word.as_literal() else {
+            return Starts::Unclear("what the shell runs is computed".to_owned());
+        };
+        if is_text && !text.starts_with(['-', '+']) {
+            part.only_starts = true;
+            return Starts::Script(text.to_owned());
+        }
+        match text.strip_prefix('-') {
+            Some(flags) if !flags.is_empty() && flags.chars().all(|c| "celuxv".contains(c)) => {
+                is_text |= flags.contains('c');
+            }
+            Some(_) => {
+                return Starts::Unclear(format!("the option {text} of a shell is not known"));
+            }
+            None => return Starts::Nothing,
+        }
+    }
+    Starts::Nothing
+}
+
+/// `find … -exec cmd {} ;`: what it starts is taken out of it.
+fn find(part: &mut Part) -> Starts {
+    let mut kept = Vec::new();
+    let mut inner = Vec::new();
+    let mut words = std::mem::take(&mut part.argv).into_iter();
+    let mut unclear = None;
+    while let Some(word) = words.next() {
+        if !matches!(word.as_literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir")) {
+            kept.push(word);
+            continue;
+        }
+        let mut argv = Vec::new();
+        let mut ended = false;
+        for word in words.by_ref() {
+            if matches!(word.text.as_str(), ";" | "+") {
+                ended = true;
+                break;
+            }
+            let word = if word.text.contains("{}") { Word::unknown(word.text) } else { word };
+            argv.push(word);
+        }
+        if !ended || argv.is_empty() {
+            unclear = Some("what find starts does not end".to_owned());
+        } else {
+            inner.push(argv);
+        }
+    }
+    part.argv = kept;
+    match unclear {
+        Some(reason) => Starts::Unclear(reason),
+        None if inner.is_empty() => Starts::Nothing,
+        None => Starts::Parts(
+            inner.into_iter().map(|argv| started(part, argv, part.assignments.clone())).collect(),
+        ),
+    }
+}

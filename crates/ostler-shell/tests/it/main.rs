@@ -1,0 +1,5 @@
+//! What commands are judged to be.
+
+mod nested;
+mod oracle;
+mod table;

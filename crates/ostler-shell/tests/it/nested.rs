@@ -1,0 +1,93 @@
+//! Commands put together at random: whatever is nested in whatever, no part goes missing.
+
+use ostler_shell::{is_harmless, parts};
+use proptest::prelude::*;
+
+/// A command, and whether a marker stands somewhere in it where it would run.
+fn nested() -> impl Strategy<Value = (String, bool)> {
+    let leaf = prop_oneof![
+        Just(("ls -la".to_owned(), false)),
+        Just(("echo 'marker x'".to_owned(), false)),
+        Just(("cat a.txt".to_owned(), false)),
+        Just(("git status".to_owned(), false)),
+        Just(("marker x".to_owned(), true)),
+        Just(("m''arker \"y\"".to_owned(), true)),
+    ];
+    leaf.prop_recursive(5, 24, 2, |inner| {
+        prop_oneof![
+            (inner.clone(), inner.clone(), joint())
+                .prop_map(|(a, b, joint)| (format!("{}{joint}{}", a.0, b.0), a.1 || b.1)),
+            (inner.clone(), frame())
+                .prop_map(|(a, (before, after))| (format!("{before}{}{after}", a.0), a.1)),
+            inner.prop_map(|a| (format!("bash -c '{}'", a.0.replace('\'', "'\\''")), a.1)),
+        ]
+    })
+}
+
+fn joint() -> impl Strategy<Value = &'static str> {
+    prop_oneof![
+        Just(" && "),
+        Just(" || "),
+        Just("; "),
+        Just(" | "),
+        Just("\n"),
+        Just(" & "),
+        Just(" |& ")
+    ]
+}
+
+fn frame() -> impl Strategy<Value = (&'static str, &'static str)> {
+    prop_oneof![
+        Just(("echo $(", ")")),
+        Just(("echo \"a $(", ") b\"")),
+        Just(("(", ")")),
+        Just(("{ ", "; }")),
+        Just(("if ", "; then ls; fi")),
+        Just(("if ls; then ", "; fi")),
+        Just(("for i in 1 2; do ", "; done")),
+        Just(("while ", "; do ls; done")),
+        Just(("case a in a) ", ";; esac")),
+        Just(("cat <(", ")")),
+        Just(("x=$(", ")")),
+        Just(("echo ${x:-$(", ")}")),
+        Just(("TZ=$(", ") ls")),
+        Just(("f() { ", "; }")),
+        Just(("timeout 5 echo $(", ")")),
+        Just(("ls # comment\n", "")),
+        Just(("cat <<'E'\nmarker\nE\n", "")),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn no_part_goes_missing((command, has_marker) in nested()) {
+        let Ok(judged) = parts(&command) else { return Ok(()) };
+        let found = judged.parts.iter().any(|part| part.name() == "marker");
+        prop_assert_eq!(found, has_marker, "{}", command);
+        if !has_marker {
+            let looks = judged.parts.iter().filter(|part| part.name() != "cat");
+            prop_assert!(looks.clone().all(|part| part.only_starts || is_harmless(part)), "{}", command);
+        }
+    }
+
+    #[test]
+    fn junk_neither_breaks_nor_hides(command in "[a-z $(){};&|<>'\"`\\\\\n#=\\[\\]*~!]{0,40}") {
+        let _ = parts(&command);
+    }
+
+    #[test]
+    fn what_follows_junk_is_found_or_unclear(junk in "[a-z ${};&|<'\"`\\\\#=*~!-]{0,20}") {
+        // Whatever the junk means to a shell, the grammar must see the same last command or give up.
+        let command = format!("{junk}\nmarker x");
+        if let Ok(judged) = parts(&command) {
+            let is_seen = judged.parts.iter().any(|part| part.source.contains("marker"));
+            prop_assert!(is_seen || junk.ends_with('\\') || in_quotes(&junk), "{}", command);
+        }
+    }
+}
+
+fn in_quotes(junk: &str) -> bool {
+    junk.contains(['\'', '"', '`', '<'])
+}
