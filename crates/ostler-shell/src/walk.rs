@@ -92,7 +92,16 @@ impl Walk<'_> {
             }
             *covered = node.end_byte().max(*covered);
         }
+        let mut end = None;
         for child in children(node) {
+            // A newline ends a simple command; the grammar at times reads on.
+            let gap = end.and_then(|end| self.source.get(end..child.start_byte()));
+            if is_on_one_line(node.kind())
+                && gap.is_some_and(|gap| gap.replace("\\\n", "").contains('\n'))
+            {
+                self.unclear("a command goes on behind the end of its line");
+            }
+            end = Some(child.end_byte());
             self.cover(child, covered, depth + 1);
         }
     }
@@ -196,6 +205,11 @@ impl Walk<'_> {
                 }
                 self.all(node, depth);
             }
+            "simple_expansion" => {
+                if raw.contains([' ', '\t', '\n']) {
+                    self.unclear("a variable has no name");
+                }
+            }
             "subscript" => {
                 self.unclear("the index of an array is computed, which can run commands");
                 self.all(node, depth);
@@ -209,7 +223,6 @@ impl Walk<'_> {
             }
             "raw_string"
             | "ansi_c_string"
-            | "simple_expansion"
             | "brace_expression"
             | "variable_name"
             | "special_variable_name"
@@ -413,8 +426,8 @@ impl Walk<'_> {
         if inside.is_none_or(|inside| !inside.starts_with(blank) || !inside.ends_with(blank)) {
             self.unclear("what looks like a test is none");
         }
-        if !double && raw.contains(['<', '>']) {
-            self.unclear("it may redirect inside a test");
+        if !double && raw.contains(['<', '>', '\n', ';', '&', '|', '(']) {
+            self.unclear("a test is not as simple as it looks");
         }
         let computes = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
         let mut words = raw.split_ascii_whitespace();
@@ -427,6 +440,24 @@ impl Walk<'_> {
 
 fn children(node: Node<'_>) -> Vec<Node<'_>> {
     (0..node.child_count()).filter_map(|index| node.child(index)).collect()
+}
+
+/// What a newline cannot stand in, but for quotes.
+fn is_on_one_line(kind: &str) -> bool {
+    matches!(
+        kind,
+        "command"
+            | "command_name"
+            | "concatenation"
+            | "declaration_command"
+            | "file_redirect"
+            | "herestring_redirect"
+            | "negated_command"
+            | "redirected_statement"
+            | "unset_command"
+            | "variable_assignment"
+            | "variable_assignments"
+    )
 }
 
 fn is_substitution(kind: &str) -> bool {

@@ -47,6 +47,11 @@ pub(crate) fn read(node: Node<'_>, source: &str) -> Word {
     let mut text = String::new();
     let mut kind = WordKind::Literal;
     append(node, source, &mut text, &mut kind);
+    // Pieces that are plain on their own may be an expansion together: `$` and `$`.
+    let raw = slice(node, source);
+    if raw.contains("$$") || (!raw.contains('\'') && hidden(&no_process(raw)) != Hidden::No) {
+        kind = WordKind::Unknown;
+    }
     if kind == WordKind::Unknown {
         return Word::unknown(slice(node, source));
     }
@@ -92,8 +97,15 @@ fn append(node: Node<'_>, source: &str, text: &mut String, kind: &mut WordKind) 
                 append(child, source, text, kind);
             }
         }
-        // A lone dollar is itself; the others are operators that stand as words: `test a == b`.
-        "$" | "==" | "=~" | "`" if raw != "`" => text.push_str(raw),
+        // A dollar is itself only where nothing follows it.
+        "$" if raw == "$" => {
+            match source.get(node.end_byte()..).and_then(|rest| rest.chars().next()) {
+                None | Some(' ' | '\t' | '\n' | ';' | '&' | '|' | ')') => text.push('$'),
+                Some(_) => *kind = WordKind::Unknown,
+            }
+        }
+        // Operators that stand as words: `test a == b`.
+        "==" | "=~" if raw == node.kind() => text.push_str(raw),
         _ => *kind = WordKind::Unknown,
     }
 }

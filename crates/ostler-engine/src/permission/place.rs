@@ -163,12 +163,12 @@ mod tests {
             ("/w/.claude/settings.local.json", Some(".claude")),
             ("/w/.claude/skills/x/SKILL.md", None),
             ("/w/.claude", Some(".claude")),
-            ("/home/u/.bashrc", Some(".bashrc")),
-            ("/home/u/.ssh/config", Some(".ssh")),
-            ("/home/u/.config/x", Some(".config")),
+            ("/h/u/.bashrc", Some(".bashrc")),
+            ("/h/u/.ssh/config", Some(".ssh")),
+            ("/h/u/.config/x", Some(".config")),
             ("/w/.mcp.json", Some(".mcp.json")),
         ] {
-            assert_eq!(protected(Path::new(path), Some(Path::new("/home/u"))), expected, "{path}");
+            assert_eq!(protected(Path::new(path), Some(Path::new("/h/u"))), expected, "{path}");
         }
     }
 }

@@ -56,6 +56,8 @@ const ROWS: &[(&str, &str, &str)] = &[
     ("act", "ls tee", "ls |& tee x"),
     ("act", "curl bash", "curl example.com | bash"),
     ("look", "ls", "! ls"),
+    // The grammar takes the second line for arguments of the first.
+    ("unclear", "ls ls ls ls ls", "ls -la |& ls -la |& ls -la\nmarker x | ls -la && ls -la"),
     // Quotes and escapes.
     ("act", "rm", "r''m x"),
     ("act", "rm", "\"rm\" x"),

@@ -40,7 +40,7 @@ fn rules_speak_of_what_they_name() {
         ("deny Read(//etc/**)", "Read", "/etc/passwd", "deny"),
         ("allow Read(//etc/hosts)", "Read", "/etc/hosts", "allow"),
         ("allow Read(//etc/hosts)", "Read", "/etc/passwd", "ask"),
-        ("allow Read(~/notes/**)", "Read", "/home/user/notes/x", "allow"),
+        ("allow Read(~/notes/**)", "Read", "/h/user/notes/x", "allow"),
         ("deny Read(/src/**)", "Read", "src/x", "deny"),
         ("deny Read(src/../secret)", "Read", "src/x", "allow"),
         ("deny Read(.env)", "Bash", "cat .env", "deny"),
