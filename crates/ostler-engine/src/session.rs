@@ -187,6 +187,7 @@ impl Session {
         mut called: mpsc::Receiver<HostCall>,
     ) {
         let mut open = true;
+        let frames = self.world.host.frames.clone();
         loop {
             if self.turns.is_empty() {
                 match self.queue.pop_front() {
@@ -208,6 +209,8 @@ impl Session {
                     HostCall::Withdraw(token) => self.withdraw(token).await,
                 },
                 Some(finished) = self.turns.join_next() => self.end(finished).await,
+                // Nobody reads any more: whatever runs is for nobody, and goes.
+                () = frames.closed() => return self.turns.shutdown().await,
             }
         }
     }

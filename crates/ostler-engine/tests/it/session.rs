@@ -288,3 +288,20 @@ async fn the_limit_on_turns_is_a_result_of_its_own() {
     assert_eq!(result.errors.unwrap(), ["Reached maximum number of turns (2)"]);
     assert_eq!(host.api.requests().len(), 2);
 }
+
+#[tokio::test]
+async fn a_host_that_no_longer_reads_ends_what_runs() {
+    let mut host = TestHost::with(
+        Script::new().rule(when(), reply().text_pieces(["One ", "two"]).stall(3)),
+        |options| options.partial_messages = true,
+    )
+    .await;
+    host.prompt("go").await;
+    host.until("stream_event content_block_delta").await;
+    let TestHost { api, connection, .. } = host;
+    drop(connection);
+    api.wait_for("the engine to hang up", |requests| {
+        requests.iter().any(|request| request.client_left())
+    })
+    .await;
+}
