@@ -12,7 +12,7 @@ use ostler_engine::session::{self, Connection, Limits, SessionOptions};
 use ostler_proto::api::{Content, ContentBlock, Delta, StreamEvent};
 use ostler_proto::control::{AskEngine, AskHost, ControlRequest, ControlResponse, Interrupt};
 use ostler_proto::frame::{ToEngine, ToHost};
-use ostler_proto::message::{Assistant, TurnResult, User};
+use ostler_proto::message::{Assistant, System, TurnResult, User};
 use ostler_proto::{Extra, RequestId, ToolUseId};
 
 use crate::args::Args;
@@ -134,6 +134,7 @@ impl Chat<'_> {
                 ToHost::StreamEvent(event) => self.stream(&event.event)?,
                 ToHost::Assistant(assistant) => self.calls(&assistant)?,
                 ToHost::User(user) => self.results(&user)?,
+                ToHost::System(system) => self.remark(&system)?,
                 ToHost::ControlRequest(request) => self.answer(request).await?,
                 ToHost::Result(result) => {
                     self.finish(&result)?;
@@ -155,6 +156,27 @@ impl Chat<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// What the user should know while waiting, or about what is lost.
+    fn remark(&mut self, system: &System) -> anyhow::Result<()> {
+        let text = match system {
+            System::ApiRetry(retry) => {
+                let seconds = retry.retry_delay_ms.get() / 1000.0;
+                let (attempt, of) = (retry.attempt, retry.max_retries);
+                format!(
+                    "the model does not answer ({}); trying again in {seconds:.1} s ({attempt} of {of})",
+                    retry.error
+                )
+            }
+            System::ModelFallback(fallback) => fallback.content.clone(),
+            System::Informational(remark) => remark.content.clone(),
+            System::SessionWritesLost(lost) => {
+                format!("this conversation is not being saved ({})", lost.error_code)
+            }
+            _ => return Ok(()),
+        };
+        Ok(self.screen.remark(&text)?)
     }
 
     /// Text was shown while it came; a subagent's is its own business until it reports.

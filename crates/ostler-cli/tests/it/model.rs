@@ -76,3 +76,11 @@ async fn the_projects_instructions_reach_the_model() {
     let system = api.requests()[0].system_text();
     assert!(system.contains("Always use tabs.") && system.contains("Be brief."), "{system}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_is_told_while_the_user_waits() {
+    let overloaded = reply().status(Status::new(529).retry_after(0));
+    let (_api, ostler) =
+        scripted(Script::new().rule(when(), [overloaded, reply().text("Here.")])).await;
+    ostler.args(&["hello"]).type_lines(&[]).shows(&["trying again", "Here."]);
+}

@@ -43,3 +43,9 @@ fn a_conversation_that_is_not_there_is_an_error() {
         assert_eq!(ran.code, Some(1));
     }
 }
+
+#[test]
+fn a_conversation_that_cannot_be_saved_says_so_and_goes_on() {
+    let ostler = Ostler::new().env("CLAUDE_CONFIG_DIR", "/dev/null/nowhere");
+    ostler.run(&["list the files"]).shows(&["this conversation is not being saved", "README.md"]);
+}
