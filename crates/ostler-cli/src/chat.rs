@@ -54,6 +54,7 @@ pub(crate) async fn run(
         json_schema: args.json_schema.clone(),
         hooks: rules.settings.hooks.into_iter().map(|(_, hooks)| hooks).collect(),
         partial_messages: !args.is_for_programs() || args.include_partial_messages,
+        background_wait: Some(session::BACKGROUND_WAIT),
     })
     .map_err(anyhow::Error::msg)?;
     if args.is_for_programs() {

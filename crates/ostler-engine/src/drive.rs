@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use ostler_proto::Extra;
@@ -138,6 +138,7 @@ async fn next_event(stream: &mut Option<EventStream>) -> Option<Result<ModelEven
 struct Driver<'a> {
     world: &'a World,
     stream: Option<EventStream>,
+    asked_at: Instant,
     response: Accumulator,
     /// The response without its blocks, the frame of every `assistant` message.
     frame: Option<Message>,
@@ -153,6 +154,7 @@ impl<'a> Driver<'a> {
         Self {
             world,
             stream: None,
+            asked_at: Instant::now(),
             response: Accumulator::default(),
             frame: None,
             jobs: JoinSet::new(),
@@ -162,6 +164,7 @@ impl<'a> Driver<'a> {
 
     fn ask(&mut self, messages: Vec<Said>, whole: bool) {
         self.response = Accumulator::default();
+        self.asked_at = Instant::now();
         self.stream = Some(self.world.model.respond(Request {
             model: self.world.model.name().to_owned(),
             max_tokens: MAX_OUTPUT_TOKENS,
@@ -224,7 +227,7 @@ impl<'a> Driver<'a> {
     }
 
     fn replied(&mut self, message: &Message, turn: &mut Turn) {
-        self.stream = None;
+        self.hang_up();
         let usage = message.usage.clone().unwrap_or_default();
         // The model that answered, which after a fallback is not the one that was asked.
         self.world.host.spent.add(&message.model, &usage);
@@ -293,14 +296,21 @@ impl<'a> Driver<'a> {
         turn.handle(Input::ToolDone { result: block, stop });
     }
 
+    /// The response is over, one way or another.
+    fn hang_up(&mut self) {
+        if self.stream.take().is_some() {
+            self.world.host.spent.waited(self.asked_at.elapsed());
+        }
+    }
+
     fn fail(&mut self, error: ModelError, turn: &mut Turn) {
-        self.stream = None;
+        self.hang_up();
         turn.handle(Input::Failed(error));
     }
 
     /// What the model said so far is kept: the user has read it.
     async fn interrupt(&mut self, turn: &mut Turn) {
-        self.stream = None;
+        self.hang_up();
         if let Some(text) = self.response.unfinished_text() {
             let block = ContentBlock::text(text);
             self.block(block, turn).await;

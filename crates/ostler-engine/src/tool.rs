@@ -13,6 +13,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::model::ToolSpec;
+use crate::scratch::Scratch;
+use crate::tasks::Tasks;
 
 /// A tool: what the model reads, what it may send, what it would touch, what it does.
 pub trait Tool: Send + Sync + 'static {
@@ -46,6 +48,10 @@ pub struct ToolCx {
     pub call: ToolUseId,
     /// Fires when the turn is interrupted.
     pub cancelled: CancellationToken,
+    /// Where what is too long for the conversation is kept.
+    pub scratch: Scratch,
+    /// What goes on in the background.
+    pub tasks: Tasks,
 }
 
 impl ToolCx {

@@ -193,6 +193,11 @@ impl Judge<'_> {
                 "reading inside the working directories is allowed",
             );
         }
+        if self.seen.place.as_ref().is_some_and(|place| self.policy.is_put_aside(place)) {
+            self.trail.note("the path", "is in the session's own folder");
+            let reason = "the session may read what it put aside";
+            return self.end(Outcome::Allow, Kind::WorkingDir, reason);
+        }
         self.outside(path)
     }
 

@@ -60,6 +60,7 @@ impl TestHost {
             json_schema: None,
             hooks: Vec::new(),
             partial_messages: false,
+            background_wait: Some(session::BACKGROUND_WAIT),
         }
     }
 
@@ -69,7 +70,16 @@ impl TestHost {
     }
 
     pub(crate) async fn prompt(&self, text: &str) {
-        self.send(ToEngine::User(Box::new(User::prompt(text)))).await;
+        self.user(User::prompt(text)).await;
+    }
+
+    pub(crate) async fn user(&self, user: User) {
+        self.send(ToEngine::User(Box::new(user))).await;
+    }
+
+    /// Has nothing more to say, and goes on listening.
+    pub(crate) fn leave(&mut self) {
+        self.connection.to_engine = tokio::sync::mpsc::channel(1).0;
     }
 
     pub(crate) async fn interrupt(&self) {

@@ -9,4 +9,5 @@ mod model;
 mod session;
 mod store;
 mod structured;
+mod tasks;
 mod tools;
