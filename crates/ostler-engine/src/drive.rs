@@ -7,7 +7,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use ostler_proto::Extra;
 use ostler_proto::api::{
-    Accumulator, ContentBlock, Folded, Message, StopReason, StreamEvent, ToolUseBlock, Usage,
+    Accumulator, Content, ContentBlock, Folded, Message, StopReason, StreamEvent, ToolResultBlock,
+    ToolUseBlock, Usage,
 };
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::{AssistantError, PermissionDenial};
@@ -105,6 +106,7 @@ pub(crate) async fn drive(
                     driver.prompt(format!("Stop hook feedback:\n{words}")).await
                 }
                 Output::MayStop { again } => turn.handle(driver.may_stop(again).await),
+                Output::Stopped(result) => driver.stopped(result).await,
                 Output::Done(ending) => return driver.finish(ending, turn).await,
             }
         }
@@ -293,6 +295,16 @@ impl<'a> Driver<'a> {
         turn.handle(Input::ToolDone { result: block, stop });
     }
 
+    /// A call that ends with the turn. Whatever runs is stopped first: nothing of a call comes after its result.
+    async fn stopped(&mut self, result: ToolResultBlock) {
+        self.jobs.shutdown().await;
+        self.finished.n_user_messages += 1;
+        let text = result.content.as_ref().map(Content::text).unwrap_or_default();
+        let structured = json!(format!("Error: {text}"));
+        let block = ContentBlock::ToolResult(result);
+        self.world.host.say_as_user(vec![block], Some(structured)).await;
+    }
+
     fn fail(&mut self, error: ModelError, turn: &mut Turn) {
         self.stream = None;
         turn.handle(Input::Failed(error));
@@ -301,9 +313,11 @@ impl<'a> Driver<'a> {
     /// What the model said so far is kept: the user has read it.
     async fn interrupt(&mut self, turn: &mut Turn) {
         self.stream = None;
-        if let Some(text) = self.response.unfinished_text() {
+        if let (Some(text), Some(frame)) = (self.response.unfinished_text(), &self.frame) {
+            text.clone_into(&mut self.finished.text);
             let block = ContentBlock::text(text);
-            self.block(block, turn).await;
+            self.world.host.say_cut_short(frame, block.clone()).await;
+            turn.handle(Input::Said(block));
         }
         turn.handle(Input::Interrupt);
     }
@@ -345,6 +359,7 @@ impl<'a> Driver<'a> {
         match &ending {
             Ending::Interrupted { in_tools } => {
                 let marker = if *in_tools { INTERRUPTED_TOOLS } else { INTERRUPTED };
+                self.finished.n_user_messages += 1;
                 host.say_as_user(vec![ContentBlock::text(marker)], None).await;
             }
             Ending::Failed(error) => host.say_error(error.to_string(), error.kind()).await,

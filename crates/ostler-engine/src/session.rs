@@ -248,10 +248,9 @@ impl Session {
                 "hook_on_failure_supported": true,
                 }))
             }
-            AskEngine::Interrupt(_) => {
-                self.withdraw_questions().await;
-                self.interrupt.cancel();
-                Ok(json!({"still_queued": []}))
+            AskEngine::Interrupt(interrupt) => {
+                let cancels_queued = interrupt.cancel_queued == Some(true);
+                return self.interrupt(request.request_id, cancels_queued).await;
             }
             AskEngine::SetPermissionMode(set) => {
                 let destination = PermissionDestination::Session;
@@ -292,11 +291,26 @@ impl Session {
         }
     }
 
-    /// The turn that asked is being stopped: the host should no longer show its questions.
-    async fn withdraw_questions(&mut self) {
-        for (_, cancel) in self.peer.cancel_all() {
+    /// Stops the turn that runs. The host hears that its questions are void, then the answer, then how the turn ends.
+    async fn interrupt(&mut self, request_id: Option<RequestId>, cancels_queued: bool) {
+        // Kept until the turn knows: whoever waits must not take the silence for an answer.
+        let mut waiting = Vec::new();
+        for (asker, cancel) in self.peer.cancel_all() {
+            waiting.push(asker);
             self.world.host.send(ToHost::ControlCancelRequest(cancel)).await;
         }
+        let uuids = |queue: &VecDeque<User>| -> Vec<_> {
+            queue.iter().filter_map(|prompt| prompt.uuid.clone()).collect()
+        };
+        let payload = if cancels_queued {
+            let cancelled = std::mem::take(&mut self.queue);
+            json!({"still_queued": [], "cancelled": uuids(&cancelled)})
+        } else {
+            json!({"still_queued": uuids(&self.queue)})
+        };
+        self.world.host.send(ToHost::ControlResponse(answer(request_id, Ok(payload)))).await;
+        self.interrupt.cancel();
+        drop(waiting);
     }
 
     /// Nobody will answer any more: whoever waits for a permission does not get it.

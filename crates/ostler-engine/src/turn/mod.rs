@@ -6,13 +6,15 @@
 //! Invariant: whatever happens, when the turn is done every call in the conversation has exactly one result.
 
 mod calls;
+pub(crate) mod sayable;
 
 use std::collections::VecDeque;
 
 use ostler_proto::api::{ContentBlock, Role, StopReason, ToolResultBlock, ToolUseBlock};
 
-use self::calls::Calls;
 pub use self::calls::INTERRUPTED_CALL;
+use self::calls::{ABANDONED_CALL, Calls};
+use self::sayable::{is_sayable, is_thought};
 use crate::model::{ModelError, Said};
 
 /// Marks an interruption while the model spoke, in the words hosts look for.
@@ -26,6 +28,9 @@ pub const GO_ON: &str = "The output limit cut your answer. Go on exactly where i
 /// Said when a response was empty.
 pub const SAY_SOMETHING: &str =
     "Your answer was empty. Say what you found or did, or what you need.";
+
+/// Stands for a prompt without content.
+pub const EMPTY_PROMPT: &str = "(The user sent an empty message.)";
 
 /// Said when the answer has not come in the shape the host asked for.
 pub const USE_SCHEMA: &str = "Give your final answer now by calling StructuredOutput.";
@@ -128,6 +133,8 @@ pub enum Output {
         /// Whether it was refused before in this turn.
         again: bool,
     },
+    /// The turn ends before a call is done, and this is its result; hosts see it too.
+    Stopped(ToolResultBlock),
     /// The turn is over. Whatever still runs is to be stopped; its results are no longer wanted.
     Done(Ending),
 }
@@ -158,6 +165,19 @@ pub enum Ending {
     Refused,
     /// The model failed.
     Failed(ModelError),
+}
+
+impl Ending {
+    /// What the model reads about calls that were not done by then.
+    fn words_for_calls(&self) -> &'static str {
+        match self {
+            Self::Interrupted { .. } => INTERRUPTED_CALL,
+            Self::OverLimit(Limit::Time) => "Deadline exceeded",
+            Self::OverLimit(Limit::Tokens) => "Token budget exhausted",
+            Self::OverLimit(Limit::Dollars) => "Budget exhausted",
+            _ => ABANDONED_CALL,
+        }
+    }
 }
 
 /// One turn of a conversation.
@@ -213,6 +233,12 @@ impl Turn {
             outputs: VecDeque::new(),
             done: false,
         };
+        let mut prompt = prompt;
+        prompt.retain(is_sayable);
+        if prompt.is_empty() {
+            // The API takes no message without content, and hosts may send one.
+            prompt.push(ContentBlock::text(EMPTY_PROMPT));
+        }
         turn.user_says(prompt);
         turn.ask_model(false);
         turn
@@ -231,6 +257,7 @@ impl Turn {
             return;
         }
         match input {
+            Input::Said(block) if !is_sayable(&block) => {}
             Input::Said(block) => self.answer.push(block),
             Input::Called { call, parallel } => {
                 self.answer.push(ContentBlock::ToolUse(call.clone()));
@@ -303,10 +330,10 @@ impl Turn {
             Some(StopReason::PauseTurn) if self.patience.pauses < MAX_PAUSES => {
                 // The API wants its own words back, and nothing else.
                 self.patience.pauses += 1;
-                self.close_round();
+                self.says_of_model();
                 self.ask_model(false);
             }
-            _ if self.answer.is_empty() && !self.patience.was_empty => {
+            _ if self.answer.iter().all(is_thought) && !self.patience.was_empty => {
                 self.patience.was_empty = true;
                 self.nudge(SAY_SOMETHING);
             }
@@ -347,12 +374,18 @@ impl Turn {
 
     /// Moves the response and its results into the conversation.
     fn close_round(&mut self) {
+        sayable::tidy_end(&mut self.answer);
+        self.says_of_model();
+    }
+
+    /// The same as it is, without a look at what may stand at its end.
+    fn says_of_model(&mut self) {
+        // No call is left open, whatever the driver does.
+        self.calls.stop(ABANDONED_CALL);
         let answer = std::mem::take(&mut self.answer);
-        if !answer.is_empty() {
-            self.says(Role::Assistant, answer);
-            let results = self.calls.take_results();
-            self.user_says(results);
-        }
+        self.says(Role::Assistant, answer);
+        let results = self.calls.take_results();
+        self.user_says(results);
     }
 
     fn interrupt(&mut self) {
@@ -382,11 +415,13 @@ impl Turn {
     }
 
     fn end(&mut self, ending: Ending, marker: Option<&str>) {
+        let stopped = self.calls.stop(ending.words_for_calls());
         self.close_round();
         if let Some(marker) = marker {
             self.user_says(vec![ContentBlock::text(marker)]);
         }
         self.outputs.clear();
+        self.outputs.extend(stopped.into_iter().map(Output::Stopped));
         self.outputs.push_back(Output::Done(ending));
         self.done = true;
     }
