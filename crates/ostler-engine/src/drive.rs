@@ -339,11 +339,13 @@ impl<'a> Driver<'a> {
         let hooks = host.hooks();
         let event = Event { event, tool: None, call: None, fields };
         tokio::select! {
+            // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
+            biased;
+            () = cx.cancelled.cancelled() => Input::Interrupt,
             verdict = hooks.run(host, &cx.cwd, event) => match (verdict.stop, verdict.block) {
                 (None, Some(reason)) => Input::StopVerdict(StopVerdict::GoOn(reason)),
                 _ => Input::StopVerdict(StopVerdict::Stop),
             },
-            () = cx.cancelled.cancelled() => Input::Interrupt,
         }
     }
 

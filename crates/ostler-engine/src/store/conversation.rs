@@ -4,11 +4,11 @@
 //! exactly once in the message after it, and nothing the API would refuse is left. For a file the engine wrote
 //! itself it is also what the engine had in memory, so that the vendor's cache still hits.
 
+use ostler_proto::ToolUseId;
 use ostler_proto::api::{
     Content, ContentBlock, INVALID_INPUT, Role, SYNTHETIC_MODEL, ToolResultBlock, ToolUseBlock,
 };
 use ostler_proto::transcript::TranscriptLine;
-use ostler_proto::ToolUseId;
 use serde_json::json;
 
 use super::line::answers;

@@ -310,12 +310,24 @@ impl Turn {
             self.end(Ending::SchemaMissed, None);
         } else if self.calls.is_empty() {
             self.finished(stop_reason);
-        } else if self.max_rounds.is_some_and(|max| self.rounds >= max) {
-            self.end(Ending::MaxTurns, None);
         } else {
-            self.close_round();
-            self.ask_model(false);
+            self.next_round(|_| {});
         }
+    }
+
+    /// Asks the model once more, with what `say` adds on the user's side; ends the turn when it may not.
+    fn next_round(&mut self, say: impl FnOnce(&mut Self)) {
+        if self.has_rounds_left() {
+            self.close_round();
+            say(self);
+            self.ask_model(false);
+        } else {
+            self.end(Ending::MaxTurns, None);
+        }
+    }
+
+    fn has_rounds_left(&self) -> bool {
+        self.max_rounds.is_none_or(|max| self.rounds < max)
     }
 
     /// The response is complete and calls for nothing: is that the end?
@@ -328,16 +340,20 @@ impl Turn {
             }
             Some(StopReason::MaxTokens) => self.end(Ending::MaxOutputTokens, None),
             Some(StopReason::PauseTurn) if self.patience.pauses < MAX_PAUSES => {
-                // The API wants its own words back, and nothing else.
                 self.patience.pauses += 1;
-                self.says_of_model();
-                self.ask_model(false);
+                if self.has_rounds_left() {
+                    // The API wants its own words back, and nothing else.
+                    self.says_of_model();
+                    self.ask_model(false);
+                } else {
+                    self.end(Ending::MaxTurns, None);
+                }
             }
-            _ if self.answer.iter().all(is_thought) && !self.patience.was_empty => {
+            _ if self.is_empty_answer() && !self.patience.was_empty && self.has_rounds_left() => {
                 self.patience.was_empty = true;
                 self.nudge(SAY_SOMETHING);
             }
-            _ if self.needs_answer && !self.patience.was_reminded => {
+            _ if self.needs_answer && !self.patience.was_reminded && self.has_rounds_left() => {
                 self.patience.was_reminded = true;
                 self.nudge(USE_SCHEMA);
             }
@@ -350,20 +366,25 @@ impl Turn {
             StopVerdict::Stop => self.end(Ending::Completed, None),
             StopVerdict::GoOn(feedback) => {
                 self.patience.stop_refused = true;
-                self.close_round();
-                self.user_says(vec![ContentBlock::text(feedback.as_str())]);
-                self.outputs.push_back(Output::Feedback(feedback));
-                self.ask_model(false);
+                self.next_round(|turn| {
+                    turn.user_says(vec![ContentBlock::text(feedback.as_str())]);
+                    turn.outputs.push_back(Output::Feedback(feedback));
+                });
             }
         }
     }
 
+    /// Whether the response says and calls nothing.
+    fn is_empty_answer(&self) -> bool {
+        self.answer.iter().all(is_thought)
+    }
+
     /// Says something to the model on the user's side, and asks again.
     fn nudge(&mut self, words: &'static str) {
-        self.close_round();
-        self.user_says(vec![ContentBlock::text(words)]);
-        self.outputs.push_back(Output::Prompt(words));
-        self.ask_model(false);
+        self.next_round(|turn| {
+            turn.user_says(vec![ContentBlock::text(words)]);
+            turn.outputs.push_back(Output::Prompt(words));
+        });
     }
 
     fn ask_model(&mut self, whole: bool) {

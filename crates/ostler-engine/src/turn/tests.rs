@@ -204,6 +204,21 @@ fn the_limit_on_rounds_ends_the_turn_after_the_tools() {
 }
 
 #[test]
+fn nothing_else_gets_past_the_limit_on_rounds_either() {
+    let go_on = Input::StopVerdict(StopVerdict::GoOn("more".into()));
+    for inputs in [
+        vec![say("x"), stopped(StopReason::MaxTokens)],
+        vec![say("x"), stopped(StopReason::PauseTurn)],
+        vec![say("x"), REPLIED, go_on],
+    ] {
+        let lines = story(inputs, Some(1));
+        assert_eq!(lines[lines.len() - 2..], ["done MaxTurns", "end why? | x"]);
+    }
+    // There is no round left to ask about an empty answer.
+    assert_eq!(story([REPLIED, STOP], Some(1))[1..3], ["may stop? false", "done Completed"]);
+}
+
+#[test]
 fn an_empty_response_is_asked_about_once_and_then_an_end() {
     let lines = story([REPLIED, REPLIED, STOP], None);
     assert_eq!(lines[1], format!("prompt {SAY_SOMETHING}"));
@@ -301,10 +316,7 @@ fn what_the_api_would_refuse_does_not_stay() {
     // A thought that is cut, or that nothing follows.
     let cut = vec![think(""), say("so"), Input::Interrupt];
     assert_eq!(end(cut), "end why? | so | [Request interrupted by user]");
-    assert_eq!(
-        end(vec![think("s"), Input::Interrupt]),
-        "end why?+[Request interrupted by user]"
-    );
+    assert_eq!(end(vec![think("s"), Input::Interrupt]), "end why?+[Request interrupted by user]");
     assert_eq!(end(vec![think("s"), say("x"), REPLIED, STOP]), "end why? | ?+x");
     // Half a call of a tool that the API runs itself.
     let search = json!({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}});

@@ -5,6 +5,7 @@
 mod decisions;
 mod hooks;
 mod host;
+mod interrupts;
 mod model;
 mod session;
 mod store;
