@@ -183,9 +183,9 @@ impl Ending {
 /// One turn of a conversation.
 #[derive(Debug)]
 pub struct Turn {
-    /// The conversation without this turn.
-    before: Vec<Said>,
     conversation: Vec<Said>,
+    /// How long it was before this turn: messages, and blocks in the last of them.
+    before: (usize, usize),
     /// The response under way.
     answer: Vec<ContentBlock>,
     calls: Calls,
@@ -221,7 +221,7 @@ impl Turn {
         max_rounds: Option<u64>,
     ) -> Self {
         let mut turn = Self {
-            before: conversation.clone(),
+            before: (conversation.len(), conversation.last().map_or(0, |last| last.content.len())),
             conversation,
             answer: Vec::new(),
             calls: Calls::default(),
@@ -430,9 +430,18 @@ impl Turn {
         }
         // A prompt the API refuses would be refused with every later request too: it is forgotten.
         if error.is_fault_of_request() && self.rounds == 1 && self.answer.is_empty() {
-            self.conversation = std::mem::take(&mut self.before);
+            self.forget();
         }
         self.end(Ending::Failed(error), None);
+    }
+
+    /// Takes back the turn's prompt.
+    fn forget(&mut self) {
+        let (n_messages, n_blocks) = self.before;
+        self.conversation.truncate(n_messages);
+        if let Some(last) = self.conversation.last_mut() {
+            last.content.truncate(n_blocks);
+        }
     }
 
     fn end(&mut self, ending: Ending, marker: Option<&str>) {
