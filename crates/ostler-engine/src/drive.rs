@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use ostler_proto::Extra;
 use ostler_proto::api::{
-    Accumulator, ContentBlock, Folded, Message, StopReason, StreamEvent, ToolUseBlock, Usage,
+    Accumulator, Content, ContentBlock, Folded, Message, StopReason, StreamEvent, ToolResultBlock,
+    ToolUseBlock, Usage,
 };
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::{AssistantError, PermissionDenial};
@@ -105,6 +106,7 @@ pub(crate) async fn drive(
                     driver.prompt(format!("Stop hook feedback:\n{words}")).await
                 }
                 Output::MayStop { again } => turn.handle(driver.may_stop(again).await),
+                Output::Stopped(result) => driver.stopped(result).await,
                 Output::Done(ending) => return driver.finish(ending, turn).await,
             }
         }
@@ -303,6 +305,16 @@ impl<'a> Driver<'a> {
         }
     }
 
+    /// A call that ends with the turn. Whatever runs is stopped first: nothing of a call comes after its result.
+    async fn stopped(&mut self, result: ToolResultBlock) {
+        self.jobs.shutdown().await;
+        self.finished.n_user_messages += 1;
+        let text = result.content.as_ref().map(Content::text).unwrap_or_default();
+        let structured = json!(format!("Error: {text}"));
+        let block = ContentBlock::ToolResult(result);
+        self.world.host.say_as_user(vec![block], Some(structured)).await;
+    }
+
     fn fail(&mut self, error: ModelError, turn: &mut Turn) {
         self.hang_up();
         turn.handle(Input::Failed(error));
@@ -311,9 +323,11 @@ impl<'a> Driver<'a> {
     /// What the model said so far is kept: the user has read it.
     async fn interrupt(&mut self, turn: &mut Turn) {
         self.hang_up();
-        if let Some(text) = self.response.unfinished_text() {
+        if let (Some(text), Some(frame)) = (self.response.unfinished_text(), &self.frame) {
+            text.clone_into(&mut self.finished.text);
             let block = ContentBlock::text(text);
-            self.block(block, turn).await;
+            self.world.host.say_cut_short(frame, block.clone()).await;
+            turn.handle(Input::Said(block));
         }
         turn.handle(Input::Interrupt);
     }
@@ -335,11 +349,13 @@ impl<'a> Driver<'a> {
         let hooks = host.hooks();
         let event = Event { event, tool: None, call: None, fields };
         tokio::select! {
+            // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
+            biased;
+            () = cx.cancelled.cancelled() => Input::Interrupt,
             verdict = hooks.run(host, &cx.cwd, event) => match (verdict.stop, verdict.block) {
                 (None, Some(reason)) => Input::StopVerdict(StopVerdict::GoOn(reason)),
                 _ => Input::StopVerdict(StopVerdict::Stop),
             },
-            () = cx.cancelled.cancelled() => Input::Interrupt,
         }
     }
 
@@ -355,6 +371,7 @@ impl<'a> Driver<'a> {
         match &ending {
             Ending::Interrupted { in_tools } => {
                 let marker = if *in_tools { INTERRUPTED_TOOLS } else { INTERRUPTED };
+                self.finished.n_user_messages += 1;
                 host.say_as_user(vec![ContentBlock::text(marker)], None).await;
             }
             Ending::Failed(error) => host.say_error(error.to_string(), error.kind()).await,

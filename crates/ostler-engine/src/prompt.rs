@@ -67,5 +67,11 @@ async fn submit(world: &World, prompt: User) -> Result<Vec<ContentBlock>, String
 
 async fn tell(world: &World, event: HookEvent, fields: serde_json::Value) -> Verdict {
     let event = Event { event, tool: None, call: None, fields };
-    world.host.hooks().run(&world.host, &world.cx.cwd, event).await
+    let hooks = world.host.hooks();
+    tokio::select! {
+        // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
+        biased;
+        () = world.cx.cancelled.cancelled() => Verdict::default(),
+        verdict = hooks.run(&world.host, &world.cx.cwd, event) => verdict,
+    }
 }

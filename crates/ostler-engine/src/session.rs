@@ -331,13 +331,6 @@ impl Session {
         }
     }
 
-    /// The turn that asked is being stopped: the host should no longer show its questions.
-    async fn withdraw_questions(&mut self) {
-        for (_, cancel) in self.peer.cancel_all() {
-            self.world.host.send(ToHost::ControlCancelRequest(cancel)).await;
-        }
-    }
-
     /// Nobody will answer any more: whoever waits for a permission does not get it.
     fn tell_waiting(&mut self, reason: &str) {
         for (waiting, error) in self.peer.close(reason) {

@@ -62,6 +62,7 @@ pub(super) async fn permit(
     let decision = host.policy().decide(&facts);
     let decision = match (decision.outcome, hook) {
         (Outcome::Deny, _) => {
+            host.denied(call, &decision).await;
             return Err(Refusal::Denied { message: decision.reason, interrupt: false });
         }
         (_, Some((Word::Ask, reason))) => {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use ostler_proto::Extra;
 use ostler_proto::control::{
     AskEngine, ControlRequest, ControlResponse, Failure, GetTaskOutput, GetTaskOutputReply,
     Initialize, Interrupt, Response, SetPermissionMode, StopTask, UNSUPPORTED_REQUEST,
@@ -10,6 +9,7 @@ use ostler_proto::control::{
 use ostler_proto::frame::ToHost;
 use ostler_proto::permission::{PermissionDestination, PermissionUpdate, SetModeUpdate};
 use ostler_proto::quirks::system_prompt_text;
+use ostler_proto::{Extra, RequestId};
 use serde_json::{Value, json};
 
 use super::Session;
@@ -25,7 +25,9 @@ impl Session {
     pub(super) async fn control(&mut self, request: ControlRequest<AskEngine>) {
         let payload = match &request.request {
             AskEngine::Initialize(initialize) => self.initialize(initialize),
-            AskEngine::Interrupt(interrupt) => Ok(self.interrupted(interrupt).await),
+            AskEngine::Interrupt(interrupt) => {
+                return self.interrupt(request.request_id, interrupt).await;
+            }
             AskEngine::SetPermissionMode(set) => self.set_mode(set),
             AskEngine::StopTask(stop) => self.stop_task(stop).await,
             AskEngine::GetTaskOutput(get) => self.task_output(get),
@@ -72,13 +74,22 @@ impl Session {
         }))
     }
 
-    async fn interrupted(&mut self, interrupt: &Interrupt) -> Value {
-        self.withdraw_questions().await;
-        self.interrupt.cancel();
-        if interrupt.cancel_queued == Some(true) {
-            return json!({"still_queued": [], "cancelled": self.queue.clear()});
+    /// Stops the turn that runs. The host hears that its questions are void, then the answer, then how the turn ends.
+    async fn interrupt(&mut self, request_id: Option<RequestId>, interrupt: &Interrupt) {
+        // Kept until the turn knows: whoever waits must not take the silence for an answer.
+        let mut waiting = Vec::new();
+        for (asker, cancel) in self.peer.cancel_all() {
+            waiting.push(asker);
+            self.world.host.send(ToHost::ControlCancelRequest(cancel)).await;
         }
-        json!({"still_queued": self.queue.named()})
+        let payload = match interrupt.cancel_queued {
+            Some(true) => json!({"still_queued": [], "cancelled": self.queue.clear()}),
+            _ => json!({"still_queued": self.queue.named()}),
+        };
+        let response = ControlResponse::success(request_id.unwrap_or_default(), Some(payload));
+        self.world.host.send(ToHost::ControlResponse(response)).await;
+        self.interrupt.cancel();
+        drop(waiting);
     }
 
     fn set_mode(&mut self, set: &SetPermissionMode) -> Result<Value, String> {

@@ -2,9 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod api_errors;
 mod decisions;
+mod faults;
 mod hooks;
 mod host;
+mod interrupts;
+mod long;
 mod model;
 mod session;
 mod store;
