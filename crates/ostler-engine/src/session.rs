@@ -144,8 +144,8 @@ fn world(options: SessionOptions, host: Host, answer: Option<StructuredOutput>) 
         &options.memory,
     );
     let limits = options.limits;
-    let world =
-        World { model: options.model, tools: Arc::new(tools), specs, system, host, cx, limits };
+    let (tools, specs, system) = (Arc::new(tools), Arc::new(specs), system.into());
+    let world = World { model: options.model, tools, specs, system, host, cx, limits };
     let world = with_tool(world.clone(), erase(Agent(world)));
     match answer {
         Some(answer) => with_tool(world, Arc::new(answer)),
@@ -157,10 +157,10 @@ fn world(options: SessionOptions, host: Host, answer: Option<StructuredOutput>) 
 fn with_tool(world: World, tool: Arc<dyn AnyTool>) -> World {
     let spec = tool.spec();
     let mut tools = (*world.tools).clone();
-    let mut specs = world.specs.clone();
+    let mut specs = world.specs.to_vec();
     tools.insert(spec.name.clone(), tool);
     specs.push(spec);
-    World { tools: Arc::new(tools), specs, ..world }
+    World { tools: Arc::new(tools), specs: Arc::new(specs), ..world }
 }
 
 struct Session {

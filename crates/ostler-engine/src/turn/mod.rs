@@ -8,6 +8,7 @@
 mod calls;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use ostler_proto::api::{ContentBlock, Role, StopReason, ToolResultBlock, ToolUseBlock};
 
@@ -112,8 +113,9 @@ pub enum Limit {
 pub enum Output {
     /// Ask the model to go on with this conversation.
     AskModel {
-        /// The conversation.
-        conversation: Vec<Said>,
+        /// The conversation. Shared, not copied: it may be long, and the turn adds to it only once the answer is
+        /// there and the request gone.
+        conversation: Arc<Vec<Said>>,
         /// Whether to ask for the answer in one piece, after a stream that broke.
         whole: bool,
     },
@@ -163,9 +165,9 @@ pub enum Ending {
 /// One turn of a conversation.
 #[derive(Debug)]
 pub struct Turn {
-    /// The conversation without this turn.
-    before: Vec<Said>,
-    conversation: Vec<Said>,
+    /// Where this turn began: after so many messages, and so many blocks of the last of them.
+    before: (usize, usize),
+    conversation: Arc<Vec<Said>>,
     /// The response under way.
     answer: Vec<ContentBlock>,
     calls: Calls,
@@ -201,8 +203,8 @@ impl Turn {
         max_rounds: Option<u64>,
     ) -> Self {
         let mut turn = Self {
-            before: conversation.clone(),
-            conversation,
+            before: (conversation.len(), conversation.last().map_or(0, |last| last.content.len())),
+            conversation: Arc::new(conversation),
             answer: Vec::new(),
             calls: Calls::default(),
             reply: None,
@@ -266,7 +268,7 @@ impl Turn {
 
     /// The conversation after the turn, fit to be continued.
     pub fn into_conversation(self) -> Vec<Said> {
-        self.conversation
+        Arc::unwrap_or_clone(self.conversation)
     }
 
     fn go_on(&mut self) {
@@ -376,9 +378,19 @@ impl Turn {
         }
         // A prompt the API refuses would be refused with every later request too: it is forgotten.
         if error.is_fault_of_request() && self.rounds == 1 && self.answer.is_empty() {
-            self.conversation = std::mem::take(&mut self.before);
+            self.forget();
         }
         self.end(Ending::Failed(error), None);
+    }
+
+    /// Takes back everything this turn has added to the conversation.
+    fn forget(&mut self) {
+        let (n_messages, n_blocks) = self.before;
+        let conversation = Arc::make_mut(&mut self.conversation);
+        conversation.truncate(n_messages);
+        if let Some(last) = conversation.last_mut() {
+            last.content.truncate(n_blocks);
+        }
     }
 
     fn end(&mut self, ending: Ending, marker: Option<&str>) {
@@ -397,10 +409,13 @@ impl Turn {
 
     /// Neighbouring messages of one side are one message, as the API sees them.
     fn says(&mut self, role: Role, blocks: Vec<ContentBlock>) {
-        match self.conversation.last_mut() {
-            _ if blocks.is_empty() => {}
+        if blocks.is_empty() {
+            return;
+        }
+        let conversation = Arc::make_mut(&mut self.conversation);
+        match conversation.last_mut() {
             Some(last) if last.role == role => last.content.extend(blocks),
-            _ => self.conversation.push(Said { role, content: blocks }),
+            _ => conversation.push(Said { role, content: blocks }),
         }
     }
 }
