@@ -174,8 +174,8 @@ impl Setup {
         let base = World {
             model: options.model,
             tools: Arc::new(tools),
-            specs,
-            system: String::new(),
+            specs: Arc::new(specs),
+            system: Arc::default(),
             host,
             cx,
             limits: options.limits,
@@ -192,7 +192,7 @@ impl Setup {
             self.append_system_prompt.as_deref(),
             &self.memory,
         );
-        let world = World { system, ..self.base.clone() };
+        let world = World { system: system.into(), ..self.base.clone() };
         let world = with_tool(world.clone(), erase(Agent(world)));
         match &self.answer {
             Some(answer) => with_tool(world, answer.clone()),
@@ -205,10 +205,10 @@ impl Setup {
 fn with_tool(world: World, tool: Arc<dyn AnyTool>) -> World {
     let spec = tool.spec();
     let mut tools = (*world.tools).clone();
-    let mut specs = world.specs.clone();
+    let mut specs = world.specs.to_vec();
     tools.insert(spec.name.clone(), tool);
     specs.push(spec);
-    World { tools: Arc::new(tools), specs, ..world }
+    World { tools: Arc::new(tools), specs: Arc::new(specs), ..world }
 }
 
 struct Session {
