@@ -22,6 +22,7 @@ mod spent;
 pub mod store;
 mod structured;
 mod subagent;
+mod surroundings;
 pub mod tool;
 mod transcript;
 pub mod turn;

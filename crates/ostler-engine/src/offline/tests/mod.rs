@@ -36,6 +36,7 @@ impl Conversation {
                 model: "offline-demo".to_owned(),
                 max_tokens: 1000,
                 stream: true,
+                server_tools: Vec::new(),
                 tools: tools.iter().map(spec).collect(),
                 system: "You are a test.".to_owned(),
                 messages: Vec::new(),
