@@ -23,6 +23,7 @@ mod spent;
 pub mod store;
 mod structured;
 mod subagent;
+mod surroundings;
 pub mod tasks;
 pub mod tool;
 mod transcript;

@@ -137,6 +137,14 @@ impl Policy {
         }
     }
 
+    /// Whether a rule allows requests to exactly this host: `WebFetch(domain:localhost)`, not a domain above it.
+    pub fn names_host(&self, host: &str) -> bool {
+        self.rules_of(Behavior::Allow).filter(|kept| kept.rule.tool == "WebFetch").any(|kept| {
+            let domain = kept.rule.content.as_deref().and_then(|it| it.strip_prefix("domain:"));
+            domain.is_some_and(|domain| domain.eq_ignore_ascii_case(host))
+        })
+    }
+
     /// The mode that is in force: one that is not available is the default one.
     pub fn effective_mode(&self) -> PermissionMode {
         match &self.mode {

@@ -15,24 +15,38 @@ const CALLS: &[(&str, &str)] = &[
     ("AskUserQuestion", ""),
     ("WebFetch", "https://example.com"),
     ("mcp__s__t", ""),
+    ("WebSearch", "words"),
+    ("NotebookEdit", "a.ipynb"),
 ];
 
 #[test]
 fn each_mode_judges_each_call() {
     let cwd = tempfile::tempdir().unwrap();
     for (mode, expected) in [
-        (PermissionMode::Default, "allow allow ask ask ask ask allow ask ask ask ask ask"),
-        (PermissionMode::AcceptEdits, "allow allow ask allow ask ask allow allow ask ask ask ask"),
-        (PermissionMode::Plan, "allow allow ask deny deny deny allow deny deny ask ask ask"),
-        (PermissionMode::DontAsk, "allow allow deny deny deny deny allow deny deny deny deny deny"),
+        (PermissionMode::Default, "allow allow ask ask ask ask allow ask ask ask ask ask ask ask"),
+        (
+            PermissionMode::AcceptEdits,
+            "allow allow ask allow ask ask allow allow ask ask ask ask ask allow",
+        ),
+        (
+            PermissionMode::Plan,
+            "allow allow ask deny deny deny allow deny deny ask ask ask ask deny",
+        ),
+        (
+            PermissionMode::DontAsk,
+            "allow allow deny deny deny deny allow deny deny deny deny deny deny deny",
+        ),
         (
             PermissionMode::BypassPermissions,
-            "allow allow allow allow allow allow allow allow allow ask allow allow",
+            "allow allow allow allow allow allow allow allow allow ask allow allow allow allow",
         ),
-        (PermissionMode::Auto, "allow allow deny deny deny deny allow deny deny ask deny deny"),
+        (
+            PermissionMode::Auto,
+            "allow allow deny deny deny deny allow deny deny ask deny deny deny deny",
+        ),
         (
             PermissionMode::Other("junk".into()),
-            "allow allow deny deny deny deny allow deny deny ask deny deny",
+            "allow allow deny deny deny deny allow deny deny ask deny deny deny deny",
         ),
     ] {
         let policy = policy(cwd.path(), mode.clone(), &[]);
@@ -144,6 +158,7 @@ fn a_suggestion_that_is_taken_settles_the_question() {
         ("Write", "/data/x/a"),
         ("Read", "/etc/hosts"),
         ("WebFetch", "https://docs.rs/x"),
+        ("WebSearch", "words"),
         ("mcp__s__t", ""),
         ("Bash", "mkdir x"),
     ] {
