@@ -66,6 +66,8 @@ pub struct SessionOptions {
     pub memory: Vec<MemoryFile>,
     /// The session's file and what it holds, see [`crate::store::Projects::open`]; `None` keeps nothing.
     pub opened: Option<Opened>,
+    /// The id of a session that keeps nothing; one that is kept has the id it was opened with.
+    pub session_id: Option<SessionId>,
     /// The shape the answer must have.
     pub json_schema: Option<Value>,
     /// Hooks, as they stand under `hooks` in each settings file.
@@ -97,7 +99,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         Some(Opened { writer, conversation, resumed, .. }) => {
             (writer.session_id().clone(), conversation, Some(Transcript::new(writer)), resumed)
         }
-        None => (fresh(), Vec::new(), None, false),
+        None => (options.session_id.take().unwrap_or_else(fresh), Vec::new(), None, false),
     };
     let host = Host {
         session_id,

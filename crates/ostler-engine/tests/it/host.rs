@@ -57,6 +57,7 @@ impl TestHost {
             append_system_prompt: None,
             memory: Vec::new(),
             opened: None,
+            session_id: None,
             json_schema: None,
             hooks: Vec::new(),
             partial_messages: false,
