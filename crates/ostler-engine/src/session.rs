@@ -71,6 +71,8 @@ pub struct SessionOptions {
     pub memory: Vec<MemoryFile>,
     /// The session's file and what it holds, see [`crate::store::Projects::open`]; `None` keeps nothing.
     pub opened: Option<Opened>,
+    /// The id of a session that keeps nothing; one that is kept has the id it was opened with.
+    pub session_id: Option<SessionId>,
     /// The shape the answer must have.
     pub json_schema: Option<Value>,
     /// Hooks, as they stand under `hooks` in each settings file.
@@ -82,7 +84,30 @@ pub struct SessionOptions {
 }
 
 /// How long background tasks may go on after the last prompt, where nobody says otherwise.
-pub const BACKGROUND_WAIT: Duration = Duration::from_secs(600);
+const BACKGROUND_WAIT: Duration = Duration::from_secs(600);
+
+impl SessionOptions {
+    /// A model that works in the policy's working directory, without tools, limits, memory or hooks; nothing is kept.
+    pub fn new(model: Arc<dyn Model>, policy: Policy) -> Self {
+        Self {
+            model,
+            tools: Vec::new(),
+            cwd: policy.cwd.clone(),
+            policy,
+            folders: Folders::default(),
+            limits: Limits::default(),
+            system_prompt: None,
+            append_system_prompt: None,
+            memory: Vec::new(),
+            opened: None,
+            session_id: None,
+            json_schema: None,
+            hooks: Vec::new(),
+            partial_messages: false,
+            background_wait: Some(BACKGROUND_WAIT),
+        }
+    }
+}
 
 /// The host's end of a session. Dropping the sender ends it, once all prompts are answered.
 #[derive(Debug)]
@@ -107,7 +132,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         Some(Opened { writer, conversation, resumed, .. }) => {
             (writer.session_id().clone(), conversation, Some(Transcript::new(writer)), resumed)
         }
-        None => (fresh(), Vec::new(), None, false),
+        None => (options.session_id.take().unwrap_or_else(fresh), Vec::new(), None, false),
     };
     let scratch = Scratch::default();
     options.policy.scratch = Some(scratch.path().to_owned());

@@ -10,7 +10,7 @@ mod glob;
 mod grep;
 mod notebook;
 mod output;
-mod patch;
+pub mod patch;
 mod path;
 mod picture;
 mod process;
