@@ -56,6 +56,10 @@ fn perform(plan: &Plan, tally: &mut Tally) {
     if let Err(error) = step("set-up and dependencies", prepare) {
         return tally.fail(format!("set-up: {error:#}"));
     }
+    // Without it only the tests that type into a terminal fail.
+    if let Err(error) = setup::tmux() {
+        tally.fail(format!("set-up: {error:#}"));
+    }
     if plan.filter.is_empty() {
         let tidy = step("tidy", tidy::tidy);
         count_step(tally, "tidy", tidy);

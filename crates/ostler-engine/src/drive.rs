@@ -31,8 +31,8 @@ pub(crate) struct World {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) tools: Arc<Tools>,
     /// The tools as the model sees them, in a fixed order, so that every request begins with the same bytes.
-    pub(crate) specs: Vec<ToolSpec>,
-    pub(crate) system: String,
+    pub(crate) specs: Arc<Vec<ToolSpec>>,
+    pub(crate) system: Arc<str>,
     pub(crate) host: Host,
     pub(crate) cx: ToolCx,
     pub(crate) limits: Limits,
@@ -162,7 +162,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn ask(&mut self, messages: Vec<Said>, whole: bool) {
+    fn ask(&mut self, messages: Arc<Vec<Said>>, whole: bool) {
         self.response = Accumulator::default();
         self.stream = Some(self.world.model.respond(Request {
             model: self.world.model.name().to_owned(),

@@ -9,7 +9,7 @@ use ostler_proto::api::{
 use ostler_proto::control::{Ask, AskHost, CanUseTool, Success};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::{
-    ApiRetry, Informational, ModelFallback, PermissionDenied, SessionWritesLost,
+    ApiRetry, Informational, ModelFallback, PermissionDenied, SessionWritesLost, Status,
 };
 use ostler_proto::message::{Assistant, AssistantError, StreamEventMessage, System, User};
 use ostler_proto::peer::CallError;
@@ -104,6 +104,17 @@ impl Host {
     pub(crate) fn change_policy(&self, update: &PermissionUpdate) -> Result<(), UpdateError> {
         let mut policy = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
         policy.apply_and_keep(update, &self.folders)
+    }
+
+    /// Tells which mode holds now.
+    pub(crate) async fn tell_mode(&self) {
+        let status = Status {
+            permission_mode: Some(self.mode()),
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..Status::default()
+        };
+        self.send(ToHost::System(System::Status(status))).await;
     }
 
     pub(crate) fn hooks(&self) -> Hooks {

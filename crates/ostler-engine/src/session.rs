@@ -144,8 +144,8 @@ fn world(options: SessionOptions, host: Host, answer: Option<StructuredOutput>) 
         &options.memory,
     );
     let limits = options.limits;
-    let world =
-        World { model: options.model, tools: Arc::new(tools), specs, system, host, cx, limits };
+    let (tools, specs, system) = (Arc::new(tools), Arc::new(specs), system.into());
+    let world = World { model: options.model, tools, specs, system, host, cx, limits };
     let world = with_tool(world.clone(), erase(Agent(world)));
     match answer {
         Some(answer) => with_tool(world, Arc::new(answer)),
@@ -157,10 +157,10 @@ fn world(options: SessionOptions, host: Host, answer: Option<StructuredOutput>) 
 fn with_tool(world: World, tool: Arc<dyn AnyTool>) -> World {
     let spec = tool.spec();
     let mut tools = (*world.tools).clone();
-    let mut specs = world.specs.clone();
+    let mut specs = world.specs.to_vec();
     tools.insert(spec.name.clone(), tool);
     specs.push(spec);
-    World { tools: Arc::new(tools), specs, ..world }
+    World { tools: Arc::new(tools), specs: Arc::new(specs), ..world }
 }
 
 struct Session {
@@ -256,8 +256,20 @@ impl Session {
                 let destination = PermissionDestination::Session;
                 let update =
                     SetModeUpdate { mode: set.mode.clone(), destination, extra: Extra::default() };
-                let changed = self.world.host.change_policy(&PermissionUpdate::SetMode(update));
-                changed.map(|()| json!({"mode": set.mode})).map_err(|error| error.to_string())
+                let host = self.world.host.clone();
+                return match host.change_policy(&PermissionUpdate::SetMode(update)) {
+                    Ok(()) => {
+                        let payload = Ok(json!({"mode": set.mode}));
+                        let response = answer(request.request_id, payload);
+                        host.send(ToHost::ControlResponse(response)).await;
+                        host.tell_mode().await;
+                    }
+                    Err(error) => {
+                        let code = error.code().map(str::to_owned);
+                        let response = refusal(request.request_id, error.to_string(), code);
+                        host.send(ToHost::ControlResponse(response)).await;
+                    }
+                };
             }
             other => Err(format!(
                 "Unsupported control request subtype: {}",
@@ -358,12 +370,18 @@ fn answer(request_id: Option<RequestId>, payload: Result<Value, String>) -> Cont
         Ok(payload) => ControlResponse::success(id, Some(payload)),
         Err(error) => {
             let unsupported = error.starts_with("Unsupported");
-            let code = unsupported.then(|| UNSUPPORTED_REQUEST.to_owned());
-            let failure =
-                Failure { request_id: Some(id), error, error_code: code, ..Failure::default() };
-            ControlResponse { response: Response::Error(failure), extra: Extra::default() }
+            refusal(Some(id), error, unsupported.then(|| UNSUPPORTED_REQUEST.to_owned()))
         }
     }
+}
+
+fn refusal(
+    request_id: Option<RequestId>,
+    error: String,
+    error_code: Option<String>,
+) -> ControlResponse {
+    let failure = Failure { request_id, error, error_code, ..Failure::default() };
+    ControlResponse { response: Response::Error(failure), extra: Extra::default() }
 }
 
 fn blocks(content: Option<Content>) -> Vec<ContentBlock> {

@@ -9,6 +9,7 @@ mod calls;
 pub(crate) mod sayable;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use ostler_proto::api::{ContentBlock, Role, StopReason, ToolResultBlock, ToolUseBlock};
 
@@ -117,8 +118,9 @@ pub enum Limit {
 pub enum Output {
     /// Ask the model to go on with this conversation.
     AskModel {
-        /// The conversation.
-        conversation: Vec<Said>,
+        /// The conversation. Shared, not copied: it may be long, and the turn adds to it only once the answer is
+        /// there and the request gone.
+        conversation: Arc<Vec<Said>>,
         /// Whether to ask for the answer in one piece, after a stream that broke.
         whole: bool,
     },
@@ -183,9 +185,9 @@ impl Ending {
 /// One turn of a conversation.
 #[derive(Debug)]
 pub struct Turn {
-    conversation: Vec<Said>,
-    /// How long it was before this turn: messages, and blocks in the last of them.
+    /// Where this turn began: after so many messages, and so many blocks of the last of them.
     before: (usize, usize),
+    conversation: Arc<Vec<Said>>,
     /// The response under way.
     answer: Vec<ContentBlock>,
     calls: Calls,
@@ -222,7 +224,7 @@ impl Turn {
     ) -> Self {
         let mut turn = Self {
             before: (conversation.len(), conversation.last().map_or(0, |last| last.content.len())),
-            conversation,
+            conversation: Arc::new(conversation),
             answer: Vec::new(),
             calls: Calls::default(),
             reply: None,
@@ -293,7 +295,7 @@ impl Turn {
 
     /// The conversation after the turn, fit to be continued.
     pub fn into_conversation(self) -> Vec<Said> {
-        self.conversation
+        Arc::unwrap_or_clone(self.conversation)
     }
 
     fn go_on(&mut self) {
@@ -435,11 +437,12 @@ impl Turn {
         self.end(Ending::Failed(error), None);
     }
 
-    /// Takes back the turn's prompt.
+    /// Takes back everything this turn has added to the conversation.
     fn forget(&mut self) {
         let (n_messages, n_blocks) = self.before;
-        self.conversation.truncate(n_messages);
-        if let Some(last) = self.conversation.last_mut() {
+        let conversation = Arc::make_mut(&mut self.conversation);
+        conversation.truncate(n_messages);
+        if let Some(last) = conversation.last_mut() {
             last.content.truncate(n_blocks);
         }
     }
@@ -462,10 +465,13 @@ impl Turn {
 
     /// Neighbouring messages of one side are one message, as the API sees them.
     fn says(&mut self, role: Role, blocks: Vec<ContentBlock>) {
-        match self.conversation.last_mut() {
-            _ if blocks.is_empty() => {}
+        if blocks.is_empty() {
+            return;
+        }
+        let conversation = Arc::make_mut(&mut self.conversation);
+        match conversation.last_mut() {
             Some(last) if last.role == role => last.content.extend(blocks),
-            _ => self.conversation.push(Said { role, content: blocks }),
+            _ => conversation.push(Said { role, content: blocks }),
         }
     }
 }
