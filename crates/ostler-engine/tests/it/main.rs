@@ -10,6 +10,7 @@ mod host;
 mod interrupts;
 mod long;
 mod model;
+mod modes;
 mod session;
 mod store;
 mod structured;

@@ -91,6 +91,29 @@ fn an_unclear_command_is_not_allowed_by_rules_for_its_parts() {
     assert_eq!(outcome(&guarded, "Bash", "make"), "allow");
 }
 
+#[test]
+fn no_mode_removes_the_disk_or_the_home_directory_unasked() {
+    let cwd = tempfile::tempdir().unwrap();
+    let bypass = policy(cwd.path(), PermissionMode::BypassPermissions, &["allow Bash"]);
+    for (command, expected) in [
+        ("rm -rf /", "ask"),
+        ("rm -rf /*", "ask"),
+        ("rm -fr ~", "ask"),
+        ("rm -r ~/", "ask"),
+        ("rm --recursive $HOME", "ask"),
+        ("rm -rf \"${HOME}\"/*", "ask"),
+        ("rm -rf /h/user", "ask"),
+        ("make && sudo /bin/rm -Rf --no-preserve-root /", "ask"),
+        ("rm -rf /h/user/build", "allow"),
+        ("rm -rf .", "allow"),
+        ("rm ~", "allow"),
+        ("rm -rf *", "allow"),
+        ("echo rm -rf /", "allow"),
+    ] {
+        assert_eq!(outcome(&bypass, "Bash", command), expected, "{command}");
+    }
+}
+
 /// Words that are allowed by a rule, only look, or are neither.
 const ALLOWED: &[&str] = &["good one", "good 'two words'", "ls -la", "echo hi", "git status"];
 const OTHERS: &[&str] = &[
