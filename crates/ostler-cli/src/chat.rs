@@ -52,6 +52,7 @@ pub(crate) async fn run(
         memory: memory(&cwd),
         opened: sessions::open(args, &cwd).await?,
         json_schema: args.json_schema.clone(),
+        env: rules.settings.env,
         hooks: rules.settings.hooks.into_iter().map(|(_, hooks)| hooks).collect(),
         partial_messages: !args.is_for_programs() || args.include_partial_messages,
     })

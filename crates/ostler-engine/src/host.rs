@@ -1,5 +1,6 @@
 //! The engine's line to its host: frames out, questions and their answers.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -47,6 +48,8 @@ pub(crate) struct Host {
     pub(crate) spent: Spent,
     /// The hooks, to which the host may add its own.
     pub(crate) hooks: Arc<Mutex<Hooks>>,
+    /// Variables for the commands of hooks.
+    pub(crate) env: Arc<BTreeMap<String, String>>,
 }
 
 /// What turns want of the session's line to the host.

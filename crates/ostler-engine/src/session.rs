@@ -4,7 +4,7 @@
 //! (a terminal, the SDK, a pipe) needs to know nothing else. One task owns everything here; turns run beside it
 //! and reach the host through it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -70,6 +70,8 @@ pub struct SessionOptions {
     pub json_schema: Option<Value>,
     /// Hooks, as they stand under `hooks` in each settings file.
     pub hooks: Vec<Value>,
+    /// Variables for what the session starts: commands of tools and of hooks.
+    pub env: BTreeMap<String, String>,
     /// Whether the events of a response are sent as they come.
     pub partial_messages: bool,
 }
@@ -111,6 +113,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         folders: Arc::new(options.folders.clone()),
         spent: Spent::default(),
         hooks: Arc::default(),
+        env: Arc::new(std::mem::take(&mut options.env)),
     };
     for hooks in &options.hooks {
         host.add_hooks(registry::commands(hooks)?);
@@ -134,7 +137,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
 }
 
 fn world(options: SessionOptions, host: Host, answer: Option<StructuredOutput>) -> World {
-    let cx = ToolCx { cwd: options.cwd, ..ToolCx::default() };
+    let cx = ToolCx { cwd: options.cwd, env: Arc::clone(&host.env), ..ToolCx::default() };
     let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
     let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
     let system = context::system_prompt(

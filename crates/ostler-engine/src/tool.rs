@@ -1,5 +1,6 @@
 //! What a tool is. The tools themselves live in `ostler-tools`, one file each.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -46,6 +47,8 @@ pub struct ToolCx {
     pub call: ToolUseId,
     /// Fires when the turn is interrupted.
     pub cancelled: CancellationToken,
+    /// Variables for what it starts, beside those of this process.
+    pub env: Arc<BTreeMap<String, String>>,
 }
 
 impl ToolCx {

@@ -5,6 +5,7 @@
 //! this process be killed, the watchdog kills the group. (The kernel's parent-death signal would reach the command
 //! alone, not its children, and would fire when the *thread* that spawned it ends.)
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -33,9 +34,14 @@ pub(crate) struct Group {
 
 impl Group {
     /// Starts a shell script with nothing to read and with pipes for its output.
-    pub(crate) async fn spawn(script: &str, cwd: &Path) -> io::Result<Self> {
+    pub(crate) async fn spawn(
+        script: &str,
+        cwd: &Path,
+        env: &BTreeMap<String, String>,
+    ) -> io::Result<Self> {
         let mut command = Command::new(shell());
-        command.arg("-c").arg(format!("{GATE}{script}")).current_dir(cwd).env("OSTLER", "1");
+        command.arg("-c").arg(format!("{GATE}{script}")).current_dir(cwd);
+        command.envs(env).env("OSTLER", "1");
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

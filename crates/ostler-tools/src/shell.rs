@@ -49,6 +49,12 @@ impl Shell {
         })
     }
 
+    /// Where the next call starts, if that is not `start`.
+    pub(crate) fn elsewhere(&self, start: &Path) -> Option<PathBuf> {
+        let start = start.canonicalize().unwrap_or_else(|_| start.to_owned());
+        lock(&self.cwd).clone().filter(|cwd| *cwd != start && cwd.is_dir())
+    }
+
     /// Takes over the directory a command ended in; gives it back if it is another than before.
     pub(crate) fn moved(&self, call: &Call) -> Option<PathBuf> {
         let note = fs::read(&call.cwd_note).ok()?;

@@ -59,6 +59,7 @@ impl TestHost {
             opened: None,
             json_schema: None,
             hooks: Vec::new(),
+            env: Default::default(),
             partial_messages: false,
         }
     }

@@ -12,6 +12,7 @@ mod long;
 mod model;
 mod modes;
 mod session;
+mod settings;
 mod store;
 mod structured;
 mod tools;

@@ -33,6 +33,7 @@ fn accept_edits_covers_simple_changes_inside_only() {
         ("echo hi > .bashrc", "ask"),
         ("cd .claude && echo x > settings.json", "ask"),
         ("cd sub && touch x", "ask"),
+        ("cd .git\ntouch hooks/x", "ask"),
         ("ln -s / x", "ask"),
         ("sed -i s/a/b/ x", "ask"),
         ("LD_PRELOAD=x touch a", "ask"),
