@@ -17,9 +17,8 @@ fn most_tokens(text: &str) -> f64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn system_prompt_and_tools_stay_within_8000_tokens() {
     let api = ScriptedApi::start(Script::new().rule(when(), reply().text("Hello."))).await;
-    let ostler = Ostler::new()
-        .env("ANTHROPIC_API_KEY", "key")
-        .env("ANTHROPIC_BASE_URL", &api.base_url());
+    let ostler =
+        Ostler::new().env("ANTHROPIC_API_KEY", "key").env("ANTHROPIC_BASE_URL", &api.base_url());
     assert_eq!(ostler.run(&["-p", "hello"]).code, Some(0));
     let requests = api.requests();
     let body = &requests[0].body;
