@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use ostler_proto::Extra;
@@ -140,6 +140,8 @@ async fn next_event(stream: &mut Option<EventStream>) -> Option<Result<ModelEven
 struct Driver<'a> {
     world: &'a World,
     stream: Option<EventStream>,
+    /// When the model was asked for the response under way.
+    asked: Option<Instant>,
     response: Accumulator,
     /// The response without its blocks, the frame of every `assistant` message.
     frame: Option<Message>,
@@ -155,6 +157,7 @@ impl<'a> Driver<'a> {
         Self {
             world,
             stream: None,
+            asked: None,
             response: Accumulator::default(),
             frame: None,
             jobs: JoinSet::new(),
@@ -164,6 +167,7 @@ impl<'a> Driver<'a> {
 
     fn ask(&mut self, messages: Arc<Vec<Said>>, whole: bool) {
         self.response = Accumulator::default();
+        self.asked = Some(Instant::now());
         self.stream = Some(self.world.model.respond(Request {
             model: self.world.model.name().to_owned(),
             max_tokens: MAX_OUTPUT_TOKENS,
@@ -225,8 +229,16 @@ impl<'a> Driver<'a> {
         self.replied(&message, turn);
     }
 
-    fn replied(&mut self, message: &Message, turn: &mut Turn) {
+    /// The model has nothing more to say, or is not listened to any more.
+    fn hang_up(&mut self) {
         self.stream = None;
+        if let Some(asked) = self.asked.take() {
+            self.world.host.spent.add_time(asked.elapsed());
+        }
+    }
+
+    fn replied(&mut self, message: &Message, turn: &mut Turn) {
+        self.hang_up();
         let usage = message.usage.clone().unwrap_or_default();
         // The model that answered, which after a fallback is not the one that was asked.
         self.world.host.spent.add(&message.model, &usage);
@@ -306,13 +318,13 @@ impl<'a> Driver<'a> {
     }
 
     fn fail(&mut self, error: ModelError, turn: &mut Turn) {
-        self.stream = None;
+        self.hang_up();
         turn.handle(Input::Failed(error));
     }
 
     /// What the model said so far is kept: the user has read it.
     async fn interrupt(&mut self, turn: &mut Turn) {
-        self.stream = None;
+        self.hang_up();
         if let (Some(text), Some(frame)) = (self.response.unfinished_text(), &self.frame) {
             text.clone_into(&mut self.finished.text);
             let block = ContentBlock::text(text);
@@ -356,6 +368,7 @@ impl<'a> Driver<'a> {
     }
 
     async fn finish(mut self, ending: Ending, turn: Turn) -> Finished {
+        self.hang_up();
         self.jobs.shutdown().await;
         let host = &self.world.host;
         match &ending {

@@ -32,13 +32,16 @@ pub(crate) fn init(world: &World) -> ToHost {
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     begun: Option<Instant>,
+    /// The time that models had taken by then.
+    waited: Duration,
     n_results: u64,
 }
 
 impl Totals {
     /// A turn begins.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self, host: &Host) {
         self.begun = Some(Instant::now());
+        self.waited = host.spent.time();
     }
 
     /// `result` for a turn that came to its end.
@@ -120,6 +123,9 @@ impl Totals {
         self.n_results += 1;
         TurnResult {
             duration_ms: Num::from(elapsed.as_millis() as u64),
+            duration_api_ms: Num::from(
+                host.spent.time().saturating_sub(self.waited).as_millis() as u64
+            ),
             session_id: host.session_id.clone(),
             total_cost_usd: Num::from(host.spent.dollars()),
             model_usage: host.spent.models(),

@@ -346,7 +346,7 @@ impl Session {
         world.cx.cancelled = self.interrupt.clone();
         let conversation = std::mem::take(&mut self.conversation);
         let prompt = blocks(prompt.message.content);
-        self.totals.begin();
+        self.totals.begin(&self.world.host);
         let is_first = !std::mem::replace(&mut self.begun, true);
         let source = is_first.then_some(if self.resumed { "resume" } else { "startup" });
         self.turns.spawn(async move { prompt::answer(&world, conversation, prompt, source).await });

@@ -11,6 +11,7 @@ mod interrupts;
 mod long;
 mod model;
 mod modes;
+mod rounds;
 mod session;
 mod settings;
 mod store;

@@ -128,10 +128,30 @@ const OTHERS: &[&str] = &[
     "git push",
 ];
 
+/// What mode acceptEdits adds, and what it does not.
+const EDITS: &[&str] = &["touch x", "mkdir -p a/b", "rm x", "echo hi > x", "mv x y"];
+const OTHER_EDITS: &[&str] = &[
+    "touch /etc/x",
+    "rm -rf .",
+    "cp x .git/config",
+    "echo hi > ~/.bashrc",
+    "mv x ..",
+    "touch $X",
+    "make",
+];
+
 fn nested() -> impl Strategy<Value = (String, bool)> {
+    nested_of(ALLOWED.to_vec(), OTHERS.to_vec())
+}
+
+/// Commands of these parts, and whether all of them are of the first kind.
+fn nested_of(
+    allowed: Vec<&'static str>,
+    others: Vec<&'static str>,
+) -> impl Strategy<Value = (String, bool)> {
     let leaf = prop_oneof![
-        3 => prop::sample::select(ALLOWED).prop_map(|text| (text.to_owned(), true)),
-        1 => prop::sample::select(OTHERS).prop_map(|text| (text.to_owned(), false)),
+        3 => prop::sample::select(allowed).prop_map(|text| (text.to_owned(), true)),
+        1 => prop::sample::select(others).prop_map(|text| (text.to_owned(), false)),
     ];
     let joints = [" && ", " || ", "; ", " | ", "\n", " & "];
     let frames = [
@@ -172,6 +192,21 @@ proptest! {
         let policy = policy(Path::new("/tmp"), PermissionMode::Default, &["allow Bash(good:*)"]);
         let decision = decide(&policy, "Bash", &command);
         prop_assert!(is_allowed || decision.outcome != Outcome::Allow, "{}: {:#?}", command, decision.chain);
+    }
+
+    #[test]
+    fn accepting_edits_allows_no_other_part((command, is_allowed) in nested_of([ALLOWED, EDITS].concat(), [OTHERS, OTHER_EDITS].concat())) {
+        let policy = policy(Path::new("/tmp"), PermissionMode::AcceptEdits, &["allow Bash(good:*)"]);
+        let decision = decide(&policy, "Bash", &command);
+        prop_assert!(is_allowed || decision.outcome != Outcome::Allow, "{}: {:#?}", command, decision.chain);
+    }
+
+    #[test]
+    fn plan_mode_runs_nothing_that_changes((command, looks) in nested_of(vec!["ls -la", "echo hi", "git status", "cat x"], [EDITS, OTHER_EDITS, &["bad one", "git push"]].concat())) {
+        let policy = policy(Path::new("/tmp"), PermissionMode::Plan, &["allow Bash(bad:*)", "allow Edit(**)"]);
+        // The frames of the generator call `good`, which nobody knows to be harmless.
+        let decision = decide(&policy, "Bash", &command);
+        prop_assert!(looks || decision.outcome != Outcome::Allow, "{}: {:#?}", command, decision.chain);
     }
 
     #[test]
