@@ -19,6 +19,7 @@ use crate::call::{self, CallResult, Tools};
 use crate::hooks::Event;
 use crate::host::Host;
 use crate::model::{EventStream, Model, ModelError, ModelEvent, Request, Said, Sampling, ToolSpec};
+use crate::shown::Shown;
 use crate::structured;
 use crate::tool::ToolCx;
 use crate::turn::{
@@ -143,6 +144,8 @@ struct Driver<'a> {
     /// When the model was asked for the response under way.
     asked: Option<Instant>,
     response: Accumulator,
+    /// What the host has seen of its events.
+    shown: Shown,
     /// The response without its blocks, the frame of every `assistant` message.
     frame: Option<Message>,
     // Dropping the set aborts whatever still runs.
@@ -159,6 +162,7 @@ impl<'a> Driver<'a> {
             stream: None,
             asked: None,
             response: Accumulator::default(),
+            shown: Shown::default(),
             frame: None,
             jobs: JoinSet::new(),
             finished,
@@ -193,8 +197,10 @@ impl<'a> Driver<'a> {
             Some(Ok(ModelEvent::Whole(message))) => self.whole(message, turn).await,
             Some(Ok(ModelEvent::Retry(retry))) => self.world.host.retrying(&retry).await,
             Some(Ok(ModelEvent::Fallback(fallback))) => self.world.host.fell_back(fallback).await,
-            Some(Err(error)) => self.fail(error, turn),
-            None => self.fail(ModelError::Broken("it has no end".to_owned()), turn),
+            Some(Err(error)) => self.fail(error, turn).await,
+            None => {
+                self.fail(ModelError::Broken("it has no end".to_owned()), turn).await;
+            }
         }
     }
 
@@ -204,8 +210,9 @@ impl<'a> Driver<'a> {
         }
         let folded = match self.response.push(&event) {
             Ok(folded) => folded,
-            Err(error) => return self.fail(ModelError::Broken(error.to_string()), turn),
+            Err(error) => return self.fail(ModelError::Broken(error.to_string()), turn).await,
         };
+        self.shown.saw(&event);
         match folded {
             Folded::Nothing => self.world.host.stream(&event).await,
             Folded::Block(block) => {
@@ -317,20 +324,30 @@ impl<'a> Driver<'a> {
         self.world.host.say_as_user(vec![block], Some(structured)).await;
     }
 
-    fn fail(&mut self, error: ModelError, turn: &mut Turn) {
+    async fn fail(&mut self, error: ModelError, turn: &mut Turn) {
         self.hang_up();
+        self.close_stream(false).await;
         turn.handle(Input::Failed(error));
+    }
+
+    /// The response will not be finished: a host that follows its events sees an end of them all the same.
+    async fn close_stream(&mut self, kept: bool) {
+        for (event, abandoned) in self.shown.close(kept) {
+            self.world.host.stream_end(event, abandoned).await;
+        }
     }
 
     /// What the model said so far is kept: the user has read it.
     async fn interrupt(&mut self, turn: &mut Turn) {
         self.hang_up();
+        let kept = self.response.unfinished_text().is_some();
         if let (Some(text), Some(frame)) = (self.response.unfinished_text(), &self.frame) {
             text.clone_into(&mut self.finished.text);
             let block = ContentBlock::text(text);
             self.world.host.say_cut_short(frame, block.clone()).await;
             turn.handle(Input::Said(block));
         }
+        self.close_stream(kept).await;
         turn.handle(Input::Interrupt);
     }
 
@@ -369,6 +386,7 @@ impl<'a> Driver<'a> {
 
     async fn finish(mut self, ending: Ending, turn: Turn) -> Finished {
         self.hang_up();
+        self.close_stream(false).await;
         self.jobs.shutdown().await;
         let host = &self.world.host;
         match &ending {

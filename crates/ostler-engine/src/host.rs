@@ -12,7 +12,9 @@ use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::{
     ApiRetry, Informational, ModelFallback, PermissionDenied, SessionWritesLost, Status,
 };
-use ostler_proto::message::{Assistant, AssistantError, StreamEventMessage, System, User};
+use ostler_proto::message::{
+    AbandonedBlocks, Assistant, AssistantError, StreamEventMessage, System, User,
+};
 use ostler_proto::peer::CallError;
 use ostler_proto::permission::{PermissionMode, PermissionResult, PermissionUpdate};
 use ostler_proto::{AgentId, Extra, Num, SessionId, ToolUseId, Uuid};
@@ -227,10 +229,22 @@ impl Host {
 
     /// Sends an event of the response, if the host wants to see them. Subagents keep theirs to themselves.
     pub(crate) async fn stream(&self, event: &StreamEvent) {
+        if self.partial_messages && self.parent.is_none() {
+            self.stream_end(event.clone(), None).await;
+        }
+    }
+
+    /// The same for an event that the engine makes up because the response has no end.
+    pub(crate) async fn stream_end(
+        &self,
+        event: StreamEvent,
+        abandoned_blocks: Option<AbandonedBlocks>,
+    ) {
         if !self.partial_messages || self.parent.is_some() {
             return;
         }
-        let event = StreamEventMessage::new(event.clone(), self.session_id.clone(), fresh_uuid());
+        let mut event = StreamEventMessage::new(event, self.session_id.clone(), fresh_uuid());
+        event.abandoned_blocks = abandoned_blocks;
         self.send(ToHost::StreamEvent(Box::new(event))).await;
     }
 

@@ -18,6 +18,7 @@ mod prompt;
 mod report;
 pub mod session;
 pub mod settings;
+mod shown;
 mod spent;
 pub mod store;
 mod structured;
