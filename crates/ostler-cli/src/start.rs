@@ -43,6 +43,7 @@ pub(crate) fn engine(
         opened,
         session_id: args.session_id.clone().map(SessionId::from),
         json_schema: args.json_schema.clone(),
+        env: rules.settings.env,
         hooks: rules.settings.hooks.into_iter().map(|(_, hooks)| hooks).collect(),
         partial_messages: !args.is_for_programs() || args.include_partial_messages,
         ..SessionOptions::new(picked.model, rules.policy)

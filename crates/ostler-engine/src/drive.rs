@@ -19,6 +19,7 @@ use crate::call::{self, CallResult, Tools};
 use crate::hooks::Event;
 use crate::host::Host;
 use crate::model::{EventStream, Model, ModelError, ModelEvent, Request, Said, Sampling, ToolSpec};
+use crate::shown::Shown;
 use crate::structured;
 use crate::surroundings::Inside;
 use crate::tool::ToolCx;
@@ -141,8 +142,11 @@ async fn next_event(stream: &mut Option<EventStream>) -> Option<Result<ModelEven
 struct Driver<'a> {
     world: &'a World,
     stream: Option<EventStream>,
-    asked_at: Instant,
+    /// When the model was asked for the response under way.
+    asked: Option<Instant>,
     response: Accumulator,
+    /// What the host has seen of its events.
+    shown: Shown,
     /// The response without its blocks, the frame of every `assistant` message.
     frame: Option<Message>,
     // Dropping the set aborts whatever still runs.
@@ -157,8 +161,9 @@ impl<'a> Driver<'a> {
         Self {
             world,
             stream: None,
-            asked_at: Instant::now(),
+            asked: None,
             response: Accumulator::default(),
+            shown: Shown::default(),
             frame: None,
             jobs: JoinSet::new(),
             finished,
@@ -167,7 +172,7 @@ impl<'a> Driver<'a> {
 
     fn ask(&mut self, messages: Arc<Vec<Said>>, whole: bool) {
         self.response = Accumulator::default();
-        self.asked_at = Instant::now();
+        self.asked = Some(Instant::now());
         self.stream = Some(self.world.model.respond(Request {
             model: self.world.model.name().to_owned(),
             max_tokens: MAX_OUTPUT_TOKENS,
@@ -195,8 +200,10 @@ impl<'a> Driver<'a> {
             Some(Ok(ModelEvent::Whole(message))) => self.whole(message, turn).await,
             Some(Ok(ModelEvent::Retry(retry))) => self.world.host.retrying(&retry).await,
             Some(Ok(ModelEvent::Fallback(fallback))) => self.world.host.fell_back(fallback).await,
-            Some(Err(error)) => self.fail(error, turn),
-            None => self.fail(ModelError::Broken("it has no end".to_owned()), turn),
+            Some(Err(error)) => self.fail(error, turn).await,
+            None => {
+                self.fail(ModelError::Broken("it has no end".to_owned()), turn).await;
+            }
         }
     }
 
@@ -206,8 +213,9 @@ impl<'a> Driver<'a> {
         }
         let folded = match self.response.push(&event) {
             Ok(folded) => folded,
-            Err(error) => return self.fail(ModelError::Broken(error.to_string()), turn),
+            Err(error) => return self.fail(ModelError::Broken(error.to_string()), turn).await,
         };
+        self.shown.saw(&event);
         match folded {
             Folded::Nothing => self.world.host.stream(&event).await,
             Folded::Block(block) => {
@@ -229,6 +237,14 @@ impl<'a> Driver<'a> {
             self.block(block.clone(), turn).await;
         }
         self.replied(&message, turn);
+    }
+
+    /// The model has nothing more to say, or is not listened to any more.
+    fn hang_up(&mut self) {
+        self.stream = None;
+        if let Some(asked) = self.asked.take() {
+            self.world.host.spent.add_time(asked.elapsed());
+        }
     }
 
     fn replied(&mut self, message: &Message, turn: &mut Turn) {
@@ -301,13 +317,6 @@ impl<'a> Driver<'a> {
         turn.handle(Input::ToolDone { result: block, stop });
     }
 
-    /// The response is over, one way or another.
-    fn hang_up(&mut self) {
-        if self.stream.take().is_some() {
-            self.world.host.spent.waited(self.asked_at.elapsed());
-        }
-    }
-
     /// A call that ends with the turn. Whatever runs is stopped first: nothing of a call comes after its result.
     async fn stopped(&mut self, result: ToolResultBlock) {
         self.jobs.shutdown().await;
@@ -318,20 +327,30 @@ impl<'a> Driver<'a> {
         self.world.host.say_as_user(vec![block], Some(structured)).await;
     }
 
-    fn fail(&mut self, error: ModelError, turn: &mut Turn) {
+    async fn fail(&mut self, error: ModelError, turn: &mut Turn) {
         self.hang_up();
+        self.close_stream(false).await;
         turn.handle(Input::Failed(error));
+    }
+
+    /// The response will not be finished: a host that follows its events sees an end of them all the same.
+    async fn close_stream(&mut self, kept: bool) {
+        for (event, abandoned) in self.shown.close(kept) {
+            self.world.host.stream_end(event, abandoned).await;
+        }
     }
 
     /// What the model said so far is kept: the user has read it.
     async fn interrupt(&mut self, turn: &mut Turn) {
         self.hang_up();
+        let kept = self.response.unfinished_text().is_some();
         if let (Some(text), Some(frame)) = (self.response.unfinished_text(), &self.frame) {
             text.clone_into(&mut self.finished.text);
             let block = ContentBlock::text(text);
             self.world.host.say_cut_short(frame, block.clone()).await;
             turn.handle(Input::Said(block));
         }
+        self.close_stream(kept).await;
         turn.handle(Input::Interrupt);
     }
 
@@ -369,6 +388,8 @@ impl<'a> Driver<'a> {
     }
 
     async fn finish(mut self, ending: Ending, turn: Turn) -> Finished {
+        self.hang_up();
+        self.close_stream(false).await;
         self.jobs.shutdown().await;
         let host = &self.world.host;
         match &ending {

@@ -1,5 +1,6 @@
 //! The engine's line to its host: frames out, questions and their answers.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,9 +10,11 @@ use ostler_proto::api::{
 use ostler_proto::control::{Ask, AskHost, CanUseTool, Success};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::{
-    ApiRetry, Informational, ModelFallback, PermissionDenied, SessionWritesLost,
+    ApiRetry, Informational, ModelFallback, PermissionDenied, SessionWritesLost, Status,
 };
-use ostler_proto::message::{Assistant, AssistantError, StreamEventMessage, System, User};
+use ostler_proto::message::{
+    AbandonedBlocks, Assistant, AssistantError, StreamEventMessage, System, User,
+};
 use ostler_proto::peer::CallError;
 use ostler_proto::permission::{PermissionMode, PermissionResult, PermissionUpdate};
 use ostler_proto::{AgentId, Extra, Num, SessionId, TaskId, ToolUseId, Uuid};
@@ -47,6 +50,8 @@ pub(crate) struct Host {
     pub(crate) spent: Spent,
     /// The hooks, to which the host may add its own.
     pub(crate) hooks: Arc<Mutex<Hooks>>,
+    /// Variables for the commands of hooks.
+    pub(crate) env: Arc<BTreeMap<String, String>>,
 }
 
 /// What turns want of the session's line to the host.
@@ -106,6 +111,17 @@ impl Host {
     pub(crate) fn change_policy(&self, update: &PermissionUpdate) -> Result<(), UpdateError> {
         let mut policy = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
         policy.apply_and_keep(update, &self.folders)
+    }
+
+    /// Tells which mode holds now.
+    pub(crate) async fn tell_mode(&self) {
+        let status = Status {
+            permission_mode: Some(self.mode()),
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..Status::default()
+        };
+        self.send(ToHost::System(System::Status(status))).await;
     }
 
     pub(crate) fn hooks(&self) -> Hooks {
@@ -215,10 +231,22 @@ impl Host {
 
     /// Sends an event of the response, if the host wants to see them. Subagents keep theirs to themselves.
     pub(crate) async fn stream(&self, event: &StreamEvent) {
+        if self.partial_messages && self.parent.is_none() {
+            self.stream_end(event.clone(), None).await;
+        }
+    }
+
+    /// The same for an event that the engine makes up because the response has no end.
+    pub(crate) async fn stream_end(
+        &self,
+        event: StreamEvent,
+        abandoned_blocks: Option<AbandonedBlocks>,
+    ) {
         if !self.partial_messages || self.parent.is_some() {
             return;
         }
-        let event = StreamEventMessage::new(event.clone(), self.session_id.clone(), fresh_uuid());
+        let mut event = StreamEventMessage::new(event, self.session_id.clone(), fresh_uuid());
+        event.abandoned_blocks = abandoned_blocks;
         self.send(ToHost::StreamEvent(Box::new(event))).await;
     }
 

@@ -19,6 +19,7 @@ mod report;
 pub mod scratch;
 pub mod session;
 pub mod settings;
+mod shown;
 mod spent;
 pub mod store;
 mod structured;

@@ -34,14 +34,17 @@ pub(crate) fn init(world: &World) -> ToHost {
 pub(crate) struct Totals {
     begun: Option<Instant>,
     answers: Answers,
+    /// The time that models had taken by then.
+    waited: Duration,
     n_results: u64,
 }
 
 impl Totals {
     /// A turn begins.
-    pub(crate) fn begin(&mut self, answers: Answers) {
+    pub(crate) fn begin(&mut self, host: &Host, answers: Answers) {
         self.answers = answers;
         self.begun = Some(Instant::now());
+        self.waited = host.spent.time();
     }
 
     /// `result` for a turn that came to its end.
@@ -124,8 +127,10 @@ impl Totals {
         let Answers { named, origin } = std::mem::take(&mut self.answers);
         TurnResult {
             duration_ms: Num::from(elapsed.as_millis() as u64),
+            duration_api_ms: Num::from(
+                host.spent.time().saturating_sub(self.waited).as_millis() as u64
+            ),
             session_id: host.session_id.clone(),
-            duration_api_ms: Num::from(host.spent.model_time().as_millis() as u64),
             total_cost_usd: Num::from(host.spent.dollars()),
             model_usage: host.spent.models(),
             uuid: fresh_uuid(),

@@ -7,7 +7,7 @@
 mod control;
 pub(crate) mod queue;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -77,6 +77,8 @@ pub struct SessionOptions {
     pub json_schema: Option<Value>,
     /// Hooks, as they stand under `hooks` in each settings file.
     pub hooks: Vec<Value>,
+    /// Variables for what the session starts: commands of tools and of hooks.
+    pub env: BTreeMap<String, String>,
     /// Whether the events of a response are sent as they come.
     pub partial_messages: bool,
     /// How long background tasks may go on once the host has nothing more to say; `None` for as long as they like.
@@ -103,6 +105,7 @@ impl SessionOptions {
             session_id: None,
             json_schema: None,
             hooks: Vec::new(),
+            env: BTreeMap::new(),
             partial_messages: false,
             background_wait: Some(BACKGROUND_WAIT),
         }
@@ -148,6 +151,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         folders: Arc::new(options.folders.clone()),
         spent: Spent::default(),
         hooks: Arc::default(),
+        env: Arc::new(std::mem::take(&mut options.env)),
     };
     for hooks in &options.hooks {
         host.add_hooks(registry::commands(hooks)?);
@@ -193,7 +197,8 @@ impl Setup {
         answer: Option<StructuredOutput>,
     ) -> Self {
         let tasks = Tasks::new(host.clone());
-        let cx = ToolCx { cwd: options.cwd, scratch, tasks, ..ToolCx::default() };
+        let env = Arc::clone(&host.env);
+        let cx = ToolCx { cwd: options.cwd, scratch, tasks, env, ..ToolCx::default() };
         let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
         let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
         let base = World {
@@ -364,7 +369,7 @@ impl Session {
     }
 
     async fn begin(&mut self, mut prompts: Vec<User>) {
-        self.totals.begin(Answers::to(&prompts));
+        self.totals.begin(&self.world.host, Answers::to(&prompts));
         let mode = self.world.host.mode();
         for prompt in &mut prompts {
             prompt.uuid.get_or_insert_with(fresh_uuid);

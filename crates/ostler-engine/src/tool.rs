@@ -1,5 +1,6 @@
 //! What a tool is. The tools themselves live in `ostler-tools`, one file each.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -54,6 +55,8 @@ pub struct ToolCx {
     pub scratch: Scratch,
     /// What goes on in the background.
     pub tasks: Tasks,
+    /// Variables for what it starts, beside those of this process.
+    pub env: Arc<BTreeMap<String, String>>,
     /// The session it runs in; `None` for a tool that is run by itself.
     pub session: Option<Arc<dyn Surroundings>>,
 }

@@ -30,7 +30,7 @@ pub(crate) async fn start(
     let task = Task::command(cx, command, description).map_err(cannot)?;
     // In the working order of things the folder is private and the name is new.
     let file = File::create_new(&task.output_file).map_err(cannot)?;
-    let group = Group::spawn(command, cwd).await.map_err(cannot)?;
+    let group = Group::spawn(command, cwd, &cx.env).await.map_err(cannot)?;
     let work = follow(group, Log { file, room: MAX_FILE_BYTES }, description.to_owned());
     cx.tasks.start(task.clone(), work).await?;
     let structured = BashOutput {

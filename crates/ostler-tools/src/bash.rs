@@ -49,8 +49,12 @@ impl Tool for Bash {
         cut and kept in a file. Prefer Read, Edit, Glob and Grep for files.";
     type Args = Args;
 
-    fn effect(&self, _: &ToolCx, args: &Args) -> Effect {
-        Effect::Execute(args.command.clone())
+    fn effect(&self, cx: &ToolCx, args: &Args) -> Effect {
+        // What relative paths mean depends on where an earlier call has led: permissions must judge them from there.
+        Effect::Execute(match self.shell.elsewhere(&cx.cwd) {
+            Some(cwd) => format!("cd {}\n{}", quoted(&cwd.to_string_lossy()), args.command),
+            None => args.command.clone(),
+        })
     }
 
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
@@ -64,7 +68,7 @@ impl Tool for Bash {
         };
         let call = self.shell.call(cx).map_err(cannot)?;
         let script = script(&args.command, &call.cwd_note);
-        let mut group = Group::spawn(&script, &call.cwd).await.map_err(cannot)?;
+        let mut group = Group::spawn(&script, &call.cwd, &cx.env).await.map_err(cannot)?;
         let mut outputs = Outputs::new(&call);
         let end = follow(&mut group, &mut outputs, limit).await.map_err(cannot)?;
         drop(group);

@@ -1,5 +1,6 @@
 //! A shell script in a process group of its own: whatever it starts ends with it.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -16,9 +17,14 @@ pub(crate) struct Group(ostler_process::Group);
 
 impl Group {
     /// Starts a shell script with nothing to read and with pipes for its output.
-    pub(crate) async fn spawn(script: &str, cwd: &Path) -> io::Result<Self> {
+    pub(crate) async fn spawn(
+        script: &str,
+        cwd: &Path,
+        env: &BTreeMap<String, String>,
+    ) -> io::Result<Self> {
         let mut command = Command::new(shell());
-        command.arg("-c").arg(format!("{GATE}{script}")).current_dir(cwd).env("OSTLER", "1");
+        command.arg("-c").arg(format!("{GATE}{script}")).current_dir(cwd);
+        command.envs(env).env("OSTLER", "1");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut group = ostler_process::Group::spawn(command)?;
         if let Some(mut gate) = group.stdin() {

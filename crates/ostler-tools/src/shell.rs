@@ -1,6 +1,6 @@
 //! Where a session's shell stands.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
@@ -41,6 +41,12 @@ impl Shell {
             stdout: folder.join(format!("output-{n}.txt")),
             stderr: folder.join(format!("errors-{n}.txt")),
         })
+    }
+
+    /// Where the next call starts, if that is not `start`.
+    pub(crate) fn elsewhere(&self, start: &Path) -> Option<PathBuf> {
+        let start = start.canonicalize().unwrap_or_else(|_| start.to_owned());
+        lock(&self.cwd).clone().filter(|cwd| *cwd != start && cwd.is_dir())
     }
 
     /// Takes over the directory a command ended in; gives it back if it is another than before.

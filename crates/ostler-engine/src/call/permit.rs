@@ -3,7 +3,7 @@
 use ostler_proto::api::ToolUseBlock;
 use ostler_proto::control::{CanUseTool, DecisionReasonType};
 use ostler_proto::hook::{HookEvent, PermissionRequestDecision};
-use ostler_proto::permission::{Allow, Deny, PermissionResult};
+use ostler_proto::permission::{Allow, Deny, PermissionResult, PermissionUpdate};
 use ostler_proto::quirks;
 use serde_json::{Value, json};
 
@@ -171,8 +171,12 @@ fn unanswered(why: &str) -> Refusal {
 /// again.
 async fn apply_updates(host: &Host, allow: &Allow) {
     for update in allow.updated_permissions.iter().flatten() {
-        if let Err(error) = host.change_policy(update) {
-            host.inform(error.to_string(), "warning", Some("permission_update_failed")).await;
+        match host.change_policy(update) {
+            Ok(()) if matches!(update, PermissionUpdate::SetMode(_)) => host.tell_mode().await,
+            Ok(()) => {}
+            Err(error) => {
+                host.inform(error.to_string(), "warning", Some("permission_update_failed")).await
+            }
         }
     }
 }

@@ -83,6 +83,13 @@ impl Judge<'_> {
             return self.ask(Kind::Rule, doubt);
         }
         if mode == PermissionMode::BypassPermissions {
+            // The one thing that no mode means.
+            if let Some(shell) = &self.seen.shell
+                && let Some(reason) = command::destroys(self.policy, shell)
+            {
+                self.trail.note("the command", reason.clone());
+                return self.ask(Kind::SafetyCheck, reason);
+            }
             return self.end(Outcome::Allow, Kind::Mode, "mode bypassPermissions asks nothing");
         }
         if self.wants_no_sandbox() {

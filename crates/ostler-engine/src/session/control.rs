@@ -28,22 +28,24 @@ impl Session {
             AskEngine::Interrupt(interrupt) => {
                 return self.interrupt(request.request_id, interrupt).await;
             }
-            AskEngine::SetPermissionMode(set) => self.set_mode(set),
+            AskEngine::SetPermissionMode(set) => {
+                return self.set_mode(request.request_id, set).await;
+            }
             AskEngine::StopTask(stop) => self.stop_task(stop).await,
             AskEngine::GetTaskOutput(get) => self.task_output(get),
             other => {
                 let subtype = other.tag().unwrap_or("none");
                 let error = format!("Unsupported control request subtype: {subtype}");
-                let response = failure(&request, error, Some(UNSUPPORTED_REQUEST));
+                let response = failure(request.request_id, error, Some(UNSUPPORTED_REQUEST));
                 return self.world.host.send(ToHost::ControlResponse(response)).await;
             }
         };
         let response = match payload {
             Ok(payload) => {
-                let id = request.request_id.clone().unwrap_or_default();
+                let id = request.request_id.unwrap_or_default();
                 ControlResponse::success(id, Some(payload))
             }
-            Err(error) => failure(&request, error, None),
+            Err(error) => failure(request.request_id, error, None),
         };
         self.world.host.send(ToHost::ControlResponse(response)).await;
     }
@@ -92,11 +94,23 @@ impl Session {
         drop(waiting);
     }
 
-    fn set_mode(&mut self, set: &SetPermissionMode) -> Result<Value, String> {
+    /// Changes the mode. Everybody who watches hears of it, after the answer.
+    async fn set_mode(&mut self, request_id: Option<RequestId>, set: &SetPermissionMode) {
         let destination = PermissionDestination::Session;
         let update = SetModeUpdate { mode: set.mode.clone(), destination, extra: Extra::default() };
-        let changed = self.world.host.change_policy(&PermissionUpdate::SetMode(update));
-        changed.map(|()| json!({"mode": set.mode})).map_err(|error| error.to_string())
+        let host = self.world.host.clone();
+        let id = request_id.unwrap_or_default();
+        match host.change_policy(&PermissionUpdate::SetMode(update)) {
+            Ok(()) => {
+                let response = ControlResponse::success(id, Some(json!({"mode": set.mode})));
+                host.send(ToHost::ControlResponse(response)).await;
+                host.tell_mode().await;
+            }
+            Err(error) => {
+                let response = failure(Some(id), error.to_string(), error.code());
+                host.send(ToHost::ControlResponse(response)).await;
+            }
+        }
     }
 
     async fn stop_task(&mut self, stop: &StopTask) -> Result<Value, String> {
@@ -129,12 +143,8 @@ impl Session {
     }
 }
 
-fn failure(
-    request: &ControlRequest<AskEngine>,
-    error: String,
-    code: Option<&str>,
-) -> ControlResponse {
-    let request_id = Some(request.request_id.clone().unwrap_or_default());
+fn failure(request_id: Option<RequestId>, error: String, code: Option<&str>) -> ControlResponse {
+    let request_id = Some(request_id.unwrap_or_default());
     let error_code = code.map(str::to_owned);
     let failure = Failure { request_id, error, error_code, ..Failure::default() };
     ControlResponse { response: Response::Error(failure), extra: Extra::default() }

@@ -114,7 +114,6 @@ pub enum Limit {
 
 /// Everything a turn can ask for.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "handed over once and taken apart at once")]
 pub enum Output {
     /// Ask the model to go on with this conversation.
     AskModel {
@@ -359,6 +358,8 @@ impl Turn {
                 self.patience.was_reminded = true;
                 self.nudge(USE_SCHEMA);
             }
+            // An end without the answer must not look like a success.
+            _ if self.needs_answer => self.end(Ending::SchemaMissed, None),
             _ => self.outputs.push_back(Output::MayStop { again: self.patience.stop_refused }),
         }
     }

@@ -205,6 +205,29 @@ async fn a_broken_stream_is_asked_for_once_more_without_a_stream() {
 }
 
 #[tokio::test]
+async fn a_host_that_follows_the_events_sees_the_end_of_a_broken_stream() {
+    let script = Script::new()
+        .rule(when().streaming(true), reply().text_pieces(["half", "way"]).cut(3))
+        .rule(when().streaming(false), reply().text("The whole."));
+    let mut host = TestHost::with(script, |options| options.partial_messages = true).await;
+    host.prompt("go").await;
+    host.result().await;
+    let story = host.story();
+    let end = &story[story.len() - 4..];
+    assert_eq!(
+        end,
+        [
+            "stream_event content_block_stop",
+            "stream_event message_stop",
+            "assistant: The whole.",
+            "result success: The whole."
+        ]
+    );
+    let stop = serde_json::to_value(&host.seen[story.len() - 3]).unwrap();
+    assert_eq!(stop["abandoned_blocks"]["from_block_index"], 0);
+}
+
+#[tokio::test]
 async fn a_cut_answer_three_times_and_then_an_error_of_its_own_kind() {
     let cut = reply().text("part").stop_reason("max_tokens");
     let failed = fail(cut).await;

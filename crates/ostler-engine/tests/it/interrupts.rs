@@ -170,6 +170,13 @@ async fn in_the_middle_of_text() {
         _ => None,
     });
     assert_eq!(aborted, Some(Some(true)));
+    // A host that follows the events sees their end.
+    let story = sitting.host.story();
+    let from = story.iter().position(|line| line == "assistant: One ").unwrap();
+    let events = ["stream_event content_block_stop", "stream_event message_stop"];
+    assert_eq!(story[from + 1..from + 3], events);
+    let end = serde_json::to_value(&sitting.host.seen[from + 2]).unwrap();
+    assert_eq!(end["abandoned_blocks"]["from_block_index"], 1, "the text counts");
     assert!(sitting.goes_on().await.contains("One "));
 }
 

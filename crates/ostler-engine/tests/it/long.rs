@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::host::TestHost;
 
 /// Rounds in a usual run.
-const ROUNDS: u64 = 2000;
+const ROUNDS: u64 = 4000;
 /// Enough for a handful of futures, not for one frame per round.
 const STACK: usize = 512 * 1024;
 

@@ -141,6 +141,8 @@ async fn an_interruption_keeps_what_was_said_and_the_conversation_goes_on() {
         [
             "control_response success",
             "assistant: One ",
+            "stream_event content_block_stop",
+            "stream_event message_stop",
             "user: [Request interrupted by user]",
             "result error_during_execution: The turn was interrupted."
         ]
