@@ -1,5 +1,6 @@
 //! Ostler's built-in tools, one file each. This file is the list of them and nothing else.
 
+mod address;
 mod ask_user_question;
 mod bash;
 mod blocking;
@@ -7,10 +8,13 @@ mod edit;
 mod file;
 mod glob;
 mod grep;
+mod kept;
 mod notebook;
+mod notebook_edit;
 mod output;
 mod patch;
 mod path;
+mod pdf;
 mod picture;
 mod process;
 mod read;
@@ -21,6 +25,8 @@ mod target;
 mod text;
 mod todo_write;
 mod walk;
+mod web_fetch;
+mod web_search;
 mod write;
 
 use std::sync::Arc;
@@ -38,8 +44,11 @@ pub fn session_tools() -> Vec<Arc<dyn AnyTool>> {
         erase(edit::Edit::new(seen.clone())),
         erase(glob::Glob),
         erase(grep::Grep),
+        erase(notebook_edit::NotebookEdit::new(seen.clone())),
         erase(read::Read::new(seen.clone())),
         erase(todo_write::TodoWrite::default()),
+        erase(web_fetch::WebFetch::default()),
+        erase(web_search::WebSearch),
         erase(write::Write::new(seen)),
     ]
 }
