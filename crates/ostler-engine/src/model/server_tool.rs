@@ -13,9 +13,9 @@ pub enum ServerTool {
 }
 
 /// How the API may search the web.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(tag = "name", rename = "web_search")]
 pub struct WebSearch {
-    name: &'static str,
     /// The most searches for one response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_uses: Option<u32>,
@@ -25,17 +25,6 @@ pub struct WebSearch {
     /// Not these sites.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocked_domains: Vec<String>,
-}
-
-impl Default for WebSearch {
-    fn default() -> Self {
-        Self {
-            name: "web_search",
-            max_uses: None,
-            allowed_domains: Vec::new(),
-            blocked_domains: Vec::new(),
-        }
-    }
 }
 
 #[cfg(test)]

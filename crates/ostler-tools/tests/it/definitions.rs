@@ -29,10 +29,13 @@ fn the_tools_come_in_the_order_of_their_names() {
             "Edit",
             "Glob",
             "Grep",
+            "NotebookEdit",
             "Read",
             "TaskOutput",
             "TaskStop",
             "TodoWrite",
+            "WebFetch",
+            "WebSearch",
             "Write"
         ]
     );
