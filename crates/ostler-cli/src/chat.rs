@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use ostler_engine::context::memory::{self, MemoryFile, Sources};
@@ -53,6 +54,8 @@ pub(crate) async fn run(
         opened: sessions::open(args, &cwd).await?,
         json_schema: args.json_schema.clone(),
         hooks: rules.settings.hooks.into_iter().map(|(_, hooks)| hooks).collect(),
+        idle_notice: Some(Duration::from_secs(60)),
+        hook_events: args.include_hook_events,
         partial_messages: !args.is_for_programs() || args.include_partial_messages,
     })
     .map_err(anyhow::Error::msg)?;
@@ -66,11 +69,13 @@ pub(crate) async fn run(
     match &args.prompt {
         Some(prompt) => {
             let result = chat.turn(prompt).await?;
+            chat.leave().await;
             Ok(if result.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
         }
         None => {
             chat.screen.welcome(&model, &cwd.display().to_string(), picked.remark)?;
             chat.converse().await?;
+            chat.leave().await;
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -221,6 +226,17 @@ impl Chat<'_> {
             }
         };
         self.send(ToEngine::ControlResponse(response)).await
+    }
+
+    /// Ends the session. Hooks have a last word, which may take a moment; Ctrl-C cuts it short.
+    async fn leave(self) {
+        let Connection { to_engine, mut from_engine } = self.connection;
+        drop(to_engine);
+        let last_words = async { while from_engine.recv().await.is_some() {} };
+        tokio::select! {
+            () = last_words => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
     }
 
     async fn interrupt(&mut self) -> anyhow::Result<()> {

@@ -7,12 +7,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use ostler_proto::api::{Content, ContentBlock, Role};
+use ostler_proto::api::Role;
 use ostler_proto::control::{
     AskEngine, ControlRequest, ControlResponse, Failure, Response, UNSUPPORTED_REQUEST,
 };
 use ostler_proto::frame::{ToEngine, ToHost};
+use ostler_proto::hook::HookEvent;
 use ostler_proto::message::User;
 use ostler_proto::peer::{CallError, Peer};
 use ostler_proto::permission::{PermissionDestination, PermissionUpdate, SetModeUpdate};
@@ -20,6 +22,7 @@ use ostler_proto::{Extra, RequestId, SessionId};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Tools;
@@ -27,11 +30,11 @@ use crate::context;
 use crate::context::memory::MemoryFile;
 pub use crate::drive::Limits;
 use crate::drive::{Finished, World};
-use crate::hooks::registry;
+use crate::hooks::{Event, Hooks, registry};
 use crate::host::{Host, HostCall, Question, fresh_uuid};
 use crate::model::{Model, Said};
 use crate::permission::Policy;
-use crate::prompt;
+use crate::prompt::{self, Start};
 use crate::report::Totals;
 use crate::settings::Folders;
 use crate::spent::Spent;
@@ -72,6 +75,10 @@ pub struct SessionOptions {
     pub hooks: Vec<Value>,
     /// Whether the events of a response are sent as they come.
     pub partial_messages: bool,
+    /// Whether the host sees the hooks of settings run (`hook_started` and so on).
+    pub hook_events: bool,
+    /// How long the session waits for a prompt before hooks are told that it does; `None` tells them never.
+    pub idle_notice: Option<Duration>,
 }
 
 /// The host's end of a session. Dropping the sender ends it, once all prompts are answered.
@@ -99,6 +106,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         }
         None => (fresh(), Vec::new(), None, false),
     };
+    let hooks = hooks(&options, transcript.as_ref());
     let host = Host {
         session_id,
         transcript,
@@ -110,11 +118,14 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         policy: Arc::new(Mutex::new(options.policy.clone())),
         folders: Arc::new(options.folders.clone()),
         spent: Spent::default(),
-        hooks: Arc::default(),
+        hooks: Arc::new(Mutex::new(hooks)),
     };
     for hooks in &options.hooks {
         host.add_hooks(registry::commands(hooks)?);
     }
+    let source = if resumed { "resume" } else { "startup" };
+    let idle_notice = options.idle_notice;
+    let memory = options.memory.iter().map(|file| file.path.clone()).collect();
     let answer = options.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
     let session = Session {
         world: world(options, host, answer),
@@ -122,15 +133,22 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         asked: HashMap::new(),
         queue: VecDeque::new(),
         conversation,
-        resumed,
+        start: Some(Start { source, memory }),
+        idle_notice,
+        idle_since: None,
         turns: JoinSet::new(),
         interrupt: CancellationToken::new(),
-        begun: false,
         totals: Totals::default(),
     };
     // The one task of the session; it ends when the host drops its end.
     tokio::spawn(session.run(inbox, called));
     Ok(Connection { to_engine, from_engine })
+}
+
+fn hooks(options: &SessionOptions, transcript: Option<&Transcript>) -> Hooks {
+    let project = &options.folders.project;
+    let project = if project.as_os_str().is_empty() { &options.cwd } else { project };
+    Hooks::new(project, transcript.map(Transcript::path), options.hook_events)
 }
 
 fn world(options: SessionOptions, host: Host, answer: Option<StructuredOutput>) -> World {
@@ -170,19 +188,26 @@ struct Session {
     asked: HashMap<u64, RequestId>,
     queue: VecDeque<User>,
     conversation: Vec<Said>,
-    /// The conversation began in an earlier session.
-    resumed: bool,
+    /// What is told with the first prompt.
+    start: Option<Start>,
+    idle_notice: Option<Duration>,
+    /// When the last turn ended, unless hooks have heard that a prompt is awaited.
+    idle_since: Option<Instant>,
     /// Holds at most one: the turn that runs.
     turns: JoinSet<Finished>,
     interrupt: CancellationToken,
-    /// A turn has begun.
-    begun: bool,
     totals: Totals,
 }
 
 impl Session {
-    async fn run(
-        mut self,
+    async fn run(mut self, inbox: mpsc::Receiver<ToEngine>, called: mpsc::Receiver<HostCall>) {
+        self.serve(inbox, called).await;
+        let World { host, cx, .. } = &self.world;
+        host.hooks().finish(host, &cx.cwd, "other").await;
+    }
+
+    async fn serve(
+        &mut self,
         mut inbox: mpsc::Receiver<ToEngine>,
         mut called: mpsc::Receiver<HostCall>,
     ) {
@@ -191,7 +216,7 @@ impl Session {
         loop {
             if self.turns.is_empty() {
                 match self.queue.pop_front() {
-                    Some(prompt) => self.begin(prompt).await,
+                    Some(prompt) => self.begin(prompt),
                     None if !open => return,
                     None => {}
                 }
@@ -209,6 +234,7 @@ impl Session {
                     HostCall::Withdraw(token) => self.withdraw(token).await,
                 },
                 Some(finished) = self.turns.join_next() => self.end(finished).await,
+                () = idle(self.idle_since, self.idle_notice) => self.tell_idle(),
                 // Nobody reads any more: whatever runs is for nobody, and goes.
                 () = frames.closed() => return self.turns.shutdown().await,
             }
@@ -306,24 +332,31 @@ impl Session {
         }
     }
 
-    async fn begin(&mut self, mut prompt: User) {
+    fn begin(&mut self, mut prompt: User) {
         prompt.uuid.get_or_insert_with(fresh_uuid);
-        let mode = self.world.host.mode();
-        if let Some(lost) = self.world.host.record(|writer| writer.prompt(&prompt, &mode)) {
-            self.world.host.send(lost).await;
-        }
+        self.idle_since = None;
         self.interrupt = CancellationToken::new();
         let mut world = self.world.clone();
         world.cx.cancelled = self.interrupt.clone();
         let conversation = std::mem::take(&mut self.conversation);
-        let prompt = blocks(prompt.message.content);
         self.totals.begin();
-        let is_first = !std::mem::replace(&mut self.begun, true);
-        let source = is_first.then_some(if self.resumed { "resume" } else { "startup" });
-        self.turns.spawn(async move { prompt::answer(&world, conversation, prompt, source).await });
+        let start = self.start.take();
+        self.turns.spawn(async move { prompt::answer(&world, conversation, prompt, start).await });
+    }
+
+    /// Tells hooks that a prompt is awaited.
+    fn tell_idle(&mut self) {
+        self.idle_since = None;
+        let World { host, cx, .. } = &self.world;
+        let fields = json!({
+            "message": "Your next prompt is awaited",
+            "notification_type": "idle_prompt",
+        });
+        host.hooks().tell(host, &cx.cwd, Event::new(HookEvent::Notification, fields));
     }
 
     async fn end(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
+        self.idle_since = Some(Instant::now());
         let mut finished = match finished {
             Ok(finished) => finished,
             Err(error) => {
@@ -338,6 +371,14 @@ impl Session {
     }
 }
 
+/// Waits until nothing has happened for long enough; for ever when something does.
+async fn idle(since: Option<Instant>, notice: Option<Duration>) {
+    match since.zip(notice) {
+        Some((since, notice)) => tokio::time::sleep_until(since + notice).await,
+        None => std::future::pending().await,
+    }
+}
+
 fn answer(request_id: Option<RequestId>, payload: Result<Value, String>) -> ControlResponse {
     let id = request_id.unwrap_or_default();
     match payload {
@@ -349,13 +390,5 @@ fn answer(request_id: Option<RequestId>, payload: Result<Value, String>) -> Cont
                 Failure { request_id: Some(id), error, error_code: code, ..Failure::default() };
             ControlResponse { response: Response::Error(failure), extra: Extra::default() }
         }
-    }
-}
-
-fn blocks(content: Option<Content>) -> Vec<ContentBlock> {
-    match content {
-        Some(Content::Text(text)) => vec![ContentBlock::text(text)],
-        Some(Content::Blocks(blocks)) => blocks,
-        None => Vec::new(),
     }
 }

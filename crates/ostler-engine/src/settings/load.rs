@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use ostler_proto::permission::PermissionMode;
+use serde_json::Value;
 
 use super::file::{self, FileSettings};
 use super::{Folders, Problem, Settings, SettingsError};
@@ -30,7 +31,8 @@ pub struct Sources {
 /// # Errors
 /// When a file cannot be read or understood, or holds a deny or ask rule that is none: all such problems at once.
 pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsError> {
-    let mut joined = Joined { settings: Settings::default(), problems: Vec::new(), sources };
+    let mut joined =
+        Joined { settings: Settings::default(), problems: Vec::new(), disables: None, sources };
     let wanted = [
         (Source::User, sources.user),
         (Source::Project, sources.project),
@@ -52,6 +54,7 @@ pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsEr
     if let Some(path) = folders.file(Source::Managed) {
         joined.file(&path, Source::Managed, true);
     }
+    joined.disable_hooks();
     match joined.problems.is_empty() {
         true => Ok(joined.settings),
         false => Err(SettingsError { problems: joined.problems }),
@@ -61,6 +64,8 @@ pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsEr
 struct Joined<'s> {
     settings: Settings,
     problems: Vec<Problem>,
+    /// Who had the last word on `disableAllHooks`, and what it is.
+    disables: Option<(Source, bool)>,
     sources: &'s Sources,
 }
 
@@ -104,6 +109,14 @@ impl Joined<'_> {
         let directories = permissions.additional_directories.into_iter().map(PathBuf::from);
         self.settings.directories.extend(directories.map(|directory| (directory, source)));
         self.settings.hooks.extend(file.hooks.map(|hooks| (source, hooks)));
+        match file.extra.get("disableAllHooks") {
+            None => {}
+            Some(Value::Bool(disables)) => self.disables = Some((source, *disables)),
+            Some(_) => {
+                let error = SettingsError::one(path, "disableAllHooks", "it is true or false");
+                self.problems.extend(error.problems);
+            }
+        }
         for (name, value) in file.env {
             if is_of_project && is_ours_to_choose(&name) {
                 self.warn(path, &format!("env.{name}"), "a project cannot set this variable");
@@ -116,6 +129,14 @@ impl Joined<'_> {
         settings.sandbox = file.sandbox.or(settings.sandbox.take());
         settings.output_style = file.output_style.or(settings.output_style.take());
         settings.extra.extend(file.extra);
+    }
+
+    /// Takes out the hooks that are switched off. The administrator's can only be by the administrator.
+    fn disable_hooks(&mut self) {
+        if let Some((by, true)) = self.disables {
+            let stays = |source| source == Source::Managed && by != Source::Managed;
+            self.settings.hooks.retain(|(source, _)| stays(*source));
+        }
     }
 
     fn rules(&mut self, path: &Path, behavior: Behavior, rules: &[String], source: Source) {

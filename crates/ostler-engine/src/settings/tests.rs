@@ -231,3 +231,28 @@ fn a_rule_of_this_session_is_not_written() {
     assert_eq!(policy.rules().len(), 1);
     assert!(!home.folders.project.exists());
 }
+
+#[test]
+fn hooks_can_be_switched_off_but_the_administrators_only_by_the_administrator() {
+    let hooks = |more: Value| {
+        let mut file = json!({"hooks": {"Stop": []}});
+        file.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        file
+    };
+    let (plain, off) = (hooks(json!({})), hooks(json!({"disableAllHooks": true})));
+    let left = |user: &Value, local: &Value, managed: &Value| {
+        let files = [(Source::User, user), (Source::Local, local), (Source::Managed, managed)];
+        let home = home(&files.map(|(source, file)| (source, file.clone())));
+        let settings = load(&home.folders, &all()).unwrap();
+        settings.hooks.into_iter().map(|(source, _)| source).collect::<Vec<_>>()
+    };
+    assert_eq!(left(&plain, &plain, &plain).len(), 3);
+    assert_eq!(left(&off, &plain, &plain), [Source::Managed]);
+    assert_eq!(left(&plain, &plain, &off), []);
+    let on = hooks(json!({"disableAllHooks": false}));
+    assert_eq!(left(&off, &on, &plain).len(), 3, "the more private file wins");
+
+    let home = home(&[(Source::User, plain), (Source::Project, off)]);
+    let strict = load(&home.folders, &Sources { trusts_project: false, ..all() }).unwrap();
+    assert_eq!(strict.hooks.len(), 1, "a project that is not trusted switches nothing off");
+}

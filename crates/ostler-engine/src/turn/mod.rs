@@ -67,6 +67,13 @@ pub enum Input {
     },
     /// What came of [`Output::MayStop`].
     StopVerdict(StopVerdict),
+    /// What came of [`Output::MayGoOn`].
+    GoOnVerdict {
+        /// What the model is to read beside the results.
+        context: Vec<String>,
+        /// Whether the turn ends instead.
+        stop: bool,
+    },
     /// Time is up.
     Deadline,
     /// Somebody wants it to stop.
@@ -128,6 +135,9 @@ pub enum Output {
         /// Whether it was refused before in this turn.
         again: bool,
     },
+    /// All calls of a response are done: ask whether to go on; [`Input::GoOnVerdict`] is expected. Only said to
+    /// those who [want to be asked](Turn::asking_after_tools).
+    MayGoOn,
     /// The turn is over. Whatever still runs is to be stopped; its results are no longer wanted.
     Done(Ending),
 }
@@ -174,6 +184,8 @@ pub struct Turn {
     max_rounds: Option<u64>,
     /// The host asked for an answer in a certain shape.
     needs_answer: bool,
+    /// Somebody has a say before results go to the model.
+    asks_after_tools: bool,
     patience: Patience,
     outputs: VecDeque<Output>,
     done: bool,
@@ -209,6 +221,7 @@ impl Turn {
             rounds: 0,
             max_rounds,
             needs_answer: false,
+            asks_after_tools: false,
             patience: Patience::default(),
             outputs: VecDeque::new(),
             done: false,
@@ -216,6 +229,13 @@ impl Turn {
         turn.user_says(prompt);
         turn.ask_model(false);
         turn
+    }
+
+    /// The same, with a question ([`Output::MayGoOn`]) before the results of calls go to the model.
+    #[must_use]
+    pub fn asking_after_tools(mut self, asks: bool) -> Self {
+        self.asks_after_tools = asks;
+        self
     }
 
     /// The answer must come as a call of the tool made for it.
@@ -252,6 +272,12 @@ impl Turn {
                 }
             }
             Input::StopVerdict(verdict) => return self.judged(verdict),
+            Input::GoOnVerdict { stop: true, .. } => return self.end(Ending::HookStopped, None),
+            Input::GoOnVerdict { context, stop: false } => {
+                self.close_round();
+                self.user_says(context.into_iter().map(ContentBlock::text).collect());
+                return self.ask_model(false);
+            }
             Input::Failed(error) => return self.fail(error),
             Input::Deadline => return self.end(Ending::OverLimit(Limit::Time), None),
             Input::Interrupt => return self.interrupt(),
@@ -285,6 +311,8 @@ impl Turn {
             self.finished(stop_reason);
         } else if self.max_rounds.is_some_and(|max| self.rounds >= max) {
             self.end(Ending::MaxTurns, None);
+        } else if self.asks_after_tools {
+            self.outputs.push_back(Output::MayGoOn);
         } else {
             self.close_round();
             self.ask_model(false);

@@ -60,6 +60,8 @@ impl TestHost {
             json_schema: None,
             hooks: Vec::new(),
             partial_messages: false,
+            hook_events: false,
+            idle_notice: None,
         }
     }
 
@@ -96,6 +98,11 @@ impl TestHost {
 
     async fn send(&self, frame: ToEngine) {
         self.connection.to_engine.send(frame).await.unwrap();
+    }
+
+    /// Leaves, as a host does that has nothing more to say.
+    pub(crate) fn close(&mut self) {
+        self.connection.to_engine = tokio::sync::mpsc::channel(1).0;
     }
 
     /// The next frame. Questions are answered on the way.
