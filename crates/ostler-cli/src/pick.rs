@@ -9,8 +9,8 @@ use ostler_engine::offline::OfflineModel;
 use crate::args::Args;
 
 /// The model asked for when nobody says which.
-const DEFAULT_MODEL: &str = "claude-opus-5-5";
-const OFFLINE: &str = "offline-demo";
+pub(crate) const DEFAULT_MODEL: &str = "claude-opus-5-5";
+pub(crate) const OFFLINE: &str = "offline-demo";
 
 /// The model, and what the user should know about the choice.
 pub(crate) struct Picked {
@@ -40,7 +40,7 @@ pub(crate) fn model(args: &Args, env: impl Fn(&str) -> Option<String>) -> anyhow
     }
 }
 
-fn offline(remark: &'static str) -> Picked {
+pub(crate) fn offline(remark: &'static str) -> Picked {
     Picked { model: Arc::new(OfflineModel::new()), remark: Some(remark) }
 }
 

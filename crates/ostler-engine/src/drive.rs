@@ -2,12 +2,13 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use ostler_proto::Extra;
 use ostler_proto::api::{
-    Accumulator, ContentBlock, Folded, Message, StopReason, StreamEvent, ToolUseBlock, Usage,
+    Accumulator, Content, ContentBlock, Folded, Message, StopReason, StreamEvent, ToolResultBlock,
+    ToolUseBlock, Usage,
 };
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::{AssistantError, PermissionDenial};
@@ -20,6 +21,7 @@ use crate::host::Host;
 use crate::model::{EventStream, Model, ModelError, ModelEvent, Request, Said, Sampling, ToolSpec};
 use crate::structured;
 use crate::subagent::KIND;
+use crate::surroundings::Inside;
 use crate::tool::ToolCx;
 use crate::turn::{
     Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Limit, Output, StopAfter, StopVerdict, Turn,
@@ -31,8 +33,8 @@ pub(crate) struct World {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) tools: Arc<Tools>,
     /// The tools as the model sees them, in a fixed order, so that every request begins with the same bytes.
-    pub(crate) specs: Vec<ToolSpec>,
-    pub(crate) system: String,
+    pub(crate) specs: Arc<Vec<ToolSpec>>,
+    pub(crate) system: Arc<str>,
     pub(crate) host: Host,
     pub(crate) cx: ToolCx,
     pub(crate) limits: Limits,
@@ -108,6 +110,7 @@ pub(crate) async fn drive(
                 }
                 Output::MayStop { again } => turn.handle(driver.may_stop(again).await),
                 Output::MayGoOn => turn.handle(driver.may_go_on().await),
+                Output::Stopped(result) => driver.stopped(result).await,
                 Output::Done(ending) => return driver.finish(ending, turn).await,
             }
         }
@@ -141,6 +144,7 @@ async fn next_event(stream: &mut Option<EventStream>) -> Option<Result<ModelEven
 struct Driver<'a> {
     world: &'a World,
     stream: Option<EventStream>,
+    asked_at: Instant,
     response: Accumulator,
     /// The response without its blocks, the frame of every `assistant` message.
     frame: Option<Message>,
@@ -158,6 +162,7 @@ impl<'a> Driver<'a> {
         Self {
             world,
             stream: None,
+            asked_at: Instant::now(),
             response: Accumulator::default(),
             frame: None,
             jobs: JoinSet::new(),
@@ -166,13 +171,15 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn ask(&mut self, messages: Vec<Said>, whole: bool) {
+    fn ask(&mut self, messages: Arc<Vec<Said>>, whole: bool) {
         self.response = Accumulator::default();
+        self.asked_at = Instant::now();
         self.stream = Some(self.world.model.respond(Request {
             model: self.world.model.name().to_owned(),
             max_tokens: MAX_OUTPUT_TOKENS,
             stream: !whole,
             tools: self.world.specs.clone(),
+            server_tools: Vec::new(),
             system: self.world.system.clone(),
             messages,
             sampling: Sampling::default(),
@@ -181,7 +188,8 @@ impl<'a> Driver<'a> {
 
     fn run(&mut self, call: ToolUseBlock) {
         let World { tools, cx, host, .. } = self.world.clone();
-        let cx = ToolCx { call: call.id.clone(), ..cx };
+        let session = Some(Inside::of(self.world));
+        let cx = ToolCx { call: call.id.clone(), session, ..cx };
         let (name, input) = (call.name.clone(), call.input.clone());
         self.jobs.spawn(async move { (call::run(&tools, cx, &host, call).await, name, input) });
     }
@@ -230,7 +238,7 @@ impl<'a> Driver<'a> {
     }
 
     fn replied(&mut self, message: &Message, turn: &mut Turn) {
-        self.stream = None;
+        self.hang_up();
         let usage = message.usage.clone().unwrap_or_default();
         // The model that answered, which after a fallback is not the one that was asked.
         self.world.host.spent.add(&message.model, &usage);
@@ -303,17 +311,36 @@ impl<'a> Driver<'a> {
         turn.handle(Input::ToolDone { result: block, stop });
     }
 
+    /// The response is over, one way or another.
+    fn hang_up(&mut self) {
+        if self.stream.take().is_some() {
+            self.world.host.spent.waited(self.asked_at.elapsed());
+        }
+    }
+
+    /// A call that ends with the turn. Whatever runs is stopped first: nothing of a call comes after its result.
+    async fn stopped(&mut self, result: ToolResultBlock) {
+        self.jobs.shutdown().await;
+        self.finished.n_user_messages += 1;
+        let text = result.content.as_ref().map(Content::text).unwrap_or_default();
+        let structured = json!(format!("Error: {text}"));
+        let block = ContentBlock::ToolResult(result);
+        self.world.host.say_as_user(vec![block], Some(structured)).await;
+    }
+
     fn fail(&mut self, error: ModelError, turn: &mut Turn) {
-        self.stream = None;
+        self.hang_up();
         turn.handle(Input::Failed(error));
     }
 
     /// What the model said so far is kept: the user has read it.
     async fn interrupt(&mut self, turn: &mut Turn) {
-        self.stream = None;
-        if let Some(text) = self.response.unfinished_text() {
+        self.hang_up();
+        if let (Some(text), Some(frame)) = (self.response.unfinished_text(), &self.frame) {
+            text.clone_into(&mut self.finished.text);
             let block = ContentBlock::text(text);
-            self.block(block, turn).await;
+            self.world.host.say_cut_short(frame, block.clone()).await;
+            turn.handle(Input::Said(block));
         }
         turn.handle(Input::Interrupt);
     }
@@ -336,6 +363,9 @@ impl<'a> Driver<'a> {
         let hooks = host.hooks();
         let event = Event::new(event, fields);
         tokio::select! {
+            // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
+            biased;
+            () = cx.cancelled.cancelled() => Input::Interrupt,
             verdict = hooks.run(host, &cx.cwd, event) => {
                 // What a hook wants the model to read, it shall still read in this turn.
                 let words: Vec<_> = verdict.block.into_iter().chain(verdict.context).collect();
@@ -344,7 +374,6 @@ impl<'a> Driver<'a> {
                     _ => StopVerdict::Stop,
                 })
             }
-            () = cx.cancelled.cancelled() => Input::Interrupt,
         }
     }
 
@@ -354,11 +383,12 @@ impl<'a> Driver<'a> {
         let fields = json!({"tool_calls": std::mem::take(&mut self.batch)});
         let hooks = host.hooks();
         tokio::select! {
+            biased;
+            () = cx.cancelled.cancelled() => Input::Interrupt,
             verdict = hooks.run(host, &cx.cwd, Event::new(HookEvent::PostToolBatch, fields)) => {
                 let stop = verdict.stop.is_some() || verdict.block.is_some();
                 Input::GoOnVerdict { context: verdict.context, stop }
             }
-            () = cx.cancelled.cancelled() => Input::Interrupt,
         }
     }
 
@@ -396,6 +426,7 @@ impl<'a> Driver<'a> {
         match &ending {
             Ending::Interrupted { in_tools } => {
                 let marker = if *in_tools { INTERRUPTED_TOOLS } else { INTERRUPTED };
+                self.finished.n_user_messages += 1;
                 host.say_as_user(vec![ContentBlock::text(marker)], None).await;
             }
             Ending::Failed(error) => self.apologise(error.to_string(), error.kind()).await,

@@ -4,21 +4,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler_proto::api::{
-    Content, ContentBlock, Message, Role, SYNTHETIC_MODEL, StopReason, StreamEvent,
+    Content, ContentBlock, Message, Role, SYNTHETIC_MODEL, StopReason, StreamEvent, ToolUseBlock,
 };
 use ostler_proto::control::{Ask, AskHost, CanUseTool, Success};
 use ostler_proto::frame::ToHost;
-use ostler_proto::message::system::{ApiRetry, Informational, ModelFallback, SessionWritesLost};
+use ostler_proto::message::system::{
+    ApiRetry, Informational, ModelFallback, PermissionDenied, SessionWritesLost,
+};
 use ostler_proto::message::{Assistant, AssistantError, StreamEventMessage, System, User};
 use ostler_proto::peer::CallError;
 use ostler_proto::permission::{PermissionMode, PermissionResult, PermissionUpdate};
-use ostler_proto::{AgentId, Extra, Num, SessionId, ToolUseId, Uuid};
+use ostler_proto::{AgentId, Extra, Num, SessionId, TaskId, ToolUseId, Uuid};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::hooks::Hooks;
 use crate::hooks::registry::Hook;
 use crate::model::{Fallback, Retry};
-use crate::permission::{Policy, UpdateError};
+use crate::permission::{Decision, Policy, UpdateError};
 use crate::settings::Folders;
 use crate::spent::Spent;
 use crate::store::{StoreError, TranscriptWriter};
@@ -54,6 +56,8 @@ pub(crate) enum HostCall {
     Ask(Box<Question>),
     /// Nobody waits for the answer any more.
     Withdraw(u64),
+    /// A background task has ended.
+    TaskEnded(TaskId),
 }
 
 /// A question on its way to the host, and where the answer is awaited.
@@ -140,6 +144,15 @@ impl Host {
 
     /// Sends one finished block of a response.
     pub(crate) async fn say(&self, response: &Message, block: ContentBlock) {
+        self.say_block(response, block, None).await;
+    }
+
+    /// Sends what there is of a block that an interruption cut short.
+    pub(crate) async fn say_cut_short(&self, response: &Message, block: ContentBlock) {
+        self.say_block(response, block, Some(true)).await;
+    }
+
+    async fn say_block(&self, response: &Message, block: ContentBlock, aborted: Option<bool>) {
         let message = Message { content: vec![block], ..response.clone() };
         let assistant = Assistant {
             message,
@@ -147,6 +160,7 @@ impl Host {
             session_id: self.session_id.clone(),
             uuid: fresh_uuid(),
             agent_id: self.agent.clone(),
+            aborted,
             ..Assistant::default()
         };
         self.send(ToHost::Assistant(Box::new(assistant))).await;
@@ -258,6 +272,22 @@ impl Host {
     /// Asks whether a tool may run.
     pub(crate) async fn may_use(&self, request: CanUseTool) -> Result<PermissionResult, String> {
         self.ask::<CanUseTool>(AskHost::CanUseTool(Box::new(request))).await
+    }
+
+    /// Tells that a call was denied without a question.
+    pub(crate) async fn denied(&self, call: &ToolUseBlock, decision: &Decision) {
+        let frame = PermissionDenied {
+            tool_name: call.name.clone(),
+            tool_use_id: call.id.clone(),
+            agent_id: self.agent.clone(),
+            decision_reason_type: Some(decision.reason_type.to_string()),
+            decision_reason: Some(decision.reason.clone()),
+            message: decision.reason.clone(),
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..PermissionDenied::default()
+        };
+        self.send(ToHost::System(System::PermissionDenied(frame))).await;
     }
 
     /// Tells the user something, through the host.

@@ -29,44 +29,52 @@ pub(crate) struct Start {
     pub(crate) memory: Vec<PathBuf>,
 }
 
-/// What becomes of a prompt once hooks have heard it.
+/// What is left of the prompts once hooks have heard them.
 #[derive(Debug, Default)]
 struct Heard {
     /// What the model reads.
     blocks: Vec<ContentBlock>,
-    /// The prompt itself is not for the model, and so not for the file either.
-    hides_prompt: bool,
+    /// What is kept of them in the session's file.
+    kept: Vec<User>,
     title: Option<String>,
 }
 
-/// Answers a prompt, unless a hook refuses it.
+/// A prompt that may go to the model.
+struct Taken {
+    blocks: Vec<ContentBlock>,
+    kept: User,
+    title: Option<String>,
+}
+
+/// Answers prompts, except those that a hook refuses.
 pub(crate) async fn answer(
     world: &World,
     conversation: Vec<Said>,
-    mut prompt: User,
+    prompts: Vec<User>,
     start: Option<Start>,
 ) -> Finished {
     let host = &world.host;
-    host.hooks().begin_prompt(prompt.uuid.as_ref().map(ToString::to_string));
     let heard = tokio::select! {
-        heard = hear(world, &prompt, start) => heard,
+        // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
+        biased;
         () = world.cx.cancelled.cancelled() => {
+            // What nobody has looked at does not go to the model, neither now nor with the next prompt.
+            host.send(report::init(world)).await;
             host.say_as_user(vec![ContentBlock::text(INTERRUPTED)], None).await;
-            return Finished::new(Ending::Interrupted { in_tools: false }, conversation);
+            let finished = Finished::new(Ending::Interrupted { in_tools: false }, conversation);
+            return Finished { n_user_messages: 2, ..finished };
         }
+        heard = hear(world, prompts, start) => heard,
     };
-    let Heard { blocks, hides_prompt, title } = match heard {
+    let Heard { blocks, kept, title } = match heard {
         Ok(heard) => heard,
-        Err(reason) => {
-            host.send(refusal(world, &reason)).await;
-            return Finished::new(Ending::Blocked(reason), conversation);
-        }
+        Err(reason) => return Finished::new(Ending::Blocked(reason), conversation),
     };
-    if hides_prompt {
-        prompt.message.content = Some(Content::Blocks(blocks.clone()));
-    }
     let mode = host.mode();
-    let mut lost = host.record(|writer| writer.prompt(&prompt, &mode));
+    let mut lost = None;
+    for prompt in &kept {
+        lost = lost.or(host.record(|writer| writer.prompt(prompt, &mode)));
+    }
     if let Some(title) = title {
         lost = lost.or(host.record(|writer| writer.title(&title)));
     }
@@ -77,33 +85,72 @@ pub(crate) async fn answer(
     drive(world, conversation, blocks).await
 }
 
-/// Tells hooks of the prompt, and of the session if it is the first.
+/// Tells hooks of the prompts, and of the session if they are the first.
 ///
 /// # Errors
-/// Why a hook does not want the prompt answered.
-async fn hear(world: &World, prompt: &User, start: Option<Start>) -> Result<Heard, String> {
+/// Why hooks want none of the prompts answered.
+async fn hear(world: &World, prompts: Vec<User>, start: Option<Start>) -> Result<Heard, String> {
     let mut first = Verdict::default();
     if let Some(start) = start {
         first = begin(world, start).await;
     }
-    let mut blocks = blocks(prompt.message.content.clone());
+    let mut heard = Heard::default();
+    let mut refused = None;
+    for prompt in prompts {
+        match submit(world, prompt).await {
+            Ok(taken) => {
+                heard.blocks.extend(taken.blocks);
+                heard.kept.push(taken.kept);
+                heard.title = taken.title.or(heard.title);
+            }
+            Err(reason) => {
+                world.host.send(refusal(world, &reason)).await;
+                refused = Some(reason);
+            }
+        }
+    }
+    if let (true, Some(reason)) = (heard.blocks.is_empty(), refused) {
+        return Err(reason);
+    }
+    let said = world.host.hooks().take_said();
+    heard.blocks.splice(0..0, first.first_words.into_iter().map(ContentBlock::text));
+    heard.blocks.extend(first.context.into_iter().chain(said).map(ContentBlock::text));
+    Ok(Heard { title: heard.title.or(first.title), ..heard })
+}
+
+/// Asks hooks about a prompt.
+///
+/// # Errors
+/// Why the model is not to read it.
+async fn submit(world: &World, mut prompt: User) -> Result<Taken, String> {
+    let mut blocks = match prompt.message.content.clone() {
+        Some(Content::Text(text)) => vec![ContentBlock::text(text)],
+        Some(Content::Blocks(blocks)) => blocks,
+        None => Vec::new(),
+    };
+    // What the engine itself has to say is no prompt of the user's.
+    if prompt.is_synthetic == Some(true) {
+        return Ok(Taken { blocks, kept: prompt, title: None });
+    }
+    world.host.hooks().begin_prompt(prompt.uuid.as_ref().map(ToString::to_string));
     let text: Vec<&str> = blocks.iter().filter_map(ContentBlock::as_text).collect();
     let fields = json!({"prompt": text.join("\n")});
     let verdict = tell(world, HookEvent::UserPromptSubmit, fields).await;
     if let Some(reason) = verdict.block.or(verdict.stop) {
         return Err(reason);
     }
+    let context = verdict.context.into_iter().map(ContentBlock::text);
     if verdict.hides_prompt {
-        blocks.clear();
+        // Hidden from the model, it is hidden from a session that goes on from the file as well.
+        blocks = context.collect();
+        prompt.message.content = Some(Content::Blocks(blocks.clone()));
+    } else {
+        blocks.extend(context);
     }
-    let said = world.host.hooks().take_said();
-    let context = first.context.into_iter().chain(said).chain(verdict.context);
-    let first_words = first.first_words.into_iter().map(ContentBlock::text);
-    let blocks: Vec<_> = first_words.chain(blocks).chain(context.map(ContentBlock::text)).collect();
     if blocks.is_empty() {
         return Err("a hook keeps the prompt from the model and gives nothing in its place".into());
     }
-    Ok(Heard { blocks, hides_prompt: verdict.hides_prompt, title: verdict.title.or(first.title) })
+    Ok(Taken { blocks, kept: prompt, title: verdict.title })
 }
 
 /// Tells hooks that the session begins and which instructions it begins with.
@@ -154,12 +201,4 @@ fn refusal(world: &World, reason: &str) -> ToHost {
 
 async fn tell(world: &World, event: HookEvent, fields: Value) -> Verdict {
     world.host.hooks().run(&world.host, &world.cx.cwd, Event::new(event, fields)).await
-}
-
-fn blocks(content: Option<Content>) -> Vec<ContentBlock> {
-    match content {
-        Some(Content::Text(text)) => vec![ContentBlock::text(text)],
-        Some(Content::Blocks(blocks)) => blocks,
-        None => Vec::new(),
-    }
 }

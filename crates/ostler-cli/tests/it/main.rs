@@ -9,3 +9,4 @@ mod pipe;
 mod rules;
 mod run;
 mod sessions;
+mod start;

@@ -62,6 +62,7 @@ pub(super) async fn permit(
     let decision = host.policy().decide(&facts);
     let decision = match (decision.outcome, hook) {
         (Outcome::Deny, _) => {
+            host.denied(call, &decision).await;
             let message = tell_of_denial(cx, host, call, &input, decision.reason).await;
             return Err(Refusal::Denied { message, interrupt: false });
         }

@@ -13,6 +13,7 @@ mod http;
 pub mod pricing;
 mod request;
 mod retry;
+mod server_tool;
 mod sse;
 mod thinking;
 
@@ -30,6 +31,7 @@ pub use self::http::ApiModel;
 pub(crate) use self::http::{install_crypto_provider, is_loopback};
 pub use self::request::{Request, Said, Sampling, ToolSpec};
 pub use self::retry::RetryPolicy;
+pub use self::server_tool::{ServerTool, WebSearch};
 pub use self::thinking::{Effort, Thinking, ThinkingDisplay};
 
 /// A model.

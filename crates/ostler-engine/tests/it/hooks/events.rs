@@ -61,7 +61,8 @@ async fn every_input_carries_session_transcript_directory_mode_and_prompt() {
         assert_eq!(entry["session_id"], id, "{entry}");
         assert_eq!(entry["transcript_path"], file, "{entry}");
         assert_eq!(entry["cwd"], std::env::temp_dir().display().to_string(), "{entry}");
-        assert!(entry["prompt_id"].is_string(), "{entry}");
+        let has_prompt = entry["hook_event_name"] != "SessionStart";
+        assert_eq!(entry["prompt_id"].is_string(), has_prompt, "{entry}");
         let has_mode = entry["hook_event_name"] != "SessionEnd";
         assert_eq!(entry.get("permission_mode").is_some(), has_mode, "{entry}");
     }
