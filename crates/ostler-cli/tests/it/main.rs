@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod demo;
+mod hooks;
 mod model;
 mod pipe;
 mod rules;
