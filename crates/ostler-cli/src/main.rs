@@ -44,7 +44,10 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         None => {}
     }
     let picked = pick::model(&args, |name| std::env::var(name).ok())?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // One session waits for a model and for tools, and what blocks has threads of its own, so one worker is enough. It
+    // is not this thread, which waits for whoever reads the output: an interrupt must get through all the same.
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let code = runtime.block_on(chat::run(&args, picked, screen));
     // The thread that reads the keyboard cannot be stopped, and must not keep the program alive.
     runtime.shutdown_background();
