@@ -12,8 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use futures::{StreamExt, stream};
 use ostler_engine::model::{EventStream, Model, ModelEvent, Request};
 use ostler_engine::permission::Policy;
-use ostler_engine::session::{self, Limits, SessionOptions};
-use ostler_engine::settings::Folders;
+use ostler_engine::session::{self, SessionOptions};
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput, erase};
 use ostler_proto::api::StreamEvent;
 use ostler_proto::frame::{ToEngine, ToHost};
@@ -112,22 +111,10 @@ fn conversation(turns: usize) -> Result<Value> {
 /// One prompt, to its result; how many turns that took.
 async fn hold(model: Arc<Caller>) -> Result<u64> {
     let cwd = std::env::temp_dir();
-    let mut connection = session::start(SessionOptions {
-        model,
-        tools: vec![erase(Lookup)],
-        policy: Policy::new(&cwd, PermissionMode::Default),
-        folders: Folders::new(&cwd, None, None),
-        cwd,
-        limits: Limits::default(),
-        system_prompt: None,
-        append_system_prompt: None,
-        memory: Vec::new(),
-        opened: None,
-        json_schema: None,
-        hooks: Vec::new(),
-        partial_messages: false,
-    })
-    .map_err(anyhow::Error::msg)?;
+    let policy = Policy::new(&cwd, PermissionMode::Default);
+    let options = SessionOptions::new(model, policy);
+    let options = SessionOptions { tools: vec![erase(Lookup)], ..options };
+    let mut connection = session::start(options).map_err(anyhow::Error::msg)?;
     connection.to_engine.send(ToEngine::User(Box::new(User::prompt("go on")))).await?;
     while let Some(frame) = connection.from_engine.recv().await {
         if let ToHost::Result(result) = frame {
