@@ -132,7 +132,7 @@ fn choices(offers: &Offers, n_hidden: usize, trusts_project: bool, columns: usiz
     if let Some(rule) = offers.words() {
         choices.push(("s", format!("this session: {rule}")));
         if offers.may_be_kept {
-            let later = if trusts_project { "" } else { ", later sessions: --trust-project" };
+            let later = if trusts_project { "" } else { ", read with --trust-project" };
             choices.push(("a", format!("always: {rule} (in {KEPT_IN}{later})")));
         }
     }

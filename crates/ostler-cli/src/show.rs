@@ -161,7 +161,6 @@ impl<'a> Show<'a> {
         let id = &result.tool_use_id;
         let failed = result.is_error == Some(true);
         let took = self.spinner.end(id, Instant::now()).filter(|took| *took >= WORTH_TELLING);
-        self.line_of(id, Some(failed), &took.map(elapsed).unwrap_or_default())?;
         let (name, depth) = match self.calls.get(id) {
             Some(call) => (call.name.as_str(), call.depth),
             None => ("", 0),
@@ -170,6 +169,7 @@ impl<'a> Show<'a> {
         if name == "AskUserQuestion" && self.screen.is_live() && !failed {
             return Ok(());
         }
+        self.line_of(id, Some(failed), &took.map(elapsed).unwrap_or_default())?;
         let indent = "  ".repeat(depth + 1);
         let room = self.screen.columns().saturating_sub(indent.len());
         let was_seen = self.previewed.contains(id);
@@ -220,6 +220,11 @@ impl<'a> Show<'a> {
     /// How a turn ended, and what it took.
     pub(crate) fn finish(&mut self, result: &TurnResult) -> io::Result<()> {
         self.screen.end_line()?;
+        // What was stopped has no result to stand with.
+        while let Some(id) = self.spinner.running() {
+            self.spinner.end(&id, Instant::now());
+            self.line_of(&id, Some(true), "stopped")?;
+        }
         match &result.errors {
             Some(errors) => self.screen.error(&errors.join("; "))?,
             None if result.is_error => {

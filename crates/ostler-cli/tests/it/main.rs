@@ -3,8 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod demo;
+mod doctor;
 mod model;
 mod pipe;
 mod rules;
 mod run;
 mod sessions;
+mod signals;
+mod terminal;
+mod tmux;
