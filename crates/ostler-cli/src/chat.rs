@@ -20,6 +20,7 @@ use crate::screen::Screen;
 use crate::show::Show;
 use crate::signals::{STOPPED, Signals, Told};
 use crate::spinner::BEAT;
+use crate::tty::Mode;
 
 /// What greets the user.
 pub(crate) struct Greeting {
@@ -114,10 +115,10 @@ impl Chat<'_> {
                 },
             };
             let Some(line) = line else { break };
-            if !self.input.is_terminal {
-                self.show.screen.echo(&line)?;
+            if !line.is_shown {
+                self.show.screen.echo(&line.text)?;
             }
-            match line.trim() {
+            match line.text.trim() {
                 "" => {}
                 "exit" | "quit" | "/exit" | "/quit" => return Ok(ExitCode::SUCCESS),
                 prompt => {
@@ -131,8 +132,20 @@ impl Chat<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// One prompt, to its result. Ctrl-C once stops the agent, twice the program.
+    /// One prompt, to its result. What is typed meanwhile is the next prompt.
     async fn turn(&mut self, prompt: &str) -> anyhow::Result<Ended> {
+        let is_quiet = self.input.is_terminal && self.show.screen.is_live();
+        let quiet = is_quiet.then(Mode::quiet).transpose()?;
+        let ended = self.take_turn(prompt).await;
+        if self.input.is_terminal {
+            self.input.keep_lines();
+        }
+        drop(quiet);
+        ended
+    }
+
+    /// Ctrl-C once stops the agent, twice the program.
+    async fn take_turn(&mut self, prompt: &str) -> anyhow::Result<Ended> {
         self.engine.send(ToEngine::User(Box::new(User::prompt(prompt)))).await?;
         self.show.begin()?;
         let mut beats = tokio::time::interval(BEAT);
@@ -220,11 +233,13 @@ impl Chat<'_> {
         if self.engine.has_withdrawn(id) {
             return Ok(Asked::Withdrawn);
         }
+        let is_nested = self.show.is_nested(request.tool_use_id.as_ref());
         let asking = Asking {
             input: &mut self.input,
             screen: self.show.screen,
             cwd: &self.cwd,
             trusts_project: self.trusts_project,
+            is_nested,
         };
         let asked = tokio::select! {
             answer = question::ask(request, asking) => Asked::Answered(answer?),

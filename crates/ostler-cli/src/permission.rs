@@ -15,6 +15,7 @@ use crate::keys::Key;
 use crate::offers::Offers;
 use crate::screen::{BOLD, CYAN, DIM, Screen, YELLOW};
 use crate::text::{clean, spelled, wrapped};
+use crate::tty::Mode;
 
 /// The file that "always" writes to, as people know it.
 const KEPT_IN: &str = ".claude/settings.local.json";
@@ -28,6 +29,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) cwd: &'a Path,
     /// Whether what is kept in the project's settings will count the next time too.
     pub(crate) trusts_project: bool,
+    /// Whether the call is one of a subagent.
+    pub(crate) is_nested: bool,
 }
 
 /// What the user decided.
@@ -44,8 +47,8 @@ enum Decision {
 
 /// Asks at the terminal.
 pub(crate) async fn ask(request: &CanUseTool, at: Asking<'_>) -> io::Result<PermissionResult> {
-    let Asking { input, screen, cwd, trusts_project } = at;
-    for line in heading(request, screen.columns()) {
+    let Asking { input, screen, cwd, trusts_project, is_nested } = at;
+    for line in heading(request, is_nested, screen.columns()) {
         screen.line(&line)?;
     }
     let body = body(request, cwd, screen.columns().saturating_sub(2));
@@ -78,8 +81,10 @@ pub(crate) async fn ask(request: &CanUseTool, at: Asking<'_>) -> io::Result<Perm
         Decision::No => deny("The user did not allow it."),
         Decision::NobodyThere => deny("Nobody was there to allow it."),
         Decision::Instead => {
+            let shown = Mode::shown()?;
             screen.prompt("What to do instead:")?;
-            let note = input.line().await.unwrap_or_default();
+            let note = input.fresh_line().await.unwrap_or_default();
+            drop(shown);
             match note.trim() {
                 "" => deny("The user did not allow it."),
                 note => deny(&format!("The user did not allow it, and says: {note}")),
@@ -97,7 +102,7 @@ async fn decide(
     trusts_project: bool,
 ) -> io::Result<Decision> {
     let mut rest = rest;
-    let mut keys = input.keys()?;
+    let mut keys = input.keys().await?;
     loop {
         let choices = choices(offers, rest.len(), trusts_project, screen.columns());
         if screen.is_live() {
@@ -153,8 +158,8 @@ fn choices(offers: &Offers, n_hidden: usize, trusts_project: bool, columns: usiz
     lines.collect()
 }
 
-fn heading(request: &CanUseTool, columns: usize) -> Vec<String> {
-    let who = if request.agent_id.is_some() { " (a subagent asks)" } else { "" };
+fn heading(request: &CanUseTool, is_nested: bool, columns: usize) -> Vec<String> {
+    let who = if is_nested || request.agent_id.is_some() { " (a subagent asks)" } else { "" };
     let path = request.input.get("file_path").and_then(Value::as_str).unwrap_or_default();
     let text = format!("Allow {} {}", spelled(&request.tool_name), spelled(path));
     let text = format!("{}?{who}", text.trim_end());

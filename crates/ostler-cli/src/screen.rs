@@ -119,18 +119,19 @@ impl Screen {
     }
 
     fn paragraph(&mut self, style: Style, text: &str) -> io::Result<()> {
-        for line in self.fitted(&clean(text)) {
+        for line in self.fitted(&clean(text), 0) {
             self.line(&format!("{style}{line}{style:#}"))?;
         }
         Ok(())
     }
 
-    /// The lines of a text: broken between words on a terminal, as they are elsewhere.
-    pub(crate) fn fitted(&self, text: &str) -> Vec<String> {
+    /// The lines of a text that is to be indented: broken between words on a terminal, as they are elsewhere.
+    pub(crate) fn fitted(&self, text: &str, indent: usize) -> Vec<String> {
         if !self.is_terminal {
             return text.lines().map(str::to_owned).collect();
         }
-        text.lines().flat_map(|line| wrapped(line, self.columns())).collect()
+        let columns = self.columns().saturating_sub(indent);
+        text.lines().flat_map(|line| wrapped(line, columns)).collect()
     }
 
     /// A line the caller has styled.

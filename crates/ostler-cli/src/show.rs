@@ -131,6 +131,11 @@ impl<'a> Show<'a> {
         if self.screen.is_live() { self.beat() } else { self.line_of(&call.id, None, "") }
     }
 
+    /// Whether a call is one of a subagent.
+    pub(crate) fn is_nested(&self, id: Option<&ToolUseId>) -> bool {
+        id.and_then(|id| self.calls.get(id)).is_some_and(|call| call.depth > 0)
+    }
+
     /// Somebody is asked about a call; its change is about to be shown.
     pub(crate) fn asked(&mut self, id: Option<&ToolUseId>) {
         let Some(id) = id else { return };

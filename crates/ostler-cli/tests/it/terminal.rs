@@ -334,3 +334,69 @@ async fn every_turn_ends_with_what_it_took() {
     window.shows("1.0k in (80% cached) · 50 out · $0.00");
     window.shows("1 turn");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_typed_ahead_is_the_next_prompt_and_no_answer() {
+    let script = Script::new()
+        .rule(when().turn(0), reply().hold("typed").tool_use("Bash", json!({"command": "touch x"})))
+        .rule(when().turn(1), reply().text("Not then."))
+        .rule(when().prompt_contains("y and more"), reply().text("More of it."));
+    let (api, ostler, window) = scripted(script, &[]).await;
+    window.type_line("go");
+    api.gate("typed").reached().await;
+    window.shows("thinking…");
+    window.type_line("y and more");
+    window.type_text("y");
+    api.gate("typed").release();
+    window.shows("Allow Bash?");
+    window.shows("say what to do instead");
+    window.press("e");
+    window.shows("What to do instead:");
+    window.type_line("leave it");
+    window.shows("Not then.");
+    window.shows("> y and more");
+    window.shows("More of it.");
+    assert!(!ostler.path("x").exists());
+    let told = api.requests()[1].body.to_string();
+    assert!(told.contains("and says: leave it"), "{told}");
+    assert!(!window.text().contains(MOVING), "{}", window.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_is_settled_elsewhere_goes_away() {
+    let hook = r#"while [ ! -e go ]; do sleep 0.05; done; echo '{"hookSpecificOutput":
+        {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}'"#;
+    let hooks = json!([{"hooks": [{"type": "command", "command": hook}]}]);
+    let settings = json!({"hooks": {"PermissionRequest": hooks}}).to_string();
+    let script = Script::new()
+        .rule(when().turn(0), reply().tool_use("Bash", json!({"command": "touch x"})))
+        .rule(when().turn(1), reply().text("It is there."));
+    let (_api, ostler, window) = scripted(script, &["--settings", &settings]).await;
+    window.type_line("go");
+    window.shows("say what to do instead");
+    fs::write(ostler.path("go"), "").unwrap();
+    window.shows("settled elsewhere");
+    window.shows("It is there.");
+    assert!(ostler.path("x").exists());
+    // The keyboard is back to lines.
+    window.type_text("exit");
+    window.shows("> exit");
+    window.press("Enter");
+    window.shows("[exit 0]");
+}
+
+#[test]
+fn a_subagents_calls_stand_under_its_own() {
+    let (ostler, window) = demo(80);
+    window.type_line("ask a subagent to write \"sub\" to sub.txt");
+    window.shows("(a subagent asks)");
+    window.shows("say what to do instead");
+    window.press("y");
+    window.shows("The subagent reports");
+    window.shows("free");
+    let screen = window.text();
+    let (agent, write) =
+        (screen.find("• Agent").unwrap(), screen.find("  • Write sub.txt").unwrap());
+    assert!(agent < write, "{screen}");
+    assert!(ostler.path("sub.txt").exists());
+}

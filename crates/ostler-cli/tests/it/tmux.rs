@@ -4,6 +4,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 use crate::run::{Ostler, PROGRAM};
 
 /// A loaded machine is slow; a hang is longer.
@@ -17,6 +19,8 @@ const SCRIPT: &str = r#"trap : INT
 /// A window with the program in it. The tmux server is its own, and ends with it.
 pub(crate) struct Window {
     socket: String,
+    /// Where the socket lies.
+    folder: TempDir,
 }
 
 impl Window {
@@ -24,7 +28,8 @@ impl Window {
     pub(crate) fn open(ostler: &Ostler, columns: u16, arguments: &[&str]) -> Self {
         static OPENED: AtomicU32 = AtomicU32::new(0);
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
-        let window = Self { socket: format!("ostler-test-{}-{number}", std::process::id()) };
+        let socket = format!("ostler-test-{}-{number}", std::process::id());
+        let window = Self { socket, folder: tempfile::tempdir().unwrap() };
         let mut command = window.command();
         ostler.furnish(&mut command);
         command.env("LC_ALL", "C.UTF-8").env_remove("TMUX");
@@ -93,6 +98,7 @@ impl Window {
 
     fn command(&self) -> Command {
         let mut command = Command::new("tmux");
+        command.env("TMUX_TMPDIR", self.folder.path());
         command.args(["-u", "-f", "/dev/null", "-L", &self.socket]);
         command
     }
