@@ -14,6 +14,7 @@ use ostler_proto::permission::PermissionResult;
 use crate::args::Args;
 use crate::engine::Engine;
 use crate::input::Input;
+use crate::kept::Kept;
 use crate::permission::Asking;
 use crate::question;
 use crate::screen::Screen;
@@ -33,6 +34,7 @@ pub(crate) async fn run(
     args: &Args,
     engine: Engine,
     cwd: PathBuf,
+    kept: Option<Kept>,
     greeting: Greeting,
     screen: &mut Screen,
 ) -> anyhow::Result<ExitCode> {
@@ -47,7 +49,7 @@ pub(crate) async fn run(
         show: Show::new(screen),
         can_ask,
         cwd,
-        trusts_project: args.trust_project,
+        kept,
     };
     let code = match &args.prompt {
         Some(prompt) => chat.turn(prompt).await.map(Ended::code),
@@ -68,7 +70,7 @@ struct Chat<'a> {
     show: Show<'a>,
     can_ask: bool,
     cwd: PathBuf,
-    trusts_project: bool,
+    kept: Option<Kept>,
 }
 
 /// How a turn ended.
@@ -238,7 +240,7 @@ impl Chat<'_> {
             input: &mut self.input,
             screen: self.show.screen,
             cwd: &self.cwd,
-            trusts_project: self.trusts_project,
+            kept: self.kept.as_ref(),
             is_nested,
         };
         let asked = tokio::select! {

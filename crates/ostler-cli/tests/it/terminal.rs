@@ -58,6 +58,16 @@ fn one_key_allows_once_or_for_the_session_or_always() {
     window.shows_times(3, "2 turns");
     assert!(ostler.path("three.txt").exists(), "nobody was asked: {}", window.text());
 
+    // In the next session, too, although nobody trusts the project; until the rule is taken away.
+    let settings = ostler.path(".claude/settings.local.json");
+    let ran = ostler.run(&["-p", "run `touch four.txt`"]);
+    assert!(ostler.path("four.txt").exists(), "{}", ran.stdout);
+    assert_eq!(ran.stderr, "", "and there is nothing to be told about it");
+    fs::rename(&settings, ostler.path("aside")).unwrap();
+    ostler.run(&["-p", "run `touch five.txt`"]);
+    assert!(!ostler.path("five.txt").exists(), "what is taken out of the file is forgotten");
+    fs::rename(ostler.path("aside"), &settings).unwrap();
+
     window.type_line("run `mkdir made`");
     window.shows("this session: Bash(mkdir made)");
     window.press("s");
