@@ -1,7 +1,8 @@
 //! Ctrl-C and the request to end, with nobody at the terminal.
 
 use std::fs;
-use std::process::Command;
+use std::io::{Read, Write};
+use std::process::{Child, Command};
 
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::{Value, json};
@@ -9,9 +10,21 @@ use serde_json::{Value, json};
 use crate::run::{Ostler, Ran};
 use crate::tmux::eventually;
 
-fn signal(child: &std::process::Child, name: &str) {
-    let told = Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap();
-    assert!(told.success());
+fn signal(child: &Child, name: &str) {
+    kill(&child.id().to_string(), name);
+}
+
+/// Sends a signal, with what every shell has.
+pub(crate) fn kill(pid: &str, name: &str) {
+    let command = format!("kill -s {name} {}", pid.trim());
+    assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success(), "{command}");
+}
+
+/// Waits until a process has gone, or is only waited for.
+fn is_gone(pid: &str) {
+    let stat = format!("/proc/{}/stat", pid.trim());
+    let is_gone = || fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z"));
+    eventually(is_gone, || format!("the end of {pid}"));
 }
 
 async fn hanging() -> (ScriptedApi, Ostler) {
@@ -48,11 +61,10 @@ async fn ctrl_c_ends_a_host_that_keeps_its_end_open() {
     // Idle: nothing to stop, so it ends.
     let mut child = ostler.spawn(&format);
     let mut stdin = child.stdin.take().unwrap();
-    use std::io::Write;
     let hello = r#"{"type":"control_request","request_id":"1","request":{"subtype":"initialize"}}"#;
     writeln!(stdin, "{hello}").unwrap();
     let mut first = [0];
-    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
     signal(&child, "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     drop(stdin);
@@ -92,13 +104,30 @@ async fn what_is_told_to_end_leaves_nothing_running() {
         signal(&child, name);
         let ran = Ran::of(child);
         assert_eq!(ran.code, Some(code), "{arguments:?}: {}{}", ran.stdout, ran.stderr);
-        let process = format!("/proc/{}", pid().trim());
-        eventually(
-            || {
-                fs::read_to_string(format!("{process}/stat"))
-                    .map_or(true, |stat| stat.contains(") Z"))
-            },
-            || format!("the end of {process}"),
-        );
+        is_gone(&pid());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_again_and_again_ends_whatever_does_not_stop() {
+    let (_api, ostler) = hanging().await;
+    let hook =
+        json!([{"hooks": [{"type": "command", "command": "echo $$ > pid; exec sleep 1000"}]}]);
+    let settings = json!({"hooks": {"UserPromptSubmit": hook}}).to_string();
+    for arguments in [&["-p", "hello"][..], &["hello"]] {
+        let arguments = [&["--settings", &settings], arguments].concat();
+        let mut child = ostler.spawn(&arguments);
+        let pid = || fs::read_to_string(ostler.path("pid")).unwrap_or_default();
+        eventually(|| pid().ends_with('\n'), || "the hook to run".to_owned());
+        let child = std::cell::RefCell::new(&mut child);
+        let has_ended = || {
+            let mut child = child.borrow_mut();
+            signal(&child, "INT");
+            child.try_wait().unwrap().is_some()
+        };
+        eventually(has_ended, || "the end".to_owned());
+        assert_eq!(child.borrow_mut().wait().unwrap().code(), Some(130), "{arguments:?}");
+        is_gone(&pid());
+        fs::remove_file(ostler.path("pid")).unwrap();
     }
 }

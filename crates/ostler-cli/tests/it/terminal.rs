@@ -6,6 +6,7 @@ use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::json;
 
 use crate::run::Ostler;
+use crate::signals::kill;
 use crate::tmux::{Window, eventually};
 
 /// The letters that move while something is going on.
@@ -202,8 +203,7 @@ fn a_terminal_is_left_as_it_was_found() {
     window.type_line("run `touch x`");
     window.shows("Allow Bash?");
     let pid = fs::read_to_string(ostler.path("ostler.pid")).unwrap();
-    let told = std::process::Command::new("kill").arg(pid.trim()).status().unwrap();
-    assert!(told.success());
+    kill(&pid, "TERM");
     window.shows("[exit 143]");
     // `stty` puts a `-` before what is off.
     window.shows(" icanon ");
@@ -409,4 +409,25 @@ fn a_subagents_calls_stand_under_its_own() {
         (screen.find("• Agent").unwrap(), screen.find("  • Write sub.txt").unwrap());
     assert!(agent < write, "{screen}");
     assert!(ostler.path("sub.txt").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_change_is_shown_whole_on_demand() {
+    let content: String = (1..=99).map(|number| format!("line {number}\n")).collect();
+    let script = Script::new()
+        .rule(
+            when().turn(0),
+            reply().tool_use("Write", json!({"file_path": "x", "content": content})),
+        )
+        .rule(when().turn(1), reply().text("So not."));
+    let (_api, ostler, window) = scripted(script, &[]).await;
+    window.type_line("go");
+    window.shows("view 59 more lines");
+    assert!(window.text().contains("40 + line 40") && !window.text().contains("line 41"));
+    window.press("v");
+    window.shows("99 + line 99");
+    window.shows("say what to do instead");
+    window.press("n");
+    window.shows("So not.");
+    assert!(!ostler.path("x").exists());
 }
