@@ -14,12 +14,14 @@ use ostler_proto::permission::PermissionResult;
 use crate::args::Args;
 use crate::engine::Engine;
 use crate::input::Input;
+use crate::kept::Kept;
 use crate::permission::Asking;
 use crate::question;
 use crate::screen::Screen;
 use crate::show::Show;
 use crate::signals::{STOPPED, Signals, Told};
 use crate::spinner::BEAT;
+use crate::tty::Mode;
 
 /// What greets the user.
 pub(crate) struct Greeting {
@@ -32,6 +34,7 @@ pub(crate) async fn run(
     args: &Args,
     engine: Engine,
     cwd: PathBuf,
+    kept: Option<Kept>,
     greeting: Greeting,
     screen: &mut Screen,
 ) -> anyhow::Result<ExitCode> {
@@ -46,7 +49,7 @@ pub(crate) async fn run(
         show: Show::new(screen),
         can_ask,
         cwd,
-        trusts_project: args.trust_project,
+        kept,
     };
     let code = match &args.prompt {
         Some(prompt) => chat.turn(prompt).await.map(Ended::code),
@@ -67,7 +70,7 @@ struct Chat<'a> {
     show: Show<'a>,
     can_ask: bool,
     cwd: PathBuf,
-    trusts_project: bool,
+    kept: Option<Kept>,
 }
 
 /// How a turn ended.
@@ -92,6 +95,7 @@ impl Ended {
 }
 
 /// What happens next in a turn.
+#[expect(clippy::large_enum_variant, reason = "made in one place and taken apart in the next")]
 enum Event {
     Frame(ToHost),
     Told(Told),
@@ -113,10 +117,10 @@ impl Chat<'_> {
                 },
             };
             let Some(line) = line else { break };
-            if !self.input.is_terminal {
-                self.show.screen.echo(&line)?;
+            if !line.is_shown {
+                self.show.screen.echo(&line.text)?;
             }
-            match line.trim() {
+            match line.text.trim() {
                 "" => {}
                 "exit" | "quit" | "/exit" | "/quit" => return Ok(ExitCode::SUCCESS),
                 prompt => {
@@ -130,8 +134,20 @@ impl Chat<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// One prompt, to its result. Ctrl-C once stops the agent, twice the program.
+    /// One prompt, to its result. What is typed meanwhile is the next prompt.
     async fn turn(&mut self, prompt: &str) -> anyhow::Result<Ended> {
+        let is_quiet = self.input.is_terminal && self.show.screen.is_live();
+        let quiet = is_quiet.then(Mode::quiet).transpose()?;
+        let ended = self.take_turn(prompt).await;
+        if self.input.is_terminal {
+            self.input.keep_lines();
+        }
+        drop(quiet);
+        ended
+    }
+
+    /// Ctrl-C once stops the agent, twice the program.
+    async fn take_turn(&mut self, prompt: &str) -> anyhow::Result<Ended> {
         self.engine.send(ToEngine::User(Box::new(User::prompt(prompt)))).await?;
         self.show.begin()?;
         let mut beats = tokio::time::interval(BEAT);
@@ -219,11 +235,13 @@ impl Chat<'_> {
         if self.engine.has_withdrawn(id) {
             return Ok(Asked::Withdrawn);
         }
+        let is_nested = self.show.is_nested(request.tool_use_id.as_ref());
         let asking = Asking {
             input: &mut self.input,
             screen: self.show.screen,
             cwd: &self.cwd,
-            trusts_project: self.trusts_project,
+            kept: self.kept.as_ref(),
+            is_nested,
         };
         let asked = tokio::select! {
             answer = question::ask(request, asking) => Asked::Answered(answer?),

@@ -4,11 +4,15 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Read};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use crate::keys::{self, Key};
-use crate::tty::KeyMode;
+use crate::tty::Mode;
+
+/// How long what was typed before takes to come through.
+const SETTLING: Duration = Duration::from_millis(30);
 
 /// Standard input.
 pub(crate) struct Input {
@@ -18,6 +22,13 @@ pub(crate) struct Input {
     /// The beginning of a line.
     begun: Vec<u8>,
     pub(crate) is_terminal: bool,
+}
+
+/// A line of input.
+pub(crate) struct Typed {
+    pub(crate) text: String,
+    /// Whether it stands on the screen: it was typed there after somebody asked for it.
+    pub(crate) is_shown: bool,
 }
 
 impl Input {
@@ -38,29 +49,54 @@ impl Input {
     }
 
     /// The next line; `None` at the end of the input. Nothing is lost when it is dropped.
-    pub(crate) async fn line(&mut self) -> Option<String> {
+    pub(crate) async fn line(&mut self) -> Option<Typed> {
+        let mut is_shown = false;
         loop {
-            if let Some(line) = self.lines.pop_front() {
-                return Some(line);
+            if let Some(text) = self.lines.pop_front() {
+                return Some(Typed { text, is_shown });
             }
+            is_shown = self.is_terminal;
             match self.chunks.recv().await {
                 Some(chunk) => self.keep(&chunk),
                 None if self.begun.is_empty() => return None,
-                None => return Some(text(&std::mem::take(&mut self.begun))),
+                None => {
+                    let text = text(&std::mem::take(&mut self.begun));
+                    return Some(Typed { text, is_shown });
+                }
             }
         }
     }
 
-    /// Starts waiting for keys.
-    pub(crate) fn keys(&mut self) -> io::Result<Keys<'_>> {
-        let mode = KeyMode::enter()?;
-        // A key pressed twice answers one question, not the next one as well.
-        while let Ok(chunk) = self.chunks.try_recv() {
-            if chunk.contains(&b'\n') {
-                self.keep(&chunk);
-            }
+    /// The next line that is typed from now on; what was typed before is for somebody else.
+    pub(crate) async fn fresh_line(&mut self) -> Option<String> {
+        let before = std::mem::take(&mut self.lines);
+        let typed = self.line().await;
+        self.lines.extend(before);
+        Some(typed?.text)
+    }
+
+    /// Starts waiting for keys, those that are pressed from now on: ask only then.
+    pub(crate) async fn keys(&mut self) -> io::Result<Keys<'_>> {
+        let mode = Mode::keys()?;
+        // A key pressed twice answers one question, not the next one as well; and not every system throws away what
+        // it was told to.
+        while let Ok(Some(chunk)) = tokio::time::timeout(SETTLING, self.chunks.recv()).await {
+            self.keep_line(&chunk);
         }
         Ok(Keys { _mode: mode, input: self })
+    }
+
+    /// Puts aside the lines that were typed, for whoever wants one next. Single keys are forgotten.
+    pub(crate) fn keep_lines(&mut self) {
+        while let Ok(chunk) = self.chunks.try_recv() {
+            self.keep_line(&chunk);
+        }
+    }
+
+    fn keep_line(&mut self, chunk: &[u8]) {
+        if chunk.contains(&b'\n') {
+            self.keep(chunk);
+        }
     }
 
     fn keep(&mut self, chunk: &[u8]) {
@@ -75,7 +111,7 @@ impl Input {
 
 /// Standard input by the key. The terminal is as before once this is dropped.
 pub(crate) struct Keys<'a> {
-    _mode: KeyMode,
+    _mode: Mode,
     input: &'a mut Input,
 }
 

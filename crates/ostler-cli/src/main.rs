@@ -6,6 +6,7 @@ mod diff;
 mod doctor;
 mod engine;
 mod input;
+mod kept;
 mod keys;
 mod menu;
 mod offers;
@@ -32,6 +33,7 @@ use clap::Parser;
 use crate::args::{Args, Command};
 use crate::chat::Greeting;
 use crate::engine::Engine;
+use crate::kept::Kept;
 use crate::pick::Picked;
 use crate::screen::Screen;
 
@@ -94,11 +96,12 @@ async fn work(args: &Args, picked: Picked, screen: &mut Screen) -> anyhow::Resul
         }
     };
     let greeting = Greeting { model: picked.model.name().to_owned(), remark: picked.remark };
+    let kept = Kept::of(&rules.folders);
     let connection = start::engine(args, picked, &cwd, rules, opened)?;
     if args.is_for_programs() {
         pipe::run(args, connection).await
     } else {
-        chat::run(args, Engine::new(connection), cwd, greeting, screen).await
+        chat::run(args, Engine::new(connection), cwd, kept, greeting, screen).await
     }
 }
 

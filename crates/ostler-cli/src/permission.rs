@@ -11,10 +11,12 @@ use serde_json::Value;
 
 use crate::diff::{self, Long};
 use crate::input::Input;
+use crate::kept::Kept;
 use crate::keys::Key;
 use crate::offers::Offers;
 use crate::screen::{BOLD, CYAN, DIM, Screen, YELLOW};
 use crate::text::{clean, spelled, wrapped};
+use crate::tty::Mode;
 
 /// The file that "always" writes to, as people know it.
 const KEPT_IN: &str = ".claude/settings.local.json";
@@ -26,8 +28,10 @@ pub(crate) struct Asking<'a> {
     pub(crate) input: &'a mut Input,
     pub(crate) screen: &'a mut Screen,
     pub(crate) cwd: &'a Path,
-    /// Whether what is kept in the project's settings will count the next time too.
-    pub(crate) trusts_project: bool,
+    /// What remembers an "always", if there is a place for that.
+    pub(crate) kept: Option<&'a Kept>,
+    /// Whether the call is one of a subagent.
+    pub(crate) is_nested: bool,
 }
 
 /// What the user decided.
@@ -44,8 +48,8 @@ enum Decision {
 
 /// Asks at the terminal.
 pub(crate) async fn ask(request: &CanUseTool, at: Asking<'_>) -> io::Result<PermissionResult> {
-    let Asking { input, screen, cwd, trusts_project } = at;
-    for line in heading(request, screen.columns()) {
+    let Asking { input, screen, cwd, kept, is_nested } = at;
+    for line in heading(request, is_nested, screen.columns()) {
         screen.line(&line)?;
     }
     let body = body(request, cwd, screen.columns().saturating_sub(2));
@@ -57,7 +61,8 @@ pub(crate) async fn ask(request: &CanUseTool, at: Asking<'_>) -> io::Result<Perm
         screen.remark(&format!("why: {reason}"))?;
     }
     let mut offers = Offers::of(request);
-    let decision = decide(&mut offers, &body[n_shown..], input, screen, trusts_project).await?;
+    offers.may_be_kept &= kept.is_some();
+    let decision = decide(&mut offers, &body[n_shown..], input, screen).await?;
     let rule = offers.words().unwrap_or_default();
     screen.remark(&match decision {
         Decision::Once => "→ allowed once".to_owned(),
@@ -73,13 +78,18 @@ pub(crate) async fn ask(request: &CanUseTool, at: Asking<'_>) -> io::Result<Perm
         }
         Decision::Always => {
             let updates = offers.updates(&PermissionDestination::LocalSettings);
+            if let Some(Err(error)) = kept.map(|kept| kept.remember(&updates)) {
+                screen.error(&format!("the next time you will be asked again: {error}"))?;
+            }
             allow(updates, DecisionClassification::UserPermanent)
         }
         Decision::No => deny("The user did not allow it."),
         Decision::NobodyThere => deny("Nobody was there to allow it."),
         Decision::Instead => {
+            let shown = Mode::shown()?;
             screen.prompt("What to do instead:")?;
-            let note = input.line().await.unwrap_or_default();
+            let note = input.fresh_line().await.unwrap_or_default();
+            drop(shown);
             match note.trim() {
                 "" => deny("The user did not allow it."),
                 note => deny(&format!("The user did not allow it, and says: {note}")),
@@ -94,12 +104,11 @@ async fn decide(
     rest: &[String],
     input: &mut Input,
     screen: &mut Screen,
-    trusts_project: bool,
 ) -> io::Result<Decision> {
     let mut rest = rest;
-    let mut keys = input.keys()?;
+    let mut keys = input.keys().await?;
     loop {
-        let choices = choices(offers, rest.len(), trusts_project, screen.columns());
+        let choices = choices(offers, rest.len(), screen.columns());
         if screen.is_live() {
             screen.draw(&choices)?;
         } else {
@@ -127,13 +136,12 @@ async fn decide(
     }
 }
 
-fn choices(offers: &Offers, n_hidden: usize, trusts_project: bool, columns: usize) -> Vec<String> {
+fn choices(offers: &Offers, n_hidden: usize, columns: usize) -> Vec<String> {
     let mut choices = vec![("y", "once".to_owned())];
     if let Some(rule) = offers.words() {
         choices.push(("s", format!("this session: {rule}")));
         if offers.may_be_kept {
-            let later = if trusts_project { "" } else { ", later sessions: --trust-project" };
-            choices.push(("a", format!("always: {rule} (in {KEPT_IN}{later})")));
+            choices.push(("a", format!("always: {rule} (in {KEPT_IN})")));
         }
     }
     choices.push(("n", "no".to_owned()));
@@ -153,8 +161,8 @@ fn choices(offers: &Offers, n_hidden: usize, trusts_project: bool, columns: usiz
     lines.collect()
 }
 
-fn heading(request: &CanUseTool, columns: usize) -> Vec<String> {
-    let who = if request.agent_id.is_some() { " (a subagent asks)" } else { "" };
+fn heading(request: &CanUseTool, is_nested: bool, columns: usize) -> Vec<String> {
+    let who = if is_nested || request.agent_id.is_some() { " (a subagent asks)" } else { "" };
     let path = request.input.get("file_path").and_then(Value::as_str).unwrap_or_default();
     let text = format!("Allow {} {}", spelled(&request.tool_name), spelled(path));
     let text = format!("{}?{who}", text.trim_end());
@@ -229,7 +237,7 @@ mod tests {
 
     #[test]
     fn without_a_suggestion_there_is_only_once_and_no() {
-        let lines = choices(&Offers::default(), 0, true, 80).concat();
+        let lines = choices(&Offers::default(), 0, 80).concat();
         assert!(lines.contains("once") && lines.contains("no"), "{lines}");
         assert!(!lines.contains("always") && !lines.contains("session"), "{lines}");
     }

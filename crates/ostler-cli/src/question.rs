@@ -77,7 +77,7 @@ async fn by_menu(
     screen: &mut Screen,
 ) -> io::Result<Answer> {
     let mut menu = Menu::new(question);
-    let mut keys = input.keys()?;
+    let mut keys = input.keys().await?;
     let answer = 'asking: loop {
         screen.draw(&menu.lines(screen.columns()))?;
         let Some(pressed) = keys.next().await else {
@@ -136,11 +136,14 @@ fn chosen<'a>(typed: &'a str, labels: &[&'a str], several: bool) -> Vec<&'a str>
 }
 
 async fn read(input: &mut Input, screen: &mut Screen) -> io::Result<Option<String>> {
-    let typed = input.line().await;
-    if !input.is_terminal {
-        screen.echo(typed.as_deref().unwrap_or("(no answer)"))?;
+    let Some(typed) = input.line().await else {
+        screen.echo("(no answer)")?;
+        return Ok(None);
+    };
+    if !typed.is_shown {
+        screen.echo(&typed.text)?;
     }
-    Ok(typed)
+    Ok(Some(typed.text))
 }
 
 /// The answer when there is nobody to ask.

@@ -8,6 +8,7 @@ use ostler_engine::settings::{self, Folders, Settings, Sources};
 use ostler_proto::permission::PermissionMode;
 
 use crate::args::Args;
+use crate::kept::Kept;
 use crate::screen::Screen;
 use crate::text::clean;
 
@@ -28,7 +29,12 @@ pub(crate) fn load(args: &Args, cwd: &Path) -> anyhow::Result<Rules> {
         flag: args.settings.clone(),
         trusts_project: args.trust_project,
     };
-    let settings = settings::load(&folders, &sources)?;
+    let mut settings = settings::load(&folders, &sources)?;
+    if !args.trust_project
+        && let Some(kept) = Kept::of(&folders)
+    {
+        kept.confirm(&folders, &mut settings);
+    }
     let mut policy = Policy::new(cwd, PermissionMode::Default);
     policy.user_folder.clone_from(&folders.user);
     policy.bypass_available = args.permission_mode == Some(PermissionMode::BypassPermissions);

@@ -119,18 +119,19 @@ impl Screen {
     }
 
     fn paragraph(&mut self, style: Style, text: &str) -> io::Result<()> {
-        for line in self.fitted(&clean(text)) {
+        for line in self.fitted(&clean(text), 0) {
             self.line(&format!("{style}{line}{style:#}"))?;
         }
         Ok(())
     }
 
-    /// The lines of a text: broken between words on a terminal, as they are elsewhere.
-    pub(crate) fn fitted(&self, text: &str) -> Vec<String> {
+    /// The lines of a text that is to be indented: broken between words on a terminal, as they are elsewhere.
+    pub(crate) fn fitted(&self, text: &str, indent: usize) -> Vec<String> {
         if !self.is_terminal {
             return text.lines().map(str::to_owned).collect();
         }
-        text.lines().flat_map(|line| wrapped(line, self.columns())).collect()
+        let columns = self.columns().saturating_sub(indent);
+        text.lines().flat_map(|line| wrapped(line, columns)).collect()
     }
 
     /// A line the caller has styled.
@@ -159,13 +160,8 @@ impl Screen {
         if self.in_line {
             self.end_line()?;
         }
-        self.to_first_drawn()?;
-        for (index, line) in lines.iter().enumerate() {
-            let end = if index + 1 < lines.len() { "\n" } else { "" };
-            write!(self.out, "{line}\x1b[K{end}")?;
-        }
-        // What is left of more lines than these.
-        write!(self.out, "\x1b[J")?;
+        self.clear_drawn()?;
+        write!(self.out, "{}", lines.join("\n"))?;
         self.drawn = lines.iter().map(|line| plain_width(line)).collect();
         self.out.flush()
     }
@@ -175,23 +171,22 @@ impl Screen {
         if self.drawn.is_empty() {
             return Ok(());
         }
-        self.to_first_drawn()?;
-        write!(self.out, "\x1b[J")?;
-        self.drawn.clear();
+        self.clear_drawn()?;
         self.out.flush()
     }
 
-    /// Goes to the beginning of the live lines, which in a window made narrower may take more lines than were drawn.
-    fn to_first_drawn(&mut self) -> io::Result<()> {
-        if self.drawn.is_empty() {
-            return Ok(());
-        }
+    /// Empties the live lines, which in a window made narrower may be more than were drawn, and goes to the first.
+    ///
+    /// Line by line: some terminals keep what is cleared by the screen among the lines that have scrolled away.
+    fn clear_drawn(&mut self) -> io::Result<()> {
         let columns = tty::columns().unwrap_or(USUAL_COLUMNS);
         let rows: usize = self.drawn.iter().map(|width| width.div_ceil(columns).max(1)).sum();
-        match rows - 1 {
-            0 => write!(self.out, "\r"),
-            up => write!(self.out, "\r\x1b[{up}A"),
+        self.drawn.clear();
+        for row in 0..rows {
+            let up = if row > 0 { "\x1b[A" } else { "" };
+            write!(self.out, "{up}\r\x1b[K")?;
         }
+        Ok(())
     }
 
     /// A failure of the program, on standard error.

@@ -131,6 +131,11 @@ impl<'a> Show<'a> {
         if self.screen.is_live() { self.beat() } else { self.line_of(&call.id, None, "") }
     }
 
+    /// Whether a call is one of a subagent.
+    pub(crate) fn is_nested(&self, id: Option<&ToolUseId>) -> bool {
+        id.and_then(|id| self.calls.get(id)).is_some_and(|call| call.depth > 0)
+    }
+
     /// Somebody is asked about a call; its change is about to be shown.
     pub(crate) fn asked(&mut self, id: Option<&ToolUseId>) {
         let Some(id) = id else { return };
@@ -161,7 +166,6 @@ impl<'a> Show<'a> {
         let id = &result.tool_use_id;
         let failed = result.is_error == Some(true);
         let took = self.spinner.end(id, Instant::now()).filter(|took| *took >= WORTH_TELLING);
-        self.line_of(id, Some(failed), &took.map(elapsed).unwrap_or_default())?;
         let (name, depth) = match self.calls.get(id) {
             Some(call) => (call.name.as_str(), call.depth),
             None => ("", 0),
@@ -170,6 +174,7 @@ impl<'a> Show<'a> {
         if name == "AskUserQuestion" && self.screen.is_live() && !failed {
             return Ok(());
         }
+        self.line_of(id, Some(failed), &took.map(elapsed).unwrap_or_default())?;
         let indent = "  ".repeat(depth + 1);
         let room = self.screen.columns().saturating_sub(indent.len());
         let was_seen = self.previewed.contains(id);
@@ -220,6 +225,11 @@ impl<'a> Show<'a> {
     /// How a turn ended, and what it took.
     pub(crate) fn finish(&mut self, result: &TurnResult) -> io::Result<()> {
         self.screen.end_line()?;
+        // What was stopped has no result to stand with.
+        while let Some(id) = self.spinner.running() {
+            self.spinner.end(&id, Instant::now());
+            self.line_of(&id, Some(true), "stopped")?;
+        }
         match &result.errors {
             Some(errors) => self.screen.error(&errors.join("; "))?,
             None if result.is_error => {

@@ -49,6 +49,11 @@ impl Spinner {
         Some(now - self.running.remove(at).since)
     }
 
+    /// The call that has been running longest.
+    pub(crate) fn running(&self) -> Option<ToolUseId> {
+        self.running.first().map(|call| call.id.clone())
+    }
+
     /// The model is asked.
     pub(crate) fn waiting(&mut self, now: Instant) {
         self.idle_since = now;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ostler_proto::message::TurnResult;
 
+use crate::pick::OFFLINE;
 use crate::spinner::elapsed;
 
 /// What a turn took. `before` is what the conversation had cost until then.
@@ -26,6 +27,9 @@ pub(crate) fn line(result: &TurnResult, before: f64) -> String {
 
 fn cost(result: &TurnResult, before: f64) -> String {
     let total = result.total_cost_usd.get();
+    if result.model_usage.keys().all(|model| model == OFFLINE) && !result.model_usage.is_empty() {
+        return "free".to_owned();
+    }
     let is_known =
         |usage: &ostler_proto::api::ModelUsage| usage.cost_basis.as_deref() != Some("unknown");
     if !result.model_usage.values().all(is_known) {
@@ -85,5 +89,7 @@ mod tests {
         let unknown = ModelUsage { cost_basis: Some("unknown".into()), ..ModelUsage::default() };
         result.model_usage.insert("x".into(), unknown);
         assert!(line(&result, 0.0).contains("price not known"));
+        result.model_usage = [(OFFLINE.to_owned(), ModelUsage::default())].into();
+        assert!(line(&result, 0.0).contains("free"), "the demo is");
     }
 }

@@ -1,4 +1,4 @@
-//! The terminal as a device: how wide it is, and keys without waiting for Enter.
+//! The terminal as a device: how wide it is, what becomes of what is typed.
 
 use std::io;
 
@@ -7,35 +7,62 @@ use rustix::termios::{
     tcsetattr,
 };
 
-/// Keys come as they are pressed, and are not shown. Ends when dropped.
+/// A mode of the terminal other than the usual. Ends when dropped, however that comes about.
 ///
-/// Ctrl-C stays a signal, and output is still processed, so nothing else needs to know of it. What was typed before
-/// is thrown away: it was not meant for a question nobody had seen yet.
-pub(crate) struct KeyMode {
+/// In all of them Ctrl-C is still a signal, and output is processed as usual, so nothing else needs to know of them.
+#[must_use]
+pub(crate) struct Mode {
     before: Termios,
+    leave: OptionalActions,
 }
 
-impl KeyMode {
-    pub(crate) fn enter() -> io::Result<Self> {
-        let stdin = io::stdin();
-        let before = tcgetattr(&stdin)?;
-        let mut keys = before.clone();
-        keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN);
-        keys.input_modes.remove(InputModes::ICRNL | InputModes::INLCR | InputModes::IXON);
-        keys.special_codes[SpecialCodeIndex::VMIN] = 1;
-        keys.special_codes[SpecialCodeIndex::VTIME] = 0;
-        // Whoever is suspended or killed in this mode leaves a terminal behind that does not echo.
-        keys.special_codes[SpecialCodeIndex::VSUSP] = 0;
-        keys.special_codes[SpecialCodeIndex::VQUIT] = 0;
-        tcsetattr(&stdin, OptionalActions::Flush, &keys)?;
-        Ok(Self { before })
+impl Mode {
+    /// Keys come as they are pressed, and are not shown. What was typed before is thrown away: it was not meant for
+    /// a question nobody had seen yet.
+    pub(crate) fn keys() -> io::Result<Self> {
+        Self::enter(OptionalActions::Flush, OptionalActions::Now, |mode| {
+            mode.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN);
+            mode.input_modes.remove(InputModes::ICRNL | InputModes::INLCR | InputModes::IXON);
+            mode.special_codes[SpecialCodeIndex::VMIN] = 1;
+            mode.special_codes[SpecialCodeIndex::VTIME] = 0;
+            // Whoever is suspended or killed in this mode leaves a terminal behind that does not echo.
+            mode.special_codes[SpecialCodeIndex::VSUSP] = 0;
+            mode.special_codes[SpecialCodeIndex::VQUIT] = 0;
+        })
+    }
+
+    /// What is typed is not shown: it would end up in lines that are drawn again. A line that is not finished when
+    /// this ends is thrown away, because nobody can see it.
+    pub(crate) fn quiet() -> io::Result<Self> {
+        Self::enter(OptionalActions::Now, OptionalActions::Flush, |mode| {
+            mode.local_modes.remove(LocalModes::ECHO);
+        })
+    }
+
+    /// What is typed is shown, also during [`Mode::quiet`].
+    pub(crate) fn shown() -> io::Result<Self> {
+        Self::enter(OptionalActions::Now, OptionalActions::Now, |mode| {
+            mode.local_modes.insert(LocalModes::ECHO);
+        })
+    }
+
+    fn enter(
+        how: OptionalActions,
+        leave: OptionalActions,
+        change: impl FnOnce(&mut Termios),
+    ) -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut mode = before.clone();
+        change(&mut mode);
+        tcsetattr(io::stdin(), how, &mode)?;
+        Ok(Self { before, leave })
     }
 }
 
-impl Drop for KeyMode {
+impl Drop for Mode {
     fn drop(&mut self) {
         // A terminal that is gone needs no mode.
-        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
+        let _ = tcsetattr(io::stdin(), self.leave, &self.before);
     }
 }
 

@@ -76,6 +76,14 @@ fn show(finding: &Finding, screen: &mut Screen) -> std::io::Result<()> {
         Health::Odd => ("!", YELLOW),
         Health::Bad => ("✗", RED),
     };
-    screen.line(&format!("{style}{mark}{style:#} {}", clean(&finding.text)))?;
-    finding.fix.as_ref().map_or(Ok(()), |fix| screen.line(&format!("  → {}", clean(fix))))
+    let text = clean(&finding.text);
+    let fix = finding.fix.as_ref().map(|fix| format!("→ {}", clean(fix)));
+    for (index, line) in screen.fitted(&text, 2).into_iter().enumerate() {
+        let mark = if index == 0 { mark } else { " " };
+        screen.line(&format!("{style}{mark}{style:#} {line}"))?;
+    }
+    screen
+        .fitted(&fix.unwrap_or_default(), 2)
+        .iter()
+        .try_for_each(|line| screen.line(&format!("  {line}")))
 }

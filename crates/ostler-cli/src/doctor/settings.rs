@@ -7,6 +7,7 @@ use ostler_engine::settings::{self, Folders, Sources};
 
 use super::Finding;
 use crate::args::Args;
+use crate::kept::Kept;
 use crate::{pick, rules, start};
 
 /// Looks at each file by itself, and then at all of them as a session would.
@@ -38,7 +39,12 @@ fn check_file(folders: &Folders, source: Source) -> Vec<Finding> {
     let (health, problems): (fn(String, &str) -> Finding, _) = match settings::load(folders, &only)
     {
         Err(error) => (|text, fix| Finding::bad(text, fix), error.problems),
-        Ok(settings) => (|text, fix| Finding::odd(text, fix), settings.warnings),
+        Ok(mut settings) => {
+            if source == Source::Local {
+                Kept::of(folders).iter().for_each(|kept| kept.confirm(folders, &mut settings));
+            }
+            (|text, fix| Finding::odd(text, fix), settings.warnings)
+        }
     };
     let findings = problems.iter().map(|problem| {
         let fix = match problem.reason.contains("not trusted") {

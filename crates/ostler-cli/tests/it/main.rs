@@ -3,10 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod demo;
+mod doctor;
 mod hooks;
 mod model;
 mod pipe;
 mod rules;
 mod run;
 mod sessions;
+mod signals;
 mod start;
+mod terminal;
+mod tmux;

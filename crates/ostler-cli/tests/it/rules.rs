@@ -58,3 +58,32 @@ fn hooks_of_the_settings_run() {
     let ran = Ostler::new().run(&["--settings", guard, "-p", "read README.md"]);
     assert!(ran.stdout.contains("closed today"), "{}", ran.stdout);
 }
+
+#[test]
+fn a_private_file_that_comes_with_a_project_allows_nothing() {
+    let ostler = with_settings("{}");
+    let settings = r#"{"permissions": {"allow": ["Bash(mkdir:*)"], "defaultMode": "acceptEdits"}}"#;
+    fs::write(ostler.path(".claude/settings.local.json"), settings).unwrap();
+    // What the user said elsewhere says nothing about here.
+    let elsewhere = ostler.path("no-home/.claude/ostler/always/elsewhere/.claude");
+    fs::create_dir_all(&elsewhere).unwrap();
+    fs::write(elsewhere.join("settings.local.json"), settings).unwrap();
+    ostler.run(&["-p", "run `mkdir made`"]);
+    ostler.run(&["-p", "write \"x\" to new.txt"]);
+    assert!(!ostler.path("made").exists() && !ostler.path("new.txt").exists());
+
+    // What the user said here counts, and nothing else of the file.
+    let here = ostler.folder.path().canonicalize().unwrap();
+    let here = here.strip_prefix("/").unwrap();
+    let memory = ostler.path("no-home/.claude/ostler/always").join(here).join(".claude");
+    fs::create_dir_all(&memory).unwrap();
+    let said = r#"{"permissions": {"allow": ["Bash(mkdir:*)", "Bash(touch:*)"]}}"#;
+    fs::write(memory.join("settings.local.json"), said).unwrap();
+    let ran = ostler.run(&["-p", "run `mkdir made`"]);
+    assert!(ostler.path("made").exists(), "{}", ran.stdout);
+    let file = "settings.local.json: the project is not trusted";
+    assert!(ran.stderr.contains(file), "the mode is not confirmed: {}", ran.stderr);
+    ostler.run(&["-p", "run `touch a`"]);
+    ostler.run(&["-p", "write \"x\" to new.txt"]);
+    assert!(!ostler.path("a").exists() && !ostler.path("new.txt").exists());
+}

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
+
+/// The program.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ostler");
 
 /// How a run ended.
 pub(crate) struct Ran {
@@ -16,8 +18,8 @@ pub(crate) struct Ran {
 
 pub(crate) struct Ostler {
     pub(crate) folder: TempDir,
-    arguments: Vec<String>,
-    variables: Vec<(String, String)>,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) variables: Vec<(String, String)>,
 }
 
 impl Ostler {
@@ -52,9 +54,33 @@ impl Ostler {
     }
 
     fn start(&self, arguments: &[&str], lines: &[&str]) -> Ran {
-        let mut child = Command::new(Path::new(env!("CARGO_BIN_EXE_ostler")))
+        let mut child = self.spawn(arguments);
+        let mut stdin = child.stdin.take().unwrap();
+        for line in lines {
+            // A program that ended early has closed its end; its output tells why.
+            let _ = writeln!(stdin, "{line}");
+        }
+        drop(stdin);
+        Ran::of(child)
+    }
+
+    /// Starts it with pipes on all sides.
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> Child {
+        let mut command = Command::new(PROGRAM);
+        self.furnish(&mut command);
+        command
             .args(&self.arguments)
             .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Gives a command our folder, and an environment without any key of the machine.
+    pub(crate) fn furnish(&self, command: &mut Command) {
+        command
             .current_dir(self.folder.path())
             .env("HOME", self.folder.path().join("no-home"))
             .env_remove("CLAUDE_CONFIG_DIR")
@@ -62,28 +88,23 @@ impl Ostler {
             .env_remove("ANTHROPIC_AUTH_TOKEN")
             .env_remove("ANTHROPIC_BASE_URL")
             .env_remove("ANTHROPIC_MODEL")
-            .envs(self.variables.clone())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        for line in lines {
-            // A program that ended early has closed its end; its output tells why.
-            let _ = writeln!(stdin, "{line}");
-        }
-        drop(stdin);
+            .env_remove("NO_COLOR")
+            .env_remove("CLICOLOR_FORCE")
+            .envs(self.variables.clone());
+    }
+}
+
+impl Ran {
+    /// Waits for the end.
+    pub(crate) fn of(child: Child) -> Self {
         let output = child.wait_with_output().unwrap();
-        Ran {
+        Self {
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
             code: output.status.code(),
         }
     }
-}
 
-impl Ran {
     /// Fails unless all of `parts` were printed, in this order.
     pub(crate) fn shows(&self, parts: &[&str]) {
         let mut rest = self.stdout.as_str();

@@ -1,0 +1,74 @@
+//! "Always": what the user allowed in a project for good.
+//!
+//! It is kept where other programs look for it too, in the project's `.claude/settings.local.json`. But anybody can
+//! put such a file into a project, so what it allows counts only in a trusted project, or if the user's own folder
+//! remembers that it was the user who said so. Taken out of the project's file, it is forgotten.
+
+use std::path::{Path, PathBuf};
+
+use ostler_engine::permission::{Behavior, Policy, Source, UpdateError};
+use ostler_engine::settings::{self, Folders, Settings, Sources};
+use ostler_proto::permission::{PermissionMode, PermissionUpdate};
+
+/// What the user's own folder remembers about a project.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    /// Stands for the project: it has a settings file of the same name.
+    folder: PathBuf,
+}
+
+impl Kept {
+    /// The memory of a project; `None` without a folder to keep it in.
+    pub(crate) fn of(folders: &Folders) -> Option<Self> {
+        let project = folders.project.strip_prefix("/").ok()?;
+        Some(Self { folder: folders.user.as_ref()?.join("ostler/always").join(project) })
+    }
+
+    /// Remembers what the user has just said. Touches the disk.
+    pub(crate) fn remember(&self, updates: &[PermissionUpdate]) -> Result<(), UpdateError> {
+        let mut policy = Policy::new(&self.folder, PermissionMode::Default);
+        let folders = private(&self.folder);
+        updates.iter().try_for_each(|update| policy.apply_and_keep(update, &folders))
+    }
+
+    /// Adds what the project's private file allows, as far as the user said so.
+    pub(crate) fn confirm(&self, folders: &Folders, settings: &mut Settings) {
+        // A file that cannot be read has been told of already, or is as good as forgotten.
+        let (Some(said), Some(stands)) = (read(&self.folder), read(&folders.project)) else {
+            return;
+        };
+        let is_complete = is_confirmed(&stands, &said);
+        let rules = stands.rules.into_iter().filter(|rule| said.rules.contains(rule));
+        settings.rules.extend(rules.filter(|(behavior, ..)| *behavior == Behavior::Allow));
+        let directories = stands.directories.into_iter();
+        settings.directories.extend(directories.filter(|it| said.directories.contains(it)));
+        if stands.default_mode == said.default_mode && settings.default_mode.is_none() {
+            settings.default_mode = stands.default_mode;
+        }
+        if is_complete {
+            let file = folders.file(Source::Local);
+            settings.warnings.retain(|warning| Some(&warning.path) != file.as_ref());
+        }
+    }
+}
+
+/// Whether the user said everything in a file that could make things wider.
+fn is_confirmed(stands: &Settings, said: &Settings) -> bool {
+    let Settings { rules, directories, default_mode, hooks, env, model, sandbox, .. } = stands;
+    let is_said = |rule: &(Behavior, _, _)| rule.0 != Behavior::Allow || said.rules.contains(rule);
+    rules.iter().all(is_said)
+        && directories.iter().all(|directory| said.directories.contains(directory))
+        && (default_mode.is_none() || *default_mode == said.default_mode)
+        && (hooks.is_empty() && env.is_empty() && model.is_none() && sandbox.is_none())
+        && (stands.output_style.is_none() && stands.extra.is_empty() && stands.warnings.is_empty())
+}
+
+/// The private file of a folder, and nothing else.
+fn private(project: &Path) -> Folders {
+    Folders { user: None, project: project.to_owned(), managed: None }
+}
+
+fn read(project: &Path) -> Option<Settings> {
+    let only = Sources { local: true, trusts_project: true, ..Sources::default() };
+    settings::load(&private(project), &only).ok()
+}

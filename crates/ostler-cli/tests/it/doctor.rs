@@ -1,0 +1,111 @@
+//! `ostler doctor`: what is wrong, and what to do about it.
+
+use std::fs;
+
+use ostler_testkit::{Script, ScriptedApi, Status, reply, when};
+
+use crate::run::Ostler;
+
+#[test]
+fn a_fresh_machine_is_well_and_told_about_the_demo() {
+    let ran = Ostler::new().run(&["doctor"]);
+    ran.shows(&[
+        "! key: none is set",
+        "offline demo",
+        "→ export ANTHROPIC_API_KEY=",
+        "✓ settings: no files",
+    ]);
+    ran.shows(&["✓ disk: conversations are kept in", "✓ shell: ", "All that is needed works."]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_model_is_asked_for_one_token_and_the_key_is_not_shown() {
+    let api = ScriptedApi::start(Script::new().rule(when(), reply().text("Yes."))).await;
+    let ostler = Ostler::new()
+        .env("ANTHROPIC_API_KEY", "sk-very-secret")
+        .env("ANTHROPIC_MODEL", "some-model")
+        .env("ANTHROPIC_BASE_URL", &api.base_url());
+    let ran = ostler.run(&["doctor"]);
+    ran.shows(&[
+        "✓ key: ANTHROPIC_API_KEY is set",
+        "✓ model: some-model answers at",
+        &api.base_url(),
+    ]);
+    assert!(!ran.stdout.contains("secret") && !ran.stderr.contains("secret"), "{}", ran.stdout);
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    assert_eq!(api.requests().len(), 1);
+    assert_eq!(api.requests()[0].body["max_tokens"], 1);
+    api.finish();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_does_not_answer_is_broken_and_the_way_out_is_told() {
+    for (status, fix) in
+        [(401, "check the value of the key"), (404, "choose another model"), (529, "try again")]
+    {
+        let script = Script::new().rule(when(), reply().status(Status::new(status)));
+        let api = ScriptedApi::start(script).await;
+        let ostler = Ostler::new()
+            .env("ANTHROPIC_AUTH_TOKEN", "token")
+            .env("ANTHROPIC_BASE_URL", &api.base_url());
+        let ran = ostler.run(&["doctor"]);
+        ran.shows(&[
+            "✓ key: ANTHROPIC_AUTH_TOKEN is set",
+            "✗ model: ",
+            "→ ",
+            fix,
+            "One thing is broken.",
+        ]);
+        assert_eq!((ran.code, api.requests().len()), (Some(1), 1), "{}", ran.stdout);
+    }
+    let ostler = Ostler::new()
+        .env("ANTHROPIC_API_KEY", "key")
+        .env("ANTHROPIC_BASE_URL", "http://127.0.0.1:1");
+    let ran = ostler.run(&["doctor"]);
+    ran.shows(&["✗ model: ", "→ check the network, ANTHROPIC_BASE_URL"]);
+    assert_eq!(ran.code, Some(1));
+}
+
+#[test]
+fn broken_settings_are_named_with_file_and_line() {
+    let ostler = Ostler::new();
+    fs::create_dir_all(ostler.path(".claude")).unwrap();
+    fs::create_dir_all(ostler.path("no-home/.claude")).unwrap();
+    fs::write(ostler.path(".claude/settings.json"), "{\n  \"permissions\": {\n    oops\n").unwrap();
+    fs::write(ostler.path("no-home/.claude/settings.json"), r#"{"hooks": {"PreToolUse": 7}}"#)
+        .unwrap();
+    let ran = ostler.run(&["doctor"]);
+    ran.shows(&["✗ settings: ", ".claude/settings.json", "line 3", "→ correct the file"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+
+    fs::write(
+        ostler.path(".claude/settings.json"),
+        r#"{"permissions": {"allow": ["Bash(ls:*)"]}}"#,
+    )
+    .unwrap();
+    let ran = ostler.run(&["doctor"]);
+    ran.shows(&["! settings: ", "not trusted", "→ pass --trust-project", "✗ settings: ", "hooks"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_told() {
+    let ostler = Ostler::new().env("CLAUDE_CONFIG_DIR", "/dev/null/nowhere");
+    let ran = ostler.run(&["doctor"]);
+    ran.shows(&[
+        "✗ disk: conversations cannot be kept in /dev/null/nowhere",
+        "→ ",
+        "CLAUDE_CONFIG_DIR",
+    ]);
+    assert_eq!(ran.code, Some(1));
+}
+
+#[test]
+fn a_variable_that_makes_no_sense_is_told() {
+    let ostler =
+        Ostler::new().env("ANTHROPIC_API_KEY", "key").env("ANTHROPIC_BASE_URL", "ftp://somewhere");
+    let ran = ostler.run(&["doctor"]);
+    ran.shows(&["✗ key: ANTHROPIC_BASE_URL begins with ftp:", "→ correct or unset"]);
+    assert_eq!(ran.code, Some(1));
+}
