@@ -395,7 +395,7 @@ impl<'a> Driver<'a> {
                 self.finished.n_user_messages += 1;
                 host.say_as_user(vec![ContentBlock::text(marker)], None).await;
             }
-            Ending::Failed(error) => host.say_error(error.to_string(), error.kind()).await,
+            Ending::Failed(error) => host.say_api_error(error).await,
             Ending::Refused => {
                 host.say_error(REFUSED.to_owned(), AssistantError::InvalidRequest).await
             }
