@@ -66,7 +66,7 @@ fn perform(plan: &Plan, tally: &mut Tally) {
     }
     let mut folder = None;
     if plan.peers {
-        match step("the vendor's programs", peers::install) {
+        match step("the vendor's programs", || peers::install(peers::FOR_TESTS)) {
             Ok(installed) => folder = Some(installed),
             Err(error) => tally.fail(format!("peers: {error:#}")),
         }

@@ -12,8 +12,8 @@ use crate::args::Args;
 use crate::rules;
 
 /// The model asked for when nobody says which.
-const DEFAULT_MODEL: &str = "claude-opus-5-5";
-const OFFLINE: &str = "offline-demo";
+pub(crate) const DEFAULT_MODEL: &str = "claude-opus-5-5";
+pub(crate) const OFFLINE: &str = "offline-demo";
 
 /// The model, and what the user should know about the choice.
 pub(crate) struct Picked {
@@ -87,7 +87,7 @@ fn key_from(helper: &str) -> anyhow::Result<String> {
     Ok(key)
 }
 
-fn offline(remark: &'static str) -> Picked {
+pub(crate) fn offline(remark: &'static str) -> Picked {
     Picked { model: Arc::new(OfflineModel::new()), remark: Some(remark) }
 }
 

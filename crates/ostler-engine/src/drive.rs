@@ -21,6 +21,7 @@ use crate::host::Host;
 use crate::model::{EventStream, Model, ModelError, ModelEvent, Request, Said, Sampling, ToolSpec};
 use crate::shown::Shown;
 use crate::structured;
+use crate::surroundings::Inside;
 use crate::tool::ToolCx;
 use crate::turn::{
     Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Limit, Output, StopAfter, StopVerdict, Turn,
@@ -177,6 +178,7 @@ impl<'a> Driver<'a> {
             max_tokens: MAX_OUTPUT_TOKENS,
             stream: !whole,
             tools: self.world.specs.clone(),
+            server_tools: Vec::new(),
             system: self.world.system.clone(),
             messages,
             sampling: Sampling::default(),
@@ -185,7 +187,8 @@ impl<'a> Driver<'a> {
 
     fn run(&mut self, call: ToolUseBlock) {
         let World { tools, cx, host, .. } = self.world.clone();
-        let cx = ToolCx { call: call.id.clone(), ..cx };
+        let session = Some(Inside::of(self.world));
+        let cx = ToolCx { call: call.id.clone(), session, ..cx };
         let (name, input) = (call.name.clone(), call.input.clone());
         self.jobs.spawn(async move { (call::run(&tools, cx, &host, call).await, name, input) });
     }

@@ -17,7 +17,7 @@ use ostler_proto::message::{
 };
 use ostler_proto::peer::CallError;
 use ostler_proto::permission::{PermissionMode, PermissionResult, PermissionUpdate};
-use ostler_proto::{AgentId, Extra, Num, SessionId, ToolUseId, Uuid};
+use ostler_proto::{AgentId, Extra, Num, SessionId, TaskId, ToolUseId, Uuid};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::hooks::Hooks;
@@ -61,6 +61,8 @@ pub(crate) enum HostCall {
     Ask(Box<Question>),
     /// Nobody waits for the answer any more.
     Withdraw(u64),
+    /// A background task has ended.
+    TaskEnded(TaskId),
 }
 
 /// A question on its way to the host, and where the answer is awaited.

@@ -10,6 +10,7 @@ use ostler_proto::message::{ResultSubtype, System, TerminalReason, TurnResult};
 use crate::drive::{CUT, Finished, REFUSED, World};
 use crate::host::{Host, fresh_uuid};
 use crate::model::ModelError;
+use crate::session::queue::Answers;
 use crate::turn::{Ending, Limit};
 
 /// `system`/`init`: what the turn works with.
@@ -32,6 +33,7 @@ pub(crate) fn init(world: &World) -> ToHost {
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     begun: Option<Instant>,
+    answers: Answers,
     /// The time that models had taken by then.
     waited: Duration,
     n_results: u64,
@@ -39,7 +41,8 @@ pub(crate) struct Totals {
 
 impl Totals {
     /// A turn begins.
-    pub(crate) fn begin(&mut self, host: &Host) {
+    pub(crate) fn begin(&mut self, host: &Host, answers: Answers) {
+        self.answers = answers;
         self.begun = Some(Instant::now());
         self.waited = host.spent.time();
     }
@@ -121,6 +124,7 @@ impl Totals {
         let elapsed = self.begun.take().map_or(Duration::ZERO, |begun| begun.elapsed());
         let index = self.n_results;
         self.n_results += 1;
+        let Answers { named, origin } = std::mem::take(&mut self.answers);
         TurnResult {
             duration_ms: Num::from(elapsed.as_millis() as u64),
             duration_api_ms: Num::from(
@@ -131,6 +135,9 @@ impl Totals {
             model_usage: host.spent.models(),
             uuid: fresh_uuid(),
             result_index: Some(index),
+            user_message_uuid: named.last().cloned(),
+            user_message_uuids: Some(named).filter(|named| !named.is_empty()),
+            origin,
             ..TurnResult::default()
         }
     }

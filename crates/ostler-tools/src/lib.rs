@@ -1,6 +1,7 @@
 //! Ostler's built-in tools, one file each. This file is the list of them and nothing else.
 
 mod ask_user_question;
+mod background;
 mod bash;
 mod blocking;
 mod edit;
@@ -9,7 +10,7 @@ mod glob;
 mod grep;
 mod notebook;
 mod output;
-mod patch;
+pub mod patch;
 mod path;
 mod picture;
 mod process;
@@ -18,6 +19,8 @@ mod seen;
 mod shell;
 mod similar;
 mod target;
+mod task_output;
+mod task_stop;
 mod text;
 mod todo_write;
 mod walk;
@@ -28,8 +31,6 @@ use std::sync::Arc;
 use ostler_engine::tool::{AnyTool, erase};
 
 /// The tools of one session. They share what the session knows: which files it has read, where its shell stands.
-///
-/// Dropping them removes what the session left in its temporary folder.
 pub fn session_tools() -> Vec<Arc<dyn AnyTool>> {
     let seen = seen::Seen::default();
     vec![
@@ -39,6 +40,8 @@ pub fn session_tools() -> Vec<Arc<dyn AnyTool>> {
         erase(glob::Glob),
         erase(grep::Grep),
         erase(read::Read::new(seen.clone())),
+        erase(task_output::TaskOutput),
+        erase(task_stop::TaskStop),
         erase(todo_write::TodoWrite::default()),
         erase(write::Write::new(seen)),
     ]

@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::cache::{self, Cache, CacheControl};
+use super::server_tool::ServerTool;
 use super::thinking::{self, Effort, Thinking, ThinkingBody, ThinkingDisplay};
 
 /// Everything a model gets to see. Serialises to the body of a Messages API call.
@@ -27,6 +28,8 @@ pub struct Request {
     pub stream: bool,
     /// The tools on offer.
     pub tools: Arc<Vec<ToolSpec>>,
+    /// Tools that the API runs itself.
+    pub server_tools: Vec<ServerTool>,
     /// The system prompt.
     pub system: Arc<str>,
     /// The conversation so far, user first.
@@ -46,6 +49,7 @@ impl Request {
             max_tokens: MAX_OUTPUT_TOKENS,
             stream: true,
             tools: Arc::default(),
+            server_tools: Vec::new(),
             system: Arc::default(),
             messages: Arc::new(messages),
             sampling: Sampling::default(),
@@ -106,7 +110,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Metadata<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Marked<&'a ToolSpec>>,
+    tools: Vec<Marked<Offered<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<[Marked<Text<'a>>; 1]>,
     messages: Vec<Cow<'a, Said>>,
@@ -117,8 +121,10 @@ impl<'a> Body<'a> {
         let Request { model, stream, tools, system, messages, sampling, .. } = request;
         let (thinking, effort) = thinking::fit(sampling, model, request.max_tokens);
         let mark = sampling.cache.mark();
-        let last = tools.len().saturating_sub(1);
-        let tools = tools.iter().enumerate().map(|(number, tool)| Marked {
+        let last = (tools.len() + request.server_tools.len()).saturating_sub(1);
+        let server_tools = request.server_tools.iter().map(Offered::Server);
+        let tools = tools.iter().map(Offered::Client).chain(server_tools);
+        let tools = tools.enumerate().map(|(number, tool)| Marked {
             content: tool,
             cache_control: mark.filter(|_| number == last),
         });
@@ -136,6 +142,14 @@ impl<'a> Body<'a> {
             messages: cache::marked(messages, mark),
         }
     }
+}
+
+/// A tool, whoever runs it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Offered<'a> {
+    Client(&'a ToolSpec),
+    Server(&'a ServerTool),
 }
 
 #[derive(Serialize)]

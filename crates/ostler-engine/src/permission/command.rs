@@ -198,6 +198,9 @@ impl Parts<'_> {
         match rule {
             Some(kept) => Ok(format!("{} allows it", kept.title())),
             None if inside => Ok("is inside the working directories".to_owned()),
+            None if self.policy.is_put_aside(&place) => {
+                Ok("is in the session's own folder".to_owned())
+            }
             None => Err(Blocked {
                 why: format!("{} is outside the working directories", word.text),
                 path: Some(place.written),

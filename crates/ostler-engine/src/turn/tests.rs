@@ -379,19 +379,6 @@ fn a_prompt_that_the_api_refuses_is_forgotten() {
 }
 
 #[test]
-fn a_refused_prompt_leaves_the_message_it_joined_as_it_was() {
-    let refused = ModelError::Status {
-        status: 400,
-        kind: "invalid_request_error".into(),
-        message: "no".into(),
-    };
-    let before = vec![Said { role: Role::User, content: vec![ContentBlock::text("stopped")] }];
-    let mut turn = Turn::new(before.clone(), vec![ContentBlock::text("why?")], None);
-    turn.handle(Input::Failed(refused));
-    assert_eq!(turn.into_conversation(), before);
-}
-
-#[test]
 fn a_hook_ends_the_turn_once_the_calls_are_done() {
     let hook = Input::ToolDone { result: result("a"), stop: Some(StopAfter::Hook) };
     let lines = story([call("a", true), call("b", true), REPLIED, hook, done("b")], None);

@@ -16,4 +16,5 @@ mod session;
 mod settings;
 mod store;
 mod structured;
+mod tasks;
 mod tools;

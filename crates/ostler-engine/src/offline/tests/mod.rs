@@ -38,6 +38,7 @@ impl Conversation {
                 model: "offline-demo".to_owned(),
                 max_tokens: 1000,
                 stream: true,
+                server_tools: Vec::new(),
                 tools: Arc::new(tools.iter().map(spec).collect()),
                 system: "You are a test.".into(),
                 messages: Arc::default(),
