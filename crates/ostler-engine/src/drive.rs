@@ -450,7 +450,10 @@ impl<'a> Driver<'a> {
                 self.finished.n_user_messages += 1;
                 host.say_as_user(vec![ContentBlock::text(marker)], None).await;
             }
-            Ending::Failed(error) => self.apologise(error.to_string(), error.kind()).await,
+            Ending::Failed(error) => {
+                host.say_api_error(error).await;
+                self.tell_of_failure(error.kind(), error.to_string()).await;
+            }
             Ending::Refused => {
                 self.apologise(REFUSED.to_owned(), AssistantError::InvalidRequest).await
             }

@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::hooks::Hooks;
 use crate::hooks::registry::Hook;
-use crate::model::{Fallback, Retry};
+use crate::model::{Fallback, ModelError, Retry};
 use crate::permission::{Decision, Policy, UpdateError};
 use crate::settings::Folders;
 use crate::spent::Spent;
@@ -208,6 +208,15 @@ impl Host {
 
     /// Sends words of the engine itself in the model's place, because the model has none.
     pub(crate) async fn say_error(&self, words: String, error: AssistantError) {
+        self.say_failure(words, error, None).await;
+    }
+
+    /// The same for an answer of the API, with its status: whoever resumes the session must know what was refused.
+    pub(crate) async fn say_api_error(&self, error: &ModelError) {
+        self.say_failure(error.to_string(), error.kind(), error.status()).await;
+    }
+
+    async fn say_failure(&self, words: String, error: AssistantError, status: Option<u16>) {
         let message = Message {
             id: Some(fresh_uuid().to_string()),
             r#type: Some("message".to_owned()),
@@ -224,6 +233,8 @@ impl Host {
             session_id: self.session_id.clone(),
             uuid: fresh_uuid(),
             error: Some(error),
+            is_api_error_message: Some(true),
+            api_error_status: status,
             ..Assistant::default()
         };
         self.send(ToHost::Assistant(Box::new(assistant))).await;

@@ -23,6 +23,10 @@ pub(super) fn conversation<'a>(lines: impl Iterator<Item = &'a TranscriptLine>) 
     let mut rounds = vec![Round::default()];
     for line in accepted(lines) {
         match line {
+            TranscriptLine::Assistant(entry) if entry.place.is_api_error_message == Some(true) => {
+                let newest = rounds.last_mut().into_iter();
+                newest.flat_map(|round| &mut round.results).for_each(sayable::refuse);
+            }
             TranscriptLine::Assistant(entry) => {
                 let id = entry.message.id.as_deref();
                 match rounds.last_mut() {
@@ -67,7 +71,11 @@ fn accepted<'a>(
             let prompt = spoken.filter(|at| {
                 matches!(kept[*at], TranscriptLine::User(_)) && answers(kept[*at]).next().is_none()
             });
-            kept.truncate(prompt.unwrap_or(kept.len()));
+            match prompt {
+                Some(prompt) => kept.truncate(prompt),
+                // It tells that the results before it were refused.
+                None => kept.push(line),
+            }
         } else if !failed && entry.message.model != SYNTHETIC_MODEL {
             kept.push(line);
         }

@@ -458,11 +458,25 @@ impl Turn {
             self.rounds -= 1;
             return self.ask_model(true);
         }
-        // A prompt the API refuses would be refused with every later request too: it is forgotten.
-        if error.is_fault_of_request() && self.rounds == 1 && self.answer.is_empty() {
-            self.forget();
+        // What the API refuses now it would refuse with every later request too.
+        if error.is_fault_of_request() && self.answer.is_empty() {
+            if self.rounds == 1 {
+                self.forget();
+            } else {
+                self.forget_results();
+            }
         }
         self.end(Ending::Failed(error), None);
+    }
+
+    /// Takes back what is in the newest results; that they are there the API insists on.
+    fn forget_results(&mut self) {
+        let newest = Arc::make_mut(&mut self.conversation).last_mut();
+        for block in newest.into_iter().flat_map(|said| &mut said.content) {
+            if let ContentBlock::ToolResult(result) = block {
+                sayable::refuse(result);
+            }
+        }
     }
 
     /// Takes back everything this turn has added to the conversation.

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use ostler_proto::api::ContentBlock;
+use ostler_proto::api::{Content, ContentBlock, ToolResultBlock};
 use ostler_proto::{ToolUseId, UnknownObject};
 use serde_json::Value;
 
@@ -18,6 +18,16 @@ pub(crate) fn is_sayable(block: &ContentBlock) -> bool {
 
 pub(crate) fn is_thought(block: &ContentBlock) -> bool {
     matches!(block, ContentBlock::Thinking(_) | ContentBlock::RedactedThinking(_))
+}
+
+/// Stands for a result that the API did not take.
+pub(crate) const REFUSED_RESULT: &str =
+    "The result is left out: the API refused the request that it was part of.";
+
+/// Empties a result that the API did not take.
+pub(crate) fn refuse(result: &mut ToolResultBlock) {
+    result.content = Some(Content::from(REFUSED_RESULT));
+    result.is_error = Some(true);
 }
 
 /// Takes out of a response that is over what may not stand at its end: thoughts, and calls of the API's own tools

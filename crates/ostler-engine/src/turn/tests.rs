@@ -379,7 +379,7 @@ fn a_prompt_that_the_api_refuses_is_forgotten() {
     };
     assert_eq!(story([Input::Failed(refused.clone())], None).last().unwrap(), "end ");
     let lines = story([call("a", true), REPLIED, done("a"), Input::Failed(refused)], None);
-    assert_eq!(lines.last().unwrap(), "end why? | call:a | result:a");
+    assert_eq!(lines.last().unwrap(), "end why? | call:a | stopped:a", "and so is a result");
 }
 
 #[test]

@@ -447,6 +447,26 @@ async fn with_nothing_running() {
 }
 
 #[tokio::test]
+async fn what_the_api_refuses_is_not_sent_for_ever() {
+    let refused = || reply().status(Status::new(400).message("image exceeds 5 MB"));
+    // A prompt that the API refuses is gone, here and in the file.
+    let mut sitting = Sitting::new(script(refused()), |_| {}).await;
+    sitting.host.prompt("first").await;
+    assert!(sitting.host.result().await.is_error);
+    assert!(!sitting.goes_on().await.contains("first"));
+    // So is what is in a result; its call stays answered.
+    let script = Script::new()
+        .rule(when().prompt_contains("again"), reply().text("Here again."))
+        .rule(when().tool_result_contains("saw it"), refused())
+        .rule(when().prompt_contains("first"), reply().tool_use("Look", json!({"word": "it"})));
+    let mut sitting = Sitting::new(script, |_| {}).await;
+    sitting.host.prompt("first").await;
+    assert!(sitting.host.result().await.is_error);
+    let told = sitting.goes_on().await;
+    assert!(told.contains("The result is left out") && !told.contains("saw it"), "{told}");
+}
+
+#[tokio::test]
 async fn twice() {
     let mut sitting = Sitting::new(script(reply().text("late").hold("never")), |_| {}).await;
     sitting.first("system init").await;
