@@ -9,7 +9,9 @@ use serde_json::Value;
 /// An agent that works in this folder.
 ///
 /// Without a prompt it opens a conversation: one prompt per line, Ctrl-C stops the agent, Ctrl-D ends.
+/// Before it changes anything it shows what, and asks: one key answers (once, this session, always, no).
 /// Without ANTHROPIC_API_KEY it runs on a small offline demo that understands a few plain sentences.
+/// NO_COLOR switches off colours and everything that moves. `ostler doctor` looks for what is wrong.
 #[derive(Debug, Parser)]
 #[command(version, about, long_about, args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
@@ -76,16 +78,28 @@ pub(crate) struct Args {
     pub(crate) append_system_prompt: Option<String>,
 
     /// Go on with the newest conversation of this folder
-    #[arg(short, long = "continue", conflicts_with = "resume")]
+    #[arg(short, long = "continue", conflicts_with = "resume", group = "earlier")]
     pub(crate) go_on: bool,
 
     /// Go on with this conversation: its id, the beginning of it, or its title
-    #[arg(short, long, value_name = "SESSION")]
+    #[arg(short, long, value_name = "SESSION", group = "earlier")]
     pub(crate) resume: Option<String>,
+
+    /// Go on after this message of it, and drop what came later
+    #[arg(long, value_name = "UUID", requires = "earlier")]
+    pub(crate) resume_session_at: Option<String>,
+
+    /// Only go on if nothing but the turn of this prompt is dropped
+    #[arg(long, value_name = "UUID", requires = "resume_session_at")]
+    pub(crate) resume_drops_turn: Option<String>,
 
     /// Go on in a copy, and leave the original as it is
     #[arg(long)]
     pub(crate) fork_session: bool,
+
+    /// The id of a new conversation, or of the copy
+    #[arg(long, value_name = "UUID", value_parser = uuid)]
+    pub(crate) session_id: Option<String>,
 
     /// Keep nothing of this conversation on disk
     #[arg(long)]
@@ -109,6 +123,8 @@ pub(crate) enum Command {
         #[arg(long)]
         all: bool,
     },
+    /// Look for what is wrong: key, model, settings, disk, tools, each with the way out
+    Doctor,
     /// Tell what would become of a tool call, and why, without running anything
     Explain {
         /// The tool, such as Bash
@@ -149,6 +165,13 @@ impl Args {
 
 fn json(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
+}
+
+fn uuid(text: &str) -> Result<String, String> {
+    match text.parse::<uuid::Uuid>() {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("it is not a UUID".to_owned()),
+    }
 }
 
 fn permission_mode(word: &str) -> Result<PermissionMode, String> {

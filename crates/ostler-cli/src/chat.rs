@@ -2,217 +2,208 @@
 //!
 //! The terminal is a host like any other: it speaks to the engine in frames and knows nothing else of it.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
-use ostler_engine::context::memory::{self, MemoryFile, Sources};
-use ostler_engine::session::{self, Connection, Limits, SessionOptions};
-use ostler_proto::api::{Content, ContentBlock, Delta, StreamEvent};
-use ostler_proto::control::{AskEngine, AskHost, ControlRequest, ControlResponse, Interrupt};
+use ostler_proto::RequestId;
+use ostler_proto::control::{AskHost, CanUseTool, ControlRequest, ControlResponse};
 use ostler_proto::frame::{ToEngine, ToHost};
-use ostler_proto::message::{Assistant, System, TurnResult, User};
-use ostler_proto::{Extra, RequestId, ToolUseId};
+use ostler_proto::message::User;
+use ostler_proto::permission::PermissionResult;
 
 use crate::args::Args;
-use crate::lines::Lines;
-use crate::pick::Picked;
+use crate::engine::Engine;
+use crate::input::Input;
+use crate::permission::Asking;
+use crate::question;
 use crate::screen::Screen;
-use crate::{pipe, question, rules, sessions};
+use crate::show::Show;
+use crate::signals::{STOPPED, Signals, Told};
+use crate::spinner::BEAT;
+
+/// What greets the user.
+pub(crate) struct Greeting {
+    pub(crate) model: String,
+    pub(crate) remark: Option<&'static str>,
+}
 
 /// Answers one prompt, or opens a conversation.
 pub(crate) async fn run(
     args: &Args,
-    picked: Picked,
+    engine: Engine,
+    cwd: PathBuf,
+    greeting: Greeting,
     screen: &mut Screen,
 ) -> anyhow::Result<ExitCode> {
-    let folder = args.cwd.clone().unwrap_or_else(|| ".".into());
-    let cwd =
-        folder.canonicalize().with_context(|| format!("cannot work in {}", folder.display()))?;
-    anyhow::ensure!(cwd.is_dir(), "cannot work in {}: it is not a folder", cwd.display());
-    let rules = rules::load(args, &cwd)?;
-    for warning in &rules.settings.warnings {
-        screen.complain(&warning.to_string());
-    }
-    let model = picked.model.name().to_owned();
-    let connection = session::start(SessionOptions {
-        model: picked.model,
-        tools: ostler_tools::session_tools(),
-        cwd: cwd.clone(),
-        policy: rules.policy,
-        folders: rules.folders,
-        limits: Limits {
-            max_turns: args.max_turns,
-            max_budget_usd: args.max_budget_usd,
-            ..Limits::default()
-        },
-        system_prompt: args.system_prompt.clone(),
-        append_system_prompt: args.append_system_prompt.clone(),
-        memory: memory(&cwd),
-        opened: sessions::open(args, &cwd).await?,
-        json_schema: args.json_schema.clone(),
-        hooks: rules.settings.hooks.into_iter().map(|(_, hooks)| hooks).collect(),
-        partial_messages: !args.is_for_programs() || args.include_partial_messages,
-    })
-    .map_err(anyhow::Error::msg)?;
-    if args.is_for_programs() {
-        return pipe::run(args, connection).await;
-    }
-    let lines = Lines::from_stdin();
+    let input = Input::from_stdin();
     // With the prompt on the command line, a pipe on standard input is no person to ask.
-    let can_ask = args.prompt.is_none() || lines.is_terminal;
-    let mut chat = Chat { connection, lines, screen, can_ask, depths: HashMap::new() };
-    match &args.prompt {
-        Some(prompt) => {
-            let result = chat.turn(prompt).await?;
-            Ok(if result.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-        }
+    let can_ask = args.prompt.is_none() || input.is_terminal;
+    let folder = cwd.display().to_string();
+    let mut chat = Chat {
+        engine,
+        input,
+        signals: Signals::listen()?,
+        show: Show::new(screen),
+        can_ask,
+        cwd,
+        trusts_project: args.trust_project,
+    };
+    let code = match &args.prompt {
+        Some(prompt) => chat.turn(prompt).await.map(Ended::code),
         None => {
-            chat.screen.welcome(&model, &cwd.display().to_string(), picked.remark)?;
-            chat.converse().await?;
-            Ok(ExitCode::SUCCESS)
+            chat.show.screen.welcome(&greeting.model, &folder, greeting.remark)?;
+            chat.converse().await
         }
-    }
-}
-
-/// The user's and the project's standing instructions.
-fn memory(cwd: &Path) -> Vec<MemoryFile> {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let config = std::env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
-    let config = config.or_else(|| Some(home.as_ref()?.join(".claude")));
-    memory::load(cwd, config.as_deref(), home.as_deref(), Sources::ALL)
+    };
+    // However it ended, nothing that was started is left behind.
+    chat.engine.end().await;
+    code
 }
 
 struct Chat<'a> {
-    connection: Connection,
-    lines: Lines,
-    screen: &'a mut Screen,
+    engine: Engine,
+    input: Input,
+    signals: Signals,
+    show: Show<'a>,
     can_ask: bool,
-    /// How deep the agent is nested that made a call.
-    depths: HashMap<ToolUseId, usize>,
+    cwd: PathBuf,
+    trusts_project: bool,
+}
+
+/// How a turn ended.
+enum Ended {
+    /// With a result.
+    Done { is_error: bool },
+    /// With a result, because the user stopped it.
+    Stopped,
+    /// Not at all: the program is to end.
+    Quit(u8),
+}
+
+impl Ended {
+    fn code(self) -> ExitCode {
+        match self {
+            Self::Done { is_error: true } => ExitCode::FAILURE,
+            Self::Done { is_error: false } => ExitCode::SUCCESS,
+            Self::Stopped => ExitCode::from(STOPPED),
+            Self::Quit(code) => ExitCode::from(code),
+        }
+    }
+}
+
+/// What happens next in a turn.
+enum Event {
+    Frame(ToHost),
+    Told(Told),
+    Beat,
 }
 
 impl Chat<'_> {
-    async fn converse(&mut self) -> anyhow::Result<()> {
+    async fn converse(&mut self) -> anyhow::Result<ExitCode> {
         loop {
-            self.screen.prompt(">")?;
+            self.show.screen.prompt(">")?;
             let line = tokio::select! {
-                line = self.lines.next() => line,
-                _ = tokio::signal::ctrl_c() => None,
+                line = self.input.line() => line,
+                told = self.signals.next() => match told {
+                    Told::Stop => None,
+                    Told::End(code) => {
+                        self.show.screen.echo("")?;
+                        return Ok(ExitCode::from(code));
+                    }
+                },
             };
             let Some(line) = line else { break };
-            if !self.lines.is_terminal {
-                self.screen.echo(&line)?;
+            if !self.input.is_terminal {
+                self.show.screen.echo(&line)?;
             }
             match line.trim() {
                 "" => {}
-                "exit" | "quit" | "/exit" | "/quit" => return Ok(()),
-                prompt => _ = self.turn(prompt).await?,
+                "exit" | "quit" | "/exit" | "/quit" => return Ok(ExitCode::SUCCESS),
+                prompt => {
+                    if let ended @ Ended::Quit(_) = self.turn(prompt).await? {
+                        return Ok(ended.code());
+                    }
+                }
             }
         }
-        self.screen.echo("")?;
-        Ok(())
+        self.show.screen.echo("")?;
+        Ok(ExitCode::SUCCESS)
     }
 
-    /// One prompt, to its result.
-    async fn turn(&mut self, prompt: &str) -> anyhow::Result<TurnResult> {
-        self.send(ToEngine::User(Box::new(User::prompt(prompt)))).await?;
-        let mut interrupted = false;
+    /// One prompt, to its result. Ctrl-C once stops the agent, twice the program.
+    async fn turn(&mut self, prompt: &str) -> anyhow::Result<Ended> {
+        self.engine.send(ToEngine::User(Box::new(User::prompt(prompt)))).await?;
+        self.show.begin()?;
+        let mut beats = tokio::time::interval(BEAT);
+        beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut is_stopped = false;
         loop {
-            let frame = tokio::select! {
-                frame = self.connection.from_engine.recv() => frame.context("the engine has gone")?,
-                _ = tokio::signal::ctrl_c() => {
-                    // Once stops the agent, twice the program.
-                    anyhow::ensure!(!interrupted, "stopped");
-                    interrupted = true;
-                    self.interrupt().await?;
-                    continue;
+            let event = tokio::select! {
+                frame = self.engine.next() => Event::Frame(frame?),
+                told = self.signals.next() => Event::Told(told),
+                _ = beats.tick(), if self.show.screen.is_live() => Event::Beat,
+            };
+            let told = match event {
+                Event::Beat => {
+                    self.show.beat()?;
+                    None
+                }
+                Event::Told(told) => Some(told),
+                Event::Frame(ToHost::ControlRequest(request)) => self.answer(request).await?,
+                Event::Frame(ToHost::Result(result)) => {
+                    self.show.finish(&result)?;
+                    let done = Ended::Done { is_error: result.is_error };
+                    return Ok(if is_stopped { Ended::Stopped } else { done });
+                }
+                Event::Frame(frame) => {
+                    self.frame(&frame)?;
+                    None
                 }
             };
-            match frame {
-                ToHost::StreamEvent(event) => self.stream(&event.event)?,
-                ToHost::Assistant(assistant) => self.calls(&assistant)?,
-                ToHost::User(user) => self.results(&user)?,
-                ToHost::System(system) => self.remark(&system)?,
-                ToHost::ControlRequest(request) => self.answer(request).await?,
-                ToHost::Result(result) => {
-                    self.finish(&result)?;
-                    return Ok(*result);
+            match told {
+                None => {}
+                Some(Told::End(code)) => return Ok(Ended::Quit(code)),
+                Some(Told::Stop) if is_stopped => return Ok(Ended::Quit(STOPPED)),
+                Some(Told::Stop) => {
+                    is_stopped = true;
+                    self.show.screen.remark("stopping (Ctrl-C again to quit)")?;
+                    self.engine.interrupt().await?;
                 }
-                _ => {}
             }
         }
     }
 
-    fn stream(&mut self, event: &StreamEvent) -> anyhow::Result<()> {
-        match event {
-            StreamEvent::ContentBlockDelta(delta) => {
-                if let Delta::TextDelta(delta) = &delta.delta {
-                    self.screen.text(&delta.text)?;
-                }
-            }
-            StreamEvent::ContentBlockStop(_) => self.screen.end_line()?,
+    fn frame(&mut self, frame: &ToHost) -> anyhow::Result<()> {
+        match frame {
+            ToHost::StreamEvent(event) => self.show.stream(&event.event)?,
+            ToHost::Assistant(assistant) => self.show.calls(assistant)?,
+            ToHost::User(user) => self.show.results(user)?,
+            ToHost::System(system) => self.show.system(system)?,
             _ => {}
         }
         Ok(())
     }
 
-    /// What the user should know while waiting, or about what is lost.
-    fn remark(&mut self, system: &System) -> anyhow::Result<()> {
-        let text = match system {
-            System::ApiRetry(retry) => {
-                let seconds = retry.retry_delay_ms.get() / 1000.0;
-                let (attempt, of) = (retry.attempt, retry.max_retries);
-                format!(
-                    "the model does not answer ({}); trying again in {seconds:.1} s ({attempt} of {of})",
-                    retry.error
-                )
-            }
-            System::ModelFallback(fallback) => fallback.content.clone(),
-            System::Informational(remark) => remark.content.clone(),
-            System::SessionWritesLost(lost) => {
-                format!("this conversation is not being saved ({})", lost.error_code)
-            }
-            _ => return Ok(()),
-        };
-        Ok(self.screen.remark(&text)?)
-    }
-
-    /// Text was shown while it came; a subagent's is its own business until it reports.
-    fn calls(&mut self, assistant: &Assistant) -> anyhow::Result<()> {
-        let parent = assistant.parent_tool_use_id.as_ref();
-        let depth = parent.and_then(|call| self.depths.get(call)).map_or(0, |depth| depth + 1);
-        for call in assistant.message.content.iter().filter_map(ContentBlock::as_tool_use) {
-            self.depths.insert(call.id.clone(), depth);
-            self.screen.call(call, depth)?;
-        }
-        Ok(())
-    }
-
-    fn results(&mut self, user: &User) -> anyhow::Result<()> {
-        let Some(Content::Blocks(blocks)) = &user.message.content else { return Ok(()) };
-        for block in blocks {
-            if let ContentBlock::ToolResult(result) = block {
-                let depth = self.depths.get(&result.tool_use_id).copied().unwrap_or_default();
-                self.screen.result(result, depth)?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn answer(&mut self, request: ControlRequest<AskHost>) -> anyhow::Result<()> {
+    /// Answers a request of the engine, unless something else happens first: then that is what it returns.
+    async fn answer(&mut self, request: ControlRequest<AskHost>) -> anyhow::Result<Option<Told>> {
         let id = request.request_id.unwrap_or_default();
         let response = match &request.request {
-            AskHost::CanUseTool(request) => {
-                let answer = if self.can_ask {
-                    tokio::select! {
-                        answer = question::ask(request, &mut self.lines, self.screen) => answer?,
-                        _ = tokio::signal::ctrl_c() => return self.interrupt().await,
+            AskHost::CanUseTool(request) if self.can_ask => {
+                if self.input.is_terminal {
+                    self.show.asked(request.tool_use_id.as_ref());
+                }
+                let asked = self.ask(request, &id).await?;
+                self.show.answered(request.tool_use_id.as_ref())?;
+                match asked {
+                    Asked::Answered(answer) => {
+                        ControlResponse::success(id, Some(serde_json::to_value(answer)?))
                     }
-                } else {
-                    question::nobody(request)
-                };
+                    Asked::Withdrawn => return Ok(None),
+                    Asked::Told(told) => return Ok(Some(told)),
+                }
+            }
+            AskHost::CanUseTool(request) => {
+                let answer = question::nobody(request);
                 ControlResponse::success(id, Some(serde_json::to_value(answer)?))
             }
             other => {
@@ -220,34 +211,40 @@ impl Chat<'_> {
                 ControlResponse::error(id, format!("the terminal cannot answer {subtype}"))
             }
         };
-        self.send(ToEngine::ControlResponse(response)).await
+        self.engine.send(ToEngine::ControlResponse(response)).await?;
+        Ok(None)
     }
 
-    async fn interrupt(&mut self) -> anyhow::Result<()> {
-        self.screen.remark("stopping (Ctrl-C again to quit)")?;
-        let request = AskEngine::Interrupt(Interrupt::default());
-        let request_id = Some(RequestId::from("terminal-interrupt"));
-        self.send(ToEngine::ControlRequest(ControlRequest {
-            request_id,
-            request,
-            extra: Extra::default(),
-        }))
-        .await
-    }
-
-    fn finish(&mut self, result: &TurnResult) -> anyhow::Result<()> {
-        self.screen.end_line()?;
-        match &result.errors {
-            Some(errors) => self.screen.error(&errors.join("; "))?,
-            None if result.is_error => {
-                self.screen.error(result.result.as_deref().unwrap_or("it failed"))?
-            }
-            None => {}
+    async fn ask(&mut self, request: &CanUseTool, id: &RequestId) -> anyhow::Result<Asked> {
+        if self.engine.has_withdrawn(id) {
+            return Ok(Asked::Withdrawn);
         }
-        Ok(())
+        let asking = Asking {
+            input: &mut self.input,
+            screen: self.show.screen,
+            cwd: &self.cwd,
+            trusts_project: self.trusts_project,
+        };
+        let asked = tokio::select! {
+            answer = question::ask(request, asking) => Asked::Answered(answer?),
+            told = self.signals.next() => Asked::Told(told),
+            withdrawn = self.engine.withdrawal(id) => {
+                withdrawn?;
+                Asked::Withdrawn
+            }
+        };
+        if matches!(asked, Asked::Withdrawn) {
+            self.show.screen.remark("the question has been settled elsewhere")?;
+        }
+        Ok(asked)
     }
+}
 
-    async fn send(&self, frame: ToEngine) -> anyhow::Result<()> {
-        self.connection.to_engine.send(frame).await.context("the engine has gone")
-    }
+/// What came of a question.
+enum Asked {
+    Answered(PermissionResult),
+    /// It need not be answered any more.
+    Withdrawn,
+    /// Something else came first.
+    Told(Told),
 }

@@ -2,19 +2,37 @@
 
 mod args;
 mod chat;
-mod lines;
+mod diff;
+mod doctor;
+mod engine;
+mod input;
+mod keys;
+mod menu;
+mod offers;
+mod permission;
 mod pick;
 mod pipe;
 mod question;
 mod rules;
 mod screen;
 mod sessions;
+mod show;
+mod signals;
+mod spinner;
+mod start;
+mod status;
+mod text;
+mod tty;
+mod wrap;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::args::{Args, Command};
+use crate::chat::Greeting;
+use crate::engine::Engine;
+use crate::pick::Picked;
 use crate::screen::Screen;
 
 fn main() -> ExitCode {
@@ -41,14 +59,44 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
             rules::explain(&args, tool, input, screen)?;
             return Ok(ExitCode::SUCCESS);
         }
-        None => {}
+        Some(Command::Doctor) | None => {}
     }
-    let picked = pick::model(&args, |name| std::env::var(name).ok())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let code = runtime.block_on(chat::run(&args, picked, screen));
-    // The thread that reads the keyboard cannot be stopped, and must not keep the program alive.
-    runtime.shutdown_background();
+    let code = match &args.command {
+        Some(Command::Doctor) => runtime.block_on(doctor::run(&args, screen)),
+        _ => {
+            let picked = pick::model(&args, |name| std::env::var(name).ok())?;
+            runtime.block_on(work(&args, picked, screen))
+        }
+    };
+    // Tasks that were cut off still take along what they started. A thread that reads standard input cannot be
+    // stopped, and must not keep the program alive.
+    runtime.shutdown_timeout(std::time::Duration::from_millis(200));
     code
+}
+
+/// Answers prompts, from a person or a program.
+async fn work(args: &Args, picked: Picked, screen: &mut Screen) -> anyhow::Result<ExitCode> {
+    let cwd = start::folder(args)?;
+    let rules = rules::load(args, &cwd)?;
+    for warning in &rules.settings.warnings {
+        screen.complain(&warning.to_string());
+    }
+    let opened = match sessions::open(args, &cwd) {
+        Ok(opened) => opened,
+        Err(error) => {
+            let Some(result) = sessions::failure(args, &error) else { return Err(error.into()) };
+            pipe::fail(result)?;
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    let greeting = Greeting { model: picked.model.name().to_owned(), remark: picked.remark };
+    let connection = start::engine(args, picked, &cwd, rules, opened)?;
+    if args.is_for_programs() {
+        pipe::run(args, connection).await
+    } else {
+        chat::run(args, Engine::new(connection), cwd, greeting, screen).await
+    }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -5,22 +5,35 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use ostler_engine::session::Connection;
-use ostler_proto::DecodeError;
 use ostler_proto::codec::FrameDecoder;
-use ostler_proto::control::{AskHost, ControlResponse};
+use ostler_proto::control::{AskHost, ControlRequest, ControlResponse};
 use ostler_proto::frame::{Frame, ToEngine, ToHost};
-use ostler_proto::message::{TurnResult, User};
+use ostler_proto::message::{System, TurnResult, User};
+use ostler_proto::{DecodeError, RequestId};
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 
 use crate::args::{Args, InputFormat, OutputFormat};
+use crate::engine::{self, INTERRUPT};
 use crate::question;
+use crate::signals::{STOPPED, Signals, Told};
 
-/// Answers what comes in, and prints what was asked for. Exits with 1 when the last result was an error.
+/// Answers what comes in, and prints what was asked for. Exits with 1 when the last result was an error, and with
+/// 130 when Ctrl-C stopped it.
 pub(crate) async fn run(args: &Args, connection: Connection) -> anyhow::Result<ExitCode> {
-    let Connection { to_engine, mut from_engine } = connection;
-    // With frames coming in, the other side answers questions itself.
-    let answers = (args.input_format == InputFormat::Text).then(|| to_engine.clone());
+    let mut signals = Signals::listen()?;
+    let Connection { to_engine, from_engine } = connection;
+    let mut pipe = Pipe {
+        format: args.output_format,
+        from_engine,
+        // Weak: the session is to end once nobody has anything more to say.
+        to_engine: to_engine.downgrade(),
+        // With frames coming in, the other side answers questions itself.
+        answers: (args.input_format == InputFormat::Text).then(|| to_engine.clone()),
+        last: None,
+        is_busy: false,
+        is_stopped: false,
+    };
     let reader = match args.input_format {
         InputFormat::StreamJson => tokio::spawn(read_frames(to_engine)),
         InputFormat::Text => {
@@ -28,33 +41,112 @@ pub(crate) async fn run(args: &Args, connection: Connection) -> anyhow::Result<E
             tokio::spawn(async move { Ok(to_engine.send(prompt).await?) })
         }
     };
-    let mut last = None;
-    let mut answers = answers;
-    while let Some(frame) = from_engine.recv().await {
-        if args.output_format == OutputFormat::StreamJson {
+    let ended = pipe.carry(&mut signals).await?;
+    let is_stopped = pipe.is_stopped;
+    let last = pipe.last.take();
+    match ended {
+        Ended::ByItself => reader.await.context("reading standard input")??,
+        Ended::Told(code) => {
+            pipe.end().await;
+            return Ok(ExitCode::from(code));
+        }
+        Ended::Stopped => pipe.end().await,
+    }
+    let code = finish(args, last)?;
+    Ok(if is_stopped { ExitCode::from(STOPPED) } else { code })
+}
+
+/// How the frames came to an end.
+enum Ended {
+    /// There are no more.
+    ByItself,
+    /// What ran was stopped, and has said so.
+    Stopped,
+    /// At once, with this exit code.
+    Told(u8),
+}
+
+struct Pipe {
+    format: OutputFormat,
+    from_engine: mpsc::Receiver<ToHost>,
+    to_engine: mpsc::WeakSender<ToEngine>,
+    /// For our own answers, until there is a result.
+    answers: Option<mpsc::Sender<ToEngine>>,
+    last: Option<TurnResult>,
+    /// A turn is running.
+    is_busy: bool,
+    /// Ctrl-C was pressed.
+    is_stopped: bool,
+}
+
+impl Pipe {
+    /// Passes frames on to the end.
+    async fn carry(&mut self, signals: &mut Signals) -> anyhow::Result<Ended> {
+        loop {
+            tokio::select! {
+                frame = self.from_engine.recv() => {
+                    let Some(frame) = frame else { return Ok(Ended::ByItself) };
+                    let is_our_answer = is_answer_to_interrupt(&frame);
+                    if !is_our_answer {
+                        self.pass(frame).await?;
+                    }
+                    // Whoever stopped it does not wait for the next prompt. Without a turn there is no result.
+                    if self.is_stopped && self.answers.is_none() && !self.is_busy {
+                        return Ok(Ended::Stopped);
+                    }
+                }
+                told = signals.next() => match (told, self.to_engine.upgrade()) {
+                    (Told::End(code), _) => return Ok(Ended::Told(code)),
+                    (Told::Stop, Some(engine)) if !self.is_stopped => {
+                        self.is_stopped = true;
+                        engine.send(engine::interrupt()).await?;
+                    }
+                    (Told::Stop, _) => return Ok(Ended::Told(STOPPED)),
+                },
+            }
+        }
+    }
+
+    async fn pass(&mut self, frame: ToHost) -> anyhow::Result<()> {
+        if self.format == OutputFormat::StreamJson {
             print(&frame.to_line())?;
         }
         match frame {
-            ToHost::ControlRequest(request) => {
-                if let (Some(engine), AskHost::CanUseTool(call)) = (&answers, &request.request) {
-                    let answer = serde_json::to_value(question::nobody(call))?;
-                    let response = ControlResponse::success(
-                        request.request_id.unwrap_or_default(),
-                        Some(answer),
-                    );
-                    engine.send(ToEngine::ControlResponse(response)).await?;
-                }
-            }
+            ToHost::ControlRequest(request) => self.refuse(request).await?,
+            ToHost::System(System::Init(_)) => self.is_busy = true,
             ToHost::Result(result) => {
-                last = Some(*result);
+                self.last = Some(*result);
+                self.is_busy = false;
                 // One prompt, one result: dropping our end lets the session finish.
-                answers = None;
+                self.answers = None;
             }
             _ => {}
         }
+        Ok(())
     }
-    reader.await.context("reading standard input")??;
-    finish(args, last)
+
+    /// Nobody is here to answer.
+    async fn refuse(&self, request: ControlRequest<AskHost>) -> anyhow::Result<()> {
+        let (Some(engine), AskHost::CanUseTool(call)) = (&self.answers, &request.request) else {
+            return Ok(());
+        };
+        let answer = serde_json::to_value(question::nobody(call))?;
+        let id = request.request_id.unwrap_or_default();
+        let response = ControlResponse::success(id, Some(answer));
+        Ok(engine.send(ToEngine::ControlResponse(response)).await?)
+    }
+
+    /// Ends the session, whatever it is doing.
+    async fn end(self) {
+        if let Some(to_engine) = self.to_engine.upgrade() {
+            engine::end(Connection { to_engine, from_engine: self.from_engine }).await;
+        }
+    }
+}
+
+fn is_answer_to_interrupt(frame: &ToHost) -> bool {
+    let ToHost::ControlResponse(answer) = frame else { return false };
+    answer.response.request_id() == Some(RequestId::from(INTERRUPT))
 }
 
 fn finish(args: &Args, last: Option<TurnResult>) -> anyhow::Result<ExitCode> {
@@ -70,6 +162,11 @@ fn finish(args: &Args, last: Option<TurnResult>) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Tells a program that nothing has begun: with a result, as if a turn had failed.
+pub(crate) fn fail(result: TurnResult) -> io::Result<()> {
+    print(&ToHost::Result(Box::new(result)).to_line())
 }
 
 fn prompt(args: &Args) -> anyhow::Result<ToEngine> {

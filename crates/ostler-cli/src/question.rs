@@ -1,31 +1,34 @@
 //! Questions of the agent to the user: may a tool run, and what the agent itself wants to know.
+//!
+//! At a terminal they are answered by keys (`permission`, `menu`), through a pipe by lines.
 
 use std::io;
 
 use ostler_proto::control::CanUseTool;
-use ostler_proto::permission::{Allow, Deny, PermissionResult};
+use ostler_proto::permission::{Allow, PermissionResult};
 use ostler_proto::quirks;
-use ostler_proto::tool::{AskUserQuestionInput, ToolInput};
+use ostler_proto::tool::{AskUserQuestionInput, Question, ToolInput};
 
-use crate::lines::Lines;
-use crate::screen::{Screen, clean, subject};
+use crate::input::Input;
+use crate::menu::{Menu, Step};
+use crate::permission::{self, Asking, deny};
+use crate::screen::Screen;
+use crate::show::subject;
+use crate::text::clean;
 
-/// Asks the user, and turns what is typed into an answer. No answer is a no.
-pub(crate) async fn ask(
-    request: &CanUseTool,
-    lines: &mut Lines,
-    screen: &mut Screen,
-) -> io::Result<PermissionResult> {
+/// Asks the user, and makes what is pressed or typed an answer. No answer is a no.
+pub(crate) async fn ask(request: &CanUseTool, at: Asking<'_>) -> io::Result<PermissionResult> {
     let answer = match ToolInput::parse(&request.tool_name, &request.input) {
-        Ok(ToolInput::AskUserQuestion(input)) => questions(input, lines, screen).await?,
-        _ => permission(request, lines, screen).await?,
+        Ok(ToolInput::AskUserQuestion(input)) => questions(input, at.input, at.screen).await?,
+        _ if at.input.is_terminal => permission::ask(request, at).await?,
+        _ => by_line(request, at.input, at.screen).await?,
     };
     Ok(quirks::complete_answer(request, answer))
 }
 
-async fn permission(
+async fn by_line(
     request: &CanUseTool,
-    lines: &mut Lines,
+    input: &mut Input,
     screen: &mut Screen,
 ) -> io::Result<PermissionResult> {
     let reason = request
@@ -33,10 +36,10 @@ async fn permission(
         .as_deref()
         .map(|reason| format!(" ({})", clean(reason)))
         .unwrap_or_default();
-    let question =
-        format!("Allow {} {}?{reason} [y/N]", clean(&request.tool_name), subject(&request.input));
+    let subject = subject(&request.input, screen.columns());
+    let question = format!("Allow {} {subject}?{reason} [y/N]", clean(&request.tool_name));
     screen.prompt(&question)?;
-    let typed = read(lines, screen).await?;
+    let typed = read(input, screen).await?;
     Ok(match typed.as_deref().map(str::trim) {
         Some("y" | "Y" | "yes" | "Yes") => PermissionResult::Allow(Allow::default()),
         Some(_) => deny("The user did not allow it."),
@@ -45,36 +48,77 @@ async fn permission(
 }
 
 async fn questions(
-    input: AskUserQuestionInput,
-    lines: &mut Lines,
+    asked: AskUserQuestionInput,
+    input: &mut Input,
     screen: &mut Screen,
 ) -> io::Result<PermissionResult> {
-    let mut answered = input.clone();
-    for question in &input.questions {
-        screen.line(&clean(&question.question))?;
-        for (number, option) in question.options.iter().enumerate() {
-            screen.line(&format!(
-                "  {}. {}  {}",
-                number + 1,
-                clean(&option.label),
-                clean(&option.description)
-            ))?;
-        }
-        let several = question.multi_select == Some(true);
-        screen.prompt(if several {
-            "numbers, or your own words:"
+    let mut answered = asked.clone();
+    for question in &asked.questions {
+        let answer = if input.is_terminal && screen.is_live() {
+            by_menu(question, input, screen).await?
         } else {
-            "number, or your own words:"
-        })?;
-        let Some(typed) = read(lines, screen).await? else {
-            return Ok(deny("Nobody was there to answer."));
+            by_number(question, input, screen).await?
         };
-        let labels: Vec<&str> =
-            question.options.iter().map(|option| option.label.as_str()).collect();
-        answered = answered.answered(&question.question, chosen(&typed, &labels, several));
+        match answer {
+            Ok(labels) => answered = answered.answered(&question.question, labels),
+            Err(why) => return Ok(deny(why)),
+        }
     }
     let updated_input = serde_json::to_value(&answered).ok();
     Ok(PermissionResult::Allow(Allow { updated_input, ..Allow::default() }))
+}
+
+/// The labels of the answer, or why there is none.
+type Answer = Result<Vec<String>, &'static str>;
+
+async fn by_menu(
+    question: &Question,
+    input: &mut Input,
+    screen: &mut Screen,
+) -> io::Result<Answer> {
+    let mut menu = Menu::new(question);
+    let mut keys = input.keys()?;
+    let answer = 'asking: loop {
+        screen.draw(&menu.lines(screen.columns()))?;
+        let Some(pressed) = keys.next().await else {
+            break Err("Nobody was there to answer.");
+        };
+        for key in pressed {
+            match menu.press(key) {
+                Step::Stay => {}
+                Step::Chosen(labels) => break 'asking Ok(labels),
+                Step::Left => break 'asking Err("The user did not want to answer."),
+            }
+        }
+    };
+    drop(keys);
+    screen.line(&clean(&question.question))?;
+    let given = answer.as_ref().map_or("no answer".to_owned(), |labels| labels.join(", "));
+    screen.remark(&format!("→ {given}"))?;
+    Ok(answer)
+}
+
+async fn by_number(
+    question: &Question,
+    input: &mut Input,
+    screen: &mut Screen,
+) -> io::Result<Answer> {
+    screen.line(&clean(&question.question))?;
+    for (number, option) in question.options.iter().enumerate() {
+        let (label, description) = (clean(&option.label), clean(&option.description));
+        screen.line(&format!("  {}. {label}  {description}", number + 1))?;
+    }
+    let several = question.multi_select == Some(true);
+    screen.prompt(if several {
+        "numbers, or your own words:"
+    } else {
+        "number, or your own words:"
+    })?;
+    let Some(typed) = read(input, screen).await? else {
+        return Ok(Err("Nobody was there to answer."));
+    };
+    let labels: Vec<&str> = question.options.iter().map(|option| option.label.as_str()).collect();
+    Ok(Ok(chosen(&typed, &labels, several).into_iter().map(str::to_owned).collect()))
 }
 
 /// The labels behind the numbers that were typed; anything else is an answer in the user's own words.
@@ -91,9 +135,9 @@ fn chosen<'a>(typed: &'a str, labels: &[&'a str], several: bool) -> Vec<&'a str>
     }
 }
 
-async fn read(lines: &mut Lines, screen: &mut Screen) -> io::Result<Option<String>> {
-    let typed = lines.next().await;
-    if !lines.is_terminal {
+async fn read(input: &mut Input, screen: &mut Screen) -> io::Result<Option<String>> {
+    let typed = input.line().await;
+    if !input.is_terminal {
         screen.echo(typed.as_deref().unwrap_or("(no answer)"))?;
     }
     Ok(typed)
@@ -103,10 +147,6 @@ async fn read(lines: &mut Lines, screen: &mut Screen) -> io::Result<Option<Strin
 pub(crate) fn nobody(request: &CanUseTool) -> PermissionResult {
     let text = "Nobody can be asked here. Start ostler in a terminal, or choose another --permission-mode.";
     quirks::complete_answer(request, deny(text))
-}
-
-fn deny(message: &str) -> PermissionResult {
-    PermissionResult::Deny(Deny { message: message.to_owned(), ..Deny::default() })
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use ostler_engine::settings::{self, Folders, Settings, Sources};
 use ostler_proto::permission::PermissionMode;
 
 use crate::args::Args;
-use crate::screen::{Screen, clean};
+use crate::screen::Screen;
+use crate::text::clean;
 
 /// What a session may do, and where that is written.
 pub(crate) struct Rules {
@@ -19,10 +20,7 @@ pub(crate) struct Rules {
 
 /// Reads all settings. One that cannot be understood is an error: a rule must not be lost quietly.
 pub(crate) fn load(args: &Args, cwd: &Path) -> anyhow::Result<Rules> {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let config =
-        std::env::var_os("CLAUDE_CONFIG_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
-    let folders = Folders::new(cwd, config, home.as_deref());
+    let folders = folders(cwd);
     let sources = Sources {
         user: true,
         project: true,
@@ -36,9 +34,22 @@ pub(crate) fn load(args: &Args, cwd: &Path) -> anyhow::Result<Rules> {
     policy.bypass_available = args.permission_mode == Some(PermissionMode::BypassPermissions);
     settings.apply_to(&mut policy);
     if let Some(mode) = &args.permission_mode {
+        anyhow::ensure!(
+            *mode != PermissionMode::BypassPermissions || policy.bypass_available,
+            "the settings forbid the mode bypassPermissions (permissions.disableBypassPermissionsMode); \
+             start without it"
+        );
         policy.mode = mode.clone();
     }
     Ok(Rules { policy, folders, settings })
+}
+
+/// Where settings are kept.
+pub(crate) fn folders(cwd: &Path) -> Folders {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let config =
+        std::env::var_os("CLAUDE_CONFIG_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
+    Folders::new(cwd, config, home.as_deref())
 }
 
 /// Tells what would become of a call.

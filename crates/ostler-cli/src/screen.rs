@@ -1,32 +1,70 @@
 //! What the user sees. The only place that writes to standard output.
+//!
+//! On a terminal the last lines may be *live*: drawn again and again (a spinner, a menu), and gone before anything
+//! else is written. Elsewhere there are no colours and no cursor movements.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
-use ostler_proto::api::{Content, ToolResultBlock, ToolUseBlock};
-use serde_json::Value;
 
-/// How much of a tool's output is shown.
-const SHOWN_LINES: usize = 8;
-const SHOWN_COLUMNS: usize = 160;
+use crate::text::{clean, clipped, width, wrapped};
+use crate::tty;
+use crate::wrap::Wrap;
 
-const DIM: Style = Style::new().dimmed();
-const BOLD: Style = Style::new().bold();
-const RED: Style = AnsiColor::Red.on_default();
-const CYAN: Style = AnsiColor::Cyan.on_default();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const RED: Style = AnsiColor::Red.on_default();
+pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
+
+/// How wide lines are where nobody says.
+const USUAL_COLUMNS: usize = 160;
+/// Narrower than this, nothing can be laid out.
+const LEAST_COLUMNS: usize = 16;
 
 /// The terminal, or whatever stands in for it. Colours appear only where they can be shown.
 pub(crate) struct Screen {
     out: AutoStream<io::Stdout>,
+    is_terminal: bool,
+    /// Lines may be drawn again.
+    is_live: bool,
     /// Something was written and the line is not ended.
     in_line: bool,
+    /// How wide the live lines are.
+    drawn: Vec<usize>,
+    wrap: Wrap,
 }
 
 impl Screen {
     pub(crate) fn new() -> Self {
         let choice = AutoStream::choice(&io::stdout());
-        Self { out: AutoStream::new(io::stdout(), choice), in_line: false }
+        let is_terminal = io::stdout().is_terminal();
+        Self {
+            out: AutoStream::new(io::stdout(), choice),
+            is_terminal,
+            is_live: is_terminal && choice != ColorChoice::Never,
+            in_line: false,
+            drawn: Vec::new(),
+            wrap: Wrap::default(),
+        }
+    }
+
+    /// Whether lines can be drawn again.
+    pub(crate) fn is_live(&self) -> bool {
+        self.is_live
+    }
+
+    /// Whether a line of text is being written.
+    pub(crate) fn is_in_line(&self) -> bool {
+        self.in_line
+    }
+
+    /// How many columns a line may have. One is left free: some terminals break a line that is just full.
+    pub(crate) fn columns(&self) -> usize {
+        let columns = if self.is_terminal { tty::columns() } else { None };
+        columns.unwrap_or(USUAL_COLUMNS).saturating_sub(1).max(LEAST_COLUMNS)
     }
 
     pub(crate) fn welcome(
@@ -35,14 +73,13 @@ impl Screen {
         folder: &str,
         remark: Option<&str>,
     ) -> io::Result<()> {
-        self.line(&format!(
-            "{BOLD}ostler {}{BOLD:#} · {model} · {folder}",
-            env!("CARGO_PKG_VERSION")
-        ))?;
-        match remark {
-            Some(remark) => self.line(&format!("{DIM}{}{DIM:#}", clean(remark))),
-            None => Ok(()),
-        }
+        let name = format!("ostler {}", env!("CARGO_PKG_VERSION"));
+        let rest = clipped(
+            &clean(&format!(" · {model} · {folder}")),
+            self.columns().saturating_sub(width(&name)),
+        );
+        self.line(&format!("{BOLD}{name}{BOLD:#}{rest}"))?;
+        remark.map_or(Ok(()), |remark| self.remark(remark))
     }
 
     /// Waits for the user to type.
@@ -59,7 +96,11 @@ impl Screen {
 
     /// A piece of the model's text.
     pub(crate) fn text(&mut self, piece: &str) -> io::Result<()> {
-        let piece = clean(piece);
+        self.erase()?;
+        let mut piece = clean(piece);
+        if self.is_terminal {
+            piece = self.wrap.push(&piece, self.columns());
+        }
         self.out.write_all(piece.as_bytes())?;
         if let Some(last) = piece.chars().last() {
             self.in_line = last != '\n';
@@ -67,39 +108,29 @@ impl Screen {
         self.out.flush()
     }
 
-    /// A tool is called.
-    pub(crate) fn call(&mut self, call: &ToolUseBlock, depth: usize) -> io::Result<()> {
-        let indent = "  ".repeat(depth);
-        self.line(&format!(
-            "{indent}{CYAN}•{CYAN:#} {BOLD}{}{BOLD:#} {}",
-            clean(&call.name),
-            subject(&call.input)
-        ))
-    }
-
-    /// What a tool answered, shortened.
-    pub(crate) fn result(&mut self, result: &ToolResultBlock, depth: usize) -> io::Result<()> {
-        let text = result.content.as_ref().map(Content::text).unwrap_or_default();
-        let style = if result.is_error == Some(true) { RED } else { DIM };
-        let indent = "  ".repeat(depth + 1);
-        let lines: Vec<_> = text.lines().collect();
-        for line in lines.iter().take(SHOWN_LINES) {
-            self.line(&format!("{indent}{style}{}{style:#}", clipped(line)))?;
-        }
-        match lines.len().saturating_sub(SHOWN_LINES) {
-            0 => Ok(()),
-            more => self.line(&format!("{indent}{DIM}… {more} more lines{DIM:#}")),
-        }
-    }
-
     /// A remark of the program itself.
     pub(crate) fn remark(&mut self, text: &str) -> io::Result<()> {
-        self.line(&format!("{DIM}{}{DIM:#}", clean(text)))
+        self.paragraph(DIM, text)
     }
 
     /// Something went wrong in the conversation.
     pub(crate) fn error(&mut self, text: &str) -> io::Result<()> {
-        self.line(&format!("{RED}{}{RED:#}", clean(text)))
+        self.paragraph(RED, text)
+    }
+
+    fn paragraph(&mut self, style: Style, text: &str) -> io::Result<()> {
+        for line in self.fitted(&clean(text)) {
+            self.line(&format!("{style}{line}{style:#}"))?;
+        }
+        Ok(())
+    }
+
+    /// The lines of a text: broken between words on a terminal, as they are elsewhere.
+    pub(crate) fn fitted(&self, text: &str) -> Vec<String> {
+        if !self.is_terminal {
+            return text.lines().map(str::to_owned).collect();
+        }
+        text.lines().flat_map(|line| wrapped(line, self.columns())).collect()
     }
 
     /// A line the caller has styled.
@@ -109,10 +140,58 @@ impl Screen {
     }
 
     pub(crate) fn end_line(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.in_line) {
+        self.erase()?;
+        let word = self.wrap.finish(self.columns());
+        self.wrap.reset();
+        self.out.write_all(word.as_bytes())?;
+        if std::mem::take(&mut self.in_line) || !word.is_empty() {
             writeln!(self.out)?;
         }
         self.out.flush()
+    }
+
+    /// Draws the live lines, in place of those that were there. Each must fit the width. Nothing where lines cannot
+    /// be drawn again.
+    pub(crate) fn draw(&mut self, lines: &[String]) -> io::Result<()> {
+        if !self.is_live {
+            return Ok(());
+        }
+        if self.in_line {
+            self.end_line()?;
+        }
+        self.to_first_drawn()?;
+        for (index, line) in lines.iter().enumerate() {
+            let end = if index + 1 < lines.len() { "\n" } else { "" };
+            write!(self.out, "{line}\x1b[K{end}")?;
+        }
+        // What is left of more lines than these.
+        write!(self.out, "\x1b[J")?;
+        self.drawn = lines.iter().map(|line| plain_width(line)).collect();
+        self.out.flush()
+    }
+
+    /// Takes the live lines away.
+    pub(crate) fn erase(&mut self) -> io::Result<()> {
+        if self.drawn.is_empty() {
+            return Ok(());
+        }
+        self.to_first_drawn()?;
+        write!(self.out, "\x1b[J")?;
+        self.drawn.clear();
+        self.out.flush()
+    }
+
+    /// Goes to the beginning of the live lines, which in a window made narrower may take more lines than were drawn.
+    fn to_first_drawn(&mut self) -> io::Result<()> {
+        if self.drawn.is_empty() {
+            return Ok(());
+        }
+        let columns = tty::columns().unwrap_or(USUAL_COLUMNS);
+        let rows: usize = self.drawn.iter().map(|width| width.div_ceil(columns).max(1)).sum();
+        match rows - 1 {
+            0 => write!(self.out, "\r"),
+            up => write!(self.out, "\r\x1b[{up}A"),
+        }
     }
 
     /// A failure of the program, on standard error.
@@ -123,48 +202,13 @@ impl Screen {
     }
 }
 
-/// What a call is about: the argument a reader would look for first.
-pub(crate) fn subject(input: &Value) -> String {
-    let first = ["command", "file_path", "pattern", "description", "prompt", "url"];
-    let known = first.iter().find_map(|name| input.get(name)?.as_str());
-    match known {
-        Some(text) => clipped(text.lines().next().unwrap_or_default()),
-        None if input.get("questions").is_some() => String::new(),
-        None => clipped(&input.to_string()),
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // Nothing half-drawn is left behind, however the program ends.
+        let _ = self.erase();
     }
 }
 
-fn clipped(line: &str) -> String {
-    let line = clean(line);
-    if line.chars().count() <= SHOWN_COLUMNS {
-        return line;
-    }
-    let kept: String = line.chars().take(SHOWN_COLUMNS).collect();
-    format!("{kept}…")
-}
-
-/// Takes out control characters, so that nothing a model or a file says can drive the terminal.
-pub(crate) fn clean(text: &str) -> String {
-    text.chars().filter(|letter| matches!(letter, '\n' | '\t') || !letter.is_control()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn the_subject_of_a_call_is_what_one_looks_for() {
-        assert_eq!(subject(&json!({"description": "d", "command": "ls\nrm"})), "ls");
-        assert_eq!(subject(&json!({"file_path": "a"})), "a");
-        assert_eq!(subject(&json!({"x": 1})), r#"{"x":1}"#);
-        assert_eq!(subject(&json!({"questions": []})), "");
-    }
-
-    #[test]
-    fn escape_sequences_never_reach_the_terminal() {
-        assert_eq!(clean("a\u{1b}[2Jb\r\u{7}\tc\n"), "a[2Jb\tc\n");
-        assert!(clipped(&"é".repeat(500)).chars().count() == SHOWN_COLUMNS + 1);
-    }
+fn plain_width(line: &str) -> usize {
+    width(&anstream::adapter::strip_str(line).to_string())
 }

@@ -1,5 +1,6 @@
 //! What a tool is. The tools themselves live in `ostler-tools`, one file each.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -15,6 +16,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::model::{ModelError, Request, ToolSpec};
+use crate::scratch::Scratch;
+use crate::tasks::Tasks;
 
 /// A tool: what the model reads, what it may send, what it would touch, what it does.
 pub trait Tool: Send + Sync + 'static {
@@ -48,6 +51,12 @@ pub struct ToolCx {
     pub call: ToolUseId,
     /// Fires when the turn is interrupted.
     pub cancelled: CancellationToken,
+    /// Where what is too long for the conversation is kept.
+    pub scratch: Scratch,
+    /// What goes on in the background.
+    pub tasks: Tasks,
+    /// Variables for what it starts, beside those of this process.
+    pub env: Arc<BTreeMap<String, String>>,
     /// The session it runs in; `None` for a tool that is run by itself.
     pub session: Option<Arc<dyn Surroundings>>,
 }

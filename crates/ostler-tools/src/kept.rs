@@ -1,37 +1,22 @@
-//! What is too long to show is kept in a private folder that goes with the session.
+//! What is too long to show is kept in the session's own folder.
 
-use std::fs::{self, Permissions};
-use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use tempfile::TempDir;
+use ostler_engine::scratch::Scratch;
 
-/// A folder that is made when the first thing is kept in it.
+/// Counts what is kept.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
-    folder: Mutex<Option<TempDir>>,
-    n_files: AtomicU64,
-}
+pub(crate) struct Kept(AtomicU64);
 
 impl Kept {
     /// Keeps a text; says where.
-    pub(crate) fn keep(&self, text: &str) -> io::Result<PathBuf> {
-        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = match &*folder {
-            Some(folder) => folder.path().to_owned(),
-            None => {
-                let only_the_user = Permissions::from_mode(0o700);
-                let mut builder = tempfile::Builder::new();
-                let made = builder.prefix("ostler-").permissions(only_the_user).tempdir()?;
-                folder.insert(made).path().to_owned()
-            }
-        };
-        let n = self.n_files.fetch_add(1, Ordering::Relaxed);
-        let path = path.join(format!("page-{n}.md"));
-        fs::write(&path, text)?;
+    pub(crate) fn keep(&self, scratch: &Scratch, text: &str) -> io::Result<PathBuf> {
+        let n = self.0.fetch_add(1, Ordering::Relaxed);
+        let path = scratch.folder()?.join(format!("page-{n}.md"));
+        File::create_new(&path)?.write_all(text.as_bytes())?;
         Ok(path)
     }
 }

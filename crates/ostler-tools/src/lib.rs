@@ -2,6 +2,7 @@
 
 mod address;
 mod ask_user_question;
+mod background;
 mod bash;
 mod blocking;
 mod edit;
@@ -12,7 +13,7 @@ mod kept;
 mod notebook;
 mod notebook_edit;
 mod output;
-mod patch;
+pub mod patch;
 mod path;
 mod pdf;
 mod picture;
@@ -22,6 +23,8 @@ mod seen;
 mod shell;
 mod similar;
 mod target;
+mod task_output;
+mod task_stop;
 mod text;
 mod todo_write;
 mod walk;
@@ -34,8 +37,6 @@ use std::sync::Arc;
 use ostler_engine::tool::{AnyTool, erase};
 
 /// The tools of one session. They share what the session knows: which files it has read, where its shell stands.
-///
-/// Dropping them removes what the session left in its temporary folder.
 pub fn session_tools() -> Vec<Arc<dyn AnyTool>> {
     let seen = seen::Seen::default();
     vec![
@@ -46,6 +47,8 @@ pub fn session_tools() -> Vec<Arc<dyn AnyTool>> {
         erase(grep::Grep),
         erase(notebook_edit::NotebookEdit::new(seen.clone())),
         erase(read::Read::new(seen.clone())),
+        erase(task_output::TaskOutput),
+        erase(task_stop::TaskStop),
         erase(todo_write::TodoWrite::default()),
         erase(web_fetch::WebFetch::default()),
         erase(web_search::WebSearch),

@@ -7,7 +7,7 @@ use ostler_proto::tool::PatchHunk;
 const CONTEXT: u32 = 3;
 
 /// The changed places.
-pub(crate) fn hunks(before: &str, after: &str) -> Vec<PatchHunk> {
+pub fn hunks(before: &str, after: &str) -> Vec<PatchHunk> {
     let input = InternedInput::new(before, after);
     let mut diff = Diff::compute(Algorithm::Histogram, &input);
     diff.postprocess_lines(&input);

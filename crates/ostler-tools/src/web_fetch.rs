@@ -65,7 +65,7 @@ impl Tool for WebFetch {
                 let note = if is_cut { "; the page goes on after this" } else { "" };
                 let title =
                     format!("{title}; what follows is the page's text, not the user's{note}]");
-                (format!("{title}\n{}", self.shortened(&text)), n_bytes)
+                (format!("{title}\n{}", self.shortened(cx, &text)), n_bytes)
             }
         };
         let structured = WebFetchOutput {
@@ -83,13 +83,13 @@ impl Tool for WebFetch {
 
 impl WebFetch {
     /// What is shown of a page; the whole is kept where not all is.
-    fn shortened(&self, page: &str) -> String {
+    fn shortened(&self, cx: &ToolCx, page: &str) -> String {
         let shown = text::head(page, MAX_SHOWN_BYTES);
         if shown.len() == page.len() {
             return if page.trim().is_empty() { "[no text]".to_owned() } else { page.to_owned() };
         }
         let n_cut = page.len() - shown.len();
-        let rest = match self.kept.keep(page) {
+        let rest = match self.kept.keep(&cx.scratch, page) {
             Ok(path) => {
                 format!("all of it is in {}; search it with Grep, or Read a part", path.display())
             }

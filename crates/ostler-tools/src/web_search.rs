@@ -1,6 +1,7 @@
 //! `WebSearch`: the API searches the web. The call is a request of its own to the session's model, with the API's
 //! search tool on offer; what comes back is handed on.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use ostler_engine::model::{Request, Said, ServerTool, WebSearch as Searching};
@@ -59,7 +60,8 @@ impl Tool for WebSearch {
             if !is_paused || message.content.is_empty() {
                 break;
             }
-            request.messages.push(Said { role: Role::Assistant, content: message.content });
+            Arc::make_mut(&mut request.messages)
+                .push(Said { role: Role::Assistant, content: message.content });
         }
         found.output(args.query, started)
     }
@@ -87,7 +89,7 @@ fn request(args: &Args) -> Request {
     };
     Request {
         max_tokens: MAX_OUTPUT_TOKENS,
-        system: SYSTEM.to_owned(),
+        system: SYSTEM.into(),
         server_tools: vec![ServerTool::WebSearch(searching)],
         ..Request::new("", vec![said])
     }

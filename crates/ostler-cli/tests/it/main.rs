@@ -8,3 +8,4 @@ mod pipe;
 mod rules;
 mod run;
 mod sessions;
+mod start;

@@ -1,6 +1,7 @@
 //! What a model gets to see, and how it is written as the body of a Messages API call.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use ostler_proto::api::{ContentBlock, Role};
 use serde::{Serialize, Serializer};
@@ -15,6 +16,8 @@ use super::thinking::{self, Effort, Thinking, ThinkingBody, ThinkingDisplay};
 /// A later request of a conversation begins with the same bytes as the earlier one, so that the vendor's cache
 /// hits: the fields stand in the order in which they change. Only the marks that say where the cache ends move;
 /// the vendor does not count them as content.
+///
+/// What can be large is shared with whoever asks, so that a request costs no copy of the conversation.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The model to ask.
@@ -24,13 +27,13 @@ pub struct Request {
     /// Whether to answer piece by piece. Off, the answer is one [`ModelEvent::Whole`](super::ModelEvent::Whole).
     pub stream: bool,
     /// The tools on offer.
-    pub tools: Vec<ToolSpec>,
+    pub tools: Arc<Vec<ToolSpec>>,
     /// Tools that the API runs itself.
     pub server_tools: Vec<ServerTool>,
     /// The system prompt.
-    pub system: String,
+    pub system: Arc<str>,
     /// The conversation so far, user first.
-    pub messages: Vec<Said>,
+    pub messages: Arc<Vec<Said>>,
     /// How to answer.
     pub sampling: Sampling,
 }
@@ -45,10 +48,10 @@ impl Request {
             model: model.into(),
             max_tokens: MAX_OUTPUT_TOKENS,
             stream: true,
-            tools: Vec::new(),
+            tools: Arc::default(),
             server_tools: Vec::new(),
-            system: String::new(),
-            messages,
+            system: Arc::default(),
+            messages: Arc::new(messages),
             sampling: Sampling::default(),
         }
     }
@@ -205,7 +208,7 @@ mod tests {
         };
         let request = Request {
             stream: false,
-            tools: vec![tool("A"), tool("B")],
+            tools: vec![tool("A"), tool("B")].into(),
             system: "Be kind.".into(),
             sampling: Sampling {
                 thinking: Some(Thinking::Adaptive),

@@ -47,7 +47,7 @@ mod tests {
             ..WebSearch::default()
         };
         let request = Request {
-            tools: vec![spec],
+            tools: vec![spec].into(),
             server_tools: vec![ServerTool::WebSearch(search)],
             ..Request::new("m", Vec::new())
         };

@@ -58,6 +58,13 @@ impl Judge<'_> {
             return self.ask(Kind::Rule, doubt);
         }
         if mode == PermissionMode::BypassPermissions {
+            // The one thing that no mode means.
+            if let Some(shell) = &self.seen.shell
+                && let Some(reason) = command::destroys(self.policy, shell)
+            {
+                self.trail.note("the command", reason.clone());
+                return self.ask(Kind::SafetyCheck, reason);
+            }
             return self.end(Outcome::Allow, Kind::Mode, "mode bypassPermissions asks nothing");
         }
         if self.wants_no_sandbox() {
@@ -188,6 +195,11 @@ impl Judge<'_> {
                 Kind::WorkingDir,
                 "reading inside the working directories is allowed",
             );
+        }
+        if self.seen.place.as_ref().is_some_and(|place| self.policy.is_put_aside(place)) {
+            self.trail.note("the path", "is in the session's own folder");
+            let reason = "the session may read what it put aside";
+            return self.end(Outcome::Allow, Kind::WorkingDir, reason);
         }
         self.outside(path)
     }

@@ -31,6 +31,8 @@ fn the_tools_come_in_the_order_of_their_names() {
             "Grep",
             "NotebookEdit",
             "Read",
+            "TaskOutput",
+            "TaskStop",
             "TodoWrite",
             "WebFetch",
             "WebSearch",

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic too")]
 
 mod ask_user_question;
+mod background;
 mod bash;
 mod definitions;
 mod edit;

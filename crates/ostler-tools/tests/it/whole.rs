@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use ostler_engine::model::{ApiConfig, ApiModel, Credential, Model};
 use ostler_engine::permission::{Behavior, Policy, Source};
-use ostler_engine::session::{self, Limits, SessionOptions};
-use ostler_engine::settings::Folders;
+use ostler_engine::session::{self, SessionOptions};
 use ostler_proto::api::{Content, ContentBlock};
 use ostler_proto::frame::{ToEngine, ToHost};
 use ostler_proto::message::{TurnResult, User};
@@ -40,22 +39,9 @@ pub(crate) async fn run(
         let behavior = if word == "allow" { Behavior::Allow } else { Behavior::Deny };
         policy.add_rule(behavior, rule.parse().unwrap(), Source::CliArg);
     }
-    let mut connection = session::start(SessionOptions {
-        model,
-        tools: ostler_tools::session_tools(),
-        cwd: folder.to_owned(),
-        policy,
-        folders: Folders::default(),
-        limits: Limits::default(),
-        system_prompt: None,
-        append_system_prompt: None,
-        memory: Vec::new(),
-        opened: None,
-        json_schema: None,
-        hooks: Vec::new(),
-        partial_messages: false,
-    })
-    .unwrap();
+    let options = SessionOptions::new(model, policy);
+    let options = SessionOptions { tools: ostler_tools::session_tools(), ..options };
+    let mut connection = session::start(options).unwrap();
     connection.to_engine.send(ToEngine::User(Box::new(User::prompt(prompt)))).await.unwrap();
     let mut called = None;
     while let Some(frame) = connection.from_engine.recv().await {

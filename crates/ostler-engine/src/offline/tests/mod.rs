@@ -6,6 +6,8 @@ mod properties;
 mod questions;
 mod sentences;
 
+use std::sync::Arc;
+
 use ostler_proto::api::{Content, ContentBlock, Role, StopReason, ToolResultBlock, ToolUseBlock};
 use serde_json::json;
 
@@ -37,9 +39,9 @@ impl Conversation {
                 max_tokens: 1000,
                 stream: true,
                 server_tools: Vec::new(),
-                tools: tools.iter().map(spec).collect(),
-                system: "You are a test.".to_owned(),
-                messages: Vec::new(),
+                tools: Arc::new(tools.iter().map(spec).collect()),
+                system: "You are a test.".into(),
+                messages: Arc::default(),
                 sampling: Sampling::default(),
             },
         }
@@ -80,7 +82,7 @@ impl Conversation {
     }
 
     fn push(&mut self, role: Role, content: Vec<ContentBlock>) {
-        self.request.messages.push(Said { role, content });
+        Arc::make_mut(&mut self.request.messages).push(Said { role, content });
     }
 }
 

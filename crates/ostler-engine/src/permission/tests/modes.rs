@@ -101,6 +101,21 @@ fn additional_directories_are_working_directories() {
 }
 
 #[test]
+fn what_the_session_put_aside_may_be_read_and_not_changed() {
+    let (cwd, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut policy = policy(cwd.path(), PermissionMode::AcceptEdits, &[]);
+    let path = scratch.path().join("x").display().to_string();
+    assert_eq!(outcome(&policy, "Read", &path), "ask");
+    policy.scratch = Some(scratch.path().to_owned());
+    assert_eq!(outcome(&policy, "Read", &path), "allow");
+    assert_eq!(outcome(&policy, "Bash", &format!("tail {path}")), "allow");
+    assert_eq!(outcome(&policy, "Write", &path), "ask");
+    assert_eq!(outcome(&policy, "Bash", &format!("rm {path}")), "ask");
+    std::os::unix::fs::symlink("/etc/passwd", scratch.path().join("x")).unwrap();
+    assert_eq!(outcome(&policy, "Read", &path), "ask");
+}
+
+#[test]
 fn a_decision_tells_every_step_and_what_would_help() {
     let cwd = tempfile::tempdir().unwrap();
     let policy =

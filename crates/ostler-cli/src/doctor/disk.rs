@@ -1,0 +1,60 @@
+//! Whether conversations can be kept.
+
+use std::path::Path;
+
+use ostler_engine::store::Projects;
+use rustix::fs::{Access, access, statvfs};
+
+use super::Finding;
+
+/// With less than this, a conversation may not fit.
+const LITTLE: u64 = 200 << 20;
+const TOO_LITTLE: u64 = 10 << 20;
+
+pub(super) fn check(cwd: &Path) -> Vec<Finding> {
+    let projects = match Projects::from_env(|name| std::env::var_os(name)) {
+        Ok(projects) => projects,
+        Err(error) => {
+            let fix = "set HOME or CLAUDE_CONFIG_DIR";
+            return vec![Finding::odd(format!("disk: conversations are not kept: {error}"), fix)];
+        }
+    };
+    let folder = projects.folder(cwd);
+    let there = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+    vec![writable(&folder, there), space(there)]
+}
+
+fn writable(folder: &Path, there: &Path) -> Finding {
+    let fix =
+        format!("make {} a folder you may write in, or set CLAUDE_CONFIG_DIR", there.display());
+    if !there.is_dir() {
+        let text = format!(
+            "disk: conversations cannot be kept in {}: {} is not a folder",
+            folder.display(),
+            there.display()
+        );
+        return Finding::bad(text, fix);
+    }
+    match access(there, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) => Finding::good(format!("disk: conversations are kept in {}", folder.display())),
+        Err(error) => {
+            let text =
+                format!("disk: conversations cannot be kept in {}: {error}", folder.display());
+            Finding::bad(text, fix)
+        }
+    }
+}
+
+fn space(there: &Path) -> Finding {
+    let fix = "make room on the disk, or set CLAUDE_CONFIG_DIR to another one";
+    let Ok(disk) = statvfs(there) else {
+        return Finding::odd("disk: it does not say how much room is left", fix);
+    };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let text = format!("disk: {} MB free", free / 1_000_000);
+    match free {
+        ..TOO_LITTLE => Finding::bad(text, fix),
+        TOO_LITTLE..LITTLE => Finding::odd(text, fix),
+        _ => Finding::good(text),
+    }
+}

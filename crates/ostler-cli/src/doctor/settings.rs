@@ -1,0 +1,55 @@
+//! The settings files: which there are, and what in them cannot be used.
+
+use std::path::Path;
+
+use ostler_engine::permission::Source;
+use ostler_engine::settings::{self, Folders, Sources};
+
+use super::Finding;
+use crate::args::Args;
+use crate::{pick, rules, start};
+
+/// Looks at each file by itself, and then at all of them as a session would.
+pub(super) fn check(args: &Args, cwd: &Path) -> Vec<Finding> {
+    let folders = rules::folders(cwd);
+    let files = [Source::User, Source::Project, Source::Local];
+    let mut findings: Vec<_> =
+        files.into_iter().flat_map(|source| check_file(&folders, source)).collect();
+    if findings.is_empty() {
+        findings.push(Finding::good("settings: no files, so the defaults hold"));
+    }
+    if let Ok(rules) = rules::load(args, cwd)
+        && let Err(error) = start::engine(args, pick::offline(""), cwd, rules, None)
+    {
+        let text = format!("settings: {error}");
+        findings.push(Finding::bad(text, "correct the hooks; nothing starts until then"));
+    }
+    findings
+}
+
+fn check_file(folders: &Folders, source: Source) -> Vec<Finding> {
+    let Some(path) = folders.file(source).filter(|path| path.exists()) else { return Vec::new() };
+    let only = Sources {
+        user: source == Source::User,
+        project: source == Source::Project,
+        local: source == Source::Local,
+        ..Sources::default()
+    };
+    let (health, problems): (fn(String, &str) -> Finding, _) = match settings::load(folders, &only)
+    {
+        Err(error) => (|text, fix| Finding::bad(text, fix), error.problems),
+        Ok(settings) => (|text, fix| Finding::odd(text, fix), settings.warnings),
+    };
+    let findings = problems.iter().map(|problem| {
+        let fix = match problem.reason.contains("not trusted") {
+            true => "pass --trust-project if you trust what is in this folder",
+            false => "correct the file",
+        };
+        health(format!("settings: {problem}"), fix)
+    });
+    let findings: Vec<_> = findings.collect();
+    match findings.is_empty() {
+        true => vec![Finding::good(format!("settings: {}", path.display()))],
+        false => findings,
+    }
+}

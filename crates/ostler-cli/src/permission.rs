@@ -1,0 +1,236 @@
+//! May this call run? Shown whole, answered with one key.
+
+use std::io;
+use std::path::Path;
+
+use ostler_proto::control::CanUseTool;
+use ostler_proto::permission::{
+    Allow, DecisionClassification, Deny, PermissionDestination, PermissionResult,
+};
+use serde_json::Value;
+
+use crate::diff::{self, Long};
+use crate::input::Input;
+use crate::keys::Key;
+use crate::offers::Offers;
+use crate::screen::{BOLD, CYAN, DIM, Screen, YELLOW};
+use crate::text::{clean, spelled, wrapped};
+
+/// The file that "always" writes to, as people know it.
+const KEPT_IN: &str = ".claude/settings.local.json";
+/// How much of a long change is shown at first.
+const SHOWN_LINES: usize = 40;
+
+/// Where the question is asked.
+pub(crate) struct Asking<'a> {
+    pub(crate) input: &'a mut Input,
+    pub(crate) screen: &'a mut Screen,
+    pub(crate) cwd: &'a Path,
+    /// Whether what is kept in the project's settings will count the next time too.
+    pub(crate) trusts_project: bool,
+}
+
+/// What the user decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Decision {
+    Once,
+    Session,
+    Always,
+    No,
+    /// No, and say what to do instead.
+    Instead,
+    NobodyThere,
+}
+
+/// Asks at the terminal.
+pub(crate) async fn ask(request: &CanUseTool, at: Asking<'_>) -> io::Result<PermissionResult> {
+    let Asking { input, screen, cwd, trusts_project } = at;
+    for line in heading(request, screen.columns()) {
+        screen.line(&line)?;
+    }
+    let body = body(request, cwd, screen.columns().saturating_sub(2));
+    let n_shown = if body.len() > SHOWN_LINES + 1 { SHOWN_LINES } else { body.len() };
+    for line in &body[..n_shown] {
+        screen.line(&format!("  {line}"))?;
+    }
+    if let Some(reason) = &request.decision_reason {
+        screen.remark(&format!("why: {reason}"))?;
+    }
+    let mut offers = Offers::of(request);
+    let decision = decide(&mut offers, &body[n_shown..], input, screen, trusts_project).await?;
+    let rule = offers.words().unwrap_or_default();
+    screen.remark(&match decision {
+        Decision::Once => "→ allowed once".to_owned(),
+        Decision::Session => format!("→ allowed, and {rule} for this session"),
+        Decision::Always => format!("→ allowed, and {rule} always"),
+        Decision::No | Decision::Instead | Decision::NobodyThere => "→ not allowed".to_owned(),
+    })?;
+    Ok(match decision {
+        Decision::Once => allow(Vec::new(), DecisionClassification::UserTemporary),
+        Decision::Session => {
+            let updates = offers.updates(&PermissionDestination::Session);
+            allow(updates, DecisionClassification::UserTemporary)
+        }
+        Decision::Always => {
+            let updates = offers.updates(&PermissionDestination::LocalSettings);
+            allow(updates, DecisionClassification::UserPermanent)
+        }
+        Decision::No => deny("The user did not allow it."),
+        Decision::NobodyThere => deny("Nobody was there to allow it."),
+        Decision::Instead => {
+            screen.prompt("What to do instead:")?;
+            let note = input.line().await.unwrap_or_default();
+            match note.trim() {
+                "" => deny("The user did not allow it."),
+                note => deny(&format!("The user did not allow it, and says: {note}")),
+            }
+        }
+    })
+}
+
+/// Shows the keys and waits for one of them. Several at once are something pasted, and no answer.
+async fn decide(
+    offers: &mut Offers,
+    rest: &[String],
+    input: &mut Input,
+    screen: &mut Screen,
+    trusts_project: bool,
+) -> io::Result<Decision> {
+    let mut rest = rest;
+    let mut keys = input.keys()?;
+    loop {
+        let choices = choices(offers, rest.len(), trusts_project, screen.columns());
+        if screen.is_live() {
+            screen.draw(&choices)?;
+        } else {
+            choices.iter().try_for_each(|line| screen.line(line))?;
+        }
+        loop {
+            let Some(pressed) = keys.next().await else { return Ok(Decision::NobodyThere) };
+            let [key] = pressed.as_slice() else { continue };
+            match (key, offers.words().is_some()) {
+                (Key::Letter('y' | 'Y'), _) => return Ok(Decision::Once),
+                (Key::Letter('s'), true) => return Ok(Decision::Session),
+                (Key::Letter('a'), true) if offers.may_be_kept => return Ok(Decision::Always),
+                (Key::Letter('n') | Key::Escape | Key::End, _) => return Ok(Decision::No),
+                (Key::Letter('N' | 'e'), _) => return Ok(Decision::Instead),
+                (Key::Tab, true) if offers.next_words().is_some() => offers.turn(),
+                (Key::Letter('v'), _) if !rest.is_empty() => {
+                    for line in std::mem::take(&mut rest) {
+                        screen.line(&format!("  {line}"))?;
+                    }
+                }
+                _ => continue,
+            }
+            break;
+        }
+    }
+}
+
+fn choices(offers: &Offers, n_hidden: usize, trusts_project: bool, columns: usize) -> Vec<String> {
+    let mut choices = vec![("y", "once".to_owned())];
+    if let Some(rule) = offers.words() {
+        choices.push(("s", format!("this session: {rule}")));
+        if offers.may_be_kept {
+            let later = if trusts_project { "" } else { ", later sessions: --trust-project" };
+            choices.push(("a", format!("always: {rule} (in {KEPT_IN}{later})")));
+        }
+    }
+    choices.push(("n", "no".to_owned()));
+    choices.push(("e", "no, and say what to do instead".to_owned()));
+    if let Some(rule) = offers.next_words() {
+        choices.push(("Tab", format!("offer {rule} instead")));
+    }
+    if n_hidden > 0 {
+        choices.push(("v", format!("view {n_hidden} more lines")));
+    }
+    let lines = choices.iter().flat_map(|(key, text)| {
+        let mut key = *key;
+        wrapped(&spelled(text), columns.saturating_sub(6))
+            .into_iter()
+            .map(move |line| format!("  {CYAN}{:<3}{CYAN:#} {line}", std::mem::take(&mut key)))
+    });
+    lines.collect()
+}
+
+fn heading(request: &CanUseTool, columns: usize) -> Vec<String> {
+    let who = if request.agent_id.is_some() { " (a subagent asks)" } else { "" };
+    let path = request.input.get("file_path").and_then(Value::as_str).unwrap_or_default();
+    let text = format!("Allow {} {}", spelled(&request.tool_name), spelled(path));
+    let text = format!("{}?{who}", text.trim_end());
+    let lines = text.lines().flat_map(|line| wrapped(line, columns));
+    lines.map(|line| format!("{YELLOW}{BOLD}{line}{BOLD:#}{YELLOW:#}")).collect()
+}
+
+/// Everything the call would do. Nothing is cut: what is hidden cannot be decided about.
+fn body(request: &CanUseTool, cwd: &Path, columns: usize) -> Vec<String> {
+    if let Some(hunks) = diff::planned(&request.tool_name, &request.input, cwd) {
+        return diff::lines(&hunks, columns, Long::Wrap);
+    }
+    let whole = |text: &str| -> Vec<String> {
+        spelled(text).lines().flat_map(|line| wrapped(line, columns)).collect()
+    };
+    let Value::Object(fields) = &request.input else {
+        return whole(&request.input.to_string());
+    };
+    let mut lines = Vec::new();
+    for (name, value) in fields {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        match name.as_str() {
+            "command" => lines.extend(whole(&text)),
+            // It stands in the heading.
+            "file_path" if value.is_string() => {}
+            name => {
+                let field = whole(&format!("{}: {text}", clean(name)));
+                lines.extend(field.iter().map(|line| format!("{DIM}{line}{DIM:#}")));
+            }
+        }
+    }
+    lines
+}
+
+fn allow(
+    updates: Vec<ostler_proto::permission::PermissionUpdate>,
+    meant: DecisionClassification,
+) -> PermissionResult {
+    PermissionResult::Allow(Allow {
+        updated_permissions: Some(updates).filter(|updates| !updates.is_empty()),
+        decision_classification: Some(meant),
+        ..Allow::default()
+    })
+}
+
+/// A no, with what the model is told.
+pub(crate) fn deny(message: &str) -> PermissionResult {
+    PermissionResult::Deny(Deny { message: message.to_owned(), ..Deny::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn request(tool: &str, input: Value) -> CanUseTool {
+        CanUseTool { tool_name: tool.to_owned(), input, ..CanUseTool::default() }
+    }
+
+    #[test]
+    fn a_command_is_shown_whole_however_narrow_the_window() {
+        let command = "echo harmless; rm -rf /some/long/path && echo \u{1b}[2J done";
+        let request = request("Bash", json!({"command": command, "timeout": 5}));
+        for columns in [16, 40, 200] {
+            let lines = body(&request, Path::new("/"), columns);
+            let text: String = lines.concat().replace(' ', "");
+            assert!(text.contains("rm-rf/some/long/path"), "{text}");
+            assert!(text.contains("\\u{1b}[2Jdone") && text.contains("timeout:5"), "{text}");
+        }
+    }
+
+    #[test]
+    fn without_a_suggestion_there_is_only_once_and_no() {
+        let lines = choices(&Offers::default(), 0, true, 80).concat();
+        assert!(lines.contains("once") && lines.contains("no"), "{lines}");
+        assert!(!lines.contains("always") && !lines.contains("session"), "{lines}");
+    }
+}

@@ -1,0 +1,43 @@
+//! Signals: Ctrl-C, and being told to end.
+
+use std::io;
+
+use tokio::signal::unix::{self, SignalKind};
+
+/// What the program was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Ctrl-C: stop what you are doing.
+    Stop,
+    /// End, with this exit code.
+    End(u8),
+}
+
+/// The exit code after Ctrl-C.
+pub(crate) const STOPPED: u8 = 128 + 2;
+
+/// The signals of this process, from now on.
+pub(crate) struct Signals {
+    interrupt: unix::Signal,
+    terminate: unix::Signal,
+    hangup: unix::Signal,
+}
+
+impl Signals {
+    pub(crate) fn listen() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: unix::signal(SignalKind::interrupt())?,
+            terminate: unix::signal(SignalKind::terminate())?,
+            hangup: unix::signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// The next one.
+    pub(crate) async fn next(&mut self) -> Told {
+        tokio::select! {
+            _ = self.interrupt.recv() => Told::Stop,
+            _ = self.terminate.recv() => Told::End(128 + 15),
+            _ = self.hangup.recv() => Told::End(128 + 1),
+        }
+    }
+}

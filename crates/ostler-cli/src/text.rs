@@ -1,0 +1,127 @@
+//! Text that is fit to be shown: nothing in it drives the terminal, and it is as wide as the place there is.
+
+use std::fmt::Write;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Takes out control characters, so that nothing a model or a file says can drive the terminal.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().filter(|letter| !is_hidden(*letter)).collect()
+}
+
+/// Spells control characters out. For what a person decides about: there, nothing may be left out.
+pub(crate) fn spelled(text: &str) -> String {
+    let mut spelled = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            hidden if is_hidden(hidden) => {
+                let _ = write!(spelled, "\\u{{{:x}}}", u32::from(hidden));
+            }
+            shown => spelled.push(shown),
+        }
+    }
+    spelled
+}
+
+/// Control characters, and those that turn the direction of writing: with them a line reads as something else.
+fn is_hidden(letter: char) -> bool {
+    let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || (letter.is_control() && !matches!(letter, '\n' | '\t'))
+}
+
+/// How many columns a line takes.
+pub(crate) fn width(line: &str) -> usize {
+    line.width()
+}
+
+/// The line in this many columns at most; `…` stands for what is cut.
+pub(crate) fn clipped(line: &str, columns: usize) -> String {
+    let line = without_tabs(line);
+    if line.width() <= columns {
+        return line;
+    }
+    let (kept, _) = split(&line, columns.saturating_sub(1));
+    format!("{kept}…")
+}
+
+/// The line in as many lines as it takes, broken between words where that is possible.
+pub(crate) fn wrapped(line: &str, columns: usize) -> Vec<String> {
+    let line = without_tabs(line);
+    let mut rest = line.as_str();
+    let mut lines = Vec::new();
+    while rest.width() > columns {
+        let (fits, _) = split(rest, columns.max(1));
+        // A letter may be wider than the place there is: at least one goes.
+        let fits = if fits.is_empty() { &rest[..first(rest)] } else { fits };
+        let next_is_space = rest[fits.len()..].starts_with(' ');
+        let at = match fits.trim_start().rfind(' ') {
+            Some(space) if !next_is_space => fits.len() - fits.trim_start().len() + space + 1,
+            _ => fits.len(),
+        };
+        lines.push(rest[..at].trim_end().to_owned());
+        rest = rest[at..].trim_start_matches(' ');
+    }
+    if !rest.is_empty() || lines.is_empty() {
+        lines.push(rest.to_owned());
+    }
+    lines
+}
+
+/// The beginning that fits this many columns, and the rest.
+fn split(line: &str, columns: usize) -> (&str, &str) {
+    let mut used = 0;
+    for (at, letter) in line.char_indices() {
+        used += letter.width().unwrap_or(0);
+        if used > columns {
+            return line.split_at(at);
+        }
+    }
+    (line, "")
+}
+
+fn first(line: &str) -> usize {
+    line.chars().next().map_or(0, char::len_utf8)
+}
+
+fn without_tabs(line: &str) -> String {
+    line.replace('\t', "    ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_never_reach_the_terminal() {
+        assert_eq!(clean("a\u{1b}[2Jb\r\u{7}\tc\n"), "a[2Jb\tc\n");
+        assert_eq!(clean("rm \u{202e}txt.a\u{2066}"), "rm txt.a");
+        assert_eq!(spelled("rm \u{202e}a\u{1b}"), "rm \\u{202e}a\\u{1b}");
+    }
+
+    #[test]
+    fn a_clipped_line_fits_also_when_letters_are_wide() {
+        assert_eq!(clipped("short", 5), "short");
+        assert_eq!(clipped("longer", 5), "long…");
+        assert_eq!(clipped("日本語", 5), "日本…");
+        assert_eq!(clipped("日本語", 4), "日…");
+        assert_eq!(clipped("a\tb", 9), "a    b");
+        assert_eq!(clipped("abc", 0), "…");
+    }
+
+    #[test]
+    fn wrapping_loses_no_word_and_fits() {
+        assert_eq!(wrapped("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrapped("one two", 7), ["one two"]);
+        assert_eq!(wrapped("abcdefgh", 3), ["abc", "def", "gh"]);
+        assert_eq!(wrapped("  indented words", 10), ["  indented", "words"]);
+        assert_eq!(wrapped("", 3), [""]);
+        assert_eq!(wrapped("日本", 1), ["日", "本"]);
+        let long = "touch a && rm -rf /some/very/long/path/that/does/not/fit/anywhere";
+        for columns in 1..80 {
+            let lines = wrapped(long, columns);
+            assert!(lines.iter().all(|line| width(line) <= columns), "{columns}: {lines:?}");
+            let letters = |text: &str| text.replace(' ', "");
+            assert_eq!(letters(&lines.concat()), letters(long), "{columns}");
+        }
+    }
+}
