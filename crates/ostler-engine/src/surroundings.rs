@@ -11,25 +11,21 @@ use ostler_proto::api::{Accumulator, Folded, Message};
 use crate::drive::World;
 use crate::host::Host;
 use crate::model::{Model, ModelError, ModelEvent, Request};
-use crate::permission::Policy;
+use crate::permission::ReadGuard;
 use crate::tool::Surroundings;
 
 /// The inside of a session, for one call.
 pub(crate) struct Inside {
     model: Arc<dyn Model>,
     host: Host,
-    /// The policy as it was when the call first looked, so that a search judges all files alike.
-    policy: OnceLock<Policy>,
+    /// The rules as they were when the call first looked, so that a search judges all files alike.
+    guard: OnceLock<ReadGuard>,
 }
 
 impl Inside {
     pub(crate) fn of(world: &World) -> Arc<dyn Surroundings> {
-        let policy = OnceLock::new();
-        Arc::new(Self { model: Arc::clone(&world.model), host: world.host.clone(), policy })
-    }
-
-    fn policy(&self) -> &Policy {
-        self.policy.get_or_init(|| self.host.policy())
+        let guard = OnceLock::new();
+        Arc::new(Self { model: Arc::clone(&world.model), host: world.host.clone(), guard })
     }
 }
 
@@ -41,11 +37,11 @@ impl fmt::Debug for Inside {
 
 impl Surroundings for Inside {
     fn may_show(&self, path: &Path) -> bool {
-        self.policy().may_show(path)
+        self.guard.get_or_init(|| self.host.policy().read_guard()).may_show(path)
     }
 
     fn names_host(&self, host: &str) -> bool {
-        self.policy().names_host(host)
+        self.host.policy().names_host(host)
     }
 
     fn ask_model(&self, mut request: Request) -> BoxFuture<'static, Result<Message, ModelError>> {

@@ -3,7 +3,7 @@
 //! Deny rules, questions for a person, ask rules, the mode that asks nothing, the mode that changes nothing, allow
 //! rules, what the mode and the effect say, and at last: ask. Looks at the disk only to follow links.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ostler_proto::control::DecisionReasonType as Kind;
 use ostler_proto::permission::PermissionMode;
@@ -27,31 +27,6 @@ impl Policy {
             decision.suggestions = suggest::suggestions(self, &seen, &decision);
         }
         decision
-    }
-
-    /// Whether a rule denies reading a file.
-    pub fn denies_reading(&self, path: &Path) -> bool {
-        self.narrows_reading(path, &[Behavior::Deny])
-    }
-
-    /// Whether a search that finds this file may show what is in it: no rule denies reading it, and none says to ask
-    /// first, for a search of many files asks about none of them.
-    pub fn may_show(&self, path: &Path) -> bool {
-        !self.narrows_reading(path, &[Behavior::Deny, Behavior::Ask])
-    }
-
-    fn narrows_reading(&self, path: &Path, behaviors: &[Behavior]) -> bool {
-        // Most policies say nothing about reading, and then the disk need not be looked at.
-        if !guards_reads(self) {
-            return false;
-        }
-        let effect = Effect::Read(path.to_owned());
-        let call = CallFacts { tool: "Read", input: &Value::Null, effect: &effect };
-        let seen = Seen::new(self, call);
-        behaviors
-            .iter()
-            .flat_map(|behavior| self.rules_of(*behavior))
-            .any(|kept| matches(self, &kept.rule, kept.behavior, kept.source, &seen) == Match::Yes)
     }
 }
 

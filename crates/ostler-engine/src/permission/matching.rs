@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ignore::gitignore::GitignoreBuilder;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use serde_json::Value;
 
 use super::place::Place;
@@ -122,7 +122,7 @@ fn covers_access(tool: &str, writes: bool) -> bool {
     }
 }
 
-/// Whether a path rule covers a place. A rule that narrows needs to match one form of the path, one that allows both.
+/// Whether a path rule covers a place.
 pub(crate) fn matches_place(
     policy: &Policy,
     rule: &Rule,
@@ -130,37 +130,68 @@ pub(crate) fn matches_place(
     source: Source,
     place: &Place,
 ) -> bool {
-    let Some(content) = rule.content.as_deref() else { return true };
-    let matcher =
-        |path: &Path| roots(policy, content, narrows, source).iter().any(|root| root.matches(path));
-    if narrows {
-        place.forms().any(matcher)
-    } else {
-        place.resolved.is_some() && place.forms().all(matcher)
+    PathRule::new(policy, rule, narrows, source).covers(place)
+}
+
+/// A rule about paths, ready to be asked about many of them.
+#[derive(Debug)]
+pub(crate) struct PathRule {
+    /// Absent for a rule about all paths.
+    roots: Option<Vec<Root>>,
+    narrows: bool,
+}
+
+impl PathRule {
+    pub(crate) fn new(policy: &Policy, rule: &Rule, narrows: bool, source: Source) -> Self {
+        let content = rule.content.as_deref();
+        let roots = content.map(|content| roots(policy, content, narrows, source));
+        Self { roots, narrows }
+    }
+
+    /// A rule that narrows needs to match one form of the path, one that allows all of them.
+    pub(crate) fn covers(&self, place: &Place) -> bool {
+        let Some(roots) = &self.roots else { return true };
+        let matches = |path: &Path| roots.iter().any(|root| root.matches(path));
+        if self.narrows {
+            place.forms().any(matches)
+        } else {
+            place.resolved.is_some() && place.forms().all(matches)
+        }
     }
 }
 
+/// A folder and a pattern for what is in it.
+#[derive(Debug)]
 struct Root {
-    folder: PathBuf,
-    pattern: String,
+    /// The folder, as it is written and where it really is.
+    folders: Vec<PathBuf>,
+    /// Absent when the pattern is none, and so matches nothing.
+    pattern: Option<Gitignore>,
+    /// A folder that is searched counts as what is in it.
+    is_within: bool,
 }
 
 impl Root {
+    fn new(folder: &Path, pattern: &str) -> Self {
+        let mut folders = vec![folder.to_owned()];
+        folders.extend(folder.canonicalize().ok().filter(|real| real != folder));
+        let mut builder = GitignoreBuilder::new("/");
+        let is_valid = builder.add_line(None, pattern).is_ok();
+        Self {
+            folders,
+            pattern: builder.build().ok().filter(|_| is_valid),
+            is_within: pattern.ends_with("/**") || pattern.ends_with('/'),
+        }
+    }
+
     fn matches(&self, path: &Path) -> bool {
-        let real = self.folder.canonicalize().ok();
-        let folders = [Some(self.folder.as_path()), real.as_deref()];
-        folders.into_iter().flatten().any(|folder| {
-            let mut builder = GitignoreBuilder::new("/");
+        let Some(pattern) = &self.pattern else { return false };
+        self.folders.iter().any(|folder| {
             let Ok(relative) = path.strip_prefix(folder) else { return false };
-            if builder.add_line(None, &self.pattern).is_err() {
-                return false;
-            }
-            let Ok(matcher) = builder.build() else { return false };
-            // A folder that is searched counts as what is in it.
             let inside = relative.join("x");
-            let is_within = self.pattern.ends_with("/**") || self.pattern.ends_with('/');
-            matcher.matched_path_or_any_parents(relative, false).is_ignore()
-                || (is_within && matcher.matched_path_or_any_parents(inside, false).is_ignore())
+            pattern.matched_path_or_any_parents(relative, false).is_ignore()
+                || (self.is_within
+                    && pattern.matched_path_or_any_parents(inside, false).is_ignore())
         })
     }
 }
@@ -168,10 +199,7 @@ impl Root {
 /// What a path rule is relative to: `//` the disk, `~/` the home directory, `/` the place its settings belong to,
 /// anything else the working directory. A rule that narrows holds in the additional directories too.
 fn roots(policy: &Policy, content: &str, narrows: bool, source: Source) -> Vec<Root> {
-    let root = |folder: &Path, pattern: &str| Root {
-        folder: folder.to_owned(),
-        pattern: pattern.to_owned(),
-    };
+    let root = Root::new;
     if content.starts_with("//") {
         return vec![root(Path::new("/"), &content[1..])];
     }

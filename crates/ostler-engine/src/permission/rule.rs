@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use ignore::gitignore::GitignoreBuilder;
 use ostler_proto::permission::{PermissionBehavior, PermissionDestination, PermissionRule};
 
 /// A tool, or some uses of it.
@@ -113,6 +114,10 @@ impl FromStr for Rule {
             Some(content) if is_path_tool(tool) && content.starts_with('!') => {
                 Err(wrong("a pattern cannot be negated; write a rule of the other kind instead"))
             }
+            // A rule that forbids must not be left out because nothing can match it.
+            Some(content) if is_path_tool(tool) && !is_pattern(content) => {
+                Err(wrong("what is between the parentheses is not a pattern for paths"))
+            }
             None | Some("*") => Ok(Self::whole(tool)),
             Some(content) => Ok(Self::with(tool, content)),
         }
@@ -126,6 +131,13 @@ impl fmt::Display for Rule {
             Some(content) => write!(f, "{}({content})", self.tool),
         }
     }
+}
+
+/// Whether paths can match it.
+fn is_pattern(content: &str) -> bool {
+    let mut builder = GitignoreBuilder::new("/");
+    let is_valid = builder.add_line(None, content).is_ok();
+    is_valid && builder.build().is_ok_and(|matcher| matcher.num_ignores() == 1)
 }
 
 /// Whether the content of this tool's rules is a path.
@@ -225,6 +237,8 @@ mod tests {
             ("Ba sh", "letters"),
             ("Ba*", "letters"),
             ("Read(!x)", "negated"),
+            ("Read(a[z-a])", "not a pattern"),
+            ("Edit(#x)", "not a pattern"),
         ] {
             let error = text.parse::<Rule>().unwrap_err().to_string();
             assert!(error.contains(reason), "{text}: {error}");

@@ -69,10 +69,7 @@ fn forms(document: &Document) -> HashMap<ObjectId, Vec<ObjectId>> {
         .map(|(id, _)| *id)
         .collect();
     for id in without {
-        let draws = document
-            .get_object(id)
-            .and_then(Object::as_stream)
-            .is_ok_and(|stream| draws_something(stream));
+        let draws = document.get_object(id).and_then(Object::as_stream).is_ok_and(draws_something);
         // As if it drew itself: who its callers are is not followed.
         forms.insert(id, if draws { vec![id] } else { Vec::new() });
     }

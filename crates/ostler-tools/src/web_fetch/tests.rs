@@ -235,7 +235,7 @@ async fn a_long_page_is_cut_and_kept_whole() {
     let (_, path) = text.split_once("all of it is in ").unwrap();
     let path = Path::new(path.split_once(';').unwrap().0);
     assert_eq!(std::fs::read_to_string(path).unwrap(), "0123456789\n".repeat(20_000));
-    drop(tool);
+    drop(cx);
     assert!(!path.exists(), "it outlives the session");
 }
 

@@ -15,4 +15,5 @@ mod rules;
 mod session;
 mod todo_write;
 mod web_search;
+mod whole;
 mod write;

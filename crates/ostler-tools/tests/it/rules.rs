@@ -5,20 +5,25 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use ostler_engine::model::{ModelError, Request};
-use ostler_engine::permission::{Behavior, Policy, Source};
+use ostler_engine::permission::{Behavior, Policy, ReadGuard, Source};
 use ostler_engine::tool::{Surroundings, ToolCx};
 use ostler_proto::api::Message;
 use ostler_proto::permission::PermissionMode;
 use serde_json::{Value, json};
 
+use ostler_testkit::{Script, ScriptedApi, reply, when};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
 use crate::session::Session;
+use crate::whole::{self, Outcome};
 
 #[derive(Debug)]
-struct Ruled(Policy);
+struct Ruled(Policy, ReadGuard);
 
 impl Surroundings for Ruled {
     fn may_show(&self, path: &Path) -> bool {
-        self.0.may_show(path)
+        self.1.may_show(path)
     }
 
     fn names_host(&self, host: &str) -> bool {
@@ -35,8 +40,9 @@ async fn run(session: &Session, rules: &[&str], tool: &str, input: Value) -> Str
     for rule in rules {
         policy.add_rule(Behavior::Deny, rule.parse().unwrap(), Source::Project);
     }
+    let guard = policy.read_guard();
     let prepared = session.prepare(tool, &input).unwrap();
-    let cx = ToolCx { session: Some(Arc::new(Ruled(policy))), ..session.cx() };
+    let cx = ToolCx { session: Some(Arc::new(Ruled(policy, guard))), ..session.cx() };
     (prepared.run)(cx).await.unwrap().content.text()
 }
 
@@ -68,4 +74,43 @@ async fn names_of_guarded_files_are_left_out_too() {
     let session = with_secrets();
     let text = run(&session, &["Read(./.env)"], "Glob", json!({ "pattern": "**/.env" })).await;
     assert_eq!(text, "deep/.env\n[1 file left out: a permission rule guards it]\n");
+}
+
+/// Has the model of a whole session call a tool once.
+async fn call(session: &Session, rules: &[&str], tool: &str, input: Value) -> Outcome {
+    let script = Script::new()
+        .rule(when().turn(0), reply().tool_use(tool, input))
+        .rule(when().has_tool_result(true), reply().text("Done."));
+    let api = ScriptedApi::start(script).await;
+    whole::run(&session.root(), rules, whole::model(&api), "go").await
+}
+
+#[tokio::test]
+async fn the_rules_of_a_session_reach_its_searches() {
+    let session = with_secrets();
+    let outcome = call(&session, &["deny Read(.env)"], "Grep", json!({ "pattern": "KEY" })).await;
+    assert_eq!(outcome.text, "a.txt\n[2 files left out: permission rules guard them]\n");
+}
+
+#[tokio::test]
+async fn the_rules_of_a_session_open_hosts_by_their_very_name_only() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 4096]).await;
+        let answer = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\nhere";
+        stream.write_all(answer.as_bytes()).await.unwrap();
+    });
+    let session = Session::new();
+    let outcome = call(&session, &["allow WebFetch"], "WebFetch", json!({ "url": url })).await;
+    assert!(
+        outcome.is_error && outcome.text.contains("WebFetch(domain:127.0.0.1)"),
+        "{}",
+        outcome.text
+    );
+    let rules = ["allow WebFetch(domain:127.0.0.1)"];
+    let outcome = call(&session, &rules, "WebFetch", json!({ "url": url })).await;
+    assert!(outcome.text.ends_with("\nhere"), "{}", outcome.text);
+    assert_eq!(outcome.structured["code"], 200);
 }

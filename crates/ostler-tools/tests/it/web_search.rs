@@ -1,66 +1,18 @@
 //! Searching the web: a whole session with a scripted API.
 
-use std::sync::Arc;
-
 use futures::StreamExt as _;
-use ostler_engine::model::{
-    ApiConfig, ApiModel, Credential, Model, Request, ServerTool, WebSearch,
-};
+use ostler_engine::model::{Model as _, Request, ServerTool, WebSearch};
 use ostler_engine::offline::OfflineModel;
-use ostler_engine::permission::{Behavior, Policy, Source};
-use ostler_engine::session::{self, SessionOptions};
 use ostler_engine::tool::Effect;
-use ostler_proto::api::ContentBlock;
-use ostler_proto::frame::{ToEngine, ToHost};
-use ostler_proto::message::{TurnResult, User};
-use ostler_proto::permission::PermissionMode;
 use ostler_testkit::{Block, Reply, Script, ScriptedApi, Status, ToolUse, Usage, reply, when};
 use serde_json::{Value, json};
 
 use crate::session::Session;
+use crate::whole::{self, Outcome};
 
-fn model(api: &ScriptedApi) -> Arc<dyn Model> {
-    let config = ApiConfig::new(api.base_url(), Credential::Key("test".into()), "test-model");
-    Arc::new(ApiModel::new(config).unwrap())
-}
-
-/// What came of one prompt: the structured result and the text of the only tool call, and the turn's result.
-struct Outcome {
-    structured: Value,
-    text: String,
-    is_error: bool,
-    result: TurnResult,
-}
-
-/// Runs a session in which searching is allowed.
-async fn run(model: Arc<dyn Model>, prompt: &str) -> Outcome {
+async fn run(api: &ScriptedApi) -> Outcome {
     let folder = tempfile::tempdir().unwrap();
-    let mut policy = Policy::new(folder.path(), PermissionMode::Default);
-    policy.add_rule(Behavior::Allow, "WebSearch".parse().unwrap(), Source::CliArg);
-    let options = SessionOptions::new(model, policy);
-    let options = SessionOptions { tools: ostler_tools::session_tools(), ..options };
-    let mut connection = session::start(options).unwrap();
-    connection.to_engine.send(ToEngine::User(Box::new(User::prompt(prompt)))).await.unwrap();
-    let mut called = None;
-    while let Some(frame) = connection.from_engine.recv().await {
-        match frame {
-            ToHost::User(user) => {
-                let content = user.message.content.clone();
-                let Some(ostler_proto::api::Content::Blocks(blocks)) = content else { continue };
-                if let [ContentBlock::ToolResult(block)] = &blocks[..] {
-                    let text = block.content.as_ref().unwrap().text();
-                    called = Some((user.tool_use_result, text, block.is_error == Some(true)));
-                }
-            }
-            ToHost::Result(result) => {
-                let (structured, text, is_error) = called.expect("a tool was called");
-                let structured = structured.unwrap_or_default();
-                return Outcome { structured, text, is_error, result: *result };
-            }
-            _ => {}
-        }
-    }
-    panic!("the session ended without a result")
+    whole::run(folder.path(), &["allow WebSearch"], whole::model(api), "look").await
 }
 
 fn hits(call: &str) -> Block {
@@ -90,7 +42,7 @@ async fn a_search_is_a_request_of_its_own_and_comes_back_in_the_published_shape(
         searched("srv_1").text("Crabs are ").text("decapods.").usage(Usage::tokens(100, 50));
     let input = json!({"query": "crabs", "allowed_domains": ["a.example"]});
     let api = ScriptedApi::start(script(input, vec![answer])).await;
-    let Outcome { mut structured, text, is_error, result } = run(model(&api), "look").await;
+    let Outcome { mut structured, text, is_error, result } = run(&api).await;
     assert!(!is_error, "{text}");
     assert_eq!(
         text,
@@ -123,7 +75,7 @@ async fn a_search_is_a_request_of_its_own_and_comes_back_in_the_published_shape(
 async fn a_paused_search_goes_on_where_it_was() {
     let answers = vec![searched("srv_1").stop_reason("pause_turn"), reply().text("All of it.")];
     let api = ScriptedApi::start(script(json!({"query": "crabs"}), answers)).await;
-    let Outcome { structured, text, .. } = run(model(&api), "look").await;
+    let Outcome { structured, text, .. } = run(&api).await;
     assert!(text.ends_with("\n\nAll of it."), "{text}");
     assert_eq!(structured["results"].as_array().unwrap().len(), 2);
     let content = &api.requests()[2].body["messages"][1]["content"];
@@ -147,10 +99,19 @@ async fn a_search_that_fails_says_why() {
         (reply().status(Status::new(400)), "the search failed: ", true),
     ] {
         let api = ScriptedApi::start(script(json!({"query": "crabs"}), vec![answer])).await;
-        let outcome = run(model(&api), "look").await;
+        let outcome = run(&api).await;
         assert!(outcome.text.contains(expected), "{}", outcome.text);
         assert_eq!(outcome.is_error, is_error, "{}", outcome.text);
     }
+}
+
+#[tokio::test]
+async fn a_search_that_a_rule_denies_is_not_sent() {
+    let api = ScriptedApi::start(script(json!({"query": "crabs"}), vec![searched("srv_1")])).await;
+    let folder = tempfile::tempdir().unwrap();
+    let outcome = whole::run(folder.path(), &["deny WebSearch"], whole::model(&api), "look").await;
+    assert!(outcome.is_error && outcome.text.contains("forbids it"), "{}", outcome.text);
+    assert_eq!(api.requests().len(), 2);
 }
 
 #[tokio::test]
