@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ostler_proto::api::{Content, ContentBlock};
+use ostler_proto::api::{Content, ContentBlock, Role};
 use ostler_proto::frame::ToHost;
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::system::Informational;
@@ -58,11 +58,7 @@ pub(crate) async fn answer(
         // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
         biased;
         () = world.cx.cancelled.cancelled() => {
-            // What nobody has looked at does not go to the model, neither now nor with the next prompt.
-            host.send(report::init(world)).await;
-            host.say_as_user(vec![ContentBlock::text(INTERRUPTED)], None).await;
-            let finished = Finished::new(Ending::Interrupted { in_tools: false }, conversation);
-            return Finished { n_user_messages: 2, ..finished };
+            return interrupted(world, conversation).await;
         }
         heard = hear(world, prompts, start) => heard,
     };
@@ -83,6 +79,20 @@ pub(crate) async fn answer(
     }
     host.send(report::init(world)).await;
     drive(world, conversation, blocks).await
+}
+
+/// The turn ends before hooks have heard the prompts. What nobody has looked at does not go to the model, neither now
+/// nor with the next prompt: all that is left is the marker.
+async fn interrupted(world: &World, mut conversation: Vec<Said>) -> Finished {
+    let marker = ContentBlock::text(INTERRUPTED);
+    world.host.send(report::init(world)).await;
+    world.host.say_as_user(vec![marker.clone()], None).await;
+    match conversation.last_mut() {
+        Some(last) if last.role == Role::User => last.content.push(marker),
+        _ => conversation.push(Said { role: Role::User, content: vec![marker] }),
+    }
+    let finished = Finished::new(Ending::Interrupted { in_tools: false }, conversation);
+    Finished { n_user_messages: 2, ..finished }
 }
 
 /// Tells hooks of the prompts, and of the session if they are the first.
