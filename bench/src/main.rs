@@ -5,7 +5,11 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people at a terminal")]
 
 mod decode;
+mod engine;
+mod long;
 mod measure;
+mod process;
+mod size;
 mod table;
 mod traffic;
 
@@ -16,10 +20,16 @@ use anyhow::Result;
 /// Runs the benchmark, prints its figures, and says which promises it found broken.
 type Benchmark = fn() -> Result<Vec<String>>;
 
-const BENCHMARKS: &[(&str, Benchmark)] = &[("decode", decode::run)];
+const BENCHMARKS: &[(&str, Benchmark)] =
+    &[("decode", decode::run), ("engine", engine::run), ("long", long::run), ("size", size::run)];
 
 fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
+    match wanted.first().map(String::as_str) {
+        Some(process::WATCH) => return process::watch(&wanted[1..]),
+        Some(long::CONVERSE) => return long::converse(&wanted[1..]),
+        _ => {}
+    }
     for name in &wanted {
         if !BENCHMARKS.iter().any(|(known, _)| known == name) {
             let known: Vec<_> = BENCHMARKS.iter().map(|(known, _)| *known).collect();

@@ -22,9 +22,10 @@ pub(crate) fn medians(candidates: &mut [&mut dyn FnMut()]) -> Vec<Duration> {
     times.into_iter().map(median).collect()
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() / 2]
+/// The middle one.
+pub(crate) fn median<T: Ord + Copy>(mut figures: Vec<T>) -> T {
+    figures.sort();
+    figures[figures.len() / 2]
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The vendor's programs that tests talk to, from npm, at the versions the tests know.
+//! The vendor's programs that tests and benchmarks talk to, from npm, at the versions they know.
 //!
 //! They live in a cache outside the checkout, in a folder named after the list of versions: another list, another
 //! folder. An installation becomes visible under that name only when it is complete.
@@ -12,25 +12,32 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::checksum::checksum;
 use crate::{cargo, setup};
 
-/// Packages and versions. Tests find them under their own names in `$OSTLER_PEERS/node_modules`.
-const PINS: &[(&str, &str)] =
+/// A package and its version. It is found under its own name in `$OSTLER_PEERS/node_modules`.
+type Pin = (&'static str, &'static str);
+
+/// What the tests need.
+pub(crate) const FOR_TESTS: &[Pin] =
     &[("@anthropic-ai/sdk", "1.8.0"), ("@anthropic-ai/claude-agent-sdk", "0.2.50")];
 
-/// Installs what is not there yet; the folder to hand to the tests as `OSTLER_PEERS`.
-pub(crate) fn install() -> Result<PathBuf> {
+/// What the benchmarks need. Apart from the tests', because it brings a native program of some hundred megabytes:
+/// npm chooses among its optional dependencies the one for this machine.
+pub(crate) const FOR_BENCHMARKS: &[Pin] = &[("@anthropic-ai/claude-agent-sdk", "0.3.325")];
+
+/// Installs what is not there yet; the folder to hand on as `OSTLER_PEERS`.
+pub(crate) fn install(pins: &[Pin]) -> Result<PathBuf> {
     let cache = cache(|name| env::var_os(name).map(PathBuf::from))?;
-    let folder = cache.join(folder_name(PINS));
+    let folder = cache.join(folder_name(pins));
     if folder.is_dir() {
         return Ok(folder);
     }
     if !setup::works("npm", &["--version"]) {
         bail!(
-            "npm is missing, which the tests against the vendor's programs need; install Node.js 20 or later, \
-               or leave these tests out with --no-peers"
+            "npm is missing, with which the vendor's programs are installed; install Node.js 20 or later \
+               (or leave out the tests against them with --no-peers)"
         );
     }
-    let partial = cache.join(format!("{}.partial-{}", folder_name(PINS), std::process::id()));
-    let installed = install_into(&partial);
+    let partial = cache.join(format!("{}.partial-{}", folder_name(pins), std::process::id()));
+    let installed = install_into(&partial, pins);
     if installed.is_ok() && fs::rename(&partial, &folder).is_ok() {
         return Ok(folder);
     }
@@ -42,10 +49,10 @@ pub(crate) fn install() -> Result<PathBuf> {
     Ok(folder)
 }
 
-fn install_into(folder: &Path) -> Result<()> {
+fn install_into(folder: &Path, pins: &[Pin]) -> Result<()> {
     let creating = || format!("creating {}", folder.display());
     fs::create_dir_all(folder).with_context(creating)?;
-    fs::write(folder.join("package.json"), package_json(PINS)).with_context(creating)?;
+    fs::write(folder.join("package.json"), package_json(pins)).with_context(creating)?;
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=5"]);
     npm.args(["--loglevel=error"]).current_dir(folder);
@@ -53,7 +60,7 @@ fn install_into(folder: &Path) -> Result<()> {
     npm.stdout(std::io::stderr());
     let status = cargo::status(&mut npm)?;
     ensure!(status.success(), "npm install ended with {status}");
-    for (name, _) in PINS {
+    for (name, _) in pins {
         let package = folder.join("node_modules").join(name).join("package.json");
         ensure!(package.is_file(), "npm did not install {name}");
     }

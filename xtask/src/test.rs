@@ -56,13 +56,17 @@ fn perform(plan: &Plan, tally: &mut Tally) {
     if let Err(error) = step("set-up and dependencies", prepare) {
         return tally.fail(format!("set-up: {error:#}"));
     }
+    // Without it only the tests that type into a terminal fail.
+    if let Err(error) = setup::tmux() {
+        tally.fail(format!("set-up: {error:#}"));
+    }
     if plan.filter.is_empty() {
         let tidy = step("tidy", tidy::tidy);
         count_step(tally, "tidy", tidy);
     }
     let mut folder = None;
     if plan.peers {
-        match step("the vendor's programs", peers::install) {
+        match step("the vendor's programs", || peers::install(peers::FOR_TESTS)) {
             Ok(installed) => folder = Some(installed),
             Err(error) => tally.fail(format!("peers: {error:#}")),
         }

@@ -40,6 +40,11 @@ pub(crate) fn load(args: &Args, cwd: &Path) -> anyhow::Result<Rules> {
     policy.bypass_available = args.permission_mode == Some(PermissionMode::BypassPermissions);
     settings.apply_to(&mut policy);
     if let Some(mode) = &args.permission_mode {
+        anyhow::ensure!(
+            *mode != PermissionMode::BypassPermissions || policy.bypass_available,
+            "the settings forbid the mode bypassPermissions (permissions.disableBypassPermissionsMode); \
+             start without it"
+        );
         policy.mode = mode.clone();
     }
     Ok(Rules { policy, folders, settings })

@@ -30,10 +30,7 @@ pub(crate) fn engine(
     opened: Option<Opened>,
 ) -> anyhow::Result<Connection> {
     session::start(SessionOptions {
-        model: picked.model,
         tools: ostler_tools::session_tools(),
-        cwd: cwd.to_owned(),
-        policy: rules.policy,
         folders: rules.folders,
         limits: Limits {
             max_turns: args.max_turns,
@@ -46,8 +43,10 @@ pub(crate) fn engine(
         opened,
         session_id: args.session_id.clone().map(SessionId::from),
         json_schema: args.json_schema.clone(),
+        env: rules.settings.env,
         hooks: rules.settings.hooks.into_iter().map(|(_, hooks)| hooks).collect(),
         partial_messages: !args.is_for_programs() || args.include_partial_messages,
+        ..SessionOptions::new(picked.model, rules.policy)
     })
     .map_err(anyhow::Error::msg)
 }

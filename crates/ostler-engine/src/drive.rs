@@ -2,12 +2,13 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use ostler_proto::Extra;
 use ostler_proto::api::{
-    Accumulator, ContentBlock, Folded, Message, StopReason, StreamEvent, ToolUseBlock, Usage,
+    Accumulator, Content, ContentBlock, Folded, Message, StopReason, StreamEvent, ToolResultBlock,
+    ToolUseBlock, Usage,
 };
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::{AssistantError, PermissionDenial};
@@ -18,7 +19,9 @@ use crate::call::{self, CallResult, Tools};
 use crate::hooks::Event;
 use crate::host::Host;
 use crate::model::{EventStream, Model, ModelError, ModelEvent, Request, Said, Sampling, ToolSpec};
+use crate::shown::Shown;
 use crate::structured;
+use crate::surroundings::Inside;
 use crate::tool::ToolCx;
 use crate::turn::{
     Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Limit, Output, StopAfter, StopVerdict, Turn,
@@ -30,8 +33,8 @@ pub(crate) struct World {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) tools: Arc<Tools>,
     /// The tools as the model sees them, in a fixed order, so that every request begins with the same bytes.
-    pub(crate) specs: Vec<ToolSpec>,
-    pub(crate) system: String,
+    pub(crate) specs: Arc<Vec<ToolSpec>>,
+    pub(crate) system: Arc<str>,
     pub(crate) host: Host,
     pub(crate) cx: ToolCx,
     pub(crate) limits: Limits,
@@ -105,6 +108,7 @@ pub(crate) async fn drive(
                     driver.prompt(format!("Stop hook feedback:\n{words}")).await
                 }
                 Output::MayStop { again } => turn.handle(driver.may_stop(again).await),
+                Output::Stopped(result) => driver.stopped(result).await,
                 Output::Done(ending) => return driver.finish(ending, turn).await,
             }
         }
@@ -138,7 +142,11 @@ async fn next_event(stream: &mut Option<EventStream>) -> Option<Result<ModelEven
 struct Driver<'a> {
     world: &'a World,
     stream: Option<EventStream>,
+    /// When the model was asked for the response under way.
+    asked: Option<Instant>,
     response: Accumulator,
+    /// What the host has seen of its events.
+    shown: Shown,
     /// The response without its blocks, the frame of every `assistant` message.
     frame: Option<Message>,
     // Dropping the set aborts whatever still runs.
@@ -153,20 +161,24 @@ impl<'a> Driver<'a> {
         Self {
             world,
             stream: None,
+            asked: None,
             response: Accumulator::default(),
+            shown: Shown::default(),
             frame: None,
             jobs: JoinSet::new(),
             finished,
         }
     }
 
-    fn ask(&mut self, messages: Vec<Said>, whole: bool) {
+    fn ask(&mut self, messages: Arc<Vec<Said>>, whole: bool) {
         self.response = Accumulator::default();
+        self.asked = Some(Instant::now());
         self.stream = Some(self.world.model.respond(Request {
             model: self.world.model.name().to_owned(),
             max_tokens: MAX_OUTPUT_TOKENS,
             stream: !whole,
             tools: self.world.specs.clone(),
+            server_tools: Vec::new(),
             system: self.world.system.clone(),
             messages,
             sampling: Sampling::default(),
@@ -175,7 +187,8 @@ impl<'a> Driver<'a> {
 
     fn run(&mut self, call: ToolUseBlock) {
         let World { tools, cx, host, .. } = self.world.clone();
-        let cx = ToolCx { call: call.id.clone(), ..cx };
+        let session = Some(Inside::of(self.world));
+        let cx = ToolCx { call: call.id.clone(), session, ..cx };
         let (name, input) = (call.name.clone(), call.input.clone());
         self.jobs.spawn(async move { (call::run(&tools, cx, &host, call).await, name, input) });
     }
@@ -187,8 +200,10 @@ impl<'a> Driver<'a> {
             Some(Ok(ModelEvent::Whole(message))) => self.whole(message, turn).await,
             Some(Ok(ModelEvent::Retry(retry))) => self.world.host.retrying(&retry).await,
             Some(Ok(ModelEvent::Fallback(fallback))) => self.world.host.fell_back(fallback).await,
-            Some(Err(error)) => self.fail(error, turn),
-            None => self.fail(ModelError::Broken("it has no end".to_owned()), turn),
+            Some(Err(error)) => self.fail(error, turn).await,
+            None => {
+                self.fail(ModelError::Broken("it has no end".to_owned()), turn).await;
+            }
         }
     }
 
@@ -198,8 +213,9 @@ impl<'a> Driver<'a> {
         }
         let folded = match self.response.push(&event) {
             Ok(folded) => folded,
-            Err(error) => return self.fail(ModelError::Broken(error.to_string()), turn),
+            Err(error) => return self.fail(ModelError::Broken(error.to_string()), turn).await,
         };
+        self.shown.saw(&event);
         match folded {
             Folded::Nothing => self.world.host.stream(&event).await,
             Folded::Block(block) => {
@@ -223,8 +239,16 @@ impl<'a> Driver<'a> {
         self.replied(&message, turn);
     }
 
-    fn replied(&mut self, message: &Message, turn: &mut Turn) {
+    /// The model has nothing more to say, or is not listened to any more.
+    fn hang_up(&mut self) {
         self.stream = None;
+        if let Some(asked) = self.asked.take() {
+            self.world.host.spent.add_time(asked.elapsed());
+        }
+    }
+
+    fn replied(&mut self, message: &Message, turn: &mut Turn) {
+        self.hang_up();
         let usage = message.usage.clone().unwrap_or_default();
         // The model that answered, which after a fallback is not the one that was asked.
         self.world.host.spent.add(&message.model, &usage);
@@ -293,18 +317,40 @@ impl<'a> Driver<'a> {
         turn.handle(Input::ToolDone { result: block, stop });
     }
 
-    fn fail(&mut self, error: ModelError, turn: &mut Turn) {
-        self.stream = None;
+    /// A call that ends with the turn. Whatever runs is stopped first: nothing of a call comes after its result.
+    async fn stopped(&mut self, result: ToolResultBlock) {
+        self.jobs.shutdown().await;
+        self.finished.n_user_messages += 1;
+        let text = result.content.as_ref().map(Content::text).unwrap_or_default();
+        let structured = json!(format!("Error: {text}"));
+        let block = ContentBlock::ToolResult(result);
+        self.world.host.say_as_user(vec![block], Some(structured)).await;
+    }
+
+    async fn fail(&mut self, error: ModelError, turn: &mut Turn) {
+        self.hang_up();
+        self.close_stream(false).await;
         turn.handle(Input::Failed(error));
+    }
+
+    /// The response will not be finished: a host that follows its events sees an end of them all the same.
+    async fn close_stream(&mut self, kept: bool) {
+        for (event, abandoned) in self.shown.close(kept) {
+            self.world.host.stream_end(event, abandoned).await;
+        }
     }
 
     /// What the model said so far is kept: the user has read it.
     async fn interrupt(&mut self, turn: &mut Turn) {
-        self.stream = None;
-        if let Some(text) = self.response.unfinished_text() {
+        self.hang_up();
+        let kept = self.response.unfinished_text().is_some();
+        if let (Some(text), Some(frame)) = (self.response.unfinished_text(), &self.frame) {
+            text.clone_into(&mut self.finished.text);
             let block = ContentBlock::text(text);
-            self.block(block, turn).await;
+            self.world.host.say_cut_short(frame, block.clone()).await;
+            turn.handle(Input::Said(block));
         }
+        self.close_stream(kept).await;
         turn.handle(Input::Interrupt);
     }
 
@@ -325,11 +371,13 @@ impl<'a> Driver<'a> {
         let hooks = host.hooks();
         let event = Event { event, tool: None, call: None, fields };
         tokio::select! {
+            // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
+            biased;
+            () = cx.cancelled.cancelled() => Input::Interrupt,
             verdict = hooks.run(host, &cx.cwd, event) => match (verdict.stop, verdict.block) {
                 (None, Some(reason)) => Input::StopVerdict(StopVerdict::GoOn(reason)),
                 _ => Input::StopVerdict(StopVerdict::Stop),
             },
-            () = cx.cancelled.cancelled() => Input::Interrupt,
         }
     }
 
@@ -340,11 +388,14 @@ impl<'a> Driver<'a> {
     }
 
     async fn finish(mut self, ending: Ending, turn: Turn) -> Finished {
+        self.hang_up();
+        self.close_stream(false).await;
         self.jobs.shutdown().await;
         let host = &self.world.host;
         match &ending {
             Ending::Interrupted { in_tools } => {
                 let marker = if *in_tools { INTERRUPTED_TOOLS } else { INTERRUPTED };
+                self.finished.n_user_messages += 1;
                 host.say_as_user(vec![ContentBlock::text(marker)], None).await;
             }
             Ending::Failed(error) => host.say_error(error.to_string(), error.kind()).await,

@@ -1,24 +1,29 @@
 //! The engine's line to its host: frames out, questions and their answers.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler_proto::api::{
-    Content, ContentBlock, Message, Role, SYNTHETIC_MODEL, StopReason, StreamEvent,
+    Content, ContentBlock, Message, Role, SYNTHETIC_MODEL, StopReason, StreamEvent, ToolUseBlock,
 };
 use ostler_proto::control::{Ask, AskHost, CanUseTool, Success};
 use ostler_proto::frame::ToHost;
-use ostler_proto::message::system::{ApiRetry, Informational, ModelFallback, SessionWritesLost};
-use ostler_proto::message::{Assistant, AssistantError, StreamEventMessage, System, User};
+use ostler_proto::message::system::{
+    ApiRetry, Informational, ModelFallback, PermissionDenied, SessionWritesLost, Status,
+};
+use ostler_proto::message::{
+    AbandonedBlocks, Assistant, AssistantError, StreamEventMessage, System, User,
+};
 use ostler_proto::peer::CallError;
 use ostler_proto::permission::{PermissionMode, PermissionResult, PermissionUpdate};
-use ostler_proto::{AgentId, Extra, Num, SessionId, ToolUseId, Uuid};
+use ostler_proto::{AgentId, Extra, Num, SessionId, TaskId, ToolUseId, Uuid};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::hooks::Hooks;
 use crate::hooks::registry::Hook;
 use crate::model::{Fallback, Retry};
-use crate::permission::{Policy, UpdateError};
+use crate::permission::{Decision, Policy, UpdateError};
 use crate::settings::Folders;
 use crate::spent::Spent;
 use crate::store::{StoreError, TranscriptWriter};
@@ -45,6 +50,8 @@ pub(crate) struct Host {
     pub(crate) spent: Spent,
     /// The hooks, to which the host may add its own.
     pub(crate) hooks: Arc<Mutex<Hooks>>,
+    /// Variables for the commands of hooks.
+    pub(crate) env: Arc<BTreeMap<String, String>>,
 }
 
 /// What turns want of the session's line to the host.
@@ -54,6 +61,8 @@ pub(crate) enum HostCall {
     Ask(Box<Question>),
     /// Nobody waits for the answer any more.
     Withdraw(u64),
+    /// A background task has ended.
+    TaskEnded(TaskId),
 }
 
 /// A question on its way to the host, and where the answer is awaited.
@@ -104,6 +113,17 @@ impl Host {
         policy.apply_and_keep(update, &self.folders)
     }
 
+    /// Tells which mode holds now.
+    pub(crate) async fn tell_mode(&self) {
+        let status = Status {
+            permission_mode: Some(self.mode()),
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..Status::default()
+        };
+        self.send(ToHost::System(System::Status(status))).await;
+    }
+
     pub(crate) fn hooks(&self) -> Hooks {
         self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -140,6 +160,15 @@ impl Host {
 
     /// Sends one finished block of a response.
     pub(crate) async fn say(&self, response: &Message, block: ContentBlock) {
+        self.say_block(response, block, None).await;
+    }
+
+    /// Sends what there is of a block that an interruption cut short.
+    pub(crate) async fn say_cut_short(&self, response: &Message, block: ContentBlock) {
+        self.say_block(response, block, Some(true)).await;
+    }
+
+    async fn say_block(&self, response: &Message, block: ContentBlock, aborted: Option<bool>) {
         let message = Message { content: vec![block], ..response.clone() };
         let assistant = Assistant {
             message,
@@ -147,6 +176,7 @@ impl Host {
             session_id: self.session_id.clone(),
             uuid: fresh_uuid(),
             agent_id: self.agent.clone(),
+            aborted,
             ..Assistant::default()
         };
         self.send(ToHost::Assistant(Box::new(assistant))).await;
@@ -201,10 +231,22 @@ impl Host {
 
     /// Sends an event of the response, if the host wants to see them. Subagents keep theirs to themselves.
     pub(crate) async fn stream(&self, event: &StreamEvent) {
+        if self.partial_messages && self.parent.is_none() {
+            self.stream_end(event.clone(), None).await;
+        }
+    }
+
+    /// The same for an event that the engine makes up because the response has no end.
+    pub(crate) async fn stream_end(
+        &self,
+        event: StreamEvent,
+        abandoned_blocks: Option<AbandonedBlocks>,
+    ) {
         if !self.partial_messages || self.parent.is_some() {
             return;
         }
-        let event = StreamEventMessage::new(event.clone(), self.session_id.clone(), fresh_uuid());
+        let mut event = StreamEventMessage::new(event, self.session_id.clone(), fresh_uuid());
+        event.abandoned_blocks = abandoned_blocks;
         self.send(ToHost::StreamEvent(Box::new(event))).await;
     }
 
@@ -258,6 +300,22 @@ impl Host {
     /// Asks whether a tool may run.
     pub(crate) async fn may_use(&self, request: CanUseTool) -> Result<PermissionResult, String> {
         self.ask::<CanUseTool>(AskHost::CanUseTool(Box::new(request))).await
+    }
+
+    /// Tells that a call was denied without a question.
+    pub(crate) async fn denied(&self, call: &ToolUseBlock, decision: &Decision) {
+        let frame = PermissionDenied {
+            tool_name: call.name.clone(),
+            tool_use_id: call.id.clone(),
+            agent_id: self.agent.clone(),
+            decision_reason_type: Some(decision.reason_type.to_string()),
+            decision_reason: Some(decision.reason.clone()),
+            message: decision.reason.clone(),
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..PermissionDenied::default()
+        };
+        self.send(ToHost::System(System::PermissionDenied(frame))).await;
     }
 
     /// Tells the user something, through the host.

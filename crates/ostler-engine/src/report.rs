@@ -10,6 +10,7 @@ use ostler_proto::message::{ResultSubtype, System, TerminalReason, TurnResult};
 use crate::drive::{CUT, Finished, REFUSED, World};
 use crate::host::{Host, fresh_uuid};
 use crate::model::ModelError;
+use crate::session::queue::Answers;
 use crate::turn::{Ending, Limit};
 
 /// `system`/`init`: what the turn works with.
@@ -32,13 +33,18 @@ pub(crate) fn init(world: &World) -> ToHost {
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     begun: Option<Instant>,
+    answers: Answers,
+    /// The time that models had taken by then.
+    waited: Duration,
     n_results: u64,
 }
 
 impl Totals {
     /// A turn begins.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self, host: &Host, answers: Answers) {
+        self.answers = answers;
         self.begun = Some(Instant::now());
+        self.waited = host.spent.time();
     }
 
     /// `result` for a turn that came to its end.
@@ -118,13 +124,20 @@ impl Totals {
         let elapsed = self.begun.take().map_or(Duration::ZERO, |begun| begun.elapsed());
         let index = self.n_results;
         self.n_results += 1;
+        let Answers { named, origin } = std::mem::take(&mut self.answers);
         TurnResult {
             duration_ms: Num::from(elapsed.as_millis() as u64),
+            duration_api_ms: Num::from(
+                host.spent.time().saturating_sub(self.waited).as_millis() as u64
+            ),
             session_id: host.session_id.clone(),
             total_cost_usd: Num::from(host.spent.dollars()),
             model_usage: host.spent.models(),
             uuid: fresh_uuid(),
             result_index: Some(index),
+            user_message_uuid: named.last().cloned(),
+            user_message_uuids: Some(named).filter(|named| !named.is_empty()),
+            origin,
             ..TurnResult::default()
         }
     }

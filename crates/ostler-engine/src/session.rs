@@ -4,24 +4,27 @@
 //! (a terminal, the SDK, a pipe) needs to know nothing else. One task owns everything here; turns run beside it
 //! and reach the host through it.
 
-use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+mod control;
+pub(crate) mod queue;
 
-use ostler_proto::api::{Content, ContentBlock, Role};
-use ostler_proto::control::{
-    AskEngine, ControlRequest, ControlResponse, Failure, Response, UNSUPPORTED_REQUEST,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ostler_proto::api::{Content, Role};
+use ostler_proto::control::ControlRequest;
 use ostler_proto::frame::{ToEngine, ToHost};
-use ostler_proto::message::User;
+use ostler_proto::message::{Origin, TaskNotificationOrigin, User};
 use ostler_proto::peer::{CallError, Peer};
-use ostler_proto::permission::{PermissionDestination, PermissionUpdate, SetModeUpdate};
-use ostler_proto::{Extra, RequestId, SessionId};
-use serde_json::{Value, json};
+use ostler_proto::{Extra, RequestId, SessionId, TaskId};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::queue::{Answers, Queue};
 use crate::call::Tools;
 use crate::context;
 use crate::context::memory::MemoryFile;
@@ -33,11 +36,13 @@ use crate::model::{Model, Said};
 use crate::permission::Policy;
 use crate::prompt;
 use crate::report::Totals;
+use crate::scratch::Scratch;
 use crate::settings::Folders;
 use crate::spent::Spent;
 use crate::store::Opened;
 use crate::structured::StructuredOutput;
 use crate::subagent::Agent;
+use crate::tasks::Tasks;
 use crate::tool::{AnyTool, ToolCx, erase};
 use crate::transcript::Transcript;
 
@@ -72,8 +77,39 @@ pub struct SessionOptions {
     pub json_schema: Option<Value>,
     /// Hooks, as they stand under `hooks` in each settings file.
     pub hooks: Vec<Value>,
+    /// Variables for what the session starts: commands of tools and of hooks.
+    pub env: BTreeMap<String, String>,
     /// Whether the events of a response are sent as they come.
     pub partial_messages: bool,
+    /// How long background tasks may go on once the host has nothing more to say; `None` for as long as they like.
+    pub background_wait: Option<Duration>,
+}
+
+/// How long background tasks may go on after the last prompt, where nobody says otherwise.
+const BACKGROUND_WAIT: Duration = Duration::from_secs(600);
+
+impl SessionOptions {
+    /// A model that works in the policy's working directory, without tools, limits, memory or hooks; nothing is kept.
+    pub fn new(model: Arc<dyn Model>, policy: Policy) -> Self {
+        Self {
+            model,
+            tools: Vec::new(),
+            cwd: policy.cwd.clone(),
+            policy,
+            folders: Folders::default(),
+            limits: Limits::default(),
+            system_prompt: None,
+            append_system_prompt: None,
+            memory: Vec::new(),
+            opened: None,
+            session_id: None,
+            json_schema: None,
+            hooks: Vec::new(),
+            env: BTreeMap::new(),
+            partial_messages: false,
+            background_wait: Some(BACKGROUND_WAIT),
+        }
+    }
 }
 
 /// The host's end of a session. Dropping the sender ends it, once all prompts are answered.
@@ -101,6 +137,8 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         }
         None => (options.session_id.take().unwrap_or_else(fresh), Vec::new(), None, false),
     };
+    let scratch = Scratch::default();
+    options.policy.scratch = Some(scratch.path().to_owned());
     let host = Host {
         session_id,
         transcript,
@@ -113,45 +151,83 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         folders: Arc::new(options.folders.clone()),
         spent: Spent::default(),
         hooks: Arc::default(),
+        env: Arc::new(std::mem::take(&mut options.env)),
     };
     for hooks in &options.hooks {
         host.add_hooks(registry::commands(hooks)?);
     }
     let answer = options.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
+    let background_wait = options.background_wait;
+    let setup = Setup::new(options, host, scratch, answer);
     let session = Session {
-        world: world(options, host, answer),
+        world: setup.world(),
+        setup,
         peer: Peer::new("engine-"),
         asked: HashMap::new(),
-        queue: VecDeque::new(),
+        queue: Queue::default(),
         conversation,
         resumed,
         turns: JoinSet::new(),
         interrupt: CancellationToken::new(),
         begun: false,
         totals: Totals::default(),
+        background_wait,
     };
     // The one task of the session; it ends when the host drops its end.
     tokio::spawn(session.run(inbox, called));
     Ok(Connection { to_engine, from_engine })
 }
 
-fn world(options: SessionOptions, host: Host, answer: Option<StructuredOutput>) -> World {
-    let cx = ToolCx { cwd: options.cwd, ..ToolCx::default() };
-    let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
-    let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
-    let system = context::system_prompt(
-        &cx.cwd,
-        options.system_prompt.as_deref(),
-        options.append_system_prompt.as_deref(),
-        &options.memory,
-    );
-    let limits = options.limits;
-    let world =
-        World { model: options.model, tools: Arc::new(tools), specs, system, host, cx, limits };
-    let world = with_tool(world.clone(), erase(Agent(world)));
-    match answer {
-        Some(answer) => with_tool(world, Arc::new(answer)),
-        None => world,
+/// What the session's world is made of; the host may change some of it.
+struct Setup {
+    /// The world without what only the main conversation has.
+    base: World,
+    system_prompt: Option<String>,
+    append_system_prompt: Option<String>,
+    memory: Vec<MemoryFile>,
+    /// The shape the answer must have.
+    answer: Option<Arc<StructuredOutput>>,
+}
+
+impl Setup {
+    fn new(
+        options: SessionOptions,
+        host: Host,
+        scratch: Scratch,
+        answer: Option<StructuredOutput>,
+    ) -> Self {
+        let tasks = Tasks::new(host.clone());
+        let env = Arc::clone(&host.env);
+        let cx = ToolCx { cwd: options.cwd, scratch, tasks, env, ..ToolCx::default() };
+        let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
+        let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
+        let base = World {
+            model: options.model,
+            tools: Arc::new(tools),
+            specs: Arc::new(specs),
+            system: Arc::default(),
+            host,
+            cx,
+            limits: options.limits,
+        };
+        let SessionOptions { system_prompt, append_system_prompt, memory, .. } = options;
+        let answer = answer.map(Arc::new);
+        Self { base, system_prompt, append_system_prompt, memory, answer }
+    }
+
+    fn world(&self) -> World {
+        let system = context::system_prompt(
+            &self.base.cx.cwd,
+            self.system_prompt.as_deref(),
+            self.append_system_prompt.as_deref(),
+            &self.memory,
+        );
+        let world = World { system: system.into(), ..self.base.clone() };
+        let world = with_tool(world.clone(), erase(Agent(world)));
+        match &self.answer {
+            Some(answer) => with_tool(world, answer.clone()),
+            None => world,
+        }
     }
 }
 
@@ -159,18 +235,19 @@ fn world(options: SessionOptions, host: Host, answer: Option<StructuredOutput>) 
 fn with_tool(world: World, tool: Arc<dyn AnyTool>) -> World {
     let spec = tool.spec();
     let mut tools = (*world.tools).clone();
-    let mut specs = world.specs.clone();
+    let mut specs = world.specs.to_vec();
     tools.insert(spec.name.clone(), tool);
     specs.push(spec);
-    World { tools: Arc::new(tools), specs, ..world }
+    World { tools: Arc::new(tools), specs: Arc::new(specs), ..world }
 }
 
 struct Session {
+    setup: Setup,
     world: World,
     peer: Peer<oneshot::Sender<Result<ostler_proto::control::Success, CallError>>, ()>,
     /// The ids that questions of turns were sent under.
     asked: HashMap<u64, RequestId>,
-    queue: VecDeque<User>,
+    queue: Queue,
     conversation: Vec<Said>,
     /// The conversation began in an earlier session.
     resumed: bool,
@@ -180,6 +257,7 @@ struct Session {
     /// A turn has begun.
     begun: bool,
     totals: Totals,
+    background_wait: Option<Duration>,
 }
 
 impl Session {
@@ -190,14 +268,17 @@ impl Session {
     ) {
         let mut open = true;
         let frames = self.world.host.frames.clone();
+        let tasks = self.world.cx.tasks.clone();
+        let mut patience = pin!(wait(self.background_wait));
         loop {
             if self.turns.is_empty() {
-                match self.queue.pop_front() {
-                    Some(prompt) => self.begin(prompt).await,
-                    None if !open => return,
-                    None => {}
+                match self.queue.take() {
+                    Some(prompts) => self.begin(prompts).await,
+                    None if open || tasks.are_open() => {}
+                    None => break,
                 }
             }
+            let is_waiting = !open && self.turns.is_empty();
             tokio::select! {
                 frame = inbox.recv(), if open => match frame {
                     Some(frame) => self.receive(frame).await,
@@ -209,17 +290,26 @@ impl Session {
                 Some(call) = called.recv() => match call {
                     HostCall::Ask(question) => self.ask(*question).await,
                     HostCall::Withdraw(token) => self.withdraw(token).await,
+                    HostCall::TaskEnded(id) => self.task_ended(&id),
                 },
-                Some(finished) = self.turns.join_next() => self.end(finished).await,
+                Some(finished) = self.turns.join_next() => {
+                    self.end(finished).await;
+                    patience.set(wait(self.background_wait));
+                }
+                () = &mut patience, if is_waiting => break,
                 // Nobody reads any more: whatever runs is for nobody, and goes.
-                () = frames.closed() => return self.turns.shutdown().await,
+                () = frames.closed() => {
+                    self.turns.shutdown().await;
+                    break;
+                }
             }
         }
+        tasks.shutdown().await;
     }
 
     async fn receive(&mut self, frame: ToEngine) {
         match frame {
-            ToEngine::User(user) if user.message.role == Role::User => self.queue.push_back(*user),
+            ToEngine::User(user) if user.message.role == Role::User => self.queue.push(*user),
             ToEngine::ControlRequest(request) => self.control(request).await,
             ToEngine::ControlResponse(answer) => {
                 let id = answer.response.request_id();
@@ -234,41 +324,18 @@ impl Session {
         }
     }
 
-    async fn control(&mut self, request: ControlRequest<AskEngine>) {
-        let payload = match &request.request {
-            AskEngine::Initialize(initialize) => {
-                let hooks = initialize.hooks.as_ref().map(registry::callbacks).unwrap_or_default();
-                self.world.host.add_hooks(hooks);
-                Ok(json!({
-                "commands": [],
-                "agents": [],
-                "output_style": "default",
-                "available_output_styles": ["default"],
-                "models": [],
-                "account": {},
-                "pid": std::process::id(),
-                "hook_on_failure_supported": true,
-                }))
-            }
-            AskEngine::Interrupt(_) => {
-                self.withdraw_questions().await;
-                self.interrupt.cancel();
-                Ok(json!({"still_queued": []}))
-            }
-            AskEngine::SetPermissionMode(set) => {
-                let destination = PermissionDestination::Session;
-                let update =
-                    SetModeUpdate { mode: set.mode.clone(), destination, extra: Extra::default() };
-                let changed = self.world.host.change_policy(&PermissionUpdate::SetMode(update));
-                changed.map(|()| json!({"mode": set.mode})).map_err(|error| error.to_string())
-            }
-            other => Err(format!(
-                "Unsupported control request subtype: {}",
-                other.tag().unwrap_or("none")
-            )),
+    /// The model hears of it, unless it knows.
+    fn task_ended(&mut self, id: &TaskId) {
+        let Some(words) = self.world.cx.tasks.close(id) else { return };
+        let origin = TaskNotificationOrigin {
+            producer: Some("session-task".to_owned()),
+            ..TaskNotificationOrigin::default()
         };
-        let response = answer(request.request_id, payload);
-        self.world.host.send(ToHost::ControlResponse(response)).await;
+        self.queue.push(User {
+            is_synthetic: Some(true),
+            origin: Some(Origin::TaskNotification(origin)),
+            ..User::new(Content::Text(words), Some(self.world.host.session_id.clone()))
+        });
     }
 
     async fn ask(&mut self, question: Question) {
@@ -294,13 +361,6 @@ impl Session {
         }
     }
 
-    /// The turn that asked is being stopped: the host should no longer show its questions.
-    async fn withdraw_questions(&mut self) {
-        for (_, cancel) in self.peer.cancel_all() {
-            self.world.host.send(ToHost::ControlCancelRequest(cancel)).await;
-        }
-    }
-
     /// Nobody will answer any more: whoever waits for a permission does not get it.
     fn tell_waiting(&mut self, reason: &str) {
         for (waiting, error) in self.peer.close(reason) {
@@ -308,21 +368,23 @@ impl Session {
         }
     }
 
-    async fn begin(&mut self, mut prompt: User) {
-        prompt.uuid.get_or_insert_with(fresh_uuid);
+    async fn begin(&mut self, mut prompts: Vec<User>) {
+        self.totals.begin(&self.world.host, Answers::to(&prompts));
         let mode = self.world.host.mode();
-        if let Some(lost) = self.world.host.record(|writer| writer.prompt(&prompt, &mode)) {
-            self.world.host.send(lost).await;
+        for prompt in &mut prompts {
+            prompt.uuid.get_or_insert_with(fresh_uuid);
+            if let Some(lost) = self.world.host.record(|writer| writer.prompt(prompt, &mode)) {
+                self.world.host.send(lost).await;
+            }
         }
         self.interrupt = CancellationToken::new();
         let mut world = self.world.clone();
         world.cx.cancelled = self.interrupt.clone();
         let conversation = std::mem::take(&mut self.conversation);
-        let prompt = blocks(prompt.message.content);
-        self.totals.begin();
         let is_first = !std::mem::replace(&mut self.begun, true);
         let source = is_first.then_some(if self.resumed { "resume" } else { "startup" });
-        self.turns.spawn(async move { prompt::answer(&world, conversation, prompt, source).await });
+        self.turns
+            .spawn(async move { prompt::answer(&world, conversation, prompts, source).await });
     }
 
     async fn end(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
@@ -340,24 +402,10 @@ impl Session {
     }
 }
 
-fn answer(request_id: Option<RequestId>, payload: Result<Value, String>) -> ControlResponse {
-    let id = request_id.unwrap_or_default();
-    match payload {
-        Ok(payload) => ControlResponse::success(id, Some(payload)),
-        Err(error) => {
-            let unsupported = error.starts_with("Unsupported");
-            let code = unsupported.then(|| UNSUPPORTED_REQUEST.to_owned());
-            let failure =
-                Failure { request_id: Some(id), error, error_code: code, ..Failure::default() };
-            ControlResponse { response: Response::Error(failure), extra: Extra::default() }
-        }
-    }
-}
-
-fn blocks(content: Option<Content>) -> Vec<ContentBlock> {
-    match content {
-        Some(Content::Text(text)) => vec![ContentBlock::text(text)],
-        Some(Content::Blocks(blocks)) => blocks,
-        None => Vec::new(),
+/// Waits for the end of patience; for ever when there is no end.
+async fn wait(patience: Option<Duration>) {
+    match patience {
+        Some(patience) => tokio::time::sleep(patience).await,
+        None => std::future::pending().await,
     }
 }

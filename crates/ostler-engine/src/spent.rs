@@ -1,26 +1,44 @@
 //! What a session has used and cost so far, subagents included. Shared by all that ask the model.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use ostler_proto::api::{ModelUsage, Usage};
 
 use crate::model::pricing;
 
-/// Tokens and dollars per model.
+/// Tokens, dollars and time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Spent(Arc<Mutex<BTreeMap<String, ModelUsage>>>);
+pub(crate) struct Spent {
+    /// Tokens and dollars per model.
+    models: Arc<Mutex<BTreeMap<String, ModelUsage>>>,
+    /// Time that models took to answer, in microseconds.
+    waited: Arc<AtomicU64>,
+}
 
 impl Spent {
     /// Counts one response.
     pub(crate) fn add(&self, model: &str, usage: &Usage) {
-        let mut models = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
         pricing::add(models.entry(model.to_owned()).or_default(), model, usage);
+    }
+
+    /// Counts the time that a model took, whether it answered or not.
+    pub(crate) fn add_time(&self, time: Duration) {
+        let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.waited.fetch_add(time, Ordering::Relaxed);
+    }
+
+    /// The time that models took so far. What they took side by side counts for each of them.
+    pub(crate) fn time(&self) -> Duration {
+        Duration::from_micros(self.waited.load(Ordering::Relaxed))
     }
 
     /// Everything so far.
     pub(crate) fn models(&self) -> BTreeMap<String, ModelUsage> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.models.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Dollars so far. Models without a known price count as free.

@@ -1,18 +1,23 @@
 //! What a tool is. The tools themselves live in `ostler-tools`, one file each.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use ostler_proto::ToolUseId;
-use ostler_proto::api::{Content, ContentBlock};
+use ostler_proto::api::{Content, ContentBlock, Message};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::model::ToolSpec;
+use crate::model::{ModelError, Request, ToolSpec};
+use crate::scratch::Scratch;
+use crate::tasks::Tasks;
 
 /// A tool: what the model reads, what it may send, what it would touch, what it does.
 pub trait Tool: Send + Sync + 'static {
@@ -46,12 +51,43 @@ pub struct ToolCx {
     pub call: ToolUseId,
     /// Fires when the turn is interrupted.
     pub cancelled: CancellationToken,
+    /// Where what is too long for the conversation is kept.
+    pub scratch: Scratch,
+    /// What goes on in the background.
+    pub tasks: Tasks,
+    /// Variables for what it starts, beside those of this process.
+    pub env: Arc<BTreeMap<String, String>>,
+    /// The session it runs in; `None` for a tool that is run by itself.
+    pub session: Option<Arc<dyn Surroundings>>,
+}
+
+/// What a tool may ask of the session it runs in.
+pub trait Surroundings: fmt::Debug + Send + Sync {
+    /// Whether a search may show what is in a file: no rule denies reading it, none says to ask first.
+    fn may_show(&self, path: &Path) -> bool;
+
+    /// Whether a rule allows requests to exactly this host, by its name or address.
+    fn names_host(&self, host: &str) -> bool;
+
+    /// Asks the session's model, outside the conversation. It counts as spent by the session. The request's own
+    /// `model` is not looked at.
+    fn ask_model(&self, request: Request) -> BoxFuture<'static, Result<Message, ModelError>>;
 }
 
 impl ToolCx {
     /// An absolute path for what the model wrote.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         self.cwd.join(path)
+    }
+
+    /// Whether a search may show what is in a file.
+    pub fn may_show(&self, path: &Path) -> bool {
+        self.session.as_ref().is_none_or(|session| session.may_show(path))
+    }
+
+    /// Whether a rule allows requests to exactly this host.
+    pub fn names_host(&self, host: &str) -> bool {
+        self.session.as_ref().is_some_and(|session| session.names_host(host))
     }
 }
 
@@ -67,6 +103,10 @@ pub enum Effect {
     Write(PathBuf),
     /// Runs a shell command.
     Execute(String),
+    /// Gets what is at an address on the network.
+    Fetch(String),
+    /// Sends these words to a search engine.
+    Search(String),
     /// Needs a person's answer to go on.
     AskUser,
 }
@@ -74,7 +114,7 @@ pub enum Effect {
 impl Effect {
     /// Whether calls with this effect may run side by side.
     pub fn is_read_only(&self) -> bool {
-        matches!(self, Self::Nothing | Self::Read(_))
+        matches!(self, Self::Nothing | Self::Read(_) | Self::Fetch(_) | Self::Search(_))
     }
 }
 

@@ -9,6 +9,7 @@
 //! - [`codec`]: bytes to frames, in any portions;
 //! - [`peer`]: which request waits for which answer, on either side;
 //! - [`quirks`]: where peers differ from what one would expect;
+//! - [`launch`]: how an engine is started;
 //! - [`transcript`]: the lines of session files;
 //! - [`version`]: which versions of the other side were tried;
 //! - [`guide`]: the protocol in prose. Start there to implement it.
@@ -65,6 +66,7 @@ pub mod frame;
 pub mod guide;
 pub mod hook;
 mod ids;
+pub mod launch;
 pub mod mcp;
 pub mod message;
 mod num;

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, sleep};
 
+use crate::background;
 use crate::output::Output;
 use crate::process::Group;
 use crate::shell::{Call, Shell};
@@ -30,34 +31,44 @@ pub(crate) struct Args {
     /// Milliseconds until it is ended: 120000 if absent, at most 600000.
     timeout: Option<u64>,
     /// What it does, in a few words, for the user.
-    #[expect(dead_code, reason = "read by whoever approves the call")]
     description: Option<String>,
+    /// Go on while it runs. You are told when it ends; see TaskOutput and TaskStop. Has no time limit.
+    #[serde(default)]
+    run_in_background: bool,
 }
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long a command may tidy up after it was asked to end, and how long its last words are waited for.
-const GRACE: Duration = Duration::from_secs(1);
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
 impl Tool for Bash {
     const NAME: &'static str = "Bash";
     const DESCRIPTION: &'static str = "Runs a command line in a shell, without input or terminal. cd lasts for later \
-        calls, variables do not. Processes left in the background end with the command. Long output is cut and kept in \
-        a file. Prefer Read, Edit, Glob and Grep for files.";
+        calls, variables do not. Processes left behind with & end with the command: use run_in_background. Long output is \
+        cut and kept in a file. Prefer Read, Edit, Glob and Grep for files.";
     type Args = Args;
 
-    fn effect(&self, _: &ToolCx, args: &Args) -> Effect {
-        Effect::Execute(args.command.clone())
+    fn effect(&self, cx: &ToolCx, args: &Args) -> Effect {
+        // What relative paths mean depends on where an earlier call has led: permissions must judge them from there.
+        Effect::Execute(match self.shell.elsewhere(&cx.cwd) {
+            Some(cwd) => format!("cd {}\n{}", quoted(&cwd.to_string_lossy()), args.command),
+            None => args.command.clone(),
+        })
     }
 
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
+        if args.run_in_background {
+            let description = args.description.as_deref().unwrap_or(&args.command);
+            return background::start(cx, &self.shell.cwd(cx), &args.command, description).await;
+        }
         let limit = args.timeout.map_or(DEFAULT_TIMEOUT, Duration::from_millis).min(MAX_TIMEOUT);
         let cannot = |error: io::Error| {
             ToolError::Failed(format!("cannot run a command in {}: {error}", cx.cwd.display()))
         };
-        let call = self.shell.call(&cx.cwd).map_err(cannot)?;
+        let call = self.shell.call(cx).map_err(cannot)?;
         let script = script(&args.command, &call.cwd_note);
-        let mut group = Group::spawn(&script, &call.cwd).await.map_err(cannot)?;
+        let mut group = Group::spawn(&script, &call.cwd, &cx.env).await.map_err(cannot)?;
         let mut outputs = Outputs::new(&call);
         let end = follow(&mut group, &mut outputs, limit).await.map_err(cannot)?;
         drop(group);
@@ -186,7 +197,7 @@ fn success(text: String, outputs: &Outputs) -> ToolOutput {
     ToolOutput::new(if text.is_empty() { "[no output]".to_owned() } else { text }, structured)
 }
 
-fn code(status: ExitStatus) -> i32 {
+pub(crate) fn code(status: ExitStatus) -> i32 {
     // As shells say it when a signal was the cause.
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
 }

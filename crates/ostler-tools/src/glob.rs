@@ -40,8 +40,8 @@ impl Tool for Glob {
         let dropped = cx.cancelled.child_token();
         let stop = Stop::new(dropped.clone());
         let _guard = dropped.drop_guard();
-        let cwd = cx.cwd.clone();
-        blocking(move || search.run(&cwd, &stop)).await
+        let cx = cx.clone();
+        blocking(move || search.run(&cx, &stop)).await
     }
 }
 
@@ -65,7 +65,7 @@ impl Search {
         Self { root: path::absolute(cx, &root), pattern: pattern.to_owned() }
     }
 
-    fn run(&self, cwd: &Path, stop: &Stop) -> Result<ToolOutput, ToolError> {
+    fn run(&self, cx: &ToolCx, stop: &Stop) -> Result<ToolOutput, ToolError> {
         let started = Instant::now();
         let matcher = self.matcher()?;
         if !walk::must_exist(&self.root)?.is_dir() {
@@ -79,14 +79,19 @@ impl Search {
             }
             let name = entry.path().strip_prefix(&self.root).unwrap_or(entry.path());
             let is_folder = entry.file_type().is_none_or(|kind| kind.is_dir());
-            if !is_folder && matcher.is_match(name) {
+            if is_folder || !matcher.is_match(name) {
+                continue;
+            }
+            if cx.may_show(entry.path()) {
                 found.add(
                     entry.metadata().ok().and_then(|it| it.modified().ok()),
                     entry.into_path(),
                 );
+            } else {
+                found.n_guarded += 1;
             }
         }
-        Ok(found.output(cwd, started))
+        Ok(found.output(&cx.cwd, started))
     }
 
     fn matcher(&self) -> Result<GlobMatcher, ToolError> {
@@ -102,12 +107,14 @@ impl Search {
 struct Found {
     files: Vec<(Option<SystemTime>, PathBuf)>,
     n_found: usize,
+    /// Files that rules keep from being read.
+    n_guarded: usize,
     is_complete: bool,
 }
 
 impl Default for Found {
     fn default() -> Self {
-        Self { files: Vec::new(), n_found: 0, is_complete: true }
+        Self { files: Vec::new(), n_found: 0, n_guarded: 0, is_complete: true }
     }
 }
 
@@ -145,6 +152,7 @@ impl Found {
         if !self.is_complete {
             text += "[the search took too long and was given up; narrow the path]\n";
         }
+        text += &walk::guarded_note(self.n_guarded);
         let structured = GlobOutput {
             duration_ms: (started.elapsed().as_millis() as u64).into(),
             num_files: filenames.len() as u64,

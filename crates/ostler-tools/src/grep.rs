@@ -88,8 +88,8 @@ impl Tool for Grep {
         let dropped = cx.cancelled.child_token();
         let stop = Stop::new(dropped.clone());
         let _guard = dropped.drop_guard();
-        let cwd = cx.cwd.clone();
-        blocking(move || search(&cwd, &root, &args, &stop)).await
+        let cx = cx.clone();
+        blocking(move || search(&cx, &root, &args, &stop)).await
     }
 }
 
@@ -97,18 +97,24 @@ fn root(cx: &ToolCx, args: &Args) -> PathBuf {
     path::absolute(cx, args.path.as_deref().unwrap_or(Path::new("")))
 }
 
-fn search(cwd: &Path, root: &Path, args: &Args, stop: &Stop) -> Result<ToolOutput, ToolError> {
+fn search(cx: &ToolCx, root: &Path, args: &Args, stop: &Stop) -> Result<ToolOutput, ToolError> {
     let matcher = matcher(args)?;
     let mut searcher = searcher(args);
     let found = walk::must_exist(root)?;
-    let mut report = Report::new(cwd, args, found.is_file());
+    let mut report = Report::new(&cx.cwd, args, found.is_file());
     if found.is_dir() {
         for entry in walk(root, args)?.flatten() {
             if stop.is_due() {
                 report.give_up();
                 break;
             }
-            if walk::is_file(&entry) {
+            if !walk::is_file(&entry) {
+                continue;
+            }
+            // Before it is searched: whether there are matches tells something of what is in it.
+            if !cx.may_show(entry.path()) {
+                report.leave_out();
+            } else {
                 search_file(&mut searcher, &matcher, entry.path(), &mut report);
             }
             if report.is_full() {

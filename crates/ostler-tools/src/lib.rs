@@ -1,16 +1,21 @@
 //! Ostler's built-in tools, one file each. This file is the list of them and nothing else.
 
+mod address;
 mod ask_user_question;
+mod background;
 mod bash;
 mod blocking;
 mod edit;
 mod file;
 mod glob;
 mod grep;
+mod kept;
 mod notebook;
+mod notebook_edit;
 mod output;
 pub mod patch;
 mod path;
+mod pdf;
 mod picture;
 mod process;
 mod read;
@@ -18,9 +23,13 @@ mod seen;
 mod shell;
 mod similar;
 mod target;
+mod task_output;
+mod task_stop;
 mod text;
 mod todo_write;
 mod walk;
+mod web_fetch;
+mod web_search;
 mod write;
 
 use std::sync::Arc;
@@ -28,8 +37,6 @@ use std::sync::Arc;
 use ostler_engine::tool::{AnyTool, erase};
 
 /// The tools of one session. They share what the session knows: which files it has read, where its shell stands.
-///
-/// Dropping them removes what the session left in its temporary folder.
 pub fn session_tools() -> Vec<Arc<dyn AnyTool>> {
     let seen = seen::Seen::default();
     vec![
@@ -38,8 +45,13 @@ pub fn session_tools() -> Vec<Arc<dyn AnyTool>> {
         erase(edit::Edit::new(seen.clone())),
         erase(glob::Glob),
         erase(grep::Grep),
+        erase(notebook_edit::NotebookEdit::new(seen.clone())),
         erase(read::Read::new(seen.clone())),
+        erase(task_output::TaskOutput),
+        erase(task_stop::TaskStop),
         erase(todo_write::TodoWrite::default()),
+        erase(web_fetch::WebFetch::default()),
+        erase(web_search::WebSearch),
         erase(write::Write::new(seen)),
     ]
 }

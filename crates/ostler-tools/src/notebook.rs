@@ -94,7 +94,7 @@ fn words(value: &Value) -> &str {
 }
 
 /// Notebooks write text as one string or as a list of lines.
-fn joined(value: &Value) -> String {
+pub(crate) fn joined(value: &Value) -> String {
     match value {
         Value::Array(lines) => lines.iter().map(words).collect(),
         other => words(other).to_owned(),

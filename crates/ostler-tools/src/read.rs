@@ -1,6 +1,7 @@
-//! `Read`: show a file. Text comes numbered, a window at a time; pictures and notebooks have files of their own.
+//! `Read`: show a file. Text comes numbered, a window at a time; pictures, notebooks and PDFs have files of their own.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::tool::{ReadOutput, ReadText, TextFile};
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use crate::blocking::blocking;
 use crate::seen::Seen;
 use crate::text::{self, Encoding, Text};
-use crate::{file, notebook, path, picture};
+use crate::{file, notebook, path, pdf, picture};
 
 pub(crate) struct Read {
     seen: Seen,
@@ -31,17 +32,21 @@ pub(crate) struct Args {
     offset: Option<u64>,
     /// How many lines to show.
     limit: Option<u64>,
+    /// Which pages of a PDF, like `1-5`; at most 20 at once.
+    pages: Option<String>,
 }
 
 const MAX_LINES: usize = 2_000;
 const MAX_LINE_BYTES: usize = 2_000;
+/// Some documents take for ever to take apart.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// About 25,000 tokens.
 pub(crate) const MAX_SHOWN_BYTES: usize = 100_000;
 
 impl Tool for Read {
     const NAME: &'static str = "Read";
     const DESCRIPTION: &'static str = "Shows a file: text with line numbers (2000 lines unless told otherwise), \
-        pictures (png, jpeg, gif, webp), notebooks cell by cell. Not for folders.";
+        pictures (png, jpeg, gif, webp), notebooks cell by cell, the text of PDFs. Not for folders.";
     type Args = Args;
 
     fn effect(&self, cx: &ToolCx, args: &Args) -> Effect {
@@ -51,7 +56,12 @@ impl Tool for Read {
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
         let path = path::absolute(cx, &args.file_path);
         let seen = self.seen.clone();
-        blocking(move || read(&path, &args, &seen)).await
+        let shown = path.display().to_string();
+        let reading = blocking(move || read(&path, &args, &seen));
+        tokio::time::timeout(PATIENCE, reading).await.unwrap_or_else(|_| {
+            let seconds = PATIENCE.as_secs();
+            Err(ToolError::Failed(format!("reading {shown} took longer than {seconds} s")))
+        })
     }
 }
 
@@ -66,10 +76,16 @@ fn show(path: &Path, args: &Args, bytes: &[u8]) -> Result<ToolOutput, ToolError>
     if let Some(format) = picture::format(bytes) {
         return picture::show(path, bytes, format);
     }
-    let Some(text) = text::decode(bytes) else { return Err(binary(path, bytes)) };
-    if bytes.starts_with(b"%PDF-") {
-        return Err(binary(path, bytes));
+    if pdf::is_pdf(bytes) {
+        return pdf::show(path, bytes, args.pages.as_deref());
     }
+    if args.pages.is_some() {
+        return Err(ToolError::Refused(format!(
+            "{} is no PDF: use offset and limit instead of pages",
+            path.display()
+        )));
+    }
+    let Some(text) = text::decode(bytes) else { return Err(binary(path, bytes)) };
     if path.extension().is_some_and(|extension| extension == "ipynb")
         && let Some(output) = notebook::show(path, &text.text)
     {
@@ -163,12 +179,11 @@ fn encoding_note(text: &Text) -> String {
 }
 
 fn binary(path: &Path, bytes: &[u8]) -> ToolError {
-    let what = if bytes.starts_with(b"%PDF-") {
-        "a PDF, which cannot be shown yet; extract its text with Bash (pdftotext) if that is installed"
-    } else {
-        "not a text file; look at it with Bash (file, xxd, strings)"
-    };
-    ToolError::Refused(format!("{} ({} bytes) is {what}.", path.display(), bytes.len()))
+    ToolError::Refused(format!(
+        "{} ({} bytes) is not a text file; look at it with Bash (file, xxd, strings).",
+        path.display(),
+        bytes.len()
+    ))
 }
 
 fn saturate(number: u64) -> usize {

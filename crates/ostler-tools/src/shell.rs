@@ -1,19 +1,16 @@
-//! Where a session's shell stands, and the private folder it keeps its notes in.
+//! Where a session's shell stands.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
-use tempfile::TempDir;
+use ostler_engine::tool::ToolCx;
 
 /// The shell of a session: each command is a new process, only the working directory lasts.
 #[derive(Debug, Default)]
 pub(crate) struct Shell {
     cwd: Mutex<Option<PathBuf>>,
-    folder: Mutex<Option<TempDir>>,
     n_calls: AtomicU64,
 }
 
@@ -29,24 +26,27 @@ pub(crate) struct Call {
 }
 
 impl Shell {
-    /// A call that starts where the last one ended, or at `start` if there was none or its directory is gone.
-    pub(crate) fn call(&self, start: &Path) -> io::Result<Call> {
-        let cwd = lock(&self.cwd).clone().filter(|cwd| cwd.is_dir());
-        let mut folder = lock(&self.folder);
-        if folder.is_none() {
-            let only_the_user = Permissions::from_mode(0o700);
-            *folder = Some(
-                tempfile::Builder::new().prefix("ostler-").permissions(only_the_user).tempdir()?,
-            );
-        }
-        let folder = folder.as_ref().map_or(Path::new("/nonexistent"), TempDir::path);
+    /// Where the next command starts: where the last one ended, unless that is gone.
+    pub(crate) fn cwd(&self, cx: &ToolCx) -> PathBuf {
+        lock(&self.cwd).clone().filter(|cwd| cwd.is_dir()).unwrap_or_else(|| cx.cwd.clone())
+    }
+
+    /// Prepares a call.
+    pub(crate) fn call(&self, cx: &ToolCx) -> io::Result<Call> {
+        let folder = cx.scratch.folder()?;
         let n = self.n_calls.fetch_add(1, Ordering::Relaxed);
         Ok(Call {
-            cwd: cwd.unwrap_or_else(|| start.to_owned()),
+            cwd: self.cwd(cx),
             cwd_note: folder.join(format!("cwd-{n}")),
             stdout: folder.join(format!("output-{n}.txt")),
             stderr: folder.join(format!("errors-{n}.txt")),
         })
+    }
+
+    /// Where the next call starts, if that is not `start`.
+    pub(crate) fn elsewhere(&self, start: &Path) -> Option<PathBuf> {
+        let start = start.canonicalize().unwrap_or_else(|_| start.to_owned());
+        lock(&self.cwd).clone().filter(|cwd| *cwd != start && cwd.is_dir())
     }
 
     /// Takes over the directory a command ended in; gives it back if it is another than before.

@@ -38,6 +38,15 @@ pub(crate) fn is_file(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| kind.is_file())
 }
 
+/// Tells that files were left out because rules keep them from being read.
+pub(crate) fn guarded_note(n_guarded: usize) -> String {
+    match n_guarded {
+        0 => String::new(),
+        1 => "[1 file left out: a permission rule guards it]\n".to_owned(),
+        n => format!("[{n} files left out: permission rules guard them]\n"),
+    }
+}
+
 /// Refuses a place that is not there.
 pub(crate) fn must_exist(root: &Path) -> Result<std::fs::Metadata, ToolError> {
     std::fs::metadata(root).map_err(|error| crate::file::unreadable(root, &error))

@@ -10,5 +10,6 @@ mod rules;
 mod run;
 mod sessions;
 mod signals;
+mod start;
 mod terminal;
 mod tmux;

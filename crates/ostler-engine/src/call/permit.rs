@@ -3,7 +3,7 @@
 use ostler_proto::api::ToolUseBlock;
 use ostler_proto::control::{CanUseTool, DecisionReasonType};
 use ostler_proto::hook::{HookEvent, PermissionRequestDecision};
-use ostler_proto::permission::{Allow, Deny, PermissionResult};
+use ostler_proto::permission::{Allow, Deny, PermissionResult, PermissionUpdate};
 use ostler_proto::quirks;
 use serde_json::{Value, json};
 
@@ -62,6 +62,7 @@ pub(super) async fn permit(
     let decision = host.policy().decide(&facts);
     let decision = match (decision.outcome, hook) {
         (Outcome::Deny, _) => {
+            host.denied(call, &decision).await;
             return Err(Refusal::Denied { message: decision.reason, interrupt: false });
         }
         (_, Some((Word::Ask, reason))) => {
@@ -170,8 +171,12 @@ fn unanswered(why: &str) -> Refusal {
 /// again.
 async fn apply_updates(host: &Host, allow: &Allow) {
     for update in allow.updated_permissions.iter().flatten() {
-        if let Err(error) = host.change_policy(update) {
-            host.inform(error.to_string(), "warning", Some("permission_update_failed")).await;
+        match host.change_policy(update) {
+            Ok(()) if matches!(update, PermissionUpdate::SetMode(_)) => host.tell_mode().await,
+            Ok(()) => {}
+            Err(error) => {
+                host.inform(error.to_string(), "warning", Some("permission_update_failed")).await
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! takes some. Exit code 2: an objection, with the error output as its reason. Any other code: the hook failed, which
 //! by the contract of command hooks is told to the user and otherwise ignored.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -32,12 +33,14 @@ pub(super) enum Ran {
 pub(super) async fn run(
     command: &str,
     cwd: &Path,
+    env: &BTreeMap<String, String>,
     event: &HookEvent,
     input: &str,
 ) -> Result<Ran, String> {
     let mut child = Command::new("/bin/sh")
         .args(["-c", command])
         .current_dir(cwd)
+        .envs(env)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -95,7 +95,9 @@ async fn one(
                 host.ask::<HookCallback>(AskHost::HookCallback(Box::new(request))).await
             }
             Kind::Command(command) => {
-                match command::run(command, cwd, &event.event, &input.to_string()).await? {
+                match command::run(command, cwd, &host.env, &event.event, &input.to_string())
+                    .await?
+                {
                     Ran::Answered(output) => Ok(output),
                     Ran::Remarked(remark) => {
                         let text = format!("{} hook failed: {remark}", event.event);

@@ -109,6 +109,8 @@ fn slot(block: &mut ContentBlock) -> Option<&mut Option<Value>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use ostler_proto::api::{Content, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock};
     use proptest::prelude::*;
 
@@ -194,12 +196,13 @@ mod tests {
                 description: String::new(),
                 input_schema: json!({"type": "object"}),
             });
-            let base = Request { system, tools: tools.collect(), ..Request::new("m", Vec::new()) };
+            let (system, tools) = (system.into(), Arc::new(tools.collect()));
+            let base = Request { system, tools, ..Request::new("m", Vec::new()) };
             let mut before: Option<String> = None;
             for n in 0..rounds.len() {
                 let mut messages = rounds[..n].concat();
                 messages.push(rounds[n][0].clone());
-                let (_, body, n_marks) = written(&Request { messages, ..base.clone() });
+                let (_, body, n_marks) = written(&Request { messages: Arc::new(messages), ..base.clone() });
                 prop_assert!(n_marks <= 4, "{n_marks} marks");
                 if let Some(before) = before {
                     let prefix = before.strip_suffix("]}").unwrap();

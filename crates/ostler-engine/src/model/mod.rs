@@ -13,6 +13,7 @@ mod http;
 pub mod pricing;
 mod request;
 mod retry;
+mod server_tool;
 mod sse;
 mod thinking;
 
@@ -29,6 +30,7 @@ pub use self::error::ModelError;
 pub use self::http::ApiModel;
 pub use self::request::{Request, Said, Sampling, ToolSpec};
 pub use self::retry::RetryPolicy;
+pub use self::server_tool::{ServerTool, WebSearch};
 pub use self::thinking::{Effort, Thinking, ThinkingDisplay};
 
 /// A model.

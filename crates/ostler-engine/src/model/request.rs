@@ -1,12 +1,14 @@
 //! What a model gets to see, and how it is written as the body of a Messages API call.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use ostler_proto::api::{ContentBlock, Role};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::cache::{self, Cache, CacheControl};
+use super::server_tool::ServerTool;
 use super::thinking::{self, Effort, Thinking, ThinkingBody, ThinkingDisplay};
 
 /// Everything a model gets to see. Serialises to the body of a Messages API call.
@@ -14,6 +16,8 @@ use super::thinking::{self, Effort, Thinking, ThinkingBody, ThinkingDisplay};
 /// A later request of a conversation begins with the same bytes as the earlier one, so that the vendor's cache
 /// hits: the fields stand in the order in which they change. Only the marks that say where the cache ends move;
 /// the vendor does not count them as content.
+///
+/// What can be large is shared with whoever asks, so that a request costs no copy of the conversation.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The model to ask.
@@ -23,11 +27,13 @@ pub struct Request {
     /// Whether to answer piece by piece. Off, the answer is one [`ModelEvent::Whole`](super::ModelEvent::Whole).
     pub stream: bool,
     /// The tools on offer.
-    pub tools: Vec<ToolSpec>,
+    pub tools: Arc<Vec<ToolSpec>>,
+    /// Tools that the API runs itself.
+    pub server_tools: Vec<ServerTool>,
     /// The system prompt.
-    pub system: String,
+    pub system: Arc<str>,
     /// The conversation so far, user first.
-    pub messages: Vec<Said>,
+    pub messages: Arc<Vec<Said>>,
     /// How to answer.
     pub sampling: Sampling,
 }
@@ -42,9 +48,10 @@ impl Request {
             model: model.into(),
             max_tokens: MAX_OUTPUT_TOKENS,
             stream: true,
-            tools: Vec::new(),
-            system: String::new(),
-            messages,
+            tools: Arc::default(),
+            server_tools: Vec::new(),
+            system: Arc::default(),
+            messages: Arc::new(messages),
             sampling: Sampling::default(),
         }
     }
@@ -103,7 +110,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Metadata<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Marked<&'a ToolSpec>>,
+    tools: Vec<Marked<Offered<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<[Marked<Text<'a>>; 1]>,
     messages: Vec<Cow<'a, Said>>,
@@ -114,8 +121,10 @@ impl<'a> Body<'a> {
         let Request { model, stream, tools, system, messages, sampling, .. } = request;
         let (thinking, effort) = thinking::fit(sampling, model, request.max_tokens);
         let mark = sampling.cache.mark();
-        let last = tools.len().saturating_sub(1);
-        let tools = tools.iter().enumerate().map(|(number, tool)| Marked {
+        let last = (tools.len() + request.server_tools.len()).saturating_sub(1);
+        let server_tools = request.server_tools.iter().map(Offered::Server);
+        let tools = tools.iter().map(Offered::Client).chain(server_tools);
+        let tools = tools.enumerate().map(|(number, tool)| Marked {
             content: tool,
             cache_control: mark.filter(|_| number == last),
         });
@@ -133,6 +142,14 @@ impl<'a> Body<'a> {
             messages: cache::marked(messages, mark),
         }
     }
+}
+
+/// A tool, whoever runs it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Offered<'a> {
+    Client(&'a ToolSpec),
+    Server(&'a ServerTool),
 }
 
 #[derive(Serialize)]
@@ -191,7 +208,7 @@ mod tests {
         };
         let request = Request {
             stream: false,
-            tools: vec![tool("A"), tool("B")],
+            tools: vec![tool("A"), tool("B")].into(),
             system: "Be kind.".into(),
             sampling: Sampling {
                 thinking: Some(Thinking::Adaptive),

@@ -19,7 +19,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use crate::model::{EventStream, Model, ModelEvent, Request};
+use crate::model::{EventStream, Model, ModelError, ModelEvent, Request};
 
 /// The name a user sees.
 pub const NAME: &str = "offline-demo";
@@ -41,9 +41,20 @@ impl Model for OfflineModel {
     }
 
     fn respond(&self, request: Request) -> EventStream {
+        if !request.server_tools.is_empty() {
+            return Box::pin(futures::stream::iter([Err(no_network())]));
+        }
         let events = stream::events(reply::answer(&request));
         Box::pin(futures::stream::iter(
             events.into_iter().map(|event| Ok(ModelEvent::Stream(event))),
         ))
     }
+}
+
+/// What it says to those who want the API's own tools of it.
+fn no_network() -> ModelError {
+    ModelError::Connection(
+        "the offline demo has no network, so it cannot search the web; set ANTHROPIC_API_KEY to ask a real model"
+            .to_owned(),
+    )
 }

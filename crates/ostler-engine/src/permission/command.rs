@@ -62,6 +62,33 @@ pub(crate) fn change(policy: &Policy, shell: &Shell) -> Option<String> {
         .map(|verdict| verdict.why)
 }
 
+/// What a command would remove that nobody means to remove: the whole disk, or the home directory.
+pub(crate) fn destroys(policy: &Policy, shell: &Shell) -> Option<String> {
+    let is_rm = |part: &&Part| part.name().rsplit('/').next() == Some("rm");
+    let mut parts = shell.judged.parts.iter().filter(is_rm);
+    let part = parts.find(|part| {
+        let mut words = part.argv.iter().skip(1).map(|word| word.text.as_str());
+        let is_recursive = words.clone().any(|word| match word.strip_prefix("--") {
+            Some(option) => option == "recursive",
+            None => word.starts_with('-') && word.contains(['r', 'R']),
+        });
+        is_recursive && words.any(|word| is_everything(policy, word))
+    })?;
+    Some(format!("{} removes everything", part.source))
+}
+
+fn is_everything(policy: &Policy, word: &str) -> bool {
+    // A word that holds a variable is kept as it is written, quotes and all.
+    let word = word.replace('"', "");
+    let word = word.strip_suffix('*').unwrap_or(&word);
+    let word = match word.trim_end_matches('/') {
+        "" => return word.starts_with('/'),
+        word => word,
+    };
+    let is_home = |home: &PathBuf| home.as_os_str() == word;
+    matches!(word, "~" | "$HOME" | "${HOME}") || policy.home.as_ref().is_some_and(is_home)
+}
+
 struct Parts<'a> {
     policy: &'a Policy,
     shell: &'a Shell,
@@ -171,6 +198,9 @@ impl Parts<'_> {
         match rule {
             Some(kept) => Ok(format!("{} allows it", kept.title())),
             None if inside => Ok("is inside the working directories".to_owned()),
+            None if self.policy.is_put_aside(&place) => {
+                Ok("is in the session's own folder".to_owned())
+            }
             None => Err(Blocked {
                 why: format!("{} is outside the working directories", word.text),
                 path: Some(place.written),

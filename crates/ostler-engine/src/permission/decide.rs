@@ -3,7 +3,7 @@
 //! Deny rules, questions for a person, ask rules, the mode that asks nothing, the mode that changes nothing, allow
 //! rules, what the mode and the effect say, and at last: ask. Looks at the disk only to follow links.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ostler_proto::control::DecisionReasonType as Kind;
 use ostler_proto::permission::PermissionMode;
@@ -29,12 +29,28 @@ impl Policy {
         decision
     }
 
-    /// Whether a rule denies reading a file: for tools that find files themselves.
-    pub fn denies_reading(&self, path: &std::path::Path) -> bool {
+    /// Whether a rule denies reading a file.
+    pub fn denies_reading(&self, path: &Path) -> bool {
+        self.narrows_reading(path, &[Behavior::Deny])
+    }
+
+    /// Whether a search that finds this file may show what is in it: no rule denies reading it, and none says to ask
+    /// first, for a search of many files asks about none of them.
+    pub fn may_show(&self, path: &Path) -> bool {
+        !self.narrows_reading(path, &[Behavior::Deny, Behavior::Ask])
+    }
+
+    fn narrows_reading(&self, path: &Path, behaviors: &[Behavior]) -> bool {
+        // Most policies say nothing about reading, and then the disk need not be looked at.
+        if !guards_reads(self) {
+            return false;
+        }
         let effect = Effect::Read(path.to_owned());
         let call = CallFacts { tool: "Read", input: &Value::Null, effect: &effect };
         let seen = Seen::new(self, call);
-        self.rules_of(Behavior::Deny)
+        behaviors
+            .iter()
+            .flat_map(|behavior| self.rules_of(*behavior))
             .any(|kept| matches(self, &kept.rule, kept.behavior, kept.source, &seen) == Match::Yes)
     }
 }
@@ -67,6 +83,13 @@ impl Judge<'_> {
             return self.ask(Kind::Rule, doubt);
         }
         if mode == PermissionMode::BypassPermissions {
+            // The one thing that no mode means.
+            if let Some(shell) = &self.seen.shell
+                && let Some(reason) = command::destroys(self.policy, shell)
+            {
+                self.trail.note("the command", reason.clone());
+                return self.ask(Kind::SafetyCheck, reason);
+            }
             return self.end(Outcome::Allow, Kind::Mode, "mode bypassPermissions asks nothing");
         }
         if self.wants_no_sandbox() {
@@ -165,11 +188,9 @@ impl Judge<'_> {
     }
 
     /// What mode and effect say when no rule does.
-    fn by_effect(mut self, mode: &PermissionMode) -> Decision {
-        let tool = self.seen.call.tool;
-        if tool.starts_with("mcp__") || matches!(tool, "WebFetch" | "WebSearch") {
-            self.trail.note("the tool", "reaches outside, and no rule allows it");
-            return self.ask(Kind::Unspecified, format!("{tool} reaches outside"));
+    fn by_effect(self, mode: &PermissionMode) -> Decision {
+        if self.seen.call.tool.starts_with("mcp__") {
+            return self.reaches_outside();
         }
         match self.seen.call.effect {
             Effect::Nothing => self.end(
@@ -180,8 +201,15 @@ impl Judge<'_> {
             Effect::Read(path) => self.read(path.clone()),
             Effect::Write(path) => self.write(path.clone(), mode),
             Effect::Execute(_) => self.execute(mode),
+            Effect::Fetch(_) | Effect::Search(_) => self.reaches_outside(),
             Effect::AskUser => self.ask(Kind::Unspecified, "the question is for the user"),
         }
+    }
+
+    fn reaches_outside(mut self) -> Decision {
+        self.trail.note("the tool", "reaches outside, and no rule allows it");
+        let reason = format!("{} reaches outside", self.seen.call.tool);
+        self.ask(Kind::Unspecified, reason)
     }
 
     fn read(mut self, path: PathBuf) -> Decision {
@@ -192,6 +220,11 @@ impl Judge<'_> {
                 Kind::WorkingDir,
                 "reading inside the working directories is allowed",
             );
+        }
+        if self.seen.place.as_ref().is_some_and(|place| self.policy.is_put_aside(place)) {
+            self.trail.note("the path", "is in the session's own folder");
+            let reason = "the session may read what it put aside";
+            return self.end(Outcome::Allow, Kind::WorkingDir, reason);
         }
         self.outside(path)
     }

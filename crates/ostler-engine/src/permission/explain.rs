@@ -83,6 +83,7 @@ pub fn input_of(tool: &str, words: &str) -> Value {
         "NotebookEdit" => json!({ "notebook_path": words }),
         "Glob" | "Grep" => json!({ "path": words }),
         "WebFetch" => json!({ "url": words }),
+        "WebSearch" => json!({ "query": words }),
         "Agent" | "Task" => json!({ "subagent_type": words }),
         "Skill" => json!({ "skill": words }),
         _ => json!({}),
@@ -100,6 +101,8 @@ pub fn effect_of(tool: &str, input: &Value, cwd: &Path) -> Effect {
             Effect::Write(cwd.join(text("file_path").unwrap_or_default()))
         }
         "NotebookEdit" => Effect::Write(cwd.join(text("notebook_path").unwrap_or_default())),
+        "WebFetch" => Effect::Fetch(text("url").unwrap_or_default().to_owned()),
+        "WebSearch" => Effect::Search(text("query").unwrap_or_default().to_owned()),
         "AskUserQuestion" | "ExitPlanMode" => Effect::AskUser,
         _ => Effect::Nothing,
     }

@@ -82,7 +82,10 @@ pub(crate) fn matches(
         return Match::sure(matches_place(policy, rule, narrows, source, place));
     }
     match seen.call.tool {
-        "WebFetch" => web(content, seen.text("url")),
+        "WebFetch" => match seen.call.effect {
+            Effect::Fetch(url) => web(content, Some(url)),
+            _ => web(content, seen.text("url")),
+        },
         "Agent" | "Task" => {
             Match::sure(seen.text("subagent_type").unwrap_or("general-purpose") == content)
         }

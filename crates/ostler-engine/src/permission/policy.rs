@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ostler_proto::permission::PermissionMode;
 
+use super::place::Place;
 use super::rule::{Behavior, Rule, Source};
 
 /// What decides about calls.
@@ -19,6 +20,8 @@ pub struct Policy {
     pub user_folder: Option<PathBuf>,
     /// The folder of the project's settings, for `/` in rules that stand there.
     pub project: PathBuf,
+    /// The session's own folder for long output, which it may read.
+    pub scratch: Option<PathBuf>,
     /// Whether the mode that asks nothing may be used at all.
     pub bypass_available: bool,
     rules: Vec<KeptRule>,
@@ -53,6 +56,7 @@ impl Policy {
             user_folder: None,
             project: cwd.clone(),
             cwd,
+            scratch: None,
             bypass_available: false,
             rules: Vec::new(),
             directories: Vec::new(),
@@ -112,6 +116,11 @@ impl Policy {
         std::iter::once(self.cwd.as_path()).chain(self.directories())
     }
 
+    /// Whether the session itself put a file aside there, to be read later.
+    pub(crate) fn is_put_aside(&self, place: &Place) -> bool {
+        self.scratch.as_deref().is_some_and(|folder| place.is_inside(folder))
+    }
+
     /// What `/` at the beginning of a rule from this source means.
     pub(crate) fn base(&self, source: Source) -> &Path {
         match source {
@@ -126,6 +135,14 @@ impl Policy {
             (Ok(rest), Some(home)) => home.join(rest),
             _ => self.cwd.join(path),
         }
+    }
+
+    /// Whether a rule allows requests to exactly this host: `WebFetch(domain:localhost)`, not a domain above it.
+    pub fn names_host(&self, host: &str) -> bool {
+        self.rules_of(Behavior::Allow).filter(|kept| kept.rule.tool == "WebFetch").any(|kept| {
+            let domain = kept.rule.content.as_deref().and_then(|it| it.strip_prefix("domain:"));
+            domain.is_some_and(|domain| domain.eq_ignore_ascii_case(host))
+        })
     }
 
     /// The mode that is in force: one that is not available is the default one.

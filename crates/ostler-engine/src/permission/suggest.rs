@@ -51,8 +51,7 @@ pub(crate) fn suggestions(
                 PermissionDestination::Session,
             )]
         }
-        _ if tool == "WebFetch" => {
-            let url = seen.call.input.get("url").and_then(|url| url.as_str()).unwrap_or_default();
+        (Effect::Fetch(url), _) => {
             let host =
                 reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
             let rule = host.map(|host| Rule::with(tool, format!("domain:{host}")));

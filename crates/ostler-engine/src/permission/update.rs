@@ -20,12 +20,30 @@ pub enum UpdateError {
     /// It is of a kind, or meant for a place, that this version does not know.
     #[error("the change of permissions is not understood: {0}")]
     Unknown(String),
-    /// The mode may not be used.
-    #[error("the mode {0} is not available in this session")]
+    /// There is no such mode here.
+    #[error(
+        "Cannot set permission mode: must be one of acceptEdits, bypassPermissions, default, dontAsk, plan, not {0}"
+    )]
     Mode(PermissionMode),
+    /// The mode that asks nothing was not granted at the start.
+    #[error(
+        "Cannot set permission mode to bypassPermissions because the session was not launched with --dangerously-skip-permissions"
+    )]
+    NoBypass,
     /// The settings file could not be written.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+}
+
+impl UpdateError {
+    /// The code that hosts know it by.
+    pub(crate) fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::Mode(_) => Some("invalid_mode"),
+            Self::NoBypass => Some("bypass_not_launched"),
+            _ => None,
+        }
+    }
 }
 
 impl Policy {
@@ -101,7 +119,7 @@ impl Policy {
         source(&update.destination)?;
         match &update.mode {
             PermissionMode::BypassPermissions if !self.bypass_available => {
-                Err(UpdateError::Mode(update.mode.clone()))
+                Err(UpdateError::NoBypass)
             }
             PermissionMode::Auto | PermissionMode::Other(_) => {
                 Err(UpdateError::Mode(update.mode.clone()))

@@ -26,6 +26,10 @@ pub struct FileSettings {
     pub sandbox: Option<SandboxSettings>,
     /// The style of answers.
     pub output_style: Option<String>,
+    /// No hooks at all.
+    pub disable_all_hooks: Option<bool>,
+    /// A command that prints the key for the API.
+    pub api_key_helper: Option<String>,
     /// Everything else.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -45,6 +49,8 @@ pub struct FilePermissions {
     pub default_mode: Option<PermissionMode>,
     /// Further working directories.
     pub additional_directories: Vec<String>,
+    /// `disable`: the mode that asks nothing is not to be had.
+    pub disable_bypass_permissions_mode: Option<String>,
     /// Everything else.
     #[serde(flatten)]
     pub extra: Map<String, Value>,

@@ -30,7 +30,12 @@ pub struct Sources {
 /// # Errors
 /// When a file cannot be read or understood, or holds a deny or ask rule that is none: all such problems at once.
 pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsError> {
-    let mut joined = Joined { settings: Settings::default(), problems: Vec::new(), sources };
+    let mut joined = Joined {
+        settings: Settings::default(),
+        hooks_disabled: Vec::new(),
+        problems: Vec::new(),
+        sources,
+    };
     let wanted = [
         (Source::User, sources.user),
         (Source::Project, sources.project),
@@ -52,6 +57,7 @@ pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsEr
     if let Some(path) = folders.file(Source::Managed) {
         joined.file(&path, Source::Managed, true);
     }
+    joined.disable_hooks();
     match joined.problems.is_empty() {
         true => Ok(joined.settings),
         false => Err(SettingsError { problems: joined.problems }),
@@ -60,6 +66,8 @@ pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsEr
 
 struct Joined<'s> {
     settings: Settings,
+    /// Who wants no hooks.
+    hooks_disabled: Vec<Source>,
     problems: Vec<Problem>,
     sources: &'s Sources,
 }
@@ -92,6 +100,8 @@ impl Joined<'_> {
         if let Some(mode) = permissions.default_mode {
             self.mode(path, mode, source, only_narrows);
         }
+        // Any word there but the one that is known can only be meant to forbid it.
+        self.settings.bypass_disabled |= permissions.disable_bypass_permissions_mode.is_some();
         if only_narrows {
             self.warn(
                 path,
@@ -104,6 +114,9 @@ impl Joined<'_> {
         let directories = permissions.additional_directories.into_iter().map(PathBuf::from);
         self.settings.directories.extend(directories.map(|directory| (directory, source)));
         self.settings.hooks.extend(file.hooks.map(|hooks| (source, hooks)));
+        if file.disable_all_hooks == Some(true) {
+            self.hooks_disabled.push(source);
+        }
         for (name, value) in file.env {
             if is_of_project && is_ours_to_choose(&name) {
                 self.warn(path, &format!("env.{name}"), "a project cannot set this variable");
@@ -113,9 +126,20 @@ impl Joined<'_> {
         }
         let settings = &mut self.settings;
         settings.model = file.model.or(settings.model.take());
+        settings.api_key_helper = file.api_key_helper.or(settings.api_key_helper.take());
         settings.sandbox = file.sandbox.or(settings.sandbox.take());
         settings.output_style = file.output_style.or(settings.output_style.take());
         settings.extra.extend(file.extra);
+    }
+
+    /// Takes out hooks that somebody has switched off. Those of the administrator only the administrator can.
+    fn disable_hooks(&mut self) {
+        let disabled = &self.hooks_disabled;
+        let by_administrator = disabled.contains(&Source::Managed);
+        self.settings.hooks.retain(|(source, _)| match source {
+            Source::Managed => !by_administrator,
+            _ => disabled.is_empty(),
+        });
     }
 
     fn rules(&mut self, path: &Path, behavior: Behavior, rules: &[String], source: Source) {

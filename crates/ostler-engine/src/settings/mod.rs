@@ -113,6 +113,10 @@ pub struct Settings {
     pub sandbox: Option<SandboxSettings>,
     /// The style of answers.
     pub output_style: Option<String>,
+    /// A command that prints the key for the API.
+    pub api_key_helper: Option<String>,
+    /// The mode that asks nothing is not to be had.
+    pub bypass_disabled: bool,
     /// Everything else.
     pub extra: Map<String, Value>,
     /// What was left out, and why. Leaving it out makes nothing wider.
@@ -131,5 +135,6 @@ impl Settings {
         if let Some(mode) = &self.default_mode {
             policy.mode = mode.clone();
         }
+        policy.bypass_available &= !self.bypass_disabled;
     }
 }

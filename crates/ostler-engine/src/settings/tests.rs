@@ -231,3 +231,61 @@ fn a_rule_of_this_session_is_not_written() {
     assert_eq!(policy.rules().len(), 1);
     assert!(!home.folders.project.exists());
 }
+
+#[test]
+fn nothing_is_read_unless_it_is_asked_for() {
+    let home = home(&[
+        (Source::User, json!({"model": "user"})),
+        (Source::Project, json!({"model": "project"})),
+        (Source::Local, json!({"model": "local"})),
+    ]);
+    let model = |sources: &Sources| load(&home.folders, sources).unwrap().model;
+    assert_eq!(model(&Sources::default()), None);
+    let trusted = Sources { trusts_project: true, ..Sources::default() };
+    assert_eq!(model(&Sources { user: true, ..trusted.clone() }).as_deref(), Some("user"));
+    assert_eq!(model(&Sources { project: true, ..trusted.clone() }).as_deref(), Some("project"));
+    assert_eq!(model(&Sources { local: true, ..trusted }).as_deref(), Some("local"));
+    assert_eq!(model(&all()).as_deref(), Some("local"));
+}
+
+#[test]
+fn hooks_can_be_switched_off_but_not_the_administrators() {
+    let hooks = json!({"Stop": []});
+    let files = |off: Source| {
+        let file =
+            |source: Source| (source, json!({"hooks": hooks, "disableAllHooks": source == off}));
+        home(&[file(Source::User), file(Source::Project), file(Source::Managed)])
+    };
+    let left = |off: Source, sources: &Sources| -> Vec<Source> {
+        let settings = load(&files(off).folders, sources).unwrap();
+        settings.hooks.into_iter().map(|(source, _)| source).collect()
+    };
+    assert_eq!(left(Source::Flag, &all()), [Source::User, Source::Project, Source::Managed]);
+    assert_eq!(left(Source::User, &all()), [Source::Managed]);
+    assert_eq!(left(Source::Managed, &all()), []);
+    // A project that is not trusted cannot switch off what guards against it.
+    let wary = Sources { trusts_project: false, ..all() };
+    assert_eq!(left(Source::Project, &wary), [Source::User, Source::Managed]);
+}
+
+#[test]
+fn the_mode_that_asks_nothing_can_be_forbidden_by_anybody() {
+    let forbids = json!({"permissions": {"disableBypassPermissionsMode": "disable"}});
+    for source in [Source::User, Source::Project, Source::Local, Source::Managed] {
+        let home = home(&[(source, forbids.clone())]);
+        let settings = load(&home.folders, &Sources { trusts_project: false, ..all() }).unwrap();
+        let mut policy = Policy::new("/w", PermissionMode::BypassPermissions);
+        policy.bypass_available = true;
+        settings.apply_to(&mut policy);
+        assert_eq!(policy.effective_mode(), PermissionMode::Default, "{source}");
+    }
+}
+
+#[test]
+fn a_key_helper_of_a_project_needs_trust() {
+    let home = home(&[(Source::Project, json!({"apiKeyHelper": "echo key"}))]);
+    let helper = |trusts_project| {
+        load(&home.folders, &Sources { trusts_project, ..all() }).unwrap().api_key_helper
+    };
+    assert_eq!((helper(true).as_deref(), helper(false)), (Some("echo key"), None));
+}

@@ -4,18 +4,16 @@
 //! exactly once in the message after it, and nothing the API would refuse is left. For a file the engine wrote
 //! itself it is also what the engine had in memory, so that the vendor's cache still hits.
 
-use std::collections::HashSet;
-
+use ostler_proto::ToolUseId;
 use ostler_proto::api::{
     Content, ContentBlock, INVALID_INPUT, Role, SYNTHETIC_MODEL, ToolResultBlock, ToolUseBlock,
 };
 use ostler_proto::transcript::TranscriptLine;
-use ostler_proto::{ToolUseId, UnknownObject};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::line::answers;
 use crate::model::Said;
-use crate::turn::INTERRUPTED_CALL;
+use crate::turn::{INTERRUPTED_CALL, sayable};
 
 /// Stands for the beginning of a conversation of which only the model's part is left.
 pub const LOST_BEGINNING: &str = "[The beginning of this conversation is lost.]";
@@ -87,7 +85,7 @@ fn hear(rounds: &mut [Round<'_>], blocks: &[ContentBlock]) {
                     round.results.push(result.clone());
                 }
             }
-            ContentBlock::Text(text) if text.text.trim().is_empty() => {}
+            block if !sayable::is_sayable(block) => {}
             ContentBlock::Text(_)
             | ContentBlock::Image(_)
             | ContentBlock::Document(_)
@@ -120,10 +118,7 @@ impl Round<'_> {
     fn say(&mut self, blocks: &[ContentBlock]) {
         for block in blocks {
             match block {
-                ContentBlock::Text(text) if text.text.trim().is_empty() => {}
-                // The API takes back only reasoning that it can recognise.
-                ContentBlock::Thinking(block)
-                    if block.signature.as_deref().unwrap_or("").is_empty() => {}
+                block if !sayable::is_sayable(block) => {}
                 ContentBlock::ToolUse(call) => self.call(call),
                 ContentBlock::ToolResult(_)
                 | ContentBlock::Image(_)
@@ -155,7 +150,7 @@ impl Round<'_> {
     }
 
     fn write(mut self, messages: &mut Vec<Said>) {
-        drop_half_server_calls(&mut self.said);
+        sayable::tidy_end(&mut self.said);
         let ids: Vec<ToolUseId> = self.calls().cloned().collect();
         let results = ids.into_iter().map(|id| {
             let at = self.results.iter().position(|result| result.tool_use_id == id);
@@ -189,39 +184,4 @@ fn interrupted(id: ToolUseId) -> ToolResultBlock {
         is_error: Some(true),
         ..ToolResultBlock::default()
     }
-}
-
-/// Tools that the API runs itself answer in the same response; the API refuses one half without the other.
-fn drop_half_server_calls(blocks: &mut Vec<ContentBlock>) {
-    let mut called = HashSet::new();
-    let mut answered = HashSet::new();
-    for block in blocks.iter() {
-        match block {
-            ContentBlock::ServerToolUse(call) => _ = called.insert(call.id.clone()),
-            block => {
-                // An answer counts only after its call.
-                answered.extend(server_answer(block).filter(|id| called.contains(id)));
-            }
-        }
-    }
-    let mut open = answered.clone();
-    let mut unanswered = answered;
-    blocks.retain(|block| match block {
-        ContentBlock::ServerToolUse(call) => open.remove(&call.id),
-        block => server_answer(block).is_none_or(|id| unanswered.remove(&id)),
-    });
-}
-
-fn server_answer(block: &ContentBlock) -> Option<ToolUseId> {
-    match block {
-        ContentBlock::WebSearchToolResult(result) | ContentBlock::WebFetchToolResult(result) => {
-            Some(result.tool_use_id.clone())
-        }
-        ContentBlock::Unknown(block) => unknown_answer(block),
-        _ => None,
-    }
-}
-
-fn unknown_answer(block: &UnknownObject) -> Option<ToolUseId> {
-    block.get("tool_use_id").and_then(Value::as_str).map(ToolUseId::from)
 }

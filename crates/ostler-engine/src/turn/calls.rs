@@ -6,6 +6,9 @@ use ostler_proto::api::{Content, ContentBlock, ToolResultBlock, ToolUseBlock};
 /// What the model reads about a call that was stopped.
 pub const INTERRUPTED_CALL: &str = "The call was stopped: the user interrupted the turn.";
 
+/// What the model reads about a call that was stopped because the turn failed.
+pub(super) const ABANDONED_CALL: &str = "The call was stopped: the turn ended before it was done.";
+
 /// The calls of one response, in the order the model made them.
 #[derive(Debug, Default)]
 pub(super) struct Calls(Vec<Call>);
@@ -66,17 +69,28 @@ impl Calls {
         started
     }
 
-    /// The results in the order of the calls. A call without one gets one that says why.
-    pub(super) fn take_results(&mut self) -> Vec<ContentBlock> {
-        let results = std::mem::take(&mut self.0).into_iter().map(|call| match call.state {
-            CallState::Done(result) => result,
-            CallState::Waiting(_) | CallState::Running => ToolResultBlock {
-                tool_use_id: call.id,
-                content: Some(Content::from(INTERRUPTED_CALL)),
+    /// Answers every call that has no result yet with the words why it will have none. Returns these answers.
+    pub(super) fn stop(&mut self, why: &str) -> Vec<ToolResultBlock> {
+        let mut stopped = Vec::new();
+        for call in self.0.iter_mut().filter(|call| !matches!(call.state, CallState::Done(_))) {
+            let result = ToolResultBlock {
+                tool_use_id: call.id.clone(),
+                content: Some(Content::from(why)),
                 is_error: Some(true),
                 ..ToolResultBlock::default()
-            },
+            };
+            stopped.push(result.clone());
+            call.state = CallState::Done(result);
+        }
+        stopped
+    }
+
+    /// The results in the order of the calls, all of which are done.
+    pub(super) fn take_results(&mut self) -> Vec<ContentBlock> {
+        let results = std::mem::take(&mut self.0).into_iter().filter_map(|call| match call.state {
+            CallState::Done(result) => Some(ContentBlock::ToolResult(result)),
+            CallState::Waiting(_) | CallState::Running => None,
         });
-        results.map(ContentBlock::ToolResult).collect()
+        results.collect()
     }
 }

@@ -6,13 +6,16 @@
 //! Invariant: whatever happens, when the turn is done every call in the conversation has exactly one result.
 
 mod calls;
+pub(crate) mod sayable;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use ostler_proto::api::{ContentBlock, Role, StopReason, ToolResultBlock, ToolUseBlock};
 
-use self::calls::Calls;
 pub use self::calls::INTERRUPTED_CALL;
+use self::calls::{ABANDONED_CALL, Calls};
+use self::sayable::{is_sayable, is_thought};
 use crate::model::{ModelError, Said};
 
 /// Marks an interruption while the model spoke, in the words hosts look for.
@@ -26,6 +29,9 @@ pub const GO_ON: &str = "The output limit cut your answer. Go on exactly where i
 /// Said when a response was empty.
 pub const SAY_SOMETHING: &str =
     "Your answer was empty. Say what you found or did, or what you need.";
+
+/// Stands for a prompt without content.
+pub const EMPTY_PROMPT: &str = "(The user sent an empty message.)";
 
 /// Said when the answer has not come in the shape the host asked for.
 pub const USE_SCHEMA: &str = "Give your final answer now by calling StructuredOutput.";
@@ -108,12 +114,12 @@ pub enum Limit {
 
 /// Everything a turn can ask for.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "handed over once and taken apart at once")]
 pub enum Output {
     /// Ask the model to go on with this conversation.
     AskModel {
-        /// The conversation.
-        conversation: Vec<Said>,
+        /// The conversation. Shared, not copied: it may be long, and the turn adds to it only once the answer is
+        /// there and the request gone.
+        conversation: Arc<Vec<Said>>,
         /// Whether to ask for the answer in one piece, after a stream that broke.
         whole: bool,
     },
@@ -128,6 +134,8 @@ pub enum Output {
         /// Whether it was refused before in this turn.
         again: bool,
     },
+    /// The turn ends before a call is done, and this is its result; hosts see it too.
+    Stopped(ToolResultBlock),
     /// The turn is over. Whatever still runs is to be stopped; its results are no longer wanted.
     Done(Ending),
 }
@@ -160,12 +168,25 @@ pub enum Ending {
     Failed(ModelError),
 }
 
+impl Ending {
+    /// What the model reads about calls that were not done by then.
+    fn words_for_calls(&self) -> &'static str {
+        match self {
+            Self::Interrupted { .. } => INTERRUPTED_CALL,
+            Self::OverLimit(Limit::Time) => "Deadline exceeded",
+            Self::OverLimit(Limit::Tokens) => "Token budget exhausted",
+            Self::OverLimit(Limit::Dollars) => "Budget exhausted",
+            _ => ABANDONED_CALL,
+        }
+    }
+}
+
 /// One turn of a conversation.
 #[derive(Debug)]
 pub struct Turn {
-    /// The conversation without this turn.
-    before: Vec<Said>,
-    conversation: Vec<Said>,
+    /// Where this turn began: after so many messages, and so many blocks of the last of them.
+    before: (usize, usize),
+    conversation: Arc<Vec<Said>>,
     /// The response under way.
     answer: Vec<ContentBlock>,
     calls: Calls,
@@ -201,8 +222,8 @@ impl Turn {
         max_rounds: Option<u64>,
     ) -> Self {
         let mut turn = Self {
-            before: conversation.clone(),
-            conversation,
+            before: (conversation.len(), conversation.last().map_or(0, |last| last.content.len())),
+            conversation: Arc::new(conversation),
             answer: Vec::new(),
             calls: Calls::default(),
             reply: None,
@@ -213,6 +234,12 @@ impl Turn {
             outputs: VecDeque::new(),
             done: false,
         };
+        let mut prompt = prompt;
+        prompt.retain(is_sayable);
+        if prompt.is_empty() {
+            // The API takes no message without content, and hosts may send one.
+            prompt.push(ContentBlock::text(EMPTY_PROMPT));
+        }
         turn.user_says(prompt);
         turn.ask_model(false);
         turn
@@ -231,6 +258,7 @@ impl Turn {
             return;
         }
         match input {
+            Input::Said(block) if !is_sayable(&block) => {}
             Input::Said(block) => self.answer.push(block),
             Input::Called { call, parallel } => {
                 self.answer.push(ContentBlock::ToolUse(call.clone()));
@@ -266,7 +294,7 @@ impl Turn {
 
     /// The conversation after the turn, fit to be continued.
     pub fn into_conversation(self) -> Vec<Said> {
-        self.conversation
+        Arc::unwrap_or_clone(self.conversation)
     }
 
     fn go_on(&mut self) {
@@ -283,12 +311,24 @@ impl Turn {
             self.end(Ending::SchemaMissed, None);
         } else if self.calls.is_empty() {
             self.finished(stop_reason);
-        } else if self.max_rounds.is_some_and(|max| self.rounds >= max) {
-            self.end(Ending::MaxTurns, None);
         } else {
-            self.close_round();
-            self.ask_model(false);
+            self.next_round(|_| {});
         }
+    }
+
+    /// Asks the model once more, with what `say` adds on the user's side; ends the turn when it may not.
+    fn next_round(&mut self, say: impl FnOnce(&mut Self)) {
+        if self.has_rounds_left() {
+            self.close_round();
+            say(self);
+            self.ask_model(false);
+        } else {
+            self.end(Ending::MaxTurns, None);
+        }
+    }
+
+    fn has_rounds_left(&self) -> bool {
+        self.max_rounds.is_none_or(|max| self.rounds < max)
     }
 
     /// The response is complete and calls for nothing: is that the end?
@@ -301,19 +341,25 @@ impl Turn {
             }
             Some(StopReason::MaxTokens) => self.end(Ending::MaxOutputTokens, None),
             Some(StopReason::PauseTurn) if self.patience.pauses < MAX_PAUSES => {
-                // The API wants its own words back, and nothing else.
                 self.patience.pauses += 1;
-                self.close_round();
-                self.ask_model(false);
+                if self.has_rounds_left() {
+                    // The API wants its own words back, and nothing else.
+                    self.says_of_model();
+                    self.ask_model(false);
+                } else {
+                    self.end(Ending::MaxTurns, None);
+                }
             }
-            _ if self.answer.is_empty() && !self.patience.was_empty => {
+            _ if self.is_empty_answer() && !self.patience.was_empty && self.has_rounds_left() => {
                 self.patience.was_empty = true;
                 self.nudge(SAY_SOMETHING);
             }
-            _ if self.needs_answer && !self.patience.was_reminded => {
+            _ if self.needs_answer && !self.patience.was_reminded && self.has_rounds_left() => {
                 self.patience.was_reminded = true;
                 self.nudge(USE_SCHEMA);
             }
+            // An end without the answer must not look like a success.
+            _ if self.needs_answer => self.end(Ending::SchemaMissed, None),
             _ => self.outputs.push_back(Output::MayStop { again: self.patience.stop_refused }),
         }
     }
@@ -323,20 +369,25 @@ impl Turn {
             StopVerdict::Stop => self.end(Ending::Completed, None),
             StopVerdict::GoOn(feedback) => {
                 self.patience.stop_refused = true;
-                self.close_round();
-                self.user_says(vec![ContentBlock::text(feedback.as_str())]);
-                self.outputs.push_back(Output::Feedback(feedback));
-                self.ask_model(false);
+                self.next_round(|turn| {
+                    turn.user_says(vec![ContentBlock::text(feedback.as_str())]);
+                    turn.outputs.push_back(Output::Feedback(feedback));
+                });
             }
         }
     }
 
+    /// Whether the response says and calls nothing.
+    fn is_empty_answer(&self) -> bool {
+        self.answer.iter().all(is_thought)
+    }
+
     /// Says something to the model on the user's side, and asks again.
     fn nudge(&mut self, words: &'static str) {
-        self.close_round();
-        self.user_says(vec![ContentBlock::text(words)]);
-        self.outputs.push_back(Output::Prompt(words));
-        self.ask_model(false);
+        self.next_round(|turn| {
+            turn.user_says(vec![ContentBlock::text(words)]);
+            turn.outputs.push_back(Output::Prompt(words));
+        });
     }
 
     fn ask_model(&mut self, whole: bool) {
@@ -347,12 +398,18 @@ impl Turn {
 
     /// Moves the response and its results into the conversation.
     fn close_round(&mut self) {
+        sayable::tidy_end(&mut self.answer);
+        self.says_of_model();
+    }
+
+    /// The same as it is, without a look at what may stand at its end.
+    fn says_of_model(&mut self) {
+        // No call is left open, whatever the driver does.
+        self.calls.stop(ABANDONED_CALL);
         let answer = std::mem::take(&mut self.answer);
-        if !answer.is_empty() {
-            self.says(Role::Assistant, answer);
-            let results = self.calls.take_results();
-            self.user_says(results);
-        }
+        self.says(Role::Assistant, answer);
+        let results = self.calls.take_results();
+        self.user_says(results);
     }
 
     fn interrupt(&mut self) {
@@ -376,17 +433,29 @@ impl Turn {
         }
         // A prompt the API refuses would be refused with every later request too: it is forgotten.
         if error.is_fault_of_request() && self.rounds == 1 && self.answer.is_empty() {
-            self.conversation = std::mem::take(&mut self.before);
+            self.forget();
         }
         self.end(Ending::Failed(error), None);
     }
 
+    /// Takes back everything this turn has added to the conversation.
+    fn forget(&mut self) {
+        let (n_messages, n_blocks) = self.before;
+        let conversation = Arc::make_mut(&mut self.conversation);
+        conversation.truncate(n_messages);
+        if let Some(last) = conversation.last_mut() {
+            last.content.truncate(n_blocks);
+        }
+    }
+
     fn end(&mut self, ending: Ending, marker: Option<&str>) {
+        let stopped = self.calls.stop(ending.words_for_calls());
         self.close_round();
         if let Some(marker) = marker {
             self.user_says(vec![ContentBlock::text(marker)]);
         }
         self.outputs.clear();
+        self.outputs.extend(stopped.into_iter().map(Output::Stopped));
         self.outputs.push_back(Output::Done(ending));
         self.done = true;
     }
@@ -397,10 +466,13 @@ impl Turn {
 
     /// Neighbouring messages of one side are one message, as the API sees them.
     fn says(&mut self, role: Role, blocks: Vec<ContentBlock>) {
-        match self.conversation.last_mut() {
-            _ if blocks.is_empty() => {}
+        if blocks.is_empty() {
+            return;
+        }
+        let conversation = Arc::make_mut(&mut self.conversation);
+        match conversation.last_mut() {
             Some(last) if last.role == role => last.content.extend(blocks),
-            _ => self.conversation.push(Said { role, content: blocks }),
+            _ => conversation.push(Said { role, content: blocks }),
         }
     }
 }

@@ -52,6 +52,7 @@ fn story(inputs: impl IntoIterator<Item = Input>, max_rounds: Option<u64>) -> Ve
                 Output::Prompt(words) => format!("prompt {words}"),
                 Output::Feedback(words) => format!("feedback {words}"),
                 Output::MayStop { again } => format!("may stop? {again}"),
+                Output::Stopped(result) => format!("stopped {}", result.tool_use_id),
                 Output::Done(ending) => format!("done {ending:?}"),
             });
         }
@@ -203,6 +204,21 @@ fn the_limit_on_rounds_ends_the_turn_after_the_tools() {
 }
 
 #[test]
+fn nothing_else_gets_past_the_limit_on_rounds_either() {
+    let go_on = Input::StopVerdict(StopVerdict::GoOn("more".into()));
+    for inputs in [
+        vec![say("x"), stopped(StopReason::MaxTokens)],
+        vec![say("x"), stopped(StopReason::PauseTurn)],
+        vec![say("x"), REPLIED, go_on],
+    ] {
+        let lines = story(inputs, Some(1));
+        assert_eq!(lines[lines.len() - 2..], ["done MaxTurns", "end why? | x"]);
+    }
+    // There is no round left to ask about an empty answer.
+    assert_eq!(story([REPLIED, STOP], Some(1))[1..3], ["may stop? false", "done Completed"]);
+}
+
+#[test]
 fn an_empty_response_is_asked_about_once_and_then_an_end() {
     let lines = story([REPLIED, REPLIED, STOP], None);
     assert_eq!(lines[1], format!("prompt {SAY_SOMETHING}"));
@@ -255,9 +271,71 @@ fn a_spent_budget_ends_the_turn_and_stops_its_calls() {
     let over =
         Input::Replied { stop_reason: Some(StopReason::ToolUse), over: Some(Limit::Dollars) };
     let lines = story([call("a", false), over, done("a")], None);
-    assert_eq!(lines[2..], ["done OverLimit(Dollars)", "end why? | call:a | stopped:a"]);
+    assert_eq!(
+        lines[2..],
+        ["stopped a", "done OverLimit(Dollars)", "end why? | call:a | stopped:a"]
+    );
     let lines = story([say("slow"), Input::Deadline], None);
     assert_eq!(lines[1..], ["done OverLimit(Time)", "end why? | slow"]);
+}
+
+#[test]
+fn a_call_that_is_stopped_is_told_why() {
+    let over = |limit| Input::Replied { stop_reason: None, over: Some(limit) };
+    for (end, expected) in [
+        (Input::Interrupt, INTERRUPTED_CALL),
+        (Input::Deadline, "Deadline exceeded"),
+        (over(Limit::Tokens), "Token budget exhausted"),
+        (over(Limit::Dollars), "Budget exhausted"),
+        (Input::Failed(ModelError::Connection("cut".into())), ABANDONED_CALL),
+    ] {
+        let mut turn = Turn::new(Vec::new(), vec![ContentBlock::text("why?")], None);
+        turn.handle(call("a", true));
+        turn.handle(end);
+        let words: Vec<_> = std::iter::from_fn(|| turn.poll())
+            .filter_map(|output| match output {
+                Output::Stopped(result) => result.content.map(|content| content.text()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(words, [expected]);
+    }
+}
+
+fn think(signature: &str) -> Input {
+    let block = json!({"type": "thinking", "thinking": "hm", "signature": signature});
+    Input::Said(serde_json::from_value(block).unwrap())
+}
+
+#[test]
+fn what_the_api_would_refuse_does_not_stay() {
+    let end = |inputs: Vec<Input>| story(inputs, None).pop().unwrap();
+    // Blank text, also such as the API itself sends before a call.
+    let blank = vec![say("\n\n"), call("a", true), REPLIED, done("a"), say("x"), REPLIED, STOP];
+    assert_eq!(end(blank), "end why? | call:a | result:a | x");
+    // A thought that is cut, or that nothing follows.
+    let cut = vec![think(""), say("so"), Input::Interrupt];
+    assert_eq!(end(cut), "end why? | so | [Request interrupted by user]");
+    assert_eq!(end(vec![think("s"), Input::Interrupt]), "end why?+[Request interrupted by user]");
+    assert_eq!(end(vec![think("s"), say("x"), REPLIED, STOP]), "end why? | ?+x");
+    // Half a call of a tool that the API runs itself.
+    let search = json!({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}});
+    let search = Input::Said(serde_json::from_value(search).unwrap());
+    assert_eq!(
+        end(vec![say("look"), search, Input::Interrupt]),
+        "end why? | look | [Request interrupted by user]"
+    );
+    // A response of thoughts only is an empty one.
+    let lines = story([think("s"), REPLIED, say("x"), REPLIED, STOP], None);
+    assert_eq!(lines[1], format!("prompt {SAY_SOMETHING}"));
+}
+
+#[test]
+fn a_prompt_without_content_is_still_a_message() {
+    for prompt in [vec![], vec![ContentBlock::text(" ")]] {
+        let turn = Turn::new(Vec::new(), prompt, None);
+        assert_eq!(rendered(&turn.into_conversation()), EMPTY_PROMPT);
+    }
 }
 
 #[test]

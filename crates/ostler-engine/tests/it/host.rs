@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use ostler_engine::model::{ApiConfig, ApiModel, Credential};
 use ostler_engine::permission::Policy;
-use ostler_engine::session::{self, Connection, Limits, SessionOptions};
-use ostler_engine::settings::Folders;
+use ostler_engine::session::{self, Connection, SessionOptions};
 use ostler_proto::RequestId;
 use ostler_proto::api::{Content, ContentBlock};
 use ostler_proto::control::{AskEngine, ControlRequest, ControlResponse, Interrupt};
@@ -46,22 +45,9 @@ impl TestHost {
         // Retries follow at once; how long they would wait is tested with the model client.
         config.retry.first_delay = Duration::from_millis(1);
         config.retry.longest_delay = Duration::from_millis(1);
-        SessionOptions {
-            model: Arc::new(ApiModel::new(config).unwrap()),
-            tools: tools::all(),
-            cwd: std::env::temp_dir(),
-            policy: Policy::new(std::env::temp_dir(), PermissionMode::Default),
-            folders: Folders::default(),
-            limits: Limits::default(),
-            system_prompt: None,
-            append_system_prompt: None,
-            memory: Vec::new(),
-            opened: None,
-            session_id: None,
-            json_schema: None,
-            hooks: Vec::new(),
-            partial_messages: false,
-        }
+        let policy = Policy::new(std::env::temp_dir(), PermissionMode::Default);
+        let model = Arc::new(ApiModel::new(config).unwrap());
+        SessionOptions { tools: tools::all(), ..SessionOptions::new(model, policy) }
     }
 
     pub(crate) fn answering(mut self, answer: Value) -> Self {
@@ -70,7 +56,16 @@ impl TestHost {
     }
 
     pub(crate) async fn prompt(&self, text: &str) {
-        self.send(ToEngine::User(Box::new(User::prompt(text)))).await;
+        self.user(User::prompt(text)).await;
+    }
+
+    pub(crate) async fn user(&self, user: User) {
+        self.send(ToEngine::User(Box::new(user))).await;
+    }
+
+    /// Has nothing more to say, and goes on listening.
+    pub(crate) fn leave(&mut self) {
+        self.connection.to_engine = tokio::sync::mpsc::channel(1).0;
     }
 
     pub(crate) async fn interrupt(&self) {

@@ -2,11 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod api_errors;
 mod decisions;
+mod faults;
 mod hooks;
 mod host;
+mod interrupts;
+mod long;
 mod model;
+mod modes;
+mod rounds;
 mod session;
+mod settings;
 mod store;
 mod structured;
+mod tasks;
 mod tools;

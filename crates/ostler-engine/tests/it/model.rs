@@ -1,5 +1,6 @@
 //! The model client against the scripted API: one test per way in which a call can go.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -433,8 +434,8 @@ async fn the_recorded_requests_of_a_conversation_have_a_stable_prefix() {
     for _ in 0..4 {
         ask(&model, asked.clone()).await;
         let say = |role, text: &str| Said { role, content: vec![ContentBlock::text(text)] };
-        asked.messages.push(say(Role::Assistant, "x"));
-        asked.messages.push(say(Role::User, "more"));
+        Arc::make_mut(&mut asked.messages).push(say(Role::Assistant, "x"));
+        Arc::make_mut(&mut asked.messages).push(say(Role::User, "more"));
     }
     let bodies: Vec<Value> = api.requests().into_iter().map(|request| request.body).collect();
     assert_stable_prefix(&bodies);

@@ -1,8 +1,9 @@
 //! What a host sees of a session.
 
 use ostler_engine::turn::INTERRUPTED;
-use ostler_proto::control::{AskEngine, GetBinaryVersion, Initialize};
+use ostler_proto::control::{AskEngine, GetBinaryVersion, Initialize, Interrupt, SystemPrompt};
 use ostler_proto::frame::ToHost;
+use ostler_proto::message::User;
 use ostler_testkit::{Script, Status, reply, when};
 use serde_json::json;
 
@@ -27,7 +28,7 @@ async fn a_prompt_is_answered() {
     let request = &host.api.requests()[0];
     assert_eq!(request.last_user_text(), "hi");
     assert!(request.system_text().contains("Ostler"), "{}", request.system_text());
-    assert_eq!(request.tool_names(), ["Look", "Change", "Hang", "Break", "Agent"]);
+    assert_eq!(request.tool_names(), ["Look", "Change", "Hang", "Break", "Later", "Agent"]);
     assert!(request.has_api_key);
 }
 
@@ -88,7 +89,7 @@ async fn a_denied_call_is_listed_and_a_host_that_leaves_denies() {
     host.prompt("change").await;
     host.until("control_request can_use_tool").await;
     // Nobody can answer any more, yet the turn comes to its end.
-    host.connection.to_engine = tokio::sync::mpsc::channel(1).0;
+    host.leave();
     let result = host.result().await;
     assert_eq!(result.permission_denials[0].tool_name, "Change");
     assert!(host.story()[4].contains("Stream closed"), "{:?}", host.story());
@@ -140,6 +141,8 @@ async fn an_interruption_keeps_what_was_said_and_the_conversation_goes_on() {
         [
             "control_response success",
             "assistant: One ",
+            "stream_event content_block_stop",
+            "stream_event message_stop",
             "user: [Request interrupted by user]",
             "result error_during_execution: The turn was interrupted."
         ]
@@ -253,7 +256,7 @@ async fn prompts_wait_for_their_turn_and_all_are_answered_after_the_host_left() 
     let mut host = TestHost::start(script).await;
     host.prompt("one").await;
     host.prompt("two").await;
-    host.connection.to_engine = tokio::sync::mpsc::channel(1).0;
+    host.leave();
     let mut results = Vec::new();
     while let Some(frame) = host.next().await {
         if let ToHost::Result(result) = frame {
@@ -261,6 +264,80 @@ async fn prompts_wait_for_their_turn_and_all_are_answered_after_the_host_left() 
         }
     }
     assert_eq!(results, [(Some(0), "First.".to_owned()), (Some(1), "Second.".to_owned())]);
+}
+
+#[tokio::test]
+async fn prompts_that_wait_together_are_answered_together() {
+    let script = Script::new()
+        .rule(when().prompt_contains("three"), reply().text("Two and three."))
+        .rule(when().prompt_contains("one"), reply().text("First.").gate(1, "slow"));
+    let mut host = TestHost::start(script).await;
+    host.prompt("one").await;
+    host.api.gate("slow").reached().await;
+    for (uuid, text) in [("u2", "two"), ("u3", "three")] {
+        host.user(User { uuid: Some(uuid.into()), ..User::prompt(text) }).await;
+    }
+    // The answer to a later frame shows that the prompts have arrived.
+    host.ask("init", AskEngine::Initialize(Box::default())).await;
+    host.until("control_response").await;
+    host.api.gate("slow").release();
+    assert_eq!(host.result().await.result.as_deref(), Some("First."));
+    let result = host.result().await;
+    assert_eq!(result.result.as_deref(), Some("Two and three."));
+    assert_eq!(result.user_message_uuid.as_ref().unwrap().as_str(), "u3");
+    assert_eq!(result.user_message_uuids.unwrap().len(), 2);
+    assert_eq!(host.api.requests().len(), 2);
+    assert_eq!(host.api.requests()[1].messages()[2]["content"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_prompt_that_wants_no_answer_waits_for_one_that_does() {
+    let mut host = TestHost::start(Script::new().rule(when(), reply().text("Both."))).await;
+    host.user(User { should_query: Some(false), ..User::prompt("note this") }).await;
+    host.prompt("and answer").await;
+    assert_eq!(host.result().await.result.as_deref(), Some("Both."));
+    let content = host.api.requests()[0].messages()[0]["content"].clone();
+    assert_eq!(
+        (&content[0]["text"], &content[1]["text"]),
+        (&json!("note this"), &json!("and answer"))
+    );
+}
+
+#[tokio::test]
+async fn an_interruption_can_drop_what_waits() {
+    let script = Script::new().rule(when(), reply().text("Slow.").gate(1, "slow"));
+    let mut host = TestHost::start(script).await;
+    host.prompt("one").await;
+    host.api.gate("slow").reached().await;
+    host.user(User { uuid: Some("u2".into()), ..User::prompt("two") }).await;
+    let interrupt = Interrupt { cancel_queued: Some(true), ..Interrupt::default() };
+    host.ask("int", AskEngine::Interrupt(interrupt)).await;
+    let answer = serde_json::to_value(host.until("control_response").await).unwrap();
+    assert_eq!(answer["response"]["response"], json!({"still_queued": [], "cancelled": ["u2"]}));
+    host.result().await;
+    host.leave();
+    assert!(host.next().await.is_none(), "the dropped prompt was answered");
+}
+
+#[tokio::test]
+async fn initialize_brings_the_prompt_and_the_schema_of_the_answer() {
+    let script = Script::new().rule(when(), reply().tool_use("StructuredOutput", json!({"n": 1})));
+    let mut host = TestHost::start(script).await;
+    let initialize = Initialize {
+        system_prompt: Some(SystemPrompt::Parts(vec!["You are a cat.".into()])),
+        append_system_prompt: Some("Purr.".into()),
+        json_schema: Some(json!({"type": "object", "properties": {"n": {"type": "integer"}}})),
+        ..Initialize::default()
+    };
+    host.ask("init", AskEngine::Initialize(Box::new(initialize))).await;
+    host.prompt("count").await;
+    assert_eq!(host.result().await.structured_output, Some(json!({"n": 1})));
+    assert_eq!(host.api.requests()[0].system_text(), "You are a cat.\n\nPurr.");
+
+    let mut host = TestHost::start(Script::new()).await;
+    let bad = Initialize { json_schema: Some(json!({"type": "array"})), ..Initialize::default() };
+    host.ask("init", AskEngine::Initialize(Box::new(bad))).await;
+    host.until("control_response error").await;
 }
 
 #[tokio::test]

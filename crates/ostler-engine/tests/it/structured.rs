@@ -58,7 +58,7 @@ async fn five_wrong_answers_are_an_error() {
 }
 
 #[tokio::test]
-async fn a_model_that_forgets_is_reminded_once() {
+async fn a_model_that_forgets_is_reminded_once_and_then_it_is_an_error() {
     let script = Script::new()
         .rule(
             when().prompt_contains("StructuredOutput"),
@@ -71,7 +71,8 @@ async fn a_model_that_forgets_is_reminded_once() {
     let mut host2 = host(Script::new().rule(when(), reply().text("It is fine."))).await;
     host2.prompt("rate it").await;
     let result = host2.result().await;
-    assert_eq!((result.structured_output, result.is_error), (None, false));
+    assert_eq!(result.subtype.as_str(), "error_max_structured_output_retries");
+    assert_eq!((result.structured_output, result.is_error), (None, true));
     assert_eq!(host2.api.requests().len(), 2);
 }
 

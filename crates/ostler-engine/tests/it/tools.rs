@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use ostler_engine::tasks::{Ended, Task};
 use ostler_engine::tool::{AnyTool, Effect, Tool, ToolCx, ToolError, ToolOutput, erase};
+use ostler_proto::message::system::TaskOutcome;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 pub(crate) fn all() -> Vec<Arc<dyn AnyTool>> {
-    vec![erase(Look), erase(Change), erase(Hang), erase(Break)]
+    vec![erase(Look), erase(Change), erase(Hang), erase(Break), erase(Later)]
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -47,3 +49,29 @@ tool!(Change, Effect::Execute("change".into()), |args| {
 });
 tool!(Hang, Effect::Nothing, |_args| std::future::pending().await);
 tool!(Break, Effect::Nothing, |args| panic!("broken by {}", args.word));
+
+/// Starts a background task that ends when a file of the given name appears.
+struct Later;
+
+impl Tool for Later {
+    const NAME: &'static str = "Later";
+    const DESCRIPTION: &'static str = "For tests.";
+    type Args = Args;
+
+    fn effect(&self, _: &ToolCx, _: &Args) -> Effect {
+        Effect::Nothing
+    }
+
+    async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
+        let task = Task::command(cx, "wait", "Wait for it").unwrap();
+        std::fs::write(&task.output_file, "what it wrote\n").unwrap();
+        let work = async move {
+            while !std::path::Path::new(&args.word).exists() {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            Ended { outcome: TaskOutcome::Completed, summary: "\"Wait for it\" is done".into() }
+        };
+        cx.tasks.start(task.clone(), work).await?;
+        Ok(ToolOutput::new("started", json!({"backgroundTaskId": task.id})))
+    }
+}

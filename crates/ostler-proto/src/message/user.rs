@@ -69,6 +69,18 @@ pub struct User {
     pub extra: Extra,
 }
 
+impl From<&str> for User {
+    fn from(text: &str) -> Self {
+        Self::prompt(text)
+    }
+}
+
+impl From<String> for User {
+    fn from(text: String) -> Self {
+        Self::prompt(text.as_str())
+    }
+}
+
 impl User {
     /// A prompt as a host sends it.
     pub fn prompt(content: impl Into<Content>) -> Self {

@@ -9,7 +9,7 @@ use ostler_engine::tool::ToolOutput;
 use ostler_proto::tool::{GrepMode, GrepOutput};
 
 use super::{Args, Mode};
-use crate::{path, text};
+use crate::{path, text, walk};
 
 const DEFAULT_LIMIT: usize = 250;
 const MAX_LIMIT: usize = 10_000;
@@ -31,6 +31,8 @@ pub(super) struct Report<'a> {
     files: Vec<(Option<SystemTime>, PathBuf)>,
     n_matches: u64,
     n_failed: usize,
+    /// Files that rules keep from being read.
+    n_guarded: usize,
     gave_up: bool,
 }
 
@@ -54,6 +56,7 @@ impl<'a> Report<'a> {
             files: Vec::new(),
             n_matches: 0,
             n_failed: 0,
+            n_guarded: 0,
             gave_up: false,
         }
     }
@@ -94,6 +97,10 @@ impl<'a> Report<'a> {
         self.mode == Mode::Content && self.lines.len() > self.offset + self.limit
     }
 
+    pub(super) fn leave_out(&mut self) {
+        self.n_guarded += 1;
+    }
+
     pub(super) fn give_up(&mut self) {
         self.gave_up = true;
     }
@@ -125,6 +132,7 @@ impl<'a> Report<'a> {
         if self.n_failed > 0 {
             text += &format!("[{} files could not be searched]\n", self.n_failed);
         }
+        text += &walk::guarded_note(self.n_guarded);
         let structured = self.structured(shown, cut);
         ToolOutput::new(text, structured)
     }

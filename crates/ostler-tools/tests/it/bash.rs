@@ -1,12 +1,14 @@
 //! Processes are watched through a named pipe that they hold open: its end is the event that they are gone.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_engine::tool::Effect;
+use ostler_engine::tool::{Effect, ToolCx};
 use serde_json::{Value, json};
 
 use crate::session::{Session, make_pipe};
@@ -63,6 +65,28 @@ async fn the_directory_lasts_and_variables_do_not() {
         session.text("Bash", bash("(cd deep); pwd")).await,
         session.path("it's").display().to_string()
     );
+}
+
+#[tokio::test]
+async fn permissions_judge_a_command_from_where_it_runs() {
+    let session = Session::new();
+    fs::create_dir(session.path("it's")).unwrap();
+    let effect = || session.effect("Bash", bash("touch x"));
+    assert_eq!(effect(), Effect::Execute("touch x".into()));
+    session.text("Bash", bash("cd \"it's\"")).await;
+    let there = format!("{}/it'\\''s", session.root().display());
+    assert_eq!(effect(), Effect::Execute(format!("cd '{there}'\ntouch x")));
+    session.text("Bash", bash("cd ..")).await;
+    assert_eq!(effect(), Effect::Execute("touch x".into()));
+}
+
+#[tokio::test]
+async fn variables_of_the_session_reach_the_command() {
+    let session = Session::new();
+    let env = Arc::new(BTreeMap::from([("GREETING".to_owned(), "hello".to_owned())]));
+    let prepared = session.prepare("Bash", &bash("echo $GREETING")).unwrap();
+    let output = (prepared.run)(ToolCx { env, ..session.cx() }).await.unwrap();
+    assert_eq!(output.content.text(), "hello");
 }
 
 #[tokio::test]

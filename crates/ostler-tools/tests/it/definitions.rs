@@ -23,7 +23,21 @@ fn the_tools_come_in_the_order_of_their_names() {
     let names: Vec<String> = specs().into_iter().map(|spec| spec.name).collect();
     assert_eq!(
         names,
-        ["AskUserQuestion", "Bash", "Edit", "Glob", "Grep", "Read", "TodoWrite", "Write"]
+        [
+            "AskUserQuestion",
+            "Bash",
+            "Edit",
+            "Glob",
+            "Grep",
+            "NotebookEdit",
+            "Read",
+            "TaskOutput",
+            "TaskStop",
+            "TodoWrite",
+            "WebFetch",
+            "WebSearch",
+            "Write"
+        ]
     );
 }
 

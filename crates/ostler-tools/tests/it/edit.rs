@@ -185,7 +185,7 @@ proptest! {
 }
 
 fn apply(text: &str, old: &str, new: &str, all: bool) -> (Result<(), String>, String) {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let session = with(text).await;
         let input = json!({ "file_path": "a.txt", "old_string": old, "new_string": new, "replace_all": all });

@@ -2,12 +2,17 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic too")]
 
 mod ask_user_question;
+mod background;
 mod bash;
 mod definitions;
 mod edit;
 mod glob;
 mod grep;
+mod notebook_edit;
+mod pdf;
 mod read;
+mod rules;
 mod session;
 mod todo_write;
+mod web_search;
 mod write;

@@ -101,14 +101,12 @@ async fn folders_pipes_sockets_and_devices_are_refused_without_waiting() {
 }
 
 #[tokio::test]
-async fn binary_and_pdf_files_are_refused_with_a_way_out() {
+async fn binary_files_are_refused_with_a_way_out() {
     let session = Session::new();
     session.file("a.bin", [1, 0, 2]);
-    session.file("a.pdf", "%PDF-1.7\n");
     assert!(
         session.error("Read", json!({ "file_path": "a.bin" })).await.contains("not a text file")
     );
-    assert!(session.error("Read", json!({ "file_path": "a.pdf" })).await.contains("pdftotext"));
 }
 
 #[tokio::test]
@@ -242,7 +240,7 @@ proptest! {
 }
 
 fn now<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
 fn picture(width: u32, height: u32) -> Vec<u8> {

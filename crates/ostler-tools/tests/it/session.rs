@@ -10,12 +10,15 @@ use tempfile::TempDir;
 
 pub(crate) struct Session {
     folder: TempDir,
+    /// What the calls of a session share.
+    shared: ToolCx,
     tools: Vec<Arc<dyn AnyTool>>,
 }
 
 impl Session {
     pub(crate) fn new() -> Self {
-        Self { folder: TempDir::new().unwrap(), tools: ostler_tools::session_tools() }
+        let tools = ostler_tools::session_tools();
+        Self { folder: TempDir::new().unwrap(), shared: ToolCx::default(), tools }
     }
 
     /// The folder, by its real name.
@@ -28,7 +31,7 @@ impl Session {
     }
 
     pub(crate) fn cx(&self) -> ToolCx {
-        ToolCx { cwd: self.root(), ..ToolCx::default() }
+        ToolCx { cwd: self.root(), ..self.shared.clone() }
     }
 
     /// Puts a file there that no tool knows of.

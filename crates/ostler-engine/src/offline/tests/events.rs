@@ -1,5 +1,7 @@
 //! The stream a host sees.
 
+use std::sync::Arc;
+
 use futures::{FutureExt, StreamExt};
 use ostler_proto::api::{ContentBlock, Delta, StopReason, StreamEvent};
 use serde_json::Value;
@@ -75,7 +77,7 @@ fn the_stream_puts_together_what_was_answered() {
     let mut talk = Conversation::new();
     let Turn(answer) =
         talk.say("write 'ein \"großes\" Stück Text 🦀, lang genug' to \"my notes.txt\"");
-    talk.request.messages.pop();
+    Arc::make_mut(&mut talk.request.messages).pop();
     let events = stream(talk.request);
     assert_eq!(assembled(&events), (answer.blocks, StopReason::ToolUse));
 }
@@ -85,7 +87,7 @@ fn text_and_arguments_come_in_pieces() {
     let mut talk = Conversation::new();
     talk.say("replace foo with bar in a/rather/long/path/to/notes.txt");
     talk.returns("foo");
-    talk.request.messages.pop();
+    Arc::make_mut(&mut talk.request.messages).pop();
     let events = stream(talk.request);
     let (mut n_text, mut n_json) = (0, 0);
     for event in &events {

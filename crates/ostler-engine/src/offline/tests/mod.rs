@@ -6,6 +6,8 @@ mod properties;
 mod questions;
 mod sentences;
 
+use std::sync::Arc;
+
 use ostler_proto::api::{Content, ContentBlock, Role, StopReason, ToolResultBlock, ToolUseBlock};
 use serde_json::json;
 
@@ -36,9 +38,10 @@ impl Conversation {
                 model: "offline-demo".to_owned(),
                 max_tokens: 1000,
                 stream: true,
-                tools: tools.iter().map(spec).collect(),
-                system: "You are a test.".to_owned(),
-                messages: Vec::new(),
+                server_tools: Vec::new(),
+                tools: Arc::new(tools.iter().map(spec).collect()),
+                system: "You are a test.".into(),
+                messages: Arc::default(),
                 sampling: Sampling::default(),
             },
         }
@@ -79,7 +82,7 @@ impl Conversation {
     }
 
     fn push(&mut self, role: Role, content: Vec<ContentBlock>) {
-        self.request.messages.push(Said { role, content });
+        Arc::make_mut(&mut self.request.messages).push(Said { role, content });
     }
 }
 

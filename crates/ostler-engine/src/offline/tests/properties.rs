@@ -1,5 +1,7 @@
 //! What must hold whatever is said and whatever comes back.
 
+use std::sync::Arc;
+
 use ostler_proto::api::{Content, ContentBlock, Role, StopReason, ToolResultBlock, ToolUseBlock};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -101,7 +103,7 @@ proptest! {
         outcomes in vec(outcome(), 1..40),
     ) {
         let mut talk = Conversation::new();
-        talk.request.messages = before;
+        talk.request.messages = before.into();
         // Each step takes three calls at most: write, read, write.
         let most = 3 * steps(&text).len() + 1;
         let mut last = talk.say(&text);
@@ -120,7 +122,7 @@ proptest! {
     #[test]
     fn garbage_is_answered_and_comes_to_an_end(messages in vec(said(), 0..8)) {
         let mut talk = Conversation::new();
-        talk.request.messages = messages;
+        talk.request.messages = messages.into();
         let mut n_rounds = 0;
         while answer(&talk.request).stop_reason == StopReason::ToolUse {
             n_rounds += 1;
@@ -134,9 +136,9 @@ proptest! {
     #[test]
     fn every_stream_is_well_formed(messages in vec(said(), 0..4), text in known()) {
         let mut talk = Conversation::new();
-        talk.request.messages = messages;
+        talk.request.messages = messages.into();
         let expected = talk.say(&text).0;
-        talk.request.messages.pop();
+        Arc::make_mut(&mut talk.request.messages).pop();
         let (blocks, stop_reason) = assembled(&stream(talk.request));
         prop_assert_eq!((blocks, stop_reason), (expected.blocks, expected.stop_reason));
     }

@@ -33,6 +33,7 @@ fn accept_edits_covers_simple_changes_inside_only() {
         ("echo hi > .bashrc", "ask"),
         ("cd .claude && echo x > settings.json", "ask"),
         ("cd sub && touch x", "ask"),
+        ("cd .git\ntouch hooks/x", "ask"),
         ("ln -s / x", "ask"),
         ("sed -i s/a/b/ x", "ask"),
         ("LD_PRELOAD=x touch a", "ask"),
@@ -91,6 +92,29 @@ fn an_unclear_command_is_not_allowed_by_rules_for_its_parts() {
     assert_eq!(outcome(&guarded, "Bash", "make"), "allow");
 }
 
+#[test]
+fn no_mode_removes_the_disk_or_the_home_directory_unasked() {
+    let cwd = tempfile::tempdir().unwrap();
+    let bypass = policy(cwd.path(), PermissionMode::BypassPermissions, &["allow Bash"]);
+    for (command, expected) in [
+        ("rm -rf /", "ask"),
+        ("rm -rf /*", "ask"),
+        ("rm -fr ~", "ask"),
+        ("rm -r ~/", "ask"),
+        ("rm --recursive $HOME", "ask"),
+        ("rm -rf \"${HOME}\"/*", "ask"),
+        ("rm -rf /h/user", "ask"),
+        ("make && sudo /bin/rm -Rf --no-preserve-root /", "ask"),
+        ("rm -rf /h/user/build", "allow"),
+        ("rm -rf .", "allow"),
+        ("rm ~", "allow"),
+        ("rm -rf *", "allow"),
+        ("echo rm -rf /", "allow"),
+    ] {
+        assert_eq!(outcome(&bypass, "Bash", command), expected, "{command}");
+    }
+}
+
 /// Words that are allowed by a rule, only look, or are neither.
 const ALLOWED: &[&str] = &["good one", "good 'two words'", "ls -la", "echo hi", "git status"];
 const OTHERS: &[&str] = &[
@@ -104,10 +128,30 @@ const OTHERS: &[&str] = &[
     "git push",
 ];
 
+/// What mode acceptEdits adds, and what it does not.
+const EDITS: &[&str] = &["touch x", "mkdir -p a/b", "rm x", "echo hi > x", "mv x y"];
+const OTHER_EDITS: &[&str] = &[
+    "touch /etc/x",
+    "rm -rf .",
+    "cp x .git/config",
+    "echo hi > ~/.bashrc",
+    "mv x ..",
+    "touch $X",
+    "make",
+];
+
 fn nested() -> impl Strategy<Value = (String, bool)> {
+    nested_of(ALLOWED.to_vec(), OTHERS.to_vec())
+}
+
+/// Commands of these parts, and whether all of them are of the first kind.
+fn nested_of(
+    allowed: Vec<&'static str>,
+    others: Vec<&'static str>,
+) -> impl Strategy<Value = (String, bool)> {
     let leaf = prop_oneof![
-        3 => prop::sample::select(ALLOWED).prop_map(|text| (text.to_owned(), true)),
-        1 => prop::sample::select(OTHERS).prop_map(|text| (text.to_owned(), false)),
+        3 => prop::sample::select(allowed).prop_map(|text| (text.to_owned(), true)),
+        1 => prop::sample::select(others).prop_map(|text| (text.to_owned(), false)),
     ];
     let joints = [" && ", " || ", "; ", " | ", "\n", " & "];
     let frames = [
@@ -148,6 +192,21 @@ proptest! {
         let policy = policy(Path::new("/tmp"), PermissionMode::Default, &["allow Bash(good:*)"]);
         let decision = decide(&policy, "Bash", &command);
         prop_assert!(is_allowed || decision.outcome != Outcome::Allow, "{}: {:#?}", command, decision.chain);
+    }
+
+    #[test]
+    fn accepting_edits_allows_no_other_part((command, is_allowed) in nested_of([ALLOWED, EDITS].concat(), [OTHERS, OTHER_EDITS].concat())) {
+        let policy = policy(Path::new("/tmp"), PermissionMode::AcceptEdits, &["allow Bash(good:*)"]);
+        let decision = decide(&policy, "Bash", &command);
+        prop_assert!(is_allowed || decision.outcome != Outcome::Allow, "{}: {:#?}", command, decision.chain);
+    }
+
+    #[test]
+    fn plan_mode_runs_nothing_that_changes((command, looks) in nested_of(vec!["ls -la", "echo hi", "git status", "cat x"], [EDITS, OTHER_EDITS, &["bad one", "git push"]].concat())) {
+        let policy = policy(Path::new("/tmp"), PermissionMode::Plan, &["allow Bash(bad:*)", "allow Edit(**)"]);
+        // The frames of the generator call `good`, which nobody knows to be harmless.
+        let decision = decide(&policy, "Bash", &command);
+        prop_assert!(looks || decision.outcome != Outcome::Allow, "{}: {:#?}", command, decision.chain);
     }
 
     #[test]

@@ -15,24 +15,38 @@ const CALLS: &[(&str, &str)] = &[
     ("AskUserQuestion", ""),
     ("WebFetch", "https://example.com"),
     ("mcp__s__t", ""),
+    ("WebSearch", "words"),
+    ("NotebookEdit", "a.ipynb"),
 ];
 
 #[test]
 fn each_mode_judges_each_call() {
     let cwd = tempfile::tempdir().unwrap();
     for (mode, expected) in [
-        (PermissionMode::Default, "allow allow ask ask ask ask allow ask ask ask ask ask"),
-        (PermissionMode::AcceptEdits, "allow allow ask allow ask ask allow allow ask ask ask ask"),
-        (PermissionMode::Plan, "allow allow ask deny deny deny allow deny deny ask ask ask"),
-        (PermissionMode::DontAsk, "allow allow deny deny deny deny allow deny deny deny deny deny"),
+        (PermissionMode::Default, "allow allow ask ask ask ask allow ask ask ask ask ask ask ask"),
+        (
+            PermissionMode::AcceptEdits,
+            "allow allow ask allow ask ask allow allow ask ask ask ask ask allow",
+        ),
+        (
+            PermissionMode::Plan,
+            "allow allow ask deny deny deny allow deny deny ask ask ask ask deny",
+        ),
+        (
+            PermissionMode::DontAsk,
+            "allow allow deny deny deny deny allow deny deny deny deny deny deny deny",
+        ),
         (
             PermissionMode::BypassPermissions,
-            "allow allow allow allow allow allow allow allow allow ask allow allow",
+            "allow allow allow allow allow allow allow allow allow ask allow allow allow allow",
         ),
-        (PermissionMode::Auto, "allow allow deny deny deny deny allow deny deny ask deny deny"),
+        (
+            PermissionMode::Auto,
+            "allow allow deny deny deny deny allow deny deny ask deny deny deny deny",
+        ),
         (
             PermissionMode::Other("junk".into()),
-            "allow allow deny deny deny deny allow deny deny ask deny deny",
+            "allow allow deny deny deny deny allow deny deny ask deny deny deny deny",
         ),
     ] {
         let policy = policy(cwd.path(), mode.clone(), &[]);
@@ -87,6 +101,21 @@ fn additional_directories_are_working_directories() {
 }
 
 #[test]
+fn what_the_session_put_aside_may_be_read_and_not_changed() {
+    let (cwd, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut policy = policy(cwd.path(), PermissionMode::AcceptEdits, &[]);
+    let path = scratch.path().join("x").display().to_string();
+    assert_eq!(outcome(&policy, "Read", &path), "ask");
+    policy.scratch = Some(scratch.path().to_owned());
+    assert_eq!(outcome(&policy, "Read", &path), "allow");
+    assert_eq!(outcome(&policy, "Bash", &format!("tail {path}")), "allow");
+    assert_eq!(outcome(&policy, "Write", &path), "ask");
+    assert_eq!(outcome(&policy, "Bash", &format!("rm {path}")), "ask");
+    std::os::unix::fs::symlink("/etc/passwd", scratch.path().join("x")).unwrap();
+    assert_eq!(outcome(&policy, "Read", &path), "ask");
+}
+
+#[test]
 fn a_decision_tells_every_step_and_what_would_help() {
     let cwd = tempfile::tempdir().unwrap();
     let policy =
@@ -129,6 +158,7 @@ fn a_suggestion_that_is_taken_settles_the_question() {
         ("Write", "/data/x/a"),
         ("Read", "/etc/hosts"),
         ("WebFetch", "https://docs.rs/x"),
+        ("WebSearch", "words"),
         ("mcp__s__t", ""),
         ("Bash", "mkdir x"),
     ] {

@@ -66,6 +66,11 @@ fn rules_speak_of_what_they_name() {
         ("allow WebFetch(domain:example.com)", "WebFetch", "https://example.com.evil.org", "ask"),
         ("allow WebFetch(domain:example.com)", "WebFetch", "https://example.com@evil.org", "ask"),
         ("deny WebFetch(domain:example.com)", "WebFetch", "https://a.example.com", "deny"),
+        ("deny WebFetch(domain:example.com)", "WebFetch", "no address", "ask"),
+        ("allow WebSearch", "WebSearch", "rust async", "allow"),
+        ("deny WebSearch", "WebSearch", "rust async", "deny"),
+        ("allow WebFetch", "WebSearch", "rust async", "ask"),
+        ("deny Edit(src/**)", "NotebookEdit", "src/x.ipynb", "deny"),
         ("allow mcp__github", "mcp__github__create", "", "allow"),
         ("allow mcp__github__*", "mcp__github__create", "", "allow"),
         ("allow mcp__github__create", "mcp__github__create", "", "allow"),
@@ -117,4 +122,54 @@ fn a_link_neither_leads_out_nor_around_a_rule() {
     }
     assert!(accept.denies_reading(&cwd.path().join("innocent")));
     assert!(!accept.denies_reading(&cwd.path().join("other")));
+}
+
+#[test]
+fn a_search_shows_neither_what_is_denied_nor_what_must_be_asked_about() {
+    let cwd = tempfile::tempdir().unwrap();
+    symlink(cwd.path().join("secret/key"), cwd.path().join("innocent")).unwrap();
+    let rules = ["deny Read(secret/**)", "ask Read(*.env)", "allow Read(free.env)", "deny Edit(x)"];
+    let policy = policy(cwd.path(), PermissionMode::BypassPermissions, &rules);
+    for (path, shown) in [
+        ("secret/key", false),
+        ("deep/down/.env", false),
+        ("free.env", false),
+        ("x", true),
+        ("secrets", true),
+    ] {
+        assert_eq!(policy.may_show(&cwd.path().join(path)), shown, "{path}");
+    }
+    let link = cwd.path().join("innocent");
+    fs::create_dir(cwd.path().join("secret")).unwrap();
+    fs::write(cwd.path().join("secret/key"), "x").unwrap();
+    assert!(!policy.may_show(&link), "a link leads around the rule");
+}
+
+#[test]
+fn only_a_rule_that_allows_the_very_host_names_it() {
+    let rules = [
+        "allow WebFetch(domain:LocalHost)",
+        "allow WebFetch(domain:127.0.0.1)",
+        "allow WebFetch(domain:*.corp.example)",
+        "allow WebFetch(domain:example.com)",
+        "ask WebFetch(domain:10.0.0.1)",
+        "deny WebFetch(domain:10.0.0.2)",
+        "allow WebFetch",
+    ];
+    let policy = policy(Path::new("/tmp"), PermissionMode::Default, &rules);
+    for (host, named) in [
+        ("localhost", true),
+        ("127.0.0.1", true),
+        ("example.com", true),
+        ("a.localhost", false),
+        ("a.example.com", false),
+        ("a.corp.example", false),
+        ("corp.example", false),
+        ("10.0.0.1", false),
+        ("10.0.0.2", false),
+        ("10.0.0.3", false),
+        ("", false),
+    ] {
+        assert_eq!(policy.names_host(host), named, "{host}");
+    }
 }

@@ -1,0 +1,151 @@
+//! What a host may ask of a session, and the answers.
+
+use std::sync::Arc;
+
+use ostler_proto::control::{
+    AskEngine, ControlRequest, ControlResponse, Failure, GetTaskOutput, GetTaskOutputReply,
+    Initialize, Interrupt, Response, SetPermissionMode, StopTask, UNSUPPORTED_REQUEST,
+};
+use ostler_proto::frame::ToHost;
+use ostler_proto::permission::{PermissionDestination, PermissionUpdate, SetModeUpdate};
+use ostler_proto::quirks::system_prompt_text;
+use ostler_proto::{Extra, RequestId};
+use serde_json::{Value, json};
+
+use super::Session;
+use crate::hooks::registry;
+use crate::structured::StructuredOutput;
+use crate::tasks::output;
+
+/// How much of a task's output a host is shown.
+const SHOWN_OUTPUT: u64 = 8 * 1024;
+
+impl Session {
+    /// Answers a request of the host.
+    pub(super) async fn control(&mut self, request: ControlRequest<AskEngine>) {
+        let payload = match &request.request {
+            AskEngine::Initialize(initialize) => self.initialize(initialize),
+            AskEngine::Interrupt(interrupt) => {
+                return self.interrupt(request.request_id, interrupt).await;
+            }
+            AskEngine::SetPermissionMode(set) => {
+                return self.set_mode(request.request_id, set).await;
+            }
+            AskEngine::StopTask(stop) => self.stop_task(stop).await,
+            AskEngine::GetTaskOutput(get) => self.task_output(get),
+            other => {
+                let subtype = other.tag().unwrap_or("none");
+                let error = format!("Unsupported control request subtype: {subtype}");
+                let response = failure(request.request_id, error, Some(UNSUPPORTED_REQUEST));
+                return self.world.host.send(ToHost::ControlResponse(response)).await;
+            }
+        };
+        let response = match payload {
+            Ok(payload) => {
+                let id = request.request_id.unwrap_or_default();
+                ControlResponse::success(id, Some(payload))
+            }
+            Err(error) => failure(request.request_id, error, None),
+        };
+        self.world.host.send(ToHost::ControlResponse(response)).await;
+    }
+
+    /// What the host brings along. Prompts and schema hold from the next turn on.
+    fn initialize(&mut self, initialize: &Initialize) -> Result<Value, String> {
+        // All of it or nothing: a schema that is none must not leave half of the rest in force.
+        let answer = initialize.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
+        let hooks = initialize.hooks.as_ref().map(registry::callbacks).unwrap_or_default();
+        self.world.host.add_hooks(hooks);
+        if let Some(prompt) = &initialize.system_prompt {
+            self.setup.system_prompt = Some(system_prompt_text(prompt));
+        }
+        if let Some(append) = &initialize.append_system_prompt {
+            self.setup.append_system_prompt = Some(append.clone());
+        }
+        self.setup.answer = answer.map(Arc::new).or(self.setup.answer.take());
+        self.world = self.setup.world();
+        Ok(json!({
+            "commands": [],
+            "agents": [],
+            "output_style": "default",
+            "available_output_styles": ["default"],
+            "models": [],
+            "account": {},
+            "pid": std::process::id(),
+            "hook_on_failure_supported": true,
+        }))
+    }
+
+    /// Stops the turn that runs. The host hears that its questions are void, then the answer, then how the turn ends.
+    async fn interrupt(&mut self, request_id: Option<RequestId>, interrupt: &Interrupt) {
+        // Kept until the turn knows: whoever waits must not take the silence for an answer.
+        let mut waiting = Vec::new();
+        for (asker, cancel) in self.peer.cancel_all() {
+            waiting.push(asker);
+            self.world.host.send(ToHost::ControlCancelRequest(cancel)).await;
+        }
+        let payload = match interrupt.cancel_queued {
+            Some(true) => json!({"still_queued": [], "cancelled": self.queue.clear()}),
+            _ => json!({"still_queued": self.queue.named()}),
+        };
+        let response = ControlResponse::success(request_id.unwrap_or_default(), Some(payload));
+        self.world.host.send(ToHost::ControlResponse(response)).await;
+        self.interrupt.cancel();
+        drop(waiting);
+    }
+
+    /// Changes the mode. Everybody who watches hears of it, after the answer.
+    async fn set_mode(&mut self, request_id: Option<RequestId>, set: &SetPermissionMode) {
+        let destination = PermissionDestination::Session;
+        let update = SetModeUpdate { mode: set.mode.clone(), destination, extra: Extra::default() };
+        let host = self.world.host.clone();
+        let id = request_id.unwrap_or_default();
+        match host.change_policy(&PermissionUpdate::SetMode(update)) {
+            Ok(()) => {
+                let response = ControlResponse::success(id, Some(json!({"mode": set.mode})));
+                host.send(ToHost::ControlResponse(response)).await;
+                host.tell_mode().await;
+            }
+            Err(error) => {
+                let response = failure(Some(id), error.to_string(), error.code());
+                host.send(ToHost::ControlResponse(response)).await;
+            }
+        }
+    }
+
+    async fn stop_task(&mut self, stop: &StopTask) -> Result<Value, String> {
+        let tasks = &self.world.cx.tasks;
+        // Hosts stop what they see, and that may be over by now.
+        match tasks.get(&stop.task_id) {
+            Some((_, None)) => tasks.stop(&stop.task_id).await.map(|_| json!({})),
+            Some((_, Some(_))) => Ok(json!({})),
+            None => Err(format!("there is no task {}", stop.task_id)),
+        }
+    }
+
+    fn task_output(&self, get: &GetTaskOutput) -> Result<Value, String> {
+        let (task, _) = self
+            .world
+            .cx
+            .tasks
+            .get(&get.task_id)
+            .ok_or_else(|| format!("there is no task {}", get.task_id))?;
+        let end = output::end(&task.output_file, SHOWN_OUTPUT).map_err(|error| {
+            format!("the output of task {} cannot be read: {error}", get.task_id)
+        })?;
+        let reply = GetTaskOutputReply {
+            truncated: end.is_cut(),
+            total_bytes: end.total,
+            output: end.text,
+            extra: Extra::default(),
+        };
+        serde_json::to_value(reply).map_err(|error| error.to_string())
+    }
+}
+
+fn failure(request_id: Option<RequestId>, error: String, code: Option<&str>) -> ControlResponse {
+    let request_id = Some(request_id.unwrap_or_default());
+    let error_code = code.map(str::to_owned);
+    let failure = Failure { request_id, error, error_code, ..Failure::default() };
+    ControlResponse { response: Response::Error(failure), extra: Extra::default() }
+}

@@ -1,0 +1,53 @@
+//! What a host has been shown of a response's events, so that the stream can be closed when the response never is.
+
+use std::collections::BTreeSet;
+
+use ostler_proto::api::{ContentBlockStop, MessageStop, StreamEvent};
+use ostler_proto::message::AbandonedBlocks;
+
+/// The events of the response under way.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    /// The response's id; `None` when none is open.
+    message: Option<String>,
+    open: BTreeSet<u64>,
+    n_blocks: u64,
+}
+
+impl Shown {
+    /// Notes an event.
+    pub(crate) fn saw(&mut self, event: &StreamEvent) {
+        match event {
+            StreamEvent::MessageStart(start) => {
+                let message = start.message.id.clone().unwrap_or_default();
+                *self = Self { message: Some(message), ..Self::default() };
+            }
+            StreamEvent::ContentBlockStart(start) => {
+                self.open.insert(start.index);
+                self.n_blocks = self.n_blocks.max(start.index + 1);
+            }
+            StreamEvent::ContentBlockStop(stop) => _ = self.open.remove(&stop.index),
+            StreamEvent::MessageStop(_) => self.message = None,
+            _ => {}
+        }
+    }
+
+    /// The events that close what is open, and with the last of them the blocks that will never be finished. `kept`:
+    /// what had come of the open block counts.
+    pub(crate) fn close(&mut self, kept: bool) -> Vec<(StreamEvent, Option<AbandonedBlocks>)> {
+        let Some(message) = self.message.take() else { return Vec::new() };
+        let open = std::mem::take(&mut self.open);
+        let from = open.first().filter(|_| !kept).copied().unwrap_or(self.n_blocks);
+        let abandoned = AbandonedBlocks {
+            api_message_id: message,
+            from_block_index: from,
+            ..AbandonedBlocks::default()
+        };
+        let stops = open.into_iter().map(|index| {
+            let stop = ContentBlockStop { index, ..ContentBlockStop::default() };
+            (StreamEvent::ContentBlockStop(stop), None)
+        });
+        let end = (StreamEvent::MessageStop(MessageStop::default()), Some(abandoned));
+        stops.chain([end]).collect()
+    }
+}

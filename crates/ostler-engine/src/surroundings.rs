@@ -1,0 +1,82 @@
+//! What a tool sees of the session around it: little, and only to ask.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use ostler_proto::api::{Accumulator, Folded, Message};
+
+use crate::drive::World;
+use crate::host::Host;
+use crate::model::{Model, ModelError, ModelEvent, Request};
+use crate::permission::Policy;
+use crate::tool::Surroundings;
+
+/// The inside of a session, for one call.
+pub(crate) struct Inside {
+    model: Arc<dyn Model>,
+    host: Host,
+    /// The policy as it was when the call first looked, so that a search judges all files alike.
+    policy: OnceLock<Policy>,
+}
+
+impl Inside {
+    pub(crate) fn of(world: &World) -> Arc<dyn Surroundings> {
+        let policy = OnceLock::new();
+        Arc::new(Self { model: Arc::clone(&world.model), host: world.host.clone(), policy })
+    }
+
+    fn policy(&self) -> &Policy {
+        self.policy.get_or_init(|| self.host.policy())
+    }
+}
+
+impl fmt::Debug for Inside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inside").field("session_id", &self.host.session_id).finish_non_exhaustive()
+    }
+}
+
+impl Surroundings for Inside {
+    fn may_show(&self, path: &Path) -> bool {
+        self.policy().may_show(path)
+    }
+
+    fn names_host(&self, host: &str) -> bool {
+        self.policy().names_host(host)
+    }
+
+    fn ask_model(&self, mut request: Request) -> BoxFuture<'static, Result<Message, ModelError>> {
+        self.model.name().clone_into(&mut request.model);
+        let (model, host) = (Arc::clone(&self.model), self.host.clone());
+        Box::pin(async move { ask(&*model, &host, request).await })
+    }
+}
+
+async fn ask(model: &dyn Model, host: &Host, request: Request) -> Result<Message, ModelError> {
+    let mut events = model.respond(request);
+    let mut response = Accumulator::default();
+    while let Some(event) = events.next().await {
+        let message = match event? {
+            ModelEvent::Stream(event) => match response.push(&event) {
+                Ok(Folded::Message(message)) => *message,
+                Ok(Folded::Nothing | Folded::Block(_)) => continue,
+                Err(error) => return Err(ModelError::Broken(error.to_string())),
+            },
+            ModelEvent::Whole(message) => message,
+            ModelEvent::Retry(retry) => {
+                host.retrying(&retry).await;
+                continue;
+            }
+            ModelEvent::Fallback(fallback) => {
+                host.fell_back(fallback).await;
+                continue;
+            }
+        };
+        host.spent.add(&message.model, &message.usage.clone().unwrap_or_default());
+        return Ok(message);
+    }
+    Err(ModelError::Broken("it has no end".to_owned()))
+}

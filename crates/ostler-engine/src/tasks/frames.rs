@@ -1,0 +1,84 @@
+//! What the host hears of background tasks.
+
+use ostler_proto::frame::ToHost;
+use ostler_proto::message::System;
+use ostler_proto::message::system::{
+    BackgroundTask, BackgroundTasksChanged, TaskNotification, TaskOutcome, TaskPatch, TaskStarted,
+    TaskStatus, TaskUpdated,
+};
+use ostler_proto::{Extra, Num};
+
+use super::{Ended, Task};
+use crate::host::{Host, fresh_uuid};
+
+/// All tasks that run now.
+pub(super) fn changed(host: &Host, tasks: &[Task]) -> ToHost {
+    let tasks = tasks.iter().map(|task| BackgroundTask {
+        task_id: task.id.clone(),
+        task_type: task.kind.to_owned(),
+        description: task.description.clone(),
+        ..BackgroundTask::default()
+    });
+    ToHost::System(System::BackgroundTasksChanged(BackgroundTasksChanged {
+        tasks: tasks.collect(),
+        session_id: host.session_id.clone(),
+        uuid: fresh_uuid(),
+        extra: Extra::default(),
+    }))
+}
+
+/// A task begins.
+pub(super) fn started(host: &Host, task: &Task) -> ToHost {
+    ToHost::System(System::TaskStarted(TaskStarted {
+        task_id: task.id.clone(),
+        tool_use_id: Some(task.call.clone()),
+        description: task.description.clone(),
+        task_type: Some(task.kind.to_owned()),
+        is_backgrounded: Some(true),
+        session_id: host.session_id.clone(),
+        uuid: fresh_uuid(),
+        ..TaskStarted::default()
+    }))
+}
+
+/// A task has another status.
+pub(super) fn updated(host: &Host, task: &Task, ended: &Ended) -> ToHost {
+    let status = match ended.outcome {
+        TaskOutcome::Completed => TaskStatus::Completed,
+        TaskOutcome::Stopped => TaskStatus::Killed,
+        _ => TaskStatus::Failed,
+    };
+    let now = jiff::Timestamp::now().as_millisecond();
+    let patch = TaskPatch {
+        status: Some(status),
+        end_time: u64::try_from(now).ok().map(Num::from),
+        ..TaskPatch::default()
+    };
+    ToHost::System(System::TaskUpdated(TaskUpdated {
+        task_id: task.id.clone(),
+        patch,
+        session_id: host.session_id.clone(),
+        uuid: fresh_uuid(),
+        ..TaskUpdated::default()
+    }))
+}
+
+/// A task has ended.
+pub(super) fn notification(host: &Host, task: &Task, ended: &Ended) -> ToHost {
+    ToHost::System(System::TaskNotification(TaskNotification {
+        task_id: task.id.clone(),
+        run_id: None,
+        tool_use_id: Some(task.call.clone()),
+        status: ended.outcome.clone(),
+        reason: None,
+        output_file: task.output_file.display().to_string(),
+        summary: ended.summary.clone(),
+        usage: None,
+        resource_links: None,
+        skip_transcript: None,
+        ambient: None,
+        session_id: host.session_id.clone(),
+        uuid: fresh_uuid(),
+        extra: Extra::default(),
+    }))
+}

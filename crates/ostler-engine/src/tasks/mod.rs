@@ -1,0 +1,289 @@
+//! Background tasks: work that goes on while the conversation does.
+//!
+//! A tool starts one and returns at once. Whatever becomes of the task is told to the host in frames, and to the model
+//! in a turn of its own, unless the model has asked or has stopped the task itself. Tasks belong to the session and
+//! end with it.
+
+mod frames;
+pub mod output;
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use futures::FutureExt as _;
+use ostler_proto::message::system::TaskOutcome;
+use ostler_proto::{TaskId, ToolUseId};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::host::{Host, HostCall};
+use crate::tool::{ToolCx, ToolError};
+
+/// More than this is a loop gone wrong.
+const MOST_RUNNING: usize = 32;
+/// How many finished tasks can still be asked about.
+const MOST_FINISHED: usize = 64;
+
+/// The background tasks of a session. Cheap to clone; the last one to go ends what still runs.
+#[derive(Clone, Debug, Default)]
+pub struct Tasks(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// `None` where nobody listens, as in tests of tools.
+    host: Option<Host>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    entries: VecDeque<Entry>,
+    // Dropping the set aborts whatever still runs.
+    running: JoinSet<()>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    task: Task,
+    stop: CancellationToken,
+    /// Set once the task has ended and the host was told.
+    ended: watch::Sender<Option<Ended>>,
+    /// The model knows how it ended, or ended it itself.
+    known: bool,
+    /// The session has heard of the end.
+    closed: bool,
+}
+
+/// A background task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its id.
+    pub id: TaskId,
+    /// What kind it is, as the wire calls it: `local_bash`.
+    pub kind: &'static str,
+    /// What it does, in a few words.
+    pub description: String,
+    /// The command line, if it is one.
+    pub command: Option<String>,
+    /// The call that started it.
+    pub call: ToolUseId,
+    /// What it writes goes here.
+    pub output_file: PathBuf,
+}
+
+impl Task {
+    /// A command that is about to be started by a call.
+    ///
+    /// # Errors
+    /// When there is no folder for its output.
+    pub fn command(cx: &ToolCx, command: &str, description: &str) -> std::io::Result<Self> {
+        let random = uuid::Uuid::new_v4().simple().to_string();
+        let id = format!("b{}", &random[..8]);
+        let output_file = cx.scratch.folder()?.join(format!("{id}.output"));
+        Ok(Self {
+            id: id.into(),
+            kind: "local_bash",
+            description: description.to_owned(),
+            command: Some(command.to_owned()),
+            call: cx.call.clone(),
+            output_file,
+        })
+    }
+}
+
+/// How a task came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// In a word.
+    pub outcome: TaskOutcome,
+    /// In a sentence.
+    pub summary: String,
+}
+
+impl Tasks {
+    pub(crate) fn new(host: Host) -> Self {
+        Self(Arc::new(Inner { host: Some(host), state: Mutex::default() }))
+    }
+
+    /// Starts a task. The work is dropped when the task is stopped, and must take along what it started.
+    ///
+    /// # Errors
+    /// When too many run already.
+    pub async fn start(
+        &self,
+        task: Task,
+        work: impl Future<Output = Ended> + Send + 'static,
+    ) -> Result<(), ToolError> {
+        let stop = CancellationToken::new();
+        {
+            let mut state = self.0.lock();
+            state.make_room()?;
+            state.entries.push_back(Entry {
+                task: task.clone(),
+                stop: stop.clone(),
+                ended: watch::Sender::new(None),
+                known: false,
+                closed: false,
+            });
+        }
+        // Told before it begins, so that its end cannot be told first.
+        self.0
+            .tell(|host| vec![frames::changed(host, &self.0.tasks()), frames::started(host, &task)])
+            .await;
+        let inner = Arc::downgrade(&self.0);
+        self.0.lock().running.spawn(run(inner, task, stop, work));
+        Ok(())
+    }
+
+    /// A task and, if it has come to that, its end.
+    pub fn get(&self, id: &TaskId) -> Option<(Task, Option<Ended>)> {
+        let state = self.0.lock();
+        let entry = state.find(id)?;
+        let ended = entry.ended.borrow().clone();
+        Some((entry.task.clone(), ended))
+    }
+
+    /// Waits for the end of a task; at once `None` when there is no such task.
+    pub async fn wait(&self, id: &TaskId) -> Option<Ended> {
+        let mut ended = self.0.lock().find(id)?.ended.subscribe();
+        let ended = ended.wait_for(Option::is_some).await.ok()?;
+        ended.clone()
+    }
+
+    /// The model has been told how a task ended: no turn is needed to tell it again.
+    pub fn known(&self, id: &TaskId) {
+        if let Some(entry) = self.0.lock().find_mut(id) {
+            entry.known = true;
+        }
+    }
+
+    /// Ends a task, and waits until it has.
+    ///
+    /// # Errors
+    /// In words, when there is no such task or it has ended already.
+    pub async fn stop(&self, id: &TaskId) -> Result<Task, String> {
+        let task = {
+            let mut state = self.0.lock();
+            let entry = state.find_mut(id).ok_or_else(|| format!("there is no task {id}"))?;
+            if entry.ended.borrow().is_some() {
+                return Err(format!("task {id} has ended already"));
+            }
+            entry.known = true;
+            entry.stop.cancel();
+            entry.task.clone()
+        };
+        self.wait(id).await;
+        Ok(task)
+    }
+
+    /// Whether there are tasks whose end the session has not heard of.
+    pub(crate) fn are_open(&self) -> bool {
+        self.0.lock().entries.iter().any(|entry| !entry.closed)
+    }
+
+    /// The session has heard of the end of a task. Returns what the model is to be told, if anything.
+    pub(crate) fn close(&self, id: &TaskId) -> Option<String> {
+        let mut state = self.0.lock();
+        let entry = state.find_mut(id)?;
+        entry.closed = true;
+        let summary = entry.ended.borrow().as_ref()?.summary.clone();
+        let file = entry.task.output_file.display();
+        (!entry.known)
+            .then(|| format!("[Background task {id}: {summary}. Its output is in {file}]"))
+    }
+
+    /// Ends everything.
+    pub(crate) async fn shutdown(&self) {
+        let mut running = std::mem::take(&mut self.0.lock().running);
+        running.shutdown().await;
+    }
+}
+
+async fn run(
+    inner: Weak<Inner>,
+    task: Task,
+    stop: CancellationToken,
+    work: impl Future<Output = Ended>,
+) {
+    let ended = tokio::select! {
+        ended = AssertUnwindSafe(work).catch_unwind() => ended.unwrap_or_else(|_| Ended {
+            outcome: TaskOutcome::Failed,
+            summary: format!("\"{}\" broke down, which is a bug in the tool", task.description),
+        }),
+        () = stop.cancelled() => {
+            Ended { outcome: TaskOutcome::Stopped, summary: task.description.clone() }
+        }
+    };
+    if let Some(inner) = inner.upgrade() {
+        inner.ended(&task, ended).await;
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tasks that run.
+    fn tasks(&self) -> Vec<Task> {
+        let state = self.lock();
+        let running = state.entries.iter().filter(|entry| entry.ended.borrow().is_none());
+        running.map(|entry| entry.task.clone()).collect()
+    }
+
+    async fn tell(&self, frames: impl FnOnce(&Host) -> Vec<ostler_proto::frame::ToHost>) {
+        let Some(host) = &self.host else { return };
+        for frame in frames(host) {
+            host.send(frame).await;
+        }
+    }
+
+    async fn ended(&self, task: &Task, ended: Ended) {
+        let others: Vec<Task> =
+            self.tasks().into_iter().filter(|other| other.id != task.id).collect();
+        self.tell(|host| {
+            vec![
+                frames::updated(host, task, &ended),
+                frames::notification(host, task, &ended),
+                frames::changed(host, &others),
+            ]
+        })
+        .await;
+        if let Some(entry) = self.lock().find_mut(&task.id) {
+            entry.ended.send_replace(Some(ended));
+        }
+        if let Some(host) = &self.host {
+            // A session that is gone needs no telling.
+            let _ = host.calls.send(HostCall::TaskEnded(task.id.clone())).await;
+        }
+    }
+}
+
+impl State {
+    fn find(&self, id: &TaskId) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.task.id == *id)
+    }
+
+    fn find_mut(&mut self, id: &TaskId) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| entry.task.id == *id)
+    }
+
+    /// Forgets the oldest finished tasks, and refuses when too many run.
+    fn make_room(&mut self) -> Result<(), ToolError> {
+        let n_running = self.entries.iter().filter(|entry| entry.ended.borrow().is_none()).count();
+        if n_running >= MOST_RUNNING {
+            return Err(ToolError::Refused(format!(
+                "{MOST_RUNNING} background tasks run already; wait for one or stop one"
+            )));
+        }
+        while self.entries.len() - n_running >= MOST_FINISHED {
+            let Some(oldest) = self.entries.iter().position(|entry| entry.closed) else { break };
+            self.entries.remove(oldest);
+        }
+        while self.running.try_join_next().is_some() {}
+        Ok(())
+    }
+}

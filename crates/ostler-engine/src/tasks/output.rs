@@ -1,0 +1,64 @@
+//! What a task has written so far.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+/// The end of a task's output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// The last bytes, from the beginning of a line on where that is possible.
+    pub text: String,
+    /// How long the output is in all.
+    pub total: u64,
+    shown: u64,
+}
+
+impl End {
+    /// Whether there is more before it.
+    pub fn is_cut(&self) -> bool {
+        self.shown < self.total
+    }
+}
+
+/// The last `max` bytes of a file. A file that is not there yet is empty.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn end(file: &Path, max: u64) -> io::Result<End> {
+    let mut file = match File::open(file) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(End { text: String::new(), total: 0, shown: 0 });
+        }
+        Err(error) => return Err(error),
+    };
+    let total = file.metadata()?.len();
+    file.seek(SeekFrom::Start(total.saturating_sub(max)))?;
+    let mut bytes = Vec::new();
+    file.take(max).read_to_end(&mut bytes)?;
+    let shown = bytes.len() as u64;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    // The first line has lost its beginning.
+    let whole = if shown < total { text.split_once('\n').map(|(_, rest)| rest) } else { None };
+    let text = whole.filter(|rest| !rest.is_empty()).unwrap_or(&text).to_owned();
+    Ok(End { text, total: total.max(shown), shown })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_begins_with_a_whole_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("output");
+        assert_eq!(end(&path, 10).unwrap().text, "");
+        std::fs::write(&path, "one\ntwo\nthree\n").unwrap();
+        let all = end(&path, 100).unwrap();
+        assert_eq!((all.text.as_str(), all.total, all.is_cut()), ("one\ntwo\nthree\n", 14, false));
+        let cut = end(&path, 8).unwrap();
+        assert_eq!((cut.text.as_str(), cut.total, cut.is_cut()), ("three\n", 14, true));
+        assert_eq!(end(&path, 3).unwrap().text, "ee\n");
+    }
+}

@@ -1,0 +1,272 @@
+//! The API error table, as a host sees it: one row per way in which the API fails.
+
+use std::sync::Arc;
+
+use ostler_engine::model::{ApiConfig, ApiModel, Credential};
+use ostler_proto::frame::ToHost;
+use ostler_proto::message::{System, TurnResult};
+use ostler_testkit::{Action, Reply, Rule, Script, Status, reply, when};
+use serde_json::json;
+
+use crate::host::TestHost;
+
+/// How a turn went whose model failed.
+struct Failed {
+    host: TestHost,
+    result: TurnResult,
+    n_requests: usize,
+}
+
+/// The failure, then a prompt that goes well: no failure of the API ends a session.
+async fn fail(failure: Reply) -> Failed {
+    let script = Script::new()
+        .rule(when().prompt_contains("after that"), reply().text("Fine."))
+        .rule(when(), failure);
+    let mut host = TestHost::start(script).await;
+    host.prompt("go").await;
+    let result = host.result().await;
+    let n_requests = host.api.requests().len();
+    let frames = std::mem::take(&mut host.seen);
+    host.prompt("after that").await;
+    assert_eq!(host.result().await.result.as_deref(), Some("Fine."));
+    host.seen = frames;
+    Failed { host, result, n_requests }
+}
+
+impl Failed {
+    /// The frame that stands in the model's place.
+    fn error_frame(&self) -> (String, String) {
+        let mut frames = self.host.seen.iter().filter_map(|frame| match frame {
+            ToHost::Assistant(frame) if frame.error.is_some() => Some(frame),
+            _ => None,
+        });
+        let frame = frames.next().expect("an error frame");
+        assert!(frames.next().is_none(), "told once");
+        assert_eq!(frame.message.model, "<synthetic>");
+        assert_eq!(frame.message.stop_reason.as_ref().unwrap().as_str(), "stop_sequence");
+        let text = frame.message.content[0].as_text().unwrap().to_owned();
+        (frame.error.as_ref().unwrap().to_string(), text)
+    }
+
+    fn retries(&self) -> Vec<(u64, u64, Option<u16>, String)> {
+        let retries = self.host.seen.iter().filter_map(|frame| match frame {
+            ToHost::System(System::ApiRetry(retry)) => Some((
+                retry.attempt,
+                retry.max_retries,
+                retry.error_status,
+                retry.error.to_string(),
+            )),
+            _ => None,
+        });
+        retries.collect()
+    }
+}
+
+fn status(code: u16) -> Reply {
+    reply().status(Status::new(code).message("words"))
+}
+
+/// Columns: the failure, the kind of error, the words for the user, how often it is tried again.
+#[tokio::test]
+async fn each_failure_has_its_kind_its_words_and_its_number_of_attempts() {
+    let api_error = |code: u16| format!("API Error: {code} words");
+    let long = Status::new(400).message("prompt is too long: 9 tokens > 8 maximum");
+    let poor = Status::new(400).message("Your credit balance is too low to access the API");
+    for (row, failure, kind, words, n_retries) in [
+        ("400", status(400), "unknown", api_error(400), 0),
+        (
+            "401",
+            status(401),
+            "authentication_failed",
+            "Invalid API key · Fix external API key".to_owned(),
+            2,
+        ),
+        ("403", status(403), "authentication_failed", api_error(403), 0),
+        (
+            "404",
+            status(404),
+            "model_not_found",
+            "There's an issue with the selected model".to_owned(),
+            0,
+        ),
+        ("413", status(413), "invalid_request", api_error(413), 0),
+        ("429", status(429), "rate_limit", api_error(429), 10),
+        ("500", status(500), "server_error", api_error(500), 10),
+        ("529", status(529), "server_error", api_error(529), 10),
+        (
+            "dropped connection",
+            reply().text("x").cut(0),
+            "server_error",
+            "connection to the model failed".to_owned(),
+            10,
+        ),
+        (
+            "prompt is too long",
+            reply().status(long),
+            "invalid_request",
+            "Prompt is too long".to_owned(),
+            0,
+        ),
+        (
+            "credit balance",
+            reply().status(poor),
+            "billing_error",
+            "Credit balance is too low".to_owned(),
+            0,
+        ),
+    ] {
+        let failed = fail(failure).await;
+        let (told, text) = failed.error_frame();
+        assert_eq!(told, kind, "{row}");
+        assert!(text.starts_with(&words), "{row}: {text}");
+        let result = &failed.result;
+        assert_eq!(result.subtype.as_str(), "success", "{row}");
+        assert!(result.is_error, "{row}");
+        assert_eq!(result.result.as_deref(), Some(text.as_str()), "{row}");
+        assert_eq!(failed.n_requests, n_retries + 1, "{row}");
+        assert_eq!(failed.retries().len(), n_retries, "{row}: each attempt is told");
+        let code = row.parse().ok();
+        assert!(code.is_none_or(|code: u16| result.api_error_status == Some(code)), "{row}");
+        let reason = if row == "prompt is too long" { "prompt_too_long" } else { "api_error" };
+        assert_eq!(result.terminal_reason.as_ref().unwrap().as_str(), reason, "{row}");
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_that_fails_is_told_with_its_number_status_and_kind() {
+    let failed = fail(status(529)).await;
+    let retries = failed.retries();
+    assert_eq!(retries[0], (1, 10, Some(529), "overloaded".to_owned()));
+    assert_eq!(retries[9].0, 10);
+}
+
+#[tokio::test]
+async fn what_gets_better_leaves_no_trace_in_the_conversation() {
+    for bad in [status(500), status(529), reply().text("lost").cut(1), status(429)] {
+        let script = Script::new()
+            .with(Rule::new(when(), bad).times(1))
+            .rule(when(), reply().text("Here I am."));
+        let mut host = TestHost::start(script).await;
+        host.prompt("go").await;
+        let result = host.result().await;
+        assert_eq!((result.is_error, result.result.as_deref()), (false, Some("Here I am.")));
+        assert!(host.story().contains(&"system api_retry".to_owned()));
+        host.prompt("and now").await;
+        host.result().await;
+        assert_eq!(host.api.requests()[2].messages().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn three_overloads_bring_the_fallback_model_and_the_host_is_told() {
+    let script = Script::new()
+        .rule(when().model("first"), status(529))
+        .rule(when().model("second"), reply().text("Instead."));
+    let mut host = TestHost::start(script).await;
+    let mut config = ApiConfig::new(host.api.base_url(), Credential::Key("k".into()), "first");
+    config.retry.first_delay = std::time::Duration::from_millis(1);
+    config.retry.longest_delay = std::time::Duration::from_millis(1);
+    config.fallback_model = Some("second".into());
+    let mut options = TestHost::options(&host.api);
+    options.model = Arc::new(ApiModel::new(config).unwrap());
+    host.connection = ostler_engine::session::start(options).unwrap();
+    host.prompt("go").await;
+    assert_eq!(host.result().await.result.as_deref(), Some("Instead."));
+    assert_eq!(
+        host.story(),
+        [
+            "system init",
+            "system api_retry",
+            "system api_retry",
+            "system model_fallback",
+            "assistant: Instead.",
+            "result success: Instead."
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_broken_stream_is_asked_for_once_more_without_a_stream() {
+    for action in [Action::Cut, Action::End, Action::MalformedJson, Action::overloaded()] {
+        let script = Script::new()
+            .rule(when().streaming(true), reply().text_pieces(["half", "way"]).interrupt(3, action))
+            .rule(when().streaming(false), reply().text("The whole."));
+        let mut host = TestHost::start(script).await;
+        host.prompt("go").await;
+        let result = host.result().await;
+        assert_eq!((result.is_error, result.result.as_deref()), (false, Some("The whole.")));
+        let ToHost::Assistant(frame) = &host.seen[host.seen.len() - 2] else {
+            panic!("{:?}", host.story())
+        };
+        let stop_reason = frame.message.stop_reason.as_ref().map(|reason| reason.as_str());
+        assert_eq!(stop_reason, Some("end_turn"), "a whole answer has its stop reason");
+        assert_eq!(host.api.requests().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_follows_the_events_sees_the_end_of_a_broken_stream() {
+    let script = Script::new()
+        .rule(when().streaming(true), reply().text_pieces(["half", "way"]).cut(3))
+        .rule(when().streaming(false), reply().text("The whole."));
+    let mut host = TestHost::with(script, |options| options.partial_messages = true).await;
+    host.prompt("go").await;
+    host.result().await;
+    let story = host.story();
+    let end = &story[story.len() - 4..];
+    assert_eq!(
+        end,
+        [
+            "stream_event content_block_stop",
+            "stream_event message_stop",
+            "assistant: The whole.",
+            "result success: The whole."
+        ]
+    );
+    let stop = serde_json::to_value(&host.seen[story.len() - 3]).unwrap();
+    assert_eq!(stop["abandoned_blocks"]["from_block_index"], 0);
+}
+
+#[tokio::test]
+async fn a_cut_answer_three_times_and_then_an_error_of_its_own_kind() {
+    let cut = reply().text("part").stop_reason("max_tokens");
+    let failed = fail(cut).await;
+    assert_eq!(failed.error_frame().0, "max_output_tokens");
+    assert_eq!(failed.n_requests, 4);
+    let synthetic =
+        failed.host.seen.iter().filter(
+            |frame| matches!(frame, ToHost::User(frame) if frame.is_synthetic == Some(true)),
+        );
+    assert_eq!(synthetic.count(), 3, "each continuation is seen");
+}
+
+#[tokio::test]
+async fn a_refusal_is_an_invalid_request() {
+    let failed = fail(reply().text("I will not.").stop_reason("refusal")).await;
+    assert_eq!(failed.error_frame().0, "invalid_request");
+    assert!(failed.result.is_error);
+    assert_eq!(failed.result.stop_reason.as_ref().unwrap().as_str(), "refusal");
+}
+
+#[tokio::test]
+async fn unknown_tools_and_bad_input_reach_neither_hooks_nor_host() {
+    for (tool, input, words) in [
+        ("Nowhere", json!({}), "<tool_use_error>Error: No such tool available: Nowhere"),
+        ("Change", json!({"wrong": 1}), "<tool_use_error>InputValidationError: "),
+    ] {
+        let script = Script::new()
+            .rule(when().has_tool_error(true), reply().text("I see."))
+            .rule(when(), reply().tool_use(tool, input));
+        let hook = json!({"PreToolUse": [{"hooks": [{"type": "command", "command": "exit 2"}]}]});
+        let mut host = TestHost::with(script, |options| options.hooks = vec![hook]).await;
+        host.prompt("go").await;
+        let result = host.result().await;
+        assert!(result.permission_denials.is_empty());
+        let story = host.story();
+        assert!(
+            story.iter().any(|line| line.starts_with(&format!("user: failed: {words}"))),
+            "{story:?}"
+        );
+        assert!(!story.iter().any(|line| line.starts_with("control_request")), "{story:?}");
+    }
+}

@@ -1,0 +1,478 @@
+//! The interrupt matrix: wherever a turn is when the user stops it, what the host sees, what the model is told with the
+//! next prompt, what is left running, and whether the file can be resumed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ostler_engine::session::SessionOptions;
+use ostler_engine::store::{Begin, Projects, Scene, SessionStart};
+use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput, erase};
+use ostler_engine::turn::{INTERRUPTED, INTERRUPTED_CALL, INTERRUPTED_TOOLS};
+use ostler_proto::control::{AskEngine, Initialize, Interrupt};
+use ostler_proto::frame::{ToEngine, ToHost};
+use ostler_proto::hook::HookMatcher;
+use ostler_proto::message::{TurnResult, User};
+use ostler_testkit::{Reply, Script, Status, ToolUse, reply, when};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::host::{TestHost, line};
+
+const RESULT: &str = "result error_during_execution: The turn was interrupted.";
+
+/// A session with a file, and the folder the file is in.
+struct Sitting {
+    host: TestHost,
+    folder: tempfile::TempDir,
+}
+
+/// The first prompt is answered with `first`, every later one in the same way.
+fn script(first: Reply) -> Script {
+    Script::new()
+        .rule(when().prompt_contains("again"), reply().text("Here again."))
+        .rule(when().prompt_contains("first"), first)
+}
+
+impl Sitting {
+    async fn new(script: Script, change: impl FnOnce(&mut SessionOptions)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = Self::projects(&folder).open(scene(), &SessionStart::default()).unwrap();
+        let host = TestHost::with(script, |options| {
+            options.opened = Some(opened);
+            options.partial_messages = true;
+            change(options);
+        })
+        .await;
+        Self { host, folder }
+    }
+
+    fn projects(folder: &tempfile::TempDir) -> Projects {
+        Projects::new(&folder.path().join("config"))
+    }
+
+    /// A session whose host has a hook for this event, and does not answer it.
+    async fn with_hook(script: Script, event: &str) -> Self {
+        let sitting = Self::new(script, |_| {}).await;
+        let matcher =
+            HookMatcher { hook_callback_ids: vec!["hook_0".into()], ..HookMatcher::default() };
+        let hooks = BTreeMap::from([(event.to_owned(), vec![matcher])]);
+        let initialize = Initialize { hooks: Some(hooks), ..Initialize::default() };
+        sitting.host.ask("init", AskEngine::Initialize(Box::new(initialize))).await;
+        sitting
+    }
+
+    async fn first(&mut self, until: &str) {
+        self.host.prompt("first").await;
+        self.host.until(until).await;
+    }
+
+    /// Interrupts, and checks what the host sees from then on.
+    async fn interrupt(&mut self, expected: &[&str]) -> TurnResult {
+        let n_seen = self.host.seen.len();
+        self.host.interrupt().await;
+        let result = self.host.result().await;
+        let mut story: Vec<_> = self.host.seen[n_seen..].iter().map(line).collect();
+        // Events of the response may still have been on their way.
+        story.retain(|line| !line.starts_with("stream_event"));
+        assert_eq!(story, expected);
+        assert_eq!((result.subtype.as_str(), result.is_error), ("error_during_execution", true));
+        let in_tools = expected.contains(&format!("user: {INTERRUPTED_TOOLS}").as_str());
+        let reason = if in_tools { "aborted_tools" } else { "aborted_streaming" };
+        assert_eq!(result.terminal_reason.as_ref().unwrap().as_str(), reason);
+        result
+    }
+
+    /// The conversation goes on here, and in another session that resumes the file; the scripted API refuses what the
+    /// real one would refuse. Returns what the model was told with the next prompt.
+    async fn goes_on(self) -> String {
+        let Self { mut host, folder } = self;
+        host.answer = Some(Ok(json!({})));
+        host.prompt("again").await;
+        assert_eq!(host.result().await.result.as_deref(), Some("Here again."));
+        let told = host.api.requests().pop().unwrap();
+
+        let begin = Begin::Latest;
+        let start = SessionStart { begin, ..SessionStart::default() };
+        let opened = Self::projects(&folder).open(scene(), &start).unwrap();
+        // What is read from the file is what was said: the same bytes, so that the vendor's cache still hits.
+        let mut resumed = serde_json::to_value(
+            opened
+                .conversation
+                .iter()
+                .map(|said| json!({"role": said.role, "content": said.content}))
+                .collect::<Vec<_>>(),
+        )
+        .unwrap();
+        let answer = resumed.as_array_mut().unwrap().pop().unwrap();
+        assert_eq!(answer["content"][0]["text"], "Here again.");
+        assert_eq!(without_marks(resumed), without_marks(told.body["messages"].clone()));
+        let mut options = TestHost::options(&host.api);
+        options.opened = Some(opened);
+        host.connection = ostler_engine::session::start(options).unwrap();
+        host.prompt("again, from the file").await;
+        assert_eq!(host.result().await.result.as_deref(), Some("Here again."));
+        told.transcript()
+    }
+}
+
+fn scene() -> Scene {
+    let cwd = std::env::temp_dir().canonicalize().unwrap();
+    Scene { cwd, version: "0.1.0".to_owned(), entrypoint: None }
+}
+
+/// Messages without the marks that tell the API what to cache, which move on with the conversation.
+fn without_marks(mut messages: Value) -> Value {
+    for message in messages.as_array_mut().unwrap() {
+        for block in message["content"].as_array_mut().into_iter().flatten() {
+            block.as_object_mut().unwrap().remove("cache_control");
+        }
+    }
+    messages
+}
+
+fn stopped() -> String {
+    format!("user: failed: {INTERRUPTED_CALL}")
+}
+
+fn marker() -> String {
+    format!("user: {INTERRUPTED}")
+}
+
+fn tools_marker() -> String {
+    format!("user: {INTERRUPTED_TOOLS}")
+}
+
+const OK: &str = "control_response success";
+
+#[tokio::test]
+async fn before_the_first_byte() {
+    let mut sitting = Sitting::new(script(reply().text("late").hold("never")), |_| {}).await;
+    sitting.first("system init").await;
+    sitting.host.api.gate("never").reached().await;
+    let result = sitting.interrupt(&[OK, &marker(), RESULT]).await;
+    assert_eq!(result.num_turns, 2, "the prompt and the marker");
+    sitting.host.api.wait_for("the engine to hang up", |requests| requests[0].client_left()).await;
+    let told = sitting.goes_on().await;
+    assert!(told.contains("first") && told.contains(INTERRUPTED), "{told}");
+}
+
+#[tokio::test]
+async fn in_the_middle_of_text() {
+    let half = reply().text_pieces(["One ", "two"]).gate(3, "half");
+    let mut sitting = Sitting::new(script(half), |_| {}).await;
+    sitting.first("stream_event content_block_delta").await;
+    sitting.interrupt(&[OK, "assistant: One ", &marker(), RESULT]).await;
+    let aborted = sitting.host.seen.iter().find_map(|frame| match frame {
+        ToHost::Assistant(frame) => Some(frame.aborted),
+        _ => None,
+    });
+    assert_eq!(aborted, Some(Some(true)));
+    // A host that follows the events sees their end.
+    let story = sitting.host.story();
+    let from = story.iter().position(|line| line == "assistant: One ").unwrap();
+    let events = ["stream_event content_block_stop", "stream_event message_stop"];
+    assert_eq!(story[from + 1..from + 3], events);
+    let end = serde_json::to_value(&sitting.host.seen[from + 2]).unwrap();
+    assert_eq!(end["abandoned_blocks"]["from_block_index"], 1, "the text counts");
+    assert!(sitting.goes_on().await.contains("One "));
+}
+
+#[tokio::test]
+async fn in_the_middle_of_a_thought_and_after_one() {
+    let thinking = reply().thinking("a long thought", "sig").text_pieces(["So"]);
+    // `message_start`, `content_block_start`, thoughts, the signature, `content_block_stop`, the text.
+    for (gate, until) in [
+        (3, "stream_event content_block_delta thinking_delta"),
+        (7, "stream_event content_block_stop"),
+    ] {
+        let thinking = thinking.clone().gate(gate, "half");
+        let mut sitting = Sitting::new(script(thinking), |_| {}).await;
+        sitting.first(until).await;
+        sitting.interrupt(&[OK, &marker(), RESULT]).await;
+        let told = sitting.goes_on().await;
+        assert!(!told.contains("thought"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn in_the_middle_of_the_input_of_a_call() {
+    let call = ToolUse::new("Change", json!({"word": "a long word"})).split(3);
+    let half = reply().text_pieces(["Let me."]).block(call.into()).gate(7, "half");
+    let mut sitting = Sitting::new(script(half), |_| {}).await;
+    sitting.first("stream_event content_block_delta input_json_delta").await;
+    sitting.interrupt(&[OK, &marker(), RESULT]).await;
+    let told = sitting.goes_on().await;
+    assert!(told.contains("Let me.") && !told.contains("Change"), "{told}");
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+/// Runs for ever and notes when it is stopped.
+struct Held(Arc<AtomicBool>);
+
+struct Note(Arc<AtomicBool>);
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Tool for Held {
+    const NAME: &'static str = "Held";
+    const DESCRIPTION: &'static str = "For tests.";
+    type Args = Nothing;
+
+    fn effect(&self, _: &ToolCx, _: &Nothing) -> Effect {
+        Effect::Nothing
+    }
+
+    async fn run(&self, _: &ToolCx, _: Nothing) -> Result<ToolOutput, ToolError> {
+        let _note = Note(Arc::clone(&self.0));
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn while_reads_run_side_by_side() {
+    let calls = reply()
+        .tool_use("Look", json!({"word": "it"}))
+        .tool_use("Held", json!({}))
+        .tool_use("Hang", json!({"word": "on"}))
+        .tool_use("Change", json!({"word": "later"}));
+    let is_stopped = Arc::new(AtomicBool::new(false));
+    let held = erase(Held(Arc::clone(&is_stopped)));
+    let mut sitting = Sitting::new(script(calls), |options| options.tools.push(held)).await;
+    sitting.first("stream_event message_stop").await;
+    if !sitting.host.story().contains(&"user: = saw it".to_owned()) {
+        sitting.host.until("user: = saw it").await;
+    }
+    let result =
+        sitting.interrupt(&[OK, &stopped(), &stopped(), &stopped(), &tools_marker(), RESULT]).await;
+    assert!(is_stopped.load(Ordering::SeqCst), "a tool outlived its result");
+    assert_eq!(result.num_turns, 6, "the prompt, four results and the marker");
+    let told = sitting.goes_on().await;
+    assert!(told.contains("saw it") && told.contains(INTERRUPTED_TOOLS), "{told}");
+}
+
+#[tokio::test]
+async fn while_the_host_is_asked() {
+    let call = reply().tool_use("Change", json!({"word": "it"}));
+    let mut sitting = Sitting::new(script(call), |_| {}).await;
+    sitting.first("control_request can_use_tool").await;
+    if !sitting.host.story().contains(&"stream_event message_stop".to_owned()) {
+        sitting.host.until("stream_event message_stop").await;
+    }
+    let result = sitting
+        .interrupt(&["control_cancel_request", OK, &stopped(), &tools_marker(), RESULT])
+        .await;
+    assert_eq!(result.permission_denials.len(), 0, "nobody denied it");
+    sitting.goes_on().await;
+}
+
+#[tokio::test]
+async fn a_late_answer_to_a_withdrawn_question_changes_nothing() {
+    let call = reply().tool_use("Change", json!({"word": "it"}));
+    let mut sitting = Sitting::new(script(call), |_| {}).await;
+    sitting.host.prompt("first").await;
+    let ToHost::ControlRequest(question) = sitting.host.until("control_request").await else {
+        panic!("not a question")
+    };
+    sitting.host.interrupt().await;
+    sitting.host.respond(question.request_id.unwrap(), Ok(json!({"behavior": "allow"}))).await;
+    sitting.host.result().await;
+    assert!(!sitting.host.story().iter().any(|line| line.contains("changed it")));
+    sitting.goes_on().await;
+}
+
+#[tokio::test]
+async fn while_a_callback_hook_runs() {
+    let call = || script(reply().tool_use("Look", json!({"word": "it"})));
+    for event in ["PreToolUse", "PostToolUse"] {
+        let mut sitting = Sitting::with_hook(call(), event).await;
+        sitting.first("control_request hook_callback").await;
+        if !sitting.host.story().contains(&"stream_event message_stop".to_owned()) {
+            sitting.host.until("stream_event message_stop").await;
+        }
+        let withdrawn = "control_cancel_request";
+        sitting.interrupt(&[withdrawn, OK, &stopped(), &tools_marker(), RESULT]).await;
+        sitting.goes_on().await;
+    }
+    // Nothing is said yet, or all is said: no tool is involved.
+    let mut sitting = Sitting::with_hook(script(reply().text("x")), "UserPromptSubmit").await;
+    sitting.first("control_request hook_callback").await;
+    let frames = ["control_cancel_request", OK, "system init", &marker(), RESULT];
+    sitting.interrupt(&frames).await;
+    assert_eq!(sitting.host.api.requests().len(), 0, "the model was not asked");
+    sitting.goes_on().await;
+
+    let mut sitting = Sitting::with_hook(script(reply().text("All said.")), "Stop").await;
+    sitting.first("control_request hook_callback").await;
+    sitting.interrupt(&["control_cancel_request", OK, &marker(), RESULT]).await;
+    assert!(sitting.goes_on().await.contains("All said."));
+}
+
+#[tokio::test]
+async fn while_a_command_hook_runs_it_and_its_children_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let pids = folder.path().join("pids");
+    let command = format!("sleep 600 & echo $$ $! > {0}.new; mv {0}.new {0}; wait", pids.display());
+    let hooks = json!({"PreToolUse": [{"hooks": [{"type": "command", "command": command}]}]});
+    let call = script(reply().tool_use("Look", json!({"word": "it"})));
+    let mut sitting = Sitting::new(call, |options| options.hooks = vec![hooks]).await;
+    sitting.first("stream_event message_stop").await;
+    until("the hook runs", || pids.exists()).await;
+    sitting.interrupt(&[OK, &stopped(), &tools_marker(), RESULT]).await;
+    let pids = std::fs::read_to_string(pids).unwrap();
+    for pid in pids.split_whitespace() {
+        until("the hook is gone", || is_gone(pid)).await;
+    }
+    std::fs::remove_dir_all(folder.path()).unwrap();
+    sitting.host.connection.from_engine.try_recv().unwrap_err();
+}
+
+/// Whether a process has ended; one that nobody has waited for yet counts.
+fn is_gone(pid: &str) -> bool {
+    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'),
+        Err(_) => true,
+    }
+}
+
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let look = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), look)
+        .await
+        .unwrap_or_else(|_| panic!("never: {what}"));
+}
+
+#[tokio::test]
+async fn while_a_retry_is_awaited() {
+    let busy = reply().status(Status::new(529).retry_after(50));
+    let mut sitting = Sitting::new(script(busy), |_| {}).await;
+    sitting.first("system api_retry").await;
+    sitting.interrupt(&[OK, &marker(), RESULT]).await;
+    assert_eq!(sitting.host.api.requests().len(), 1, "the retry was not waited for");
+    sitting.goes_on().await;
+}
+
+fn delegating(sub: Reply) -> Script {
+    let task = json!({"description": "look", "prompt": "sub: look"});
+    Script::new()
+        .rule(when().prompt_contains("again"), reply().text("Here again."))
+        .rule(when().prompt_contains("sub:"), sub)
+        .rule(when().prompt_contains("first"), reply().tool_use("Agent", task))
+}
+
+#[tokio::test]
+async fn in_a_subagent_that_speaks_runs_a_tool_or_asks() {
+    let change = reply().tool_use("Change", json!({"word": "below"}));
+    for (sub, until, n_questions) in [
+        (reply().text("x").hold("never"), "user of subagent: sub: look", 0),
+        (reply().tool_use("Hang", json!({"word": "on"})), "assistant of subagent: Hang", 0),
+        (change, "control_request can_use_tool Change", 1),
+    ] {
+        let mut sitting = Sitting::new(delegating(sub), |_| {}).await;
+        sitting.first(until).await;
+        let n_seen = sitting.host.seen.len();
+        sitting.host.interrupt().await;
+        sitting.host.result().await;
+        let story: Vec<_> = sitting.host.seen[n_seen..].iter().map(line).collect();
+        // What the subagent still says is its own affair; what the main conversation says is not.
+        let main: Vec<_> = story
+            .iter()
+            .filter(|line| !line.contains("of subagent") && !line.starts_with("stream_event"))
+            .collect();
+        let questions = vec!["control_cancel_request".to_owned(); n_questions];
+        let rest = [OK.to_owned(), stopped(), tools_marker(), RESULT.to_owned()];
+        assert_eq!(main, questions.iter().chain(&rest).collect::<Vec<_>>(), "{until}");
+        let at_result = story.iter().position(|line| *line == stopped()).unwrap();
+        assert!(
+            !story[at_result..].iter().any(|line| line.contains("of subagent")),
+            "a subagent spoke after its call was answered: {story:?}"
+        );
+        sitting.goes_on().await;
+    }
+}
+
+async fn queued(cancel_queued: Option<bool>) -> (Sitting, Value) {
+    let held = script(reply().text("late").hold("never"));
+    let mut sitting = Sitting::new(held, |_| {}).await;
+    sitting.host.prompt("first").await;
+    sitting.host.api.gate("never").reached().await;
+    let waiting = User { uuid: Some("u-2".into()), ..User::prompt("again, at once") };
+    let frame = ToEngine::User(Box::new(waiting));
+    sitting.host.connection.to_engine.send(frame).await.unwrap();
+    let interrupt = Interrupt { cancel_queued, ..Interrupt::default() };
+    sitting.host.ask("int", AskEngine::Interrupt(interrupt)).await;
+    let answer = sitting.host.until(OK).await;
+    let answer = serde_json::to_value(&answer).unwrap()["response"]["response"].clone();
+    assert!(sitting.host.result().await.is_error);
+    (sitting, answer)
+}
+
+#[tokio::test]
+async fn while_a_prompt_is_queued_which_then_runs() {
+    let (mut sitting, answer) = queued(None).await;
+    assert_eq!(answer, json!({"still_queued": ["u-2"]}));
+    assert_eq!(sitting.host.result().await.result.as_deref(), Some("Here again."));
+    sitting.goes_on().await;
+}
+
+#[tokio::test]
+async fn while_a_prompt_is_queued_which_is_dropped_too() {
+    let (sitting, answer) = queued(Some(true)).await;
+    assert_eq!(answer, json!({"still_queued": [], "cancelled": ["u-2"]}));
+    assert!(!sitting.goes_on().await.contains("at once"));
+}
+
+#[tokio::test]
+async fn with_nothing_running() {
+    let mut sitting = Sitting::new(script(reply().text("Yes.")), |_| {}).await;
+    sitting.host.interrupt().await;
+    sitting.host.until(OK).await;
+    sitting.host.prompt("first").await;
+    assert_eq!(sitting.host.result().await.result.as_deref(), Some("Yes."));
+    sitting.host.interrupt().await;
+    sitting.host.until(OK).await;
+    assert!(!sitting.goes_on().await.contains(INTERRUPTED), "there was nothing to interrupt");
+}
+
+#[tokio::test]
+async fn twice() {
+    let mut sitting = Sitting::new(script(reply().text("late").hold("never")), |_| {}).await;
+    sitting.first("system init").await;
+    sitting.host.api.gate("never").reached().await;
+    sitting.host.interrupt().await;
+    sitting.host.interrupt().await;
+    sitting.host.result().await;
+    let told = sitting.goes_on().await;
+    assert_eq!(told.matches(INTERRUPTED).count(), 1, "{told}");
+}
+
+#[tokio::test]
+async fn by_a_host_that_denies_and_stops() {
+    let calls =
+        reply().tool_use("Change", json!({"word": "a"})).tool_use("Change", json!({"word": "b"}));
+    let mut sitting = Sitting::new(script(calls), |options| options.partial_messages = false).await;
+    sitting.host.answer =
+        Some(Ok(json!({"behavior": "deny", "message": "Stop it.", "interrupt": true})));
+    sitting.host.prompt("first").await;
+    let result = sitting.host.result().await;
+    let story = sitting.host.story();
+    let from = story.iter().position(|line| line == "user: failed: Stop it.").unwrap();
+    let rest: Vec<_> =
+        story[from + 1..].iter().filter(|line| !line.starts_with("assistant")).collect();
+    assert_eq!(*rest.last().unwrap(), RESULT);
+    assert_eq!(*rest[rest.len() - 2], tools_marker());
+    assert_eq!(result.permission_denials.len(), 1);
+    sitting.goes_on().await;
+}

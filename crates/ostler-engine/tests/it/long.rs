@@ -1,0 +1,108 @@
+//! One turn of thousands of rounds: on a small stack, and in memory that grows with the conversation and no faster.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::{StreamExt, stream};
+use ostler_engine::model::{EventStream, Model, ModelEvent, Request};
+use ostler_proto::frame::{ToEngine, ToHost};
+use ostler_proto::message::User;
+use ostler_testkit::{Script, ScriptedApi};
+use serde_json::json;
+
+use crate::host::TestHost;
+
+/// Rounds in a usual run.
+const ROUNDS: u64 = 4000;
+/// Enough for a handful of futures, not for one frame per round.
+const STACK: usize = 512 * 1024;
+
+/// Makes the process run one turn of so many rounds, and tell how much memory it took.
+const CHILD: &str = "OSTLER_LONG_ROUNDS";
+const NAME: &str = "long::thousands_of_rounds_on_a_small_stack_and_in_little_memory";
+
+/// Calls a tool so many times, and then says so. Answers in the process: over HTTP the test would take minutes.
+struct Busy {
+    rounds: u64,
+    n_asked: AtomicU64,
+}
+
+impl Model for Busy {
+    fn name(&self) -> &str {
+        "busy"
+    }
+
+    fn respond(&self, request: Request) -> EventStream {
+        let round = self.n_asked.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(request.messages.len() as u64, 1 + 2 * round);
+        let (content, stop_reason) = if round < self.rounds {
+            let call = json!({"type": "tool_use", "id": format!("toolu_{round}"), "name": "Look", "input": {"word": "x"}});
+            (call, "tool_use")
+        } else {
+            (json!({"type": "text", "text": "Enough."}), "end_turn")
+        };
+        let message = json!({
+            "id": format!("msg_{round}"), "type": "message", "role": "assistant", "model": "busy",
+            "content": [content], "stop_reason": stop_reason, "stop_sequence": null,
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        });
+        let message = serde_json::from_value(message).unwrap();
+        stream::iter([Ok(ModelEvent::Whole(message))]).boxed()
+    }
+}
+
+/// Runs one turn; the frames are looked at and forgotten.
+async fn turn(rounds: u64) {
+    let api = ScriptedApi::start(Script::new()).await;
+    let mut options = TestHost::options(&api);
+    options.model = Arc::new(Busy { rounds, n_asked: AtomicU64::new(0) });
+    let mut connection = ostler_engine::session::start(options).unwrap();
+    let prompt = ToEngine::User(Box::new(User::prompt("go")));
+    connection.to_engine.send(prompt).await.unwrap();
+    let result = loop {
+        match connection.from_engine.recv().await.unwrap() {
+            ToHost::Result(result) => break result,
+            _ => continue,
+        }
+    };
+    assert_eq!(result.result.as_deref(), Some("Enough."));
+    assert_eq!(result.num_turns, rounds + 1);
+}
+
+fn on_small_stack(rounds: u64) {
+    let run = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(turn(rounds));
+    };
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(run).unwrap();
+    thread.join().unwrap();
+}
+
+/// The most memory that a process of its own needed for so many rounds, in KiB.
+fn memory_for(rounds: u64) -> u64 {
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", NAME, "--nocapture"])
+        .env(CHILD, rounds.to_string())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{rounds} rounds: {text}");
+    let peak = text.split_once("VmHWM:").unwrap_or_else(|| panic!("no peak in {text}")).1;
+    peak.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn thousands_of_rounds_on_a_small_stack_and_in_little_memory() {
+    if let Some(rounds) = std::env::var(CHILD).ok().and_then(|rounds| rounds.parse().ok()) {
+        on_small_stack(rounds);
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        // The test runner keeps standard output to itself.
+        use std::io::Write;
+        writeln!(std::io::stderr(), "{status}").unwrap();
+        return;
+    }
+    let [few, some, many] = [ROUNDS / 4, ROUNDS / 2, ROUNDS].map(memory_for);
+    // Twice the rounds take twice the memory; keeping every request would take four times.
+    let (growth, more) = (some.saturating_sub(few), many.saturating_sub(some));
+    assert!(more <= 3 * growth + 4096, "{few} KiB, {some} KiB, {many} KiB");
+}

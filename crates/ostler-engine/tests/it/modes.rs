@@ -1,0 +1,405 @@
+//! The permission modes table, in whole sessions: what runs unasked, what is asked about, what is denied and how the
+//! host hears of it.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::symlink;
+
+use ostler_engine::permission::{Behavior, Policy, Source, effect_of};
+use ostler_engine::session::SessionOptions;
+use ostler_engine::settings::Folders;
+use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput, erase};
+use ostler_proto::api::{Content, ContentBlock};
+use ostler_proto::control::{AskEngine, AskHost, SetPermissionMode};
+use ostler_proto::frame::ToHost;
+use ostler_proto::message::{System, TurnResult};
+use ostler_proto::permission::PermissionMode;
+use ostler_testkit::{Reply, Script, reply, when};
+use serde_json::{Map, Value, json};
+
+use crate::host::TestHost;
+
+/// Tools with the names and effects of the real ones, which do nothing.
+macro_rules! tools {
+    ($($tool:ident = $name:literal),* $(,)?) => {
+        $(
+            struct $tool;
+
+            impl Tool for $tool {
+                const NAME: &'static str = $name;
+                const DESCRIPTION: &'static str = "For tests.";
+                type Args = Map<String, Value>;
+
+                fn effect(&self, cx: &ToolCx, args: &Map<String, Value>) -> Effect {
+                    effect_of($name, &Value::Object(args.clone()), &cx.cwd)
+                }
+
+                async fn run(&self, _: &ToolCx, _: Map<String, Value>) -> Result<ToolOutput, ToolError> {
+                    Ok(ToolOutput::new("ran", json!({})))
+                }
+            }
+        )*
+
+        fn tools() -> Vec<std::sync::Arc<dyn ostler_engine::tool::AnyTool>> {
+            vec![$(erase($tool)),*]
+        }
+    };
+}
+
+tools! {
+    Todo = "TodoWrite",
+    Read = "Read",
+    Write = "Write",
+    Bash = "Bash",
+    Ask = "AskUserQuestion",
+    Fetch = "WebFetch",
+    Outside = "mcp__server__tool",
+}
+
+struct Room {
+    folder: tempfile::TempDir,
+}
+
+impl Room {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["work", "other", "elsewhere"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        symlink(folder.path().join("elsewhere"), folder.path().join("work/link")).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().canonicalize().unwrap().join(name).display().to_string()
+    }
+
+    /// A session in this mode with rules like `deny Bash(rm:*)`.
+    async fn host(&self, script: Script, mode: PermissionMode, rules: &[&str]) -> TestHost {
+        TestHost::with(script, |options| self.furnish(options, mode, rules)).await
+    }
+
+    fn furnish(&self, options: &mut SessionOptions, mode: PermissionMode, rules: &[&str]) {
+        options.tools = tools();
+        options.cwd = self.path("work").into();
+        options.folders = Folders::new(self.path("work"), None, None);
+        let mut policy = Policy::new(self.path("work"), mode);
+        policy.bypass_available = true;
+        for rule in rules {
+            let (behavior, rule) = rule.split_once(' ').unwrap();
+            let behavior = match behavior {
+                "allow" => Behavior::Allow,
+                "ask" => Behavior::Ask,
+                _ => Behavior::Deny,
+            };
+            policy.add_rule(behavior, rule.parse().unwrap(), Source::Local);
+        }
+        options.policy = policy;
+    }
+}
+
+/// All calls in one response; then an end.
+fn calling(calls: impl IntoIterator<Item = (&'static str, Value)>) -> Script {
+    let all =
+        calls.into_iter().fold(reply(), |reply: Reply, (tool, input)| reply.tool_use(tool, input));
+    Script::new().rule(when().has_tool_result(true), reply().text("Done.")).rule(when(), all)
+}
+
+/// What became of each call: `runs`, `asks` (and runs, for the host says yes), `denied`.
+fn fates(host: &TestHost, result: &TurnResult) -> Vec<&'static str> {
+    let mut calls = Vec::new();
+    let mut fates: BTreeMap<String, &'static str> = BTreeMap::new();
+    for frame in &host.seen {
+        match frame {
+            ToHost::Assistant(frame) => {
+                calls.extend(
+                    frame
+                        .message
+                        .content
+                        .iter()
+                        .filter_map(|block| Some(block.as_tool_use()?.id.to_string())),
+                );
+            }
+            ToHost::ControlRequest(request) => {
+                let AskHost::CanUseTool(question) = &request.request else { panic!("{request:?}") };
+                fates.insert(question.tool_use_id.as_ref().unwrap().to_string(), "asks");
+            }
+            ToHost::System(System::PermissionDenied(denied)) => {
+                fates.insert(denied.tool_use_id.to_string(), "denied");
+            }
+            ToHost::User(frame) => {
+                let Some(Content::Blocks(blocks)) = &frame.message.content else { continue };
+                for block in blocks {
+                    let ContentBlock::ToolResult(tool_result) = block else { continue };
+                    let id = tool_result.tool_use_id.to_string();
+                    let fate = *fates.entry(id.clone()).or_insert("runs");
+                    let is_denied = tool_result.is_error == Some(true);
+                    assert_eq!(is_denied, fate == "denied", "{id}: {:?}", tool_result.content);
+                    let is_listed = result
+                        .permission_denials
+                        .iter()
+                        .any(|denial| denial.tool_use_id.as_str() == id);
+                    assert_eq!(is_listed, is_denied, "{id} in permission_denials");
+                }
+            }
+            _ => {}
+        }
+    }
+    calls.iter().map(|id| fates[id]).collect()
+}
+
+#[tokio::test]
+async fn each_mode_decides_about_each_kind_of_call() {
+    let room = Room::new();
+    let file = |path: &str| json!({"file_path": path});
+    let bash = |command: &str| json!({"command": command});
+    let rows = [
+        // Columns: default, acceptEdits, plan, dontAsk, bypassPermissions.
+        ("TodoWrite", json!({}), ["runs", "runs", "runs", "runs", "runs"]),
+        ("Read", file("a"), ["runs", "runs", "runs", "runs", "runs"]),
+        ("Read", file("/etc/passwd"), ["asks", "asks", "asks", "denied", "runs"]),
+        ("Read", file("link/a"), ["asks", "asks", "asks", "denied", "runs"]),
+        ("Write", file("a"), ["asks", "runs", "denied", "denied", "runs"]),
+        ("Write", file("link/a"), ["asks", "asks", "denied", "denied", "runs"]),
+        ("Write", file(".git/hooks/x"), ["asks", "asks", "denied", "denied", "runs"]),
+        ("Bash", bash("echo hi"), ["runs", "runs", "runs", "runs", "runs"]),
+        ("Bash", bash("touch a"), ["asks", "runs", "denied", "denied", "runs"]),
+        ("Bash", bash("touch link/a"), ["asks", "asks", "denied", "denied", "runs"]),
+        ("Bash", bash("make"), ["asks", "asks", "denied", "denied", "runs"]),
+        ("Bash", bash("echo hi && make"), ["asks", "asks", "denied", "denied", "runs"]),
+        ("AskUserQuestion", json!({}), ["asks", "asks", "asks", "denied", "asks"]),
+        (
+            "WebFetch",
+            json!({"url": "https://example.com"}),
+            ["asks", "asks", "asks", "denied", "runs"],
+        ),
+        ("mcp__server__tool", json!({}), ["asks", "asks", "asks", "denied", "runs"]),
+    ];
+    let modes = [
+        PermissionMode::Default,
+        PermissionMode::AcceptEdits,
+        PermissionMode::Plan,
+        PermissionMode::DontAsk,
+        PermissionMode::BypassPermissions,
+    ];
+    for (column, mode) in modes.into_iter().enumerate() {
+        let script = calling(rows.iter().map(|(tool, input, _)| (*tool, input.clone())));
+        let host = room.host(script, mode.clone(), &[]).await;
+        let mut host = host.answering(json!({"behavior": "allow"}));
+        host.prompt("go").await;
+        let result = host.result().await;
+        let fates = fates(&host, &result);
+        for ((tool, input, expected), fate) in rows.iter().zip(fates) {
+            assert_eq!(fate, expected[column], "mode {mode}: {tool} {input}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn rules_that_narrow_hold_in_every_mode() {
+    let room = Room::new();
+    for mode in ["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"] {
+        let mode: PermissionMode = serde_json::from_value(json!(mode)).unwrap();
+        let calls = [
+            ("Bash", json!({"command": "ls && rm x"})),
+            ("Read", json!({"file_path": ".env"})),
+            ("Bash", json!({"command": "cat .env"})),
+            ("TodoWrite", json!({})),
+        ];
+        let rules = ["deny Bash(rm:*)", "deny Read(.env)", "ask TodoWrite", "allow Bash"];
+        let host = room.host(calling(calls), mode.clone(), &rules).await;
+        let mut host = host.answering(json!({"behavior": "allow"}));
+        host.prompt("go").await;
+        let result = host.result().await;
+        let asked = if mode == PermissionMode::DontAsk { "denied" } else { "asks" };
+        assert_eq!(fates(&host, &result), ["denied", "denied", "denied", asked], "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn a_denial_without_a_question_is_told_with_its_reason() {
+    let room = Room::new();
+    let calls = [("Bash", json!({"command": "rm x"})), ("Write", json!({"file_path": "a"}))];
+    let mut host = room.host(calling(calls), PermissionMode::Plan, &["deny Bash(rm:*)"]).await;
+    host.prompt("go").await;
+    host.result().await;
+    let told: Vec<_> = host
+        .seen
+        .iter()
+        .filter(|frame| matches!(frame, ToHost::System(System::PermissionDenied(_))))
+        .map(|frame| serde_json::to_value(frame).unwrap())
+        .collect();
+    assert_eq!(told.len(), 2);
+    assert_eq!(
+        (&told[0]["tool_name"], &told[0]["decision_reason_type"]),
+        (&json!("Bash"), &json!("rule"))
+    );
+    assert_eq!(told[0]["message"], "deny rule Bash(rm:*) from local settings forbids it");
+    assert_eq!(told[0]["decision_reason"], told[0]["message"]);
+    assert_eq!(told[1]["decision_reason_type"], "mode");
+    assert!(told[1]["message"].as_str().unwrap().starts_with("plan mode changes nothing"));
+    assert!(told[0].get("agent_id").is_none());
+    // Before the result of the call, and in the words that the model reads.
+    let story = host.story();
+    let at = story.iter().position(|line| line == "system permission_denied").unwrap();
+    let words = format!("user: failed: {}", told[0]["message"].as_str().unwrap());
+    assert_eq!(story.iter().skip(at).find(|line| line.starts_with("user:")), Some(&words));
+}
+
+#[tokio::test]
+async fn a_subagent_is_denied_what_its_parent_is_and_says_who_it_is() {
+    let room = Room::new();
+    let task = json!({"description": "try", "prompt": "sub: try"});
+    let script = Script::new()
+        .rule(when().has_tool_result(true), reply().text("Done."))
+        .rule(when().prompt_contains("sub:"), reply().tool_use("Bash", json!({"command": "rm x"})))
+        .rule(when(), reply().tool_use("Agent", task));
+    let mut host = room.host(script, PermissionMode::BypassPermissions, &["deny Bash(rm:*)"]).await;
+    host.prompt("go").await;
+    host.result().await;
+    let denied = host.seen.iter().find_map(|frame| match frame {
+        ToHost::System(System::PermissionDenied(denied)) => Some(denied),
+        _ => None,
+    });
+    assert!(denied.unwrap().agent_id.is_some());
+}
+
+#[tokio::test]
+async fn additional_directories_count_as_the_working_directory() {
+    let room = Room::new();
+    let target = room.path("other/a");
+    let calls = [
+        ("Write", json!({"file_path": target})),
+        ("Bash", json!({"command": format!("touch {target}")})),
+    ];
+    let script = || calling(calls.clone());
+    let run = async |added: bool| {
+        let mut host = TestHost::with(script(), |options| {
+            room.furnish(options, PermissionMode::AcceptEdits, &[]);
+            if added {
+                options.policy.add_directory(room.path("other"), Source::CliArg);
+            }
+        })
+        .await
+        .answering(json!({"behavior": "allow"}));
+        host.prompt("go").await;
+        let result = host.result().await;
+        fates(&host, &result)
+    };
+    assert_eq!(run(false).await, ["asks", "asks"]);
+    assert_eq!(run(true).await, ["runs", "runs"]);
+}
+
+/// Two calls, one after the other; the first is answered with a change of permissions.
+async fn changed(room: &Room, input: Value, update: Value) -> (TestHost, Vec<&'static str>) {
+    let call = || reply().tool_use("Write", input.clone());
+    let script = Script::new()
+        .rule(when().turn(0), call())
+        .rule(when().turn(1), call())
+        .rule(when(), reply().text("Done."));
+    let host = room.host(script, PermissionMode::Default, &[]).await;
+    let mut host = host.answering(json!({"behavior": "allow", "updatedPermissions": [update]}));
+    host.prompt("go").await;
+    let result = host.result().await;
+    let fates = fates(&host, &result);
+    (host, fates)
+}
+
+#[tokio::test]
+async fn what_comes_with_a_yes_holds_for_the_rest_of_the_session() {
+    let room = Room::new();
+    let here = json!({"file_path": "a"});
+    let there = json!({"file_path": room.path("other/a")});
+    let rule = |destination: &str| {
+        json!({"type": "addRules", "behavior": "allow", "destination": destination,
+            "rules": [{"toolName": "Edit", "ruleContent": "a"}]})
+    };
+    let (_, fates) = changed(&room, here.clone(), rule("session")).await;
+    assert_eq!(fates, ["asks", "runs"]);
+    let local = std::path::PathBuf::from(room.path("work/.claude/settings.local.json"));
+    assert!(!local.exists(), "a rule of the session is not written");
+    let (_, fates) = changed(&room, here.clone(), rule("localSettings")).await;
+    assert_eq!(fates, ["asks", "runs"]);
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(local).unwrap()).unwrap();
+    assert_eq!(written["permissions"]["allow"], json!(["Edit(a)"]));
+
+    let mode = json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"});
+    let (host, fates) = changed(&room, here, mode.clone()).await;
+    assert_eq!(fates, ["asks", "runs"]);
+    let story = host.story();
+    let at = |line: &str| story.iter().position(|seen| seen == line).unwrap();
+    assert!(
+        at("system status") < at("user: = ran"),
+        "the host hears of the mode before the tool runs"
+    );
+
+    // Outside the working directories the mode alone is not enough, nor is the directory.
+    let (_, fates) = changed(&room, there.clone(), mode).await;
+    assert_eq!(fates, ["asks", "asks"]);
+    let directory = json!({"type": "addDirectories", "destination": "session", "directories": [room.path("other")]});
+    let (_, fates) = changed(&room, there, directory).await;
+    assert_eq!(fates, ["asks", "asks"], "it is a working directory now, but the mode still asks");
+}
+
+#[tokio::test]
+async fn a_change_that_is_not_understood_is_left_out_and_told() {
+    let room = Room::new();
+    let junk = json!({"type": "setMode", "mode": "junk", "destination": "session"});
+    let (host, fates) = changed(&room, json!({"file_path": "a"}), junk).await;
+    assert_eq!(fates, ["asks", "asks"]);
+    assert!(host.story().contains(&"system informational".to_owned()));
+}
+
+async fn set_mode(host: &mut TestHost, mode: &str) -> Value {
+    let mode = serde_json::from_value(json!(mode)).unwrap();
+    let request = SetPermissionMode { mode, ..SetPermissionMode::default() };
+    host.ask("mode", AskEngine::SetPermissionMode(request)).await;
+    serde_json::to_value(host.until("control_response").await).unwrap()["response"].clone()
+}
+
+#[tokio::test]
+async fn the_mode_can_be_changed_between_calls_and_only_to_one_that_is_there() {
+    let room = Room::new();
+    let script = Script::new()
+        .rule(when().has_tool_result(true), reply().text("Done."))
+        .rule(when(), reply().tool_use("Bash", json!({"command": "make"})));
+    let mut host = TestHost::with(script, |options| {
+        room.furnish(options, PermissionMode::Default, &[]);
+        options.policy.bypass_available = false;
+    })
+    .await;
+    assert_eq!(set_mode(&mut host, "plan").await["response"], json!({"mode": "plan"}));
+    let ToHost::System(System::Status(status)) = host.until("system status").await else {
+        panic!("not a status")
+    };
+    assert_eq!(status.permission_mode, Some(PermissionMode::Plan));
+    host.prompt("go").await;
+    let result = host.result().await;
+    assert_eq!(result.permission_denials.len(), 1);
+
+    let refused = set_mode(&mut host, "bypassPermissions").await;
+    assert_eq!(refused["error_code"], "bypass_not_launched");
+    assert!(refused["error"].as_str().unwrap().contains("--dangerously-skip-permissions"));
+    let refused = set_mode(&mut host, "junk").await;
+    assert_eq!(refused["error_code"], "invalid_mode");
+    assert!(refused["error"].as_str().unwrap().contains("acceptEdits"));
+    host.prompt("again").await;
+    assert_eq!(host.result().await.permission_denials.len(), 1, "plan mode still holds");
+}
+
+#[tokio::test]
+async fn a_hook_that_wants_to_ask_is_heard_under_bypass() {
+    let room = Room::new();
+    let output =
+        r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask"}}"#;
+    let hooks = json!({"PreToolUse": [{"hooks": [{"type": "command", "command": format!("echo '{output}'")}]}]});
+    let script = calling([("Bash", json!({"command": "make"}))]);
+    let mut host = TestHost::with(script, |options| {
+        room.furnish(options, PermissionMode::BypassPermissions, &[]);
+        options.hooks = vec![hooks];
+    })
+    .await
+    .answering(json!({"behavior": "allow"}));
+    host.prompt("go").await;
+    let result = host.result().await;
+    assert_eq!(fates(&host, &result), ["asks"]);
+}

@@ -1,0 +1,111 @@
+//! A child process that takes along everything it started when it ends, when it is dropped, and when this process dies.
+//!
+//! The child leads a session of its own, so it cannot ask at the user's terminal, and all it starts is in its process
+//! group unless it takes pains to leave. A watchdog waits for the end of a pipe that only this process holds open:
+//! should this process be killed, the watchdog kills the group. (The kernel's parent-death signal would reach the
+//! child alone, not its children, and would fire when the *thread* that spawned it ends.)
+#![warn(missing_docs)]
+
+use std::io;
+use std::process::{ExitStatus, Stdio};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+/// Waits for its input to end, then kills the group it was told.
+const WATCHDOG: &str = r#"read -r _; kill -s KILL -- "-$1""#;
+
+/// A running child with all it started.
+#[derive(Debug)]
+pub struct Group {
+    leader: Box<dyn ChildWrapper>,
+    id: Pid,
+    /// Held for its input: the pipe that ends with this process.
+    watchdog: Option<Child>,
+    is_live: bool,
+}
+
+impl Group {
+    /// Starts a command as the leader of a group of its own.
+    ///
+    /// # Errors
+    /// When it cannot be started, or cannot be watched.
+    pub fn spawn(mut command: Command) -> io::Result<Self> {
+        command.kill_on_drop(true);
+        // The wrapper's own `wait` would block a thread until the whole group is gone: take the plain child out.
+        let leader = CommandWrap::from(command).wrap(ProcessSession).spawn()?.into_inner();
+        let id = leader.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+        let id = id.ok_or_else(|| io::Error::other("the child has no process id"))?;
+        let mut group = Self { leader, id, watchdog: None, is_live: true };
+        group.watchdog = Some(watchdog(id)?);
+        Ok(group)
+    }
+
+    /// The child's input, once, if it is a pipe.
+    pub fn stdin(&mut self) -> Option<ChildStdin> {
+        self.leader.stdin().take()
+    }
+
+    /// The child's output, once, if it is a pipe.
+    pub fn stdout(&mut self) -> Option<ChildStdout> {
+        self.leader.stdout().take()
+    }
+
+    /// The child's error output, once, if it is a pipe.
+    pub fn stderr(&mut self) -> Option<ChildStderr> {
+        self.leader.stderr().take()
+    }
+
+    /// The child's process id.
+    pub fn id(&self) -> u32 {
+        self.id.as_raw().unsigned_abs()
+    }
+
+    /// Waits for the child itself. Safe to drop and call again.
+    ///
+    /// # Errors
+    /// When the system cannot tell.
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.leader.wait().await
+    }
+
+    /// Asks everything in the group to end.
+    pub fn terminate(&self) {
+        self.signal(Signal::SIGTERM);
+    }
+
+    /// Ends everything in the group.
+    pub fn kill(&mut self) {
+        self.signal(Signal::SIGKILL);
+        // From here on the group's number may be given to somebody else.
+        self.is_live = false;
+        self.watchdog = None;
+    }
+
+    fn signal(&self, signal: Signal) {
+        if self.is_live {
+            // It fails when nobody is left, which is as well.
+            let _ = killpg(self.id, signal);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn watchdog(group: Pid) -> io::Result<Child> {
+    // In a group of its own, or Ctrl-C at the terminal would end it.
+    Command::new("/bin/sh")
+        .args(["-c", WATCHDOG, "sh", &group.to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+}

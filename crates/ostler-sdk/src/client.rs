@@ -1,0 +1,239 @@
+//! [`Client`]: a session that stays open, for as many prompts as one likes.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::stream::{BoxStream, Stream, StreamExt as _};
+use ostler_proto::control::{Ask as _, AskEngine, Initialize, InitializeReply};
+use ostler_proto::message::{TurnResult, User};
+use tokio::sync::mpsc;
+
+use crate::error::Error;
+use crate::handle::Handle;
+use crate::message::Message;
+use crate::options::Options;
+use crate::process::Process;
+use crate::session::{self, Command, Inbox};
+use crate::transport::Transport;
+
+/// How long an engine may take to introduce itself.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long an engine may take to end once it was told to.
+const CLOSE_GRACE: Duration = Duration::from_secs(5);
+
+/// A session that stays open.
+///
+/// Dropping it ends the engine at once, with everything it started; [`Client::close`] lets it finish.
+pub struct Client {
+    handle: Handle,
+    inbox: Inbox,
+}
+
+impl Client {
+    /// Starts an engine and introduces the host to it.
+    ///
+    /// # Errors
+    /// When there is no engine, when it does not start, or when it refuses what the options say.
+    pub async fn connect(options: Options) -> Result<Self, Error> {
+        let transport: Arc<dyn Transport> = match &options.engine.transport {
+            Some(transport) => Arc::clone(transport),
+            None => Arc::new(Process::find()),
+        };
+        let limit = options.engine.start_timeout.unwrap_or(START_TIMEOUT);
+        let link = transport.start(options.start()?).await?;
+        let (commands, inbox) = session::run(link, &options);
+        let mut client = Self { handle: Handle::new(commands), inbox };
+        let introduced = tokio::time::timeout(limit, client.introduce(options.initialize())).await;
+        match introduced {
+            Ok(Ok(reply)) => {
+                client.handle.introduced(reply);
+                Ok(client)
+            }
+            Ok(Err(error)) => Err(client.reason(error).await),
+            Err(_) => Err(Error::TimedOut { what: "the engine's start", limit }),
+        }
+    }
+
+    async fn introduce(&self, initialize: Initialize) -> Result<InitializeReply, Error> {
+        let request = AskEngine::Initialize(Box::new(initialize));
+        let success = self.handle.ask_raw(Initialize::SUBTYPE, request).await?;
+        Ok(Initialize::read_reply(success.response.as_ref())?)
+    }
+
+    /// Why an engine that did not introduce itself ended: it says so in a result, or by its exit.
+    async fn reason(&mut self, error: Error) -> Error {
+        if !matches!(error, Error::Closed(_)) {
+            return error;
+        }
+        while let Some(message) = self.inbox.next().await {
+            match message {
+                Ok(Message::Result(result)) => return Error::Turn(result),
+                Ok(_) => {}
+                Err(error) => return error,
+            }
+        }
+        error
+    }
+
+    /// Says something. It waits its turn if the agent is busy.
+    ///
+    /// # Errors
+    /// When the session is over.
+    pub async fn send(&self, prompt: impl Into<User>) -> Result<(), Error> {
+        self.handle.send(prompt).await
+    }
+
+    /// Says all of a stream, as it comes.
+    ///
+    /// # Errors
+    /// When the session is over.
+    pub async fn feed(
+        &self,
+        prompts: impl Stream<Item = User> + Send + 'static,
+    ) -> Result<(), Error> {
+        self.handle.command(Command::Feed(prompts.boxed())).await
+    }
+
+    /// The next message; `None` when the session is over.
+    ///
+    /// # Errors
+    /// When the engine sends something malformed, or does not end well.
+    pub async fn next(&mut self) -> Option<Result<Message, Error>> {
+        self.inbox.next().await
+    }
+
+    /// The messages up to the next result, and that one too.
+    pub fn turn(&mut self) -> Turn<'_> {
+        Turn { client: self, is_over: false }
+    }
+
+    /// Says something and waits for the result.
+    ///
+    /// # Errors
+    /// When the turn fails, or the session is over before there is a result.
+    pub async fn prompt(&mut self, prompt: impl Into<User>) -> Result<TurnResult, Error> {
+        self.send(prompt).await?;
+        while let Some(message) = self.next().await {
+            if let Message::Result(result) = message? {
+                return match Error::of_turn(&result) {
+                    Some(error) => Err(error),
+                    None => Ok(*result),
+                };
+            }
+        }
+        Err(Error::Closed("the engine has ended without a result".to_owned()))
+    }
+
+    /// What can be done to the session from anywhere, also while its messages are being read.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Lets the engine finish what it does and ends it; what it still had to say is lost.
+    ///
+    /// # Errors
+    /// When the engine does not end well. It has ended all the same.
+    pub async fn close(mut self) -> Result<(), Error> {
+        // An engine that has ended already need not be told.
+        let _ = self.handle.command(Command::Close).await;
+        let rest = async {
+            let mut last = Ok(());
+            while let Some(message) = self.inbox.next().await {
+                if let Err(error) = message {
+                    last = Err(error);
+                }
+            }
+            last
+        };
+        match tokio::time::timeout(CLOSE_GRACE, rest).await {
+            Ok(last) => last,
+            // Dropping the inbox ends the engine.
+            Err(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn commands(&self) -> mpsc::Sender<Command> {
+        self.handle.commands()
+    }
+
+    pub(crate) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Message, Error>>> {
+        self.inbox.poll_next(cx)
+    }
+}
+
+impl Stream for Client {
+    type Item = Result<Message, Error>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().inbox.poll_next(cx)
+    }
+}
+
+/// The messages of one turn.
+pub struct Turn<'a> {
+    client: &'a mut Client,
+    is_over: bool,
+}
+
+impl Turn<'_> {
+    /// The next message; `None` after the result.
+    ///
+    /// # Errors
+    /// As [`Client::next`].
+    pub async fn next(&mut self) -> Option<Result<Message, Error>> {
+        futures::StreamExt::next(self).await
+    }
+}
+
+impl Stream for Turn<'_> {
+    type Item = Result<Message, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let message = self.client.inbox.poll_next(cx);
+        if let Poll::Ready(Some(Ok(Message::Result(_)))) = &message {
+            self.is_over = true;
+        }
+        message
+    }
+}
+
+/// A prompt: a text, or messages as they come.
+#[non_exhaustive]
+pub enum Prompt {
+    /// One message.
+    One(Box<User>),
+    /// As many as come. The engine's input stays open until there are no more.
+    Many(BoxStream<'static, User>),
+}
+
+impl From<&str> for Prompt {
+    fn from(text: &str) -> Self {
+        Self::One(Box::new(User::prompt(text)))
+    }
+}
+
+impl From<String> for Prompt {
+    fn from(text: String) -> Self {
+        Self::One(Box::new(User::prompt(text.as_str())))
+    }
+}
+
+impl From<User> for Prompt {
+    fn from(user: User) -> Self {
+        Self::One(Box::new(user))
+    }
+}
+
+impl From<BoxStream<'static, User>> for Prompt {
+    fn from(prompts: BoxStream<'static, User>) -> Self {
+        Self::Many(prompts)
+    }
+}

@@ -1,0 +1,195 @@
+//! What can go wrong, and what to do about it.
+
+use std::time::Duration;
+
+use ostler_proto::message::{ResultSubtype, TurnResult};
+use ostler_proto::peer::CallError;
+
+/// An error of the SDK. [`Error::kind`] sorts them; the text says what happened and what helps.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no engine to start.
+    #[error("no engine found: {0}")]
+    NoEngine(String),
+    /// The engine could not be started.
+    #[error("cannot start {program}: {source}")]
+    Start {
+        /// What was to be started.
+        program: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The engine ended by itself, and not well.
+    #[error("the engine ended with {status}{}", tail(.stderr))]
+    Exited {
+        /// How, in words.
+        status: String,
+        /// Its exit code; `None` when a signal ended it.
+        code: Option<i32>,
+        /// The end of what it wrote to its error output.
+        stderr: String,
+    },
+    /// The connection to the engine broke.
+    #[error("the connection to the engine broke: {reason}{}", tail(.stderr))]
+    Lost {
+        /// Why.
+        reason: String,
+        /// The end of what the engine wrote to its error output.
+        stderr: String,
+    },
+    /// The engine sent something that cannot be understood.
+    #[error("the engine sent something malformed: {0}")]
+    Malformed(#[from] ostler_proto::DecodeError),
+    /// The engine refused a request.
+    #[error("the engine refused {request}: {message}")]
+    Refused {
+        /// What was asked.
+        request: String,
+        /// What it answered.
+        message: String,
+        /// The same for programs, such as `unsupported_request`.
+        code: Option<String>,
+    },
+    /// The session is over, so nobody answers any more.
+    #[error("the session is over: {0}")]
+    Closed(String),
+    /// A turn ended with an error.
+    #[error("{}", turn_text(.0))]
+    Turn(Box<TurnResult>),
+    /// The answer does not have the shape that was asked for.
+    #[error("the answer does not fit: {message}")]
+    Answer {
+        /// What does not fit.
+        message: String,
+        /// The turn it came from.
+        result: Box<TurnResult>,
+    },
+    /// The options contradict each other, or ask for something that cannot be.
+    #[error("{0}")]
+    Options(String),
+    /// Something took longer than its limit.
+    #[error("{what} took longer than {} s", .limit.as_secs_f64())]
+    TimedOut {
+        /// What was waited for.
+        what: &'static str,
+        /// How long.
+        limit: Duration,
+    },
+}
+
+/// Sorts of errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// No engine, or one that cannot be started: install one or name another.
+    Engine,
+    /// The engine or the connection to it died.
+    Connection,
+    /// The other side does not keep to the protocol.
+    Protocol,
+    /// The engine said no.
+    Refused,
+    /// The API said no, or did not answer.
+    Api,
+    /// A turn reached its limit on turns.
+    MaxTurns,
+    /// A turn reached its budget.
+    Budget,
+    /// The model did not answer in the shape it was asked for.
+    Answer,
+    /// A turn was interrupted, or failed in another way.
+    Turn,
+    /// The program's own mistake.
+    Usage,
+    /// A time limit.
+    Timeout,
+}
+
+impl Error {
+    /// What sort of error it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoEngine(_) | Self::Start { .. } => ErrorKind::Engine,
+            Self::Exited { .. } | Self::Lost { .. } | Self::Closed(_) => ErrorKind::Connection,
+            Self::Malformed(_) => ErrorKind::Protocol,
+            Self::Refused { .. } => ErrorKind::Refused,
+            Self::Answer { .. } => ErrorKind::Answer,
+            Self::Options(_) => ErrorKind::Usage,
+            Self::TimedOut { .. } => ErrorKind::Timeout,
+            Self::Turn(result) => match result.subtype {
+                ResultSubtype::ErrorMaxTurns => ErrorKind::MaxTurns,
+                ResultSubtype::ErrorMaxBudgetUsd => ErrorKind::Budget,
+                ResultSubtype::ErrorMaxStructuredOutputRetries => ErrorKind::Answer,
+                // A turn that is a success and an error all the same tells of the API.
+                ResultSubtype::Success => ErrorKind::Api,
+                _ => ErrorKind::Turn,
+            },
+        }
+    }
+
+    /// Whether the same again may well work: the connection broke, or the API is overloaded.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Lost { .. } | Self::TimedOut { .. } => true,
+            Self::Turn(_) => matches!(self.api_status(), Some(408 | 429 | 500..=599)),
+            _ => false,
+        }
+    }
+
+    /// The HTTP status the API answered with, if that is what went wrong.
+    pub fn api_status(&self) -> Option<u16> {
+        match self {
+            Self::Turn(result) => result.api_error_status,
+            _ => None,
+        }
+    }
+
+    /// The engine's exit code.
+    pub fn exit_code(&self) -> Option<i32> {
+        match self {
+            Self::Exited { code, .. } => *code,
+            _ => None,
+        }
+    }
+
+    /// The end of what the engine wrote to its error output.
+    pub fn stderr(&self) -> Option<&str> {
+        match self {
+            Self::Exited { stderr, .. } | Self::Lost { stderr, .. } => Some(stderr),
+            _ => None,
+        }
+    }
+
+    /// The error a turn ended with, if it did.
+    pub fn of_turn(result: &TurnResult) -> Option<Self> {
+        let failed = result.is_error || result.subtype != ResultSubtype::Success;
+        failed.then(|| Self::Turn(Box::new(result.clone())))
+    }
+
+    pub(crate) fn of_call(request: &str, error: CallError) -> Self {
+        match error {
+            CallError::Refused { error, code, .. } => {
+                Self::Refused { request: request.to_owned(), message: error, code }
+            }
+            CallError::Closed { reason, .. } => Self::Closed(reason),
+            other => Self::Closed(other.to_string()),
+        }
+    }
+}
+
+fn tail(stderr: &str) -> String {
+    match stderr.trim() {
+        "" => String::new(),
+        text => format!("; it said: {text}"),
+    }
+}
+
+fn turn_text(result: &TurnResult) -> String {
+    let errors = result.errors.as_ref().filter(|errors| !errors.is_empty());
+    match (errors, &result.result) {
+        (Some(errors), _) => errors.join("; "),
+        (None, Some(text)) => text.clone(),
+        (None, None) => format!("the turn ended with {}", result.subtype),
+    }
+}

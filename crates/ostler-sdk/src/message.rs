@@ -1,0 +1,89 @@
+//! What a session says to its host.
+
+use ostler_proto::SessionId;
+use ostler_proto::api::{ContentBlock, Delta, StreamEvent};
+use ostler_proto::frame::ToHost;
+use ostler_proto::message::{
+    Assistant, StreamEventMessage, System, ToolProgress, TurnResult, User,
+};
+
+/// A message of a session.
+///
+/// Kinds that are rare or new come as [`Message::Other`], with everything that was in them.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Message {
+    /// The model said something or called a tool: one finished block of its response.
+    Assistant(Box<Assistant>),
+    /// Something on the user's side: the result of a tool, mostly.
+    User(Box<User>),
+    /// The session says something about itself; a turn begins with [`System::Init`].
+    System(System),
+    /// A turn is over.
+    Result(Box<TurnResult>),
+    /// A piece of the response, as it came; only with partial messages on.
+    StreamEvent(Box<StreamEventMessage>),
+    /// A tool still runs.
+    ToolProgress(ToolProgress),
+    /// Anything else.
+    Other(Box<ToHost>),
+}
+
+impl Message {
+    /// The text of what the model said here; `None` when it said nothing in text.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Assistant(said) => said.message.content.iter().find_map(ContentBlock::as_text),
+            _ => None,
+        }
+    }
+
+    /// A piece of text, as it came.
+    pub fn text_delta(&self) -> Option<&str> {
+        let Self::StreamEvent(event) = self else { return None };
+        match &event.event {
+            StreamEvent::ContentBlockDelta(delta) => match &delta.delta {
+                Delta::TextDelta(delta) => Some(&delta.text),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The result, if this is one.
+    pub fn as_result(&self) -> Option<&TurnResult> {
+        match self {
+            Self::Result(result) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// The session it belongs to, where it says so.
+    pub fn session_id(&self) -> Option<&SessionId> {
+        match self {
+            Self::Assistant(message) => Some(&message.session_id),
+            Self::User(message) => message.session_id.as_ref(),
+            Self::Result(message) => Some(&message.session_id),
+            Self::StreamEvent(message) => Some(&message.session_id),
+            Self::System(System::Init(init)) => Some(&init.session_id),
+            _ => None,
+        }
+    }
+
+    /// The message in a frame; `None` for what is none of the reader's business.
+    pub(crate) fn of(frame: ToHost) -> Option<Self> {
+        Some(match frame {
+            ToHost::Assistant(message) => Self::Assistant(message),
+            ToHost::User(message) => Self::User(message),
+            ToHost::System(message) => Self::System(message),
+            ToHost::Result(message) => Self::Result(message),
+            ToHost::StreamEvent(message) => Self::StreamEvent(message),
+            ToHost::ToolProgress(message) => Self::ToolProgress(message),
+            ToHost::KeepAlive(_)
+            | ToHost::ControlRequest(_)
+            | ToHost::ControlResponse(_)
+            | ToHost::ControlCancelRequest(_) => return None,
+            other => Self::Other(Box::new(other)),
+        })
+    }
+}

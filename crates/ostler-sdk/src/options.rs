@@ -1,0 +1,378 @@
+//! [`Options`]: what a session is to be like.
+
+mod start;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) use self::start::hook_id;
+use ostler_proto::agent::AgentDefinition;
+use ostler_proto::launch::{SessionChoice, Thinking, ToolSet};
+use ostler_proto::mcp::McpServerConfig;
+use ostler_proto::permission::PermissionMode;
+use ostler_proto::sandbox::SandboxSettings;
+use serde_json::Value;
+
+use crate::hook::Hook;
+use crate::mcp::InProcessServer;
+use crate::permission::{
+    Answers, Decision, OnPermission, OnQuestion, PermissionRequest, QuestionRequest, on_permission,
+    on_question,
+};
+use crate::process::Process;
+use crate::transport::{Environment, Transport};
+
+/// What a session is to be like. The default leaves everything to the engine, and loads no settings files.
+///
+/// What is used often has a method here; everything stands in one of the groups:
+///
+/// ```
+/// use ostler_sdk::Options;
+///
+/// let mut options = Options::new().model("claude-sonnet-5-5").cwd("/tmp").max_turns(5).allow(["Read", "Grep"]);
+/// options.limits.max_budget_usd = Some(0.5);
+/// options.output.partial_messages = true;
+/// ```
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// Which model, and how it answers.
+    pub model: ModelOptions,
+    /// What ends a turn that the model would not end.
+    pub limits: LimitOptions,
+    /// Where the agent works and what it is told beforehand.
+    pub context: ContextOptions,
+    /// What the agent can do.
+    pub tools: ToolOptions,
+    /// What it may do.
+    pub permissions: PermissionOptions,
+    /// Hooks.
+    pub hooks: Vec<Hook>,
+    /// Which conversation it is.
+    pub session: SessionOptions,
+    /// What is reported.
+    pub output: OutputOptions,
+    /// The engine itself.
+    pub engine: EngineOptions,
+}
+
+/// Which model, and how it answers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelOptions {
+    /// The model; the engine's own choice if `None`.
+    pub name: Option<String>,
+    /// The model that takes over when the other one fails.
+    pub fallback: Option<String>,
+    /// How it thinks.
+    pub thinking: Option<Thinking>,
+    /// How much of that is shown: `summarized` or `omitted`.
+    pub thinking_display: Option<String>,
+    /// How much trouble it takes: `low` to `max`.
+    pub effort: Option<String>,
+    /// Beta features of the API, such as `context-1m-2025-08-07`.
+    pub betas: Vec<String>,
+}
+
+/// What ends a turn that the model would not end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LimitOptions {
+    /// The most model calls per prompt.
+    pub max_turns: Option<u64>,
+    /// The most dollars.
+    pub max_budget_usd: Option<f64>,
+    /// The API's own budget for a task, in tokens.
+    pub task_budget: Option<u64>,
+}
+
+/// Where the agent works and what it is told beforehand.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ContextOptions {
+    /// The working directory; this process's own if `None`.
+    pub cwd: Option<PathBuf>,
+    /// More directories it may work in.
+    pub additional_directories: Vec<PathBuf>,
+    /// Its system prompt.
+    pub system_prompt: SystemPrompt,
+    /// Which settings files are read; none if empty.
+    pub setting_sources: Vec<SettingSource>,
+    /// More settings: JSON, or the path of a file.
+    pub settings: Option<String>,
+    /// How commands are confined.
+    pub sandbox: Option<SandboxSettings>,
+    /// The agent that leads the conversation, by its name.
+    pub agent: Option<String>,
+    /// Folders of plugins.
+    pub plugins: Vec<PathBuf>,
+}
+
+/// A system prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SystemPrompt {
+    /// None: the model sees the tools and the conversation.
+    #[default]
+    Empty,
+    /// This text.
+    Text(String),
+    /// The engine's own, with something added.
+    Preset {
+        /// What is added.
+        append: Option<String>,
+    },
+}
+
+/// A settings file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SettingSource {
+    /// The user's.
+    User,
+    /// The project's, shared with others.
+    Project,
+    /// The project's, the user's own.
+    Local,
+}
+
+/// What the agent can do.
+#[derive(Clone, Default)]
+pub struct ToolOptions {
+    /// The built-in tools there are; all of the engine's own if `None`.
+    pub base: Option<ToolSet>,
+    /// MCP servers by name.
+    pub mcp_servers: BTreeMap<String, McpServerConfig>,
+    /// MCP servers in this process.
+    pub in_process: Vec<Arc<dyn InProcessServer>>,
+    /// Whether MCP servers from anywhere else are left out.
+    pub strict_mcp: bool,
+    /// Subagents by name.
+    pub agents: BTreeMap<String, AgentDefinition>,
+}
+
+/// What the agent may do.
+#[derive(Clone, Default)]
+pub struct PermissionOptions {
+    /// How freely tools run.
+    pub mode: PermissionMode,
+    /// Must be set for [`PermissionMode::BypassPermissions`].
+    pub allow_dangerously_skip_permissions: bool,
+    /// Rules for calls that run without a question: `Read`, `Bash(git:*)`.
+    pub allowed: Vec<String>,
+    /// Tools that are not there, and rules for calls that never run.
+    pub disallowed: Vec<String>,
+    /// How long callbacks may take; for ever if `None`. What is not answered in time is denied.
+    pub timeout: Option<Duration>,
+    pub(crate) on_permission: Option<OnPermission>,
+    pub(crate) on_question: Option<OnQuestion>,
+}
+
+/// Which conversation it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionOptions {
+    /// A conversation to go on with; a new one by default.
+    pub choice: SessionChoice,
+    /// Whether nothing is kept on disk.
+    pub ephemeral: bool,
+    /// Whether every change of a file can be taken back.
+    pub file_checkpointing: bool,
+}
+
+/// What is reported.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OutputOptions {
+    /// Whether the events of a response are sent as they come.
+    pub partial_messages: bool,
+    /// Whether hooks from settings files are reported.
+    pub hook_events: bool,
+    /// Whether prompts are sent back as they are taken up.
+    pub replay_user_messages: bool,
+    /// Whether the text of subagents is sent too.
+    pub subagent_text: bool,
+    /// The schema the answer must have.
+    pub schema: Option<Value>,
+}
+
+/// The engine itself.
+#[derive(Clone, Default)]
+pub struct EngineOptions {
+    /// How it is reached; a child process found on the `PATH` if `None`.
+    pub transport: Option<Arc<dyn Transport>>,
+    /// Its environment.
+    pub env: Environment,
+    /// Arguments this version has no name for.
+    pub extra_args: Vec<(String, Option<String>)>,
+    /// Hears what it writes to its error output.
+    pub stderr: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    /// How long it may take to start; 60 s if `None`.
+    pub start_timeout: Option<Duration>,
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The model.
+    #[must_use]
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.model.name = Some(name.into());
+        self
+    }
+
+    /// The working directory.
+    #[must_use]
+    pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.context.cwd = Some(folder.into());
+        self
+    }
+
+    /// A system prompt in place of the engine's own.
+    #[must_use]
+    pub fn system_prompt(mut self, text: impl Into<String>) -> Self {
+        self.context.system_prompt = SystemPrompt::Text(text.into());
+        self
+    }
+
+    /// The engine's own system prompt.
+    #[must_use]
+    pub fn preset_prompt(mut self) -> Self {
+        self.context.system_prompt = SystemPrompt::Preset { append: None };
+        self
+    }
+
+    /// The most model calls per prompt.
+    #[must_use]
+    pub fn max_turns(mut self, turns: u64) -> Self {
+        self.limits.max_turns = Some(turns);
+        self
+    }
+
+    /// The most dollars.
+    #[must_use]
+    pub fn max_budget_usd(mut self, dollars: f64) -> Self {
+        self.limits.max_budget_usd = Some(dollars);
+        self
+    }
+
+    /// Calls that run without a question: `Read`, `Bash(git:*)`.
+    #[must_use]
+    pub fn allow<R: Into<String>>(mut self, rules: impl IntoIterator<Item = R>) -> Self {
+        self.permissions.allowed.extend(rules.into_iter().map(Into::into));
+        self
+    }
+
+    /// Calls that never run.
+    #[must_use]
+    pub fn deny<R: Into<String>>(mut self, rules: impl IntoIterator<Item = R>) -> Self {
+        self.permissions.disallowed.extend(rules.into_iter().map(Into::into));
+        self
+    }
+
+    /// How freely tools run.
+    #[must_use]
+    pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
+        self.permissions.mode = mode;
+        self
+    }
+
+    /// Who decides on calls that no rule decides on. A callback that panics, or takes longer than
+    /// [`PermissionOptions::timeout`], denies.
+    #[must_use]
+    pub fn on_permission<F, R>(mut self, callback: F) -> Self
+    where
+        F: Fn(PermissionRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Decision> + Send + 'static,
+    {
+        self.permissions.on_permission = Some(on_permission(callback));
+        self
+    }
+
+    /// Who answers the agent's questions. They never come as permission questions.
+    #[must_use]
+    pub fn on_question<F, R>(mut self, callback: F) -> Self
+    where
+        F: Fn(QuestionRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Answers> + Send + 'static,
+    {
+        self.permissions.on_question = Some(on_question(callback));
+        self
+    }
+
+    /// Adds a hook.
+    #[must_use]
+    pub fn hook(mut self, hook: Hook) -> Self {
+        self.hooks.push(hook);
+        self
+    }
+
+    /// Adds an MCP server that lives in this process.
+    #[must_use]
+    pub fn server(mut self, server: impl InProcessServer) -> Self {
+        self.tools.in_process.push(Arc::new(server));
+        self
+    }
+
+    /// Adds an MCP server.
+    #[must_use]
+    pub fn mcp_server(mut self, name: impl Into<String>, server: McpServerConfig) -> Self {
+        self.tools.mcp_servers.insert(name.into(), server);
+        self
+    }
+
+    /// Adds a subagent.
+    #[must_use]
+    pub fn agent(mut self, name: impl Into<String>, agent: AgentDefinition) -> Self {
+        self.tools.agents.insert(name.into(), agent);
+        self
+    }
+
+    /// Sends the events of a response as they come.
+    #[must_use]
+    pub fn partial_messages(mut self) -> Self {
+        self.output.partial_messages = true;
+        self
+    }
+
+    /// Goes on with a conversation.
+    #[must_use]
+    pub fn resume(mut self, session: impl Into<String>) -> Self {
+        self.session.choice.resume = Some(session.into());
+        self
+    }
+
+    /// Goes on with the newest conversation of the working directory.
+    #[must_use]
+    pub fn continue_newest(mut self) -> Self {
+        self.session.choice.go_on = true;
+        self
+    }
+
+    /// Goes on in a copy, and leaves the original as it is.
+    #[must_use]
+    pub fn fork(mut self) -> Self {
+        self.session.choice.fork = true;
+        self
+    }
+
+    /// Sets a variable of the engine's environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.engine.env.variables.insert(name.into(), value.into());
+        self
+    }
+
+    /// The engine's executable.
+    #[must_use]
+    pub fn executable(self, path: impl AsRef<std::path::Path>) -> Self {
+        self.transport(Process::new(path))
+    }
+
+    /// How the engine is reached.
+    #[must_use]
+    pub fn transport(mut self, transport: impl Transport) -> Self {
+        self.engine.transport = Some(Arc::new(transport));
+        self
+    }
+}

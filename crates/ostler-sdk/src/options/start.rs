@@ -1,0 +1,176 @@
+//! Options made into what an engine is started with: a command line, an environment and `initialize`.
+
+use std::collections::BTreeMap;
+
+use ostler_proto::Extra;
+use ostler_proto::control::Initialize;
+use ostler_proto::launch::{Answerer, Launch};
+use ostler_proto::mcp::{McpServerConfig, SdkServer};
+use ostler_proto::permission::PermissionMode;
+use serde_json::{Value, json};
+
+use super::{Options, SettingSource, SystemPrompt};
+use crate::error::Error;
+use crate::transport::{Environment, Start};
+
+impl SettingSource {
+    fn word(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Local => "local",
+        }
+    }
+}
+
+impl Options {
+    /// What the engine is started with.
+    pub(crate) fn start(&self) -> Result<Start, Error> {
+        self.check()?;
+        Ok(Start {
+            launch: self.launch(),
+            cwd: self.context.cwd.clone(),
+            env: self.environment(),
+            stderr: self.engine.stderr.clone(),
+        })
+    }
+
+    /// What would fail later, said now.
+    fn check(&self) -> Result<(), Error> {
+        let permissions = &self.permissions;
+        if permissions.mode == PermissionMode::BypassPermissions
+            && !permissions.allow_dangerously_skip_permissions
+        {
+            return Err(Error::Options(
+                "the mode bypassPermissions needs permissions.allow_dangerously_skip_permissions = true".to_owned(),
+            ));
+        }
+        let mut names: Vec<&str> =
+            self.tools.in_process.iter().map(|server| server.name()).collect();
+        names.extend(self.tools.mcp_servers.keys().map(String::as_str));
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::Options(format!("there are two MCP servers named {}", twice[0])));
+        }
+        Ok(())
+    }
+
+    /// The command line.
+    pub(crate) fn launch(&self) -> Launch {
+        let (system_prompt, append_system_prompt) = match &self.context.system_prompt {
+            SystemPrompt::Empty => (Some(String::new()), None),
+            SystemPrompt::Text(text) => (Some(text.clone()), None),
+            SystemPrompt::Preset { append } => (None, append.clone()),
+        };
+        let paths = |paths: &[std::path::PathBuf]| -> Vec<String> {
+            paths.iter().map(|path| path.display().to_string()).collect()
+        };
+        let asks =
+            self.permissions.on_permission.is_some() || self.permissions.on_question.is_some();
+        Launch {
+            model: self.model.name.clone(),
+            fallback_model: self.model.fallback.clone(),
+            betas: self.model.betas.clone(),
+            thinking: self.model.thinking,
+            thinking_display: self.model.thinking_display.clone(),
+            effort: self.model.effort.clone(),
+            max_turns: self.limits.max_turns,
+            max_budget_usd: self.limits.max_budget_usd,
+            task_budget: self.limits.task_budget,
+            permission_mode: Some(self.permissions.mode.clone()),
+            allow_skip_permissions: self.permissions.allow_dangerously_skip_permissions,
+            permission_prompts: asks.then_some(Answerer::Host),
+            tools: self.tools.base.clone(),
+            allowed_tools: self.permissions.allowed.clone(),
+            disallowed_tools: self.permissions.disallowed.clone(),
+            add_dirs: paths(&self.context.additional_directories),
+            system_prompt,
+            append_system_prompt,
+            agent: self.context.agent.clone(),
+            setting_sources: Some(
+                self.context
+                    .setting_sources
+                    .iter()
+                    .map(|source| source.word().to_owned())
+                    .collect(),
+            ),
+            settings: self.settings(),
+            mcp_config: self.mcp_config(),
+            strict_mcp_config: self.tools.strict_mcp,
+            plugin_dirs: paths(&self.context.plugins),
+            json_schema: self.output.schema.clone(),
+            include_partial_messages: self.output.partial_messages,
+            include_hook_events: self.output.hook_events,
+            replay_user_messages: self.output.replay_user_messages,
+            session: self.session.choice.clone(),
+            no_session_persistence: self.session.ephemeral,
+            session_mirror: false,
+            extra: self.engine.extra_args.clone(),
+        }
+    }
+
+    /// The settings, with the sandbox in them.
+    fn settings(&self) -> Option<String> {
+        let Some(sandbox) = &self.context.sandbox else { return self.context.settings.clone() };
+        let given = self.context.settings.as_deref().unwrap_or("{}");
+        // A file is read by the engine; only settings that are written out can be added to.
+        match serde_json::from_str::<Value>(given) {
+            Ok(Value::Object(mut settings)) => {
+                settings.insert("sandbox".to_owned(), json!(sandbox));
+                Some(Value::Object(settings).to_string())
+            }
+            _ => self.context.settings.clone(),
+        }
+    }
+
+    fn mcp_config(&self) -> Option<Value> {
+        let mut servers: BTreeMap<&str, Value> = BTreeMap::new();
+        for (name, config) in &self.tools.mcp_servers {
+            servers.insert(name, json!(config));
+        }
+        for server in &self.tools.in_process {
+            let config = SdkServer { name: server.name().to_owned(), ..SdkServer::default() };
+            servers.insert(server.name(), json!(McpServerConfig::Sdk(config)));
+        }
+        (!servers.is_empty()).then(|| json!({"mcpServers": servers}))
+    }
+
+    fn environment(&self) -> Environment {
+        let mut env = self.engine.env.clone();
+        let mut set = |name: &str, value: &str| {
+            env.variables.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        };
+        set("CLAUDE_CODE_ENTRYPOINT", "sdk-rs");
+        set("CLAUDE_AGENT_SDK_VERSION", env!("CARGO_PKG_VERSION"));
+        set("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1");
+        if self.session.file_checkpointing {
+            set("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true");
+        }
+        env
+    }
+
+    /// What the host introduces itself with.
+    pub(crate) fn initialize(&self) -> Initialize {
+        let mut hooks: BTreeMap<String, Vec<_>> = BTreeMap::new();
+        for (index, hook) in self.hooks.iter().enumerate() {
+            let matchers = hooks.entry(hook.event.to_string()).or_default();
+            matchers.push(hook.matcher(hook_id(index)));
+        }
+        let servers: Vec<String> =
+            self.tools.in_process.iter().map(|server| server.name().to_owned()).collect();
+        let agents = self.tools.agents.clone();
+        Initialize {
+            hooks: Some(hooks).filter(|hooks| !hooks.is_empty()),
+            sdk_mcp_servers: Some(servers).filter(|servers| !servers.is_empty()),
+            agents: Some(agents).filter(|agents| !agents.is_empty()),
+            forward_subagent_text: self.output.subagent_text.then_some(true),
+            extra: Extra::default(),
+            ..Initialize::default()
+        }
+    }
+}
+
+/// The name under which the engine calls a hook.
+pub(crate) fn hook_id(index: usize) -> String {
+    format!("hook_{index}")
+}

@@ -1,0 +1,196 @@
+//! Permission questions and the agent's own questions, as callbacks.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use ostler_proto::control::CanUseTool;
+use ostler_proto::permission::{Allow, Deny, PermissionResult, PermissionUpdate};
+use ostler_proto::tool::{AskUserQuestionInput, Question};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// A tool wants to run. Everything the engine says about it is here: `request.tool_name`, `request.input`, ….
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PermissionRequest {
+    /// The question as it came.
+    pub question: CanUseTool,
+    /// Fires when the engine no longer wants an answer.
+    pub cancelled: CancellationToken,
+}
+
+impl Deref for PermissionRequest {
+    type Target = CanUseTool;
+
+    fn deref(&self) -> &CanUseTool {
+        &self.question
+    }
+}
+
+impl PermissionRequest {
+    /// The changes that would make this question unnecessary next time, to be handed to [`Decision::with_rules`].
+    pub fn suggestions(&self) -> Vec<PermissionUpdate> {
+        self.question.permission_suggestions.clone().unwrap_or_default()
+    }
+}
+
+/// Whether a tool may run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision(PermissionResult);
+
+impl Decision {
+    /// Yes, exactly as asked.
+    pub fn allow() -> Self {
+        Self(PermissionResult::Allow(Allow::default()))
+    }
+
+    /// No. The model reads why, and goes on.
+    pub fn deny(message: impl Into<String>) -> Self {
+        Self(PermissionResult::Deny(Deny { message: message.into(), ..Deny::default() }))
+    }
+
+    /// An allow that runs the tool with another input. The whole input is replaced.
+    #[must_use]
+    pub fn with_input(mut self, input: impl Into<Value>) -> Self {
+        if let PermissionResult::Allow(allow) = &mut self.0 {
+            allow.updated_input = Some(input.into());
+        }
+        self
+    }
+
+    /// An allow that also changes the permissions, so that the same is not asked again.
+    #[must_use]
+    pub fn with_rules(mut self, rules: impl IntoIterator<Item = PermissionUpdate>) -> Self {
+        if let PermissionResult::Allow(allow) = &mut self.0 {
+            allow.updated_permissions.get_or_insert_default().extend(rules);
+        }
+        self
+    }
+
+    /// A deny that also ends the turn.
+    #[must_use]
+    pub fn and_stop(mut self) -> Self {
+        if let PermissionResult::Deny(deny) = &mut self.0 {
+            deny.interrupt = Some(true);
+        }
+        self
+    }
+
+    pub(crate) fn into_result(self) -> PermissionResult {
+        self.0
+    }
+}
+
+/// The agent asks the user something.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct QuestionRequest {
+    /// The questions, each with its options.
+    pub questions: Vec<Question>,
+    /// The call as it came.
+    pub question: CanUseTool,
+    /// Fires when the engine no longer wants an answer.
+    pub cancelled: CancellationToken,
+}
+
+/// What the user answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answers(Result<Vec<(String, Vec<String>)>, String>);
+
+impl Answers {
+    /// Answers that are still to be given.
+    pub fn new() -> Self {
+        Self(Ok(Vec::new()))
+    }
+
+    /// Answers a question, named by its text: with one of its labels, with several, or with words of one's own.
+    #[must_use]
+    pub fn answer<L: Into<String>>(
+        mut self,
+        question: impl Into<String>,
+        labels: impl IntoIterator<Item = L>,
+    ) -> Self {
+        if let Ok(answers) = &mut self.0 {
+            answers.push((question.into(), labels.into_iter().map(Into::into).collect()));
+        }
+        self
+    }
+
+    /// No answers; the model reads why.
+    pub fn decline(message: impl Into<String>) -> Self {
+        Self(Err(message.into()))
+    }
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A callback that decides on tool calls.
+pub(crate) type OnPermission =
+    Arc<dyn Fn(PermissionRequest) -> BoxFuture<'static, Decision> + Send + Sync>;
+/// A callback that answers questions.
+pub(crate) type OnQuestion =
+    Arc<dyn Fn(QuestionRequest) -> BoxFuture<'static, Answers> + Send + Sync>;
+
+pub(crate) fn on_permission<F, R>(callback: F) -> OnPermission
+where
+    F: Fn(PermissionRequest) -> R + Send + Sync + 'static,
+    R: Future<Output = Decision> + Send + 'static,
+{
+    Arc::new(move |request| callback(request).boxed())
+}
+
+pub(crate) fn on_question<F, R>(callback: F) -> OnQuestion
+where
+    F: Fn(QuestionRequest) -> R + Send + Sync + 'static,
+    R: Future<Output = Answers> + Send + 'static,
+{
+    Arc::new(move |request| callback(request).boxed())
+}
+
+/// The tool with which the agent asks.
+pub(crate) const ASKS: &str = "AskUserQuestion";
+
+/// Has the agent's questions answered.
+pub(crate) async fn answer(
+    callback: Option<OnQuestion>,
+    question: CanUseTool,
+    cancelled: CancellationToken,
+) -> Decision {
+    let Some(callback) = callback else {
+        return Decision::deny(
+            "Nobody is there to answer questions; decide for yourself, or say what you need.",
+        );
+    };
+    let asked: AskUserQuestionInput = match serde_json::from_value(question.input.clone()) {
+        Ok(asked) => asked,
+        Err(error) => return Decision::deny(format!("the questions cannot be read: {error}")),
+    };
+    let questions = asked.questions.clone();
+    match callback(QuestionRequest { questions, question, cancelled }).await.0 {
+        Err(message) => Decision::deny(message),
+        Ok(answers) => {
+            let unanswered = asked.questions.iter().find(|question| {
+                !answers
+                    .iter()
+                    .any(|(text, labels)| *text == question.question && !labels.is_empty())
+            });
+            // The model must never go on with an answer it only believes the user gave.
+            if let Some(question) = unanswered {
+                return Decision::deny(format!("The user did not answer: {}", question.question));
+            }
+            let answered = answers
+                .into_iter()
+                .fold(asked, |asked, (question, labels)| asked.answered(question, labels));
+            match serde_json::to_value(answered) {
+                Ok(input) => Decision::allow().with_input(input),
+                Err(error) => Decision::deny(format!("the answers cannot be written: {error}")),
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! An engine as a child process: any executable that speaks the protocol on its standard input and output.
+
+mod child;
+mod find;
+
+use std::path::{Path, PathBuf};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use crate::error::Error;
+use crate::transport::{Link, Start, Transport};
+
+/// Starts an executable per session.
+///
+/// It leads a process group of its own, which ends with the session, and with this process even if it is killed.
+/// Nothing goes through a shell.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    executable: Option<PathBuf>,
+}
+
+impl Process {
+    /// Looks for an engine where one would be installed: `OSTLER_ENGINE`, then `ostler` and `claude` on the `PATH`.
+    pub fn find() -> Self {
+        Self::default()
+    }
+
+    /// This executable. One that ends in `.js`, `.mjs` or `.cjs` is run by `node`.
+    pub fn new(executable: impl AsRef<Path>) -> Self {
+        Self { executable: Some(executable.as_ref().to_owned()) }
+    }
+}
+
+impl Transport for Process {
+    fn start(&self, start: Start) -> BoxFuture<'static, Result<Link, Error>> {
+        let executable = self.executable.clone();
+        async move {
+            let program = find::program(executable, &start.env)?;
+            child::start(&program, start)
+        }
+        .boxed()
+    }
+}

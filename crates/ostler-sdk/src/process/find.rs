@@ -1,0 +1,115 @@
+//! Where the executable of an engine is.
+
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::transport::Environment;
+
+/// Names an engine goes by, the best first.
+const NAMES: &[&str] = &["ostler", "claude"];
+const HINT: &str = "install ostler (`cargo install ostler-cli`), put it on the PATH, or name it with \
+    Options::executable or OSTLER_ENGINE";
+
+/// What is to be run: a program, and what stands before its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Program {
+    pub(super) path: PathBuf,
+    pub(super) before: Vec<OsString>,
+}
+
+/// The program for an executable, or the first one that is found.
+pub(super) fn program(executable: Option<PathBuf>, env: &Environment) -> Result<Program, Error> {
+    let named = executable.or_else(|| env.get("OSTLER_ENGINE").map(PathBuf::from));
+    let path = match named {
+        Some(path) if path.components().count() > 1 => {
+            path.is_file().then(|| path.clone()).ok_or_else(|| {
+                Error::NoEngine(format!("there is no file {}; {HINT}", path.display()))
+            })?
+        }
+        Some(name) => on_path(&name, env).ok_or_else(|| {
+            Error::NoEngine(format!("{} is not on the PATH; {HINT}", name.display()))
+        })?,
+        None => NAMES.iter().find_map(|name| on_path(Path::new(name), env)).ok_or_else(|| {
+            Error::NoEngine(format!("neither {} is on the PATH; {HINT}", NAMES.join(" nor ")))
+        })?,
+    };
+    script(path, env)
+}
+
+/// A script of the vendor's is run by Node.
+fn script(path: PathBuf, env: &Environment) -> Result<Program, Error> {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    if !matches!(extension, Some("js" | "mjs" | "cjs")) {
+        return Ok(Program { path, before: Vec::new() });
+    }
+    let node = on_path(Path::new("node"), env).ok_or_else(|| {
+        Error::NoEngine(format!("{} needs node, which is not on the PATH", path.display()))
+    })?;
+    Ok(Program { path: node, before: vec![path.into_os_string()] })
+}
+
+fn on_path(name: &Path, env: &Environment) -> Option<PathBuf> {
+    let path = env.get("PATH")?;
+    env::split_paths(&path).map(|folder| folder.join(name)).find(|path| is_executable(path))
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn env(folder: &Path) -> Environment {
+        let variables = [("PATH".to_owned(), folder.display().to_string())].into();
+        Environment { replaces: true, variables }
+    }
+
+    fn put(folder: &Path, name: &str, mode: u32) -> PathBuf {
+        let path = folder.join(name);
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    #[test]
+    fn the_first_name_that_is_there_and_can_be_run_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let env = env(folder.path());
+        let error = program(None, &env).unwrap_err().to_string();
+        assert!(error.contains("neither ostler nor claude is on the PATH; install"), "{error}");
+        let claude = put(folder.path(), "claude", 0o755);
+        put(folder.path(), "ostler", 0o644);
+        assert_eq!(program(None, &env).unwrap().path, claude);
+        let ostler = put(folder.path(), "ostler", 0o755);
+        assert_eq!(program(None, &env).unwrap().path, ostler);
+    }
+
+    #[test]
+    fn what_is_named_must_be_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let env = env(folder.path());
+        for name in ["/no/such/engine", "nobody"] {
+            let error = program(Some(name.into()), &env).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("OSTLER_ENGINE"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_script_is_run_by_node() {
+        let folder = tempfile::tempdir().unwrap();
+        let env = env(folder.path());
+        let cli = put(folder.path(), "cli.js", 0o644);
+        let error = program(Some(cli.clone()), &env).unwrap_err().to_string();
+        assert!(error.contains("needs node"), "{error}");
+        let node = put(folder.path(), "node", 0o755);
+        let found = program(Some(cli.clone()), &env).unwrap();
+        assert_eq!(found, Program { path: node, before: vec![cli.into_os_string()] });
+    }
+}

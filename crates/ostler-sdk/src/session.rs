@@ -1,0 +1,324 @@
+//! The task behind a session: reads what the engine says, answers what it asks, sends what the host says.
+//!
+//! Reading never waits for the reader of the messages, so that questions of the engine are answered however slowly
+//! messages are taken. Only a reader that is [`BACKLOG`] messages behind makes the engine wait.
+
+mod answer;
+mod quiet;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::stream::{BoxStream, StreamExt as _};
+use ostler_proto::control::{AskEngine, ControlRequest, ControlResponse, Success};
+use ostler_proto::frame::{ToEngine, ToHost};
+use ostler_proto::message::{System, User};
+use ostler_proto::peer::{CallError, Peer};
+use ostler_proto::{Extra, RequestId};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use self::answer::Callbacks;
+use self::quiet::Quiet;
+use crate::error::Error;
+use crate::message::Message;
+use crate::options::Options;
+use crate::transport::Link;
+
+/// How many messages may wait for their reader before the engine has to.
+const BACKLOG: usize = 64 * 1024;
+/// How many frames may wait for the engine before prompts and requests have to.
+const OUTBOX: usize = 64;
+
+/// What a host wants of its session.
+pub(crate) enum Command {
+    /// Say this.
+    Say(Box<User>),
+    /// Say all of this, as it comes.
+    Feed(BoxStream<'static, User>),
+    /// Ask this.
+    Ask(Box<AskEngine>, oneshot::Sender<Result<Success, CallError>>),
+    /// Close the input as soon as nothing goes on any more.
+    CloseWhenQuiet,
+    /// Close the input.
+    Close,
+}
+
+/// The messages of a session, for one reader.
+pub(crate) struct Inbox {
+    messages: mpsc::UnboundedReceiver<Result<Message, Error>>,
+    backlog: Arc<Backlog>,
+}
+
+#[derive(Default)]
+struct Backlog {
+    waiting: AtomicUsize,
+    taken: Notify,
+}
+
+impl Inbox {
+    pub(crate) async fn next(&mut self) -> Option<Result<Message, Error>> {
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    pub(crate) fn poll_next(
+        &mut self,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Message, Error>>> {
+        let message = self.messages.poll_recv(cx);
+        if let std::task::Poll::Ready(Some(_)) = &message
+            && self.backlog.waiting.fetch_sub(1, Ordering::Relaxed) == BACKLOG
+        {
+            self.backlog.taken.notify_one();
+        }
+        message
+    }
+}
+
+/// Takes over a link. Everything ends when the inbox is dropped.
+pub(crate) fn run(link: Link, options: &Options) -> (mpsc::Sender<Command>, Inbox) {
+    let (commands, commanded) = mpsc::channel(OUTBOX);
+    let (messages, read) = mpsc::unbounded_channel();
+    let backlog = Arc::new(Backlog::default());
+    let session = Session {
+        link,
+        peer: Peer::new("sdk-"),
+        callbacks: Callbacks::new(options),
+        answering: JoinSet::new(),
+        outbox: VecDeque::new(),
+        feeding: None,
+        messages,
+        backlog: Arc::clone(&backlog),
+        quiet: Quiet::default(),
+        closes_when_quiet: false,
+        has_commander: true,
+        is_open: true,
+        last_turn_failed: false,
+    };
+    tokio::spawn(session.run(commanded));
+    (commands, Inbox { messages: read, backlog })
+}
+
+struct Session {
+    link: Link,
+    peer: Peer<oneshot::Sender<Result<Success, CallError>>, Work>,
+    callbacks: Callbacks,
+    /// Answers in the making. Dropping the set ends them.
+    answering: JoinSet<(RequestId, ControlResponse)>,
+    /// Frames for the engine.
+    outbox: VecDeque<ToEngine>,
+    feeding: Option<BoxStream<'static, User>>,
+    messages: mpsc::UnboundedSender<Result<Message, Error>>,
+    backlog: Arc<Backlog>,
+    quiet: Quiet,
+    closes_when_quiet: bool,
+    /// Somebody can still say something.
+    has_commander: bool,
+    /// The engine's input is.
+    is_open: bool,
+    last_turn_failed: bool,
+}
+
+/// An answer in the making.
+struct Work {
+    abort: AbortHandle,
+    cancelled: CancellationToken,
+}
+
+/// What a session waits for.
+enum Event {
+    Heard(Option<Result<ToHost, Error>>),
+    /// The engine takes a frame.
+    CanSend,
+    Answered(RequestId, ControlResponse),
+    Commanded(Option<Command>),
+    Fed(Option<User>),
+    /// The reader has caught up.
+    Taken,
+    /// Nobody reads any more.
+    Unread,
+}
+
+impl Session {
+    async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        loop {
+            if self.closes_when_quiet && self.feeding.is_none() && self.is_quiet() {
+                self.close();
+            }
+            match self.next(&mut commands).await {
+                Event::Heard(Some(Ok(frame))) => self.heard(frame),
+                Event::Heard(Some(Err(error))) => self.tell(Err(error)),
+                Event::Heard(None) => return self.ended().await,
+                Event::CanSend => self.send_next(),
+                // An answer nobody wants any more is not sent.
+                Event::Answered(id, response) => {
+                    if self.peer.served(&id).is_some() {
+                        self.send(ToEngine::ControlResponse(response));
+                    }
+                }
+                Event::Commanded(Some(command)) => self.obey(command),
+                // Nobody can say anything any more, but somebody still reads.
+                Event::Commanded(None) => {
+                    self.has_commander = false;
+                    self.closes_when_quiet = true;
+                }
+                Event::Fed(Some(prompt)) => self.say(prompt),
+                Event::Fed(None) => self.feeding = None,
+                Event::Taken => {}
+                // The engine goes, with everything it started.
+                Event::Unread => return,
+            }
+        }
+    }
+
+    async fn next(&mut self, commands: &mut mpsc::Receiver<Command>) -> Event {
+        let has_room = self.outbox.len() < OUTBOX;
+        let is_full = self.backlog.waiting.load(Ordering::Relaxed) >= BACKLOG;
+        tokio::select! {
+            frame = self.link.from_engine.next(), if !is_full => Event::Heard(frame),
+            _ = self.link.to_engine.reserve(), if !self.outbox.is_empty() => Event::CanSend,
+            Some((id, response)) = next_answer(&mut self.answering) => Event::Answered(id, response),
+            command = commands.recv(), if has_room && self.has_commander => Event::Commanded(command),
+            prompt = next_prompt(&mut self.feeding), if has_room => Event::Fed(prompt),
+            () = self.backlog.taken.notified(), if is_full => Event::Taken,
+            () = self.messages.closed() => Event::Unread,
+        }
+    }
+
+    /// Sends the oldest frame that waits.
+    fn send_next(&mut self) {
+        if let Some(frame) = self.outbox.pop_front() {
+            // An engine that no longer listens will say why, or just end.
+            let _ = self.link.to_engine.try_send(frame);
+        }
+        self.close_if_asked();
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Say(prompt) => self.say(*prompt),
+            Command::Feed(prompts) => self.feeding = Some(prompts),
+            Command::CloseWhenQuiet => self.closes_when_quiet = true,
+            Command::Close => self.close(),
+            Command::Ask(request, answer) => match self.peer.ask(answer) {
+                Ok(id) => self.send(ToEngine::ControlRequest(ControlRequest {
+                    request_id: Some(id),
+                    request: *request,
+                    extra: Extra::default(),
+                })),
+                // Whoever asked may have gone meanwhile.
+                Err((answer, error)) => _ = answer.send(Err(error)),
+            },
+        }
+    }
+
+    fn say(&mut self, prompt: User) {
+        self.quiet.prompted();
+        self.send(ToEngine::User(Box::new(prompt)));
+    }
+
+    fn send(&mut self, frame: ToEngine) {
+        if self.is_open {
+            self.outbox.push_back(frame);
+        }
+    }
+
+    /// Closes the engine's input once everything was sent.
+    fn close(&mut self) {
+        self.is_open = false;
+        self.close_if_asked();
+    }
+
+    fn close_if_asked(&mut self) {
+        if !self.is_open && self.outbox.is_empty() {
+            // Dropping the sender is what closes the input; a new one leads nowhere.
+            self.link.to_engine = mpsc::channel(1).0;
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.is_open
+            && self.quiet.is_quiet()
+            && self.outbox.is_empty()
+            && self.peer.working() == 0
+            && self.peer.waiting() == 0
+    }
+
+    fn heard(&mut self, frame: ToHost) {
+        self.quiet.heard(&frame);
+        match frame {
+            ToHost::ControlRequest(request) => self.asked(request),
+            ToHost::ControlCancelRequest(cancel) => {
+                if let Some(work) = self.peer.cancelled(&cancel) {
+                    work.cancelled.cancel();
+                    work.abort.abort();
+                }
+            }
+            ToHost::ControlResponse(answer) => {
+                if let Some((waiting, result)) = self.peer.answered(answer) {
+                    let _ = waiting.send(result);
+                }
+            }
+            ToHost::System(System::SessionStateChanged(state))
+                if state.sdk_host_only == Some(true) => {}
+            frame => {
+                if let ToHost::Result(result) = &frame {
+                    self.last_turn_failed = result.is_error;
+                }
+                if let Some(message) = Message::of(frame) {
+                    self.tell(Ok(message));
+                }
+            }
+        }
+    }
+
+    fn asked(&mut self, request: ControlRequest<ostler_proto::control::AskHost>) {
+        let id = request.request_id.unwrap_or_default();
+        let cancelled = CancellationToken::new();
+        let answer = self.callbacks.answer(id.clone(), request.request, cancelled.clone());
+        let abort = self.answering.spawn(answer);
+        if let Err(work) = self.peer.serve(id, Work { abort, cancelled }) {
+            work.abort.abort();
+        }
+    }
+
+    fn tell(&self, message: Result<Message, Error>) {
+        self.backlog.waiting.fetch_add(1, Ordering::Relaxed);
+        // That nobody reads is seen in the loop.
+        let _ = self.messages.send(message);
+    }
+
+    /// The engine has nothing more to say.
+    async fn ended(mut self) {
+        for (waiting, error) in self.peer.close("the engine has ended") {
+            let _ = waiting.send(Err(error));
+        }
+        self.link.to_engine = mpsc::channel(1).0;
+        match self.link.engine.ended().await {
+            // The exit code of an engine whose last turn failed tells nothing new.
+            Err(Error::Exited { .. }) if self.last_turn_failed => {}
+            Err(error) => self.tell(Err(error)),
+            Ok(()) => {}
+        }
+    }
+}
+
+/// The next answer that is ready; those that were taken back do not count.
+async fn next_answer(
+    answering: &mut JoinSet<(RequestId, ControlResponse)>,
+) -> Option<(RequestId, ControlResponse)> {
+    loop {
+        if let Ok(answer) = answering.join_next().await? {
+            return Some(answer);
+        }
+    }
+}
+
+async fn next_prompt(feeding: &mut Option<BoxStream<'static, User>>) -> Option<User> {
+    match feeding {
+        Some(prompts) => prompts.next().await,
+        None => std::future::pending().await,
+    }
+}

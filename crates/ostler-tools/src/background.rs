@@ -1,0 +1,131 @@
+//! A command that goes on while the conversation does: what `Bash` starts with `run_in_background`.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use ostler_engine::tasks::{Ended, Task};
+use ostler_engine::tool::{ToolCx, ToolError, ToolOutput};
+use ostler_proto::message::system::TaskOutcome;
+use ostler_proto::tool::BashOutput;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::time::timeout;
+
+use crate::bash::{GRACE, code};
+use crate::process::Group;
+
+/// The file ends here; what the command writes after that is lost.
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Starts a command and leaves it running.
+pub(crate) async fn start(
+    cx: &ToolCx,
+    cwd: &Path,
+    command: &str,
+    description: &str,
+) -> Result<ToolOutput, ToolError> {
+    let cannot = |error: io::Error| {
+        ToolError::Failed(format!("cannot run a command in {}: {error}", cwd.display()))
+    };
+    let task = Task::command(cx, command, description).map_err(cannot)?;
+    // In the working order of things the folder is private and the name is new.
+    let file = File::create_new(&task.output_file).map_err(cannot)?;
+    let group = Group::spawn(command, cwd, &cx.env).await.map_err(cannot)?;
+    let work = follow(group, Log { file, room: MAX_FILE_BYTES }, description.to_owned());
+    cx.tasks.start(task.clone(), work).await?;
+    let structured = BashOutput {
+        is_image: Some(false),
+        no_output_expected: Some(false),
+        background_task_id: Some(task.id.clone()),
+        ..BashOutput::default()
+    };
+    let text = format!(
+        "[runs in the background as task {}; its output goes to {}]",
+        task.id,
+        task.output_file.display()
+    );
+    Ok(ToolOutput::new(text, structured))
+}
+
+async fn follow(mut group: Group, mut log: Log, description: String) -> Ended {
+    let failed = |error: io::Error| Ended {
+        outcome: TaskOutcome::Failed,
+        summary: format!("\"{description}\" got lost: {error}"),
+    };
+    let status = match copy(&mut group, &mut log).await {
+        Ok(()) => group.wait().await,
+        Err(error) => Err(error),
+    };
+    match status {
+        Ok(status) => {
+            let (outcome, word) = match status.success() {
+                true => (TaskOutcome::Completed, "completed"),
+                false => (TaskOutcome::Failed, "failed"),
+            };
+            let summary = format!("\"{description}\" {word} (exit code {})", code(status));
+            Ended { outcome, summary }
+        }
+        Err(error) => failed(error),
+    }
+}
+
+/// Copies what the command writes, until it has ended or has closed its outputs.
+async fn copy(group: &mut Group, log: &mut Log) -> io::Result<()> {
+    let (mut stdout, mut stderr) = group.pipes()?;
+    let (mut from_stdout, mut from_stderr) = (vec![0; 8 * 1024], vec![0; 8 * 1024]);
+    let (mut stdout_open, mut stderr_open) = (true, true);
+    while stdout_open || stderr_open {
+        tokio::select! {
+            // What was written before the end comes before the end.
+            biased;
+            n = stdout.read(&mut from_stdout), if stdout_open => {
+                stdout_open = log.append(&from_stdout, n?)?;
+            }
+            n = stderr.read(&mut from_stderr), if stderr_open => {
+                stderr_open = log.append(&from_stderr, n?)?;
+            }
+            status = group.wait() => {
+                status?;
+                // What is left behind could hold the pipes open for ever.
+                group.kill();
+                // A process that left the group may still hold a pipe; its words are not waited for.
+                let rest = async {
+                    drain(&mut stdout, log).await?;
+                    drain(&mut stderr, log).await
+                };
+                return timeout(GRACE, rest).await.unwrap_or(Ok(()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes what is left in a pipe.
+async fn drain(pipe: &mut (impl AsyncRead + Unpin), log: &mut Log) -> io::Result<()> {
+    let mut bytes = vec![0; 8 * 1024];
+    loop {
+        let n = pipe.read(&mut bytes).await?;
+        if !log.append(&bytes, n)? {
+            return Ok(());
+        }
+    }
+}
+
+/// The task's output file.
+struct Log {
+    file: File,
+    room: u64,
+}
+
+impl Log {
+    /// Keeps the first `n` bytes; `false` when there were none, which is the end of a pipe.
+    fn append(&mut self, bytes: &[u8], n: usize) -> io::Result<bool> {
+        let kept = n.min(usize::try_from(self.room).unwrap_or(usize::MAX));
+        self.file.write_all(&bytes[..kept])?;
+        self.room -= kept as u64;
+        if kept < n && kept > 0 {
+            self.file.write_all(b"\n[the rest is not kept]\n")?;
+        }
+        Ok(n > 0)
+    }
+}

@@ -1,0 +1,22 @@
+//! What is too long to show is kept in the session's own folder.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ostler_engine::scratch::Scratch;
+
+/// Counts what is kept.
+#[derive(Debug, Default)]
+pub(crate) struct Kept(AtomicU64);
+
+impl Kept {
+    /// Keeps a text; says where.
+    pub(crate) fn keep(&self, scratch: &Scratch, text: &str) -> io::Result<PathBuf> {
+        let n = self.0.fetch_add(1, Ordering::Relaxed);
+        let path = scratch.folder()?.join(format!("page-{n}.md"));
+        File::create_new(&path)?.write_all(text.as_bytes())?;
+        Ok(path)
+    }
+}
