@@ -65,6 +65,10 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) include_partial_messages: bool,
 
+    /// Print when the hooks of settings files start and end (stream-json only)
+    #[arg(long)]
+    pub(crate) include_hook_events: bool,
+
     /// Accepted for compatibility: stream-json always prints every frame
     #[arg(long, hide = true)]
     pub(crate) verbose: bool,

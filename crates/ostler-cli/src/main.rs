@@ -63,7 +63,10 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Doctor) | None => {}
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // One session waits for a model and for tools, and what blocks has threads of its own, so one worker is enough. It
+    // is not this thread, which waits for whoever reads the output: an interrupt must get through all the same.
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let code = match &args.command {
         Some(Command::Doctor) => runtime.block_on(doctor::run(&args, screen)),
         _ => {

@@ -1,6 +1,7 @@
 //! Starting a session from what the command line says.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use ostler_engine::context::memory::{self, MemoryFile, Sources};
@@ -11,6 +12,9 @@ use ostler_proto::SessionId;
 use crate::args::Args;
 use crate::pick::Picked;
 use crate::rules::Rules;
+
+/// How long a prompt is awaited before hooks hear of it.
+const IDLE_NOTICE: Duration = Duration::from_secs(60);
 
 /// The folder to work in.
 pub(crate) fn folder(args: &Args) -> anyhow::Result<PathBuf> {
@@ -45,6 +49,8 @@ pub(crate) fn engine(
         json_schema: args.json_schema.clone(),
         env: rules.settings.env,
         hooks: rules.settings.hooks.into_iter().map(|(_, hooks)| hooks).collect(),
+        hook_events: args.include_hook_events,
+        idle_notice: Some(IDLE_NOTICE),
         partial_messages: !args.is_for_programs() || args.include_partial_messages,
         ..SessionOptions::new(picked.model, rules.policy)
     })

@@ -21,6 +21,7 @@ use crate::host::Host;
 use crate::model::{EventStream, Model, ModelError, ModelEvent, Request, Said, Sampling, ToolSpec};
 use crate::shown::Shown;
 use crate::structured;
+use crate::subagent::KIND;
 use crate::surroundings::Inside;
 use crate::tool::ToolCx;
 use crate::turn::{
@@ -96,6 +97,7 @@ pub(crate) async fn drive(
     let needs_answer = world.tools.contains_key(structured::NAME);
     let mut turn =
         Turn::new(conversation, prompt, world.limits.max_turns).needing_answer(needs_answer);
+    turn = turn.asking_after_tools(world.host.hooks().any_for(&HookEvent::PostToolBatch));
     let mut driver = Driver::new(world);
     let mut deadline = pin!(deadline(world.limits.timeout));
     loop {
@@ -108,6 +110,7 @@ pub(crate) async fn drive(
                     driver.prompt(format!("Stop hook feedback:\n{words}")).await
                 }
                 Output::MayStop { again } => turn.handle(driver.may_stop(again).await),
+                Output::MayGoOn => turn.handle(driver.may_go_on().await),
                 Output::Stopped(result) => driver.stopped(result).await,
                 Output::Done(ending) => return driver.finish(ending, turn).await,
             }
@@ -151,6 +154,8 @@ struct Driver<'a> {
     frame: Option<Message>,
     // Dropping the set aborts whatever still runs.
     jobs: JoinSet<(CallResult, String, Value)>,
+    /// The calls of the response that are done, as hooks are told of them.
+    batch: Vec<Value>,
     finished: Finished,
 }
 
@@ -166,6 +171,7 @@ impl<'a> Driver<'a> {
             shown: Shown::default(),
             frame: None,
             jobs: JoinSet::new(),
+            batch: Vec::new(),
             finished,
         }
     }
@@ -290,6 +296,10 @@ impl<'a> Driver<'a> {
             return;
         };
         let CallResult { block, structured, denied, stop } = result;
+        self.batch.push(json!({
+            "tool_name": tool_name, "tool_input": tool_input, "tool_use_id": block.tool_use_id,
+            "tool_response": structured,
+        }));
         self.finished.n_user_messages += 1;
         self.finished.n_tool_calls += 1;
         if denied {
@@ -362,23 +372,65 @@ impl<'a> Driver<'a> {
         let event = match &host.agent {
             None => HookEvent::Stop,
             Some(agent) => {
+                let path = host.transcript.as_ref().map(|transcript| transcript.path());
                 fields["agent_id"] = json!(agent);
-                fields["agent_type"] = json!("general-purpose");
-                fields["agent_transcript_path"] = json!("");
+                fields["agent_type"] = json!(KIND);
+                fields["agent_transcript_path"] = json!(path.unwrap_or_default());
                 HookEvent::SubagentStop
             }
         };
         let hooks = host.hooks();
-        let event = Event { event, tool: None, call: None, fields };
+        let event = Event::new(event, fields);
         tokio::select! {
             // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
             biased;
             () = cx.cancelled.cancelled() => Input::Interrupt,
-            verdict = hooks.run(host, &cx.cwd, event) => match (verdict.stop, verdict.block) {
-                (None, Some(reason)) => Input::StopVerdict(StopVerdict::GoOn(reason)),
-                _ => Input::StopVerdict(StopVerdict::Stop),
-            },
+            verdict = hooks.run(host, &cx.cwd, event) => {
+                // What a hook wants the model to read, it shall still read in this turn.
+                let words: Vec<_> = verdict.block.into_iter().chain(verdict.context).collect();
+                Input::StopVerdict(match verdict.stop {
+                    None if !words.is_empty() => StopVerdict::GoOn(words.join("\n")),
+                    _ => StopVerdict::Stop,
+                })
+            }
         }
+    }
+
+    /// Asks hooks whether the results of a response may go to the model.
+    async fn may_go_on(&mut self) -> Input {
+        let World { host, cx, .. } = self.world;
+        let fields = json!({"tool_calls": std::mem::take(&mut self.batch)});
+        let hooks = host.hooks();
+        tokio::select! {
+            biased;
+            () = cx.cancelled.cancelled() => Input::Interrupt,
+            verdict = hooks.run(host, &cx.cwd, Event::new(HookEvent::PostToolBatch, fields)) => {
+                let stop = verdict.stop.is_some() || verdict.block.is_some();
+                Input::GoOnVerdict { context: verdict.context, stop }
+            }
+        }
+    }
+
+    /// Tells hooks that the turn failed. What they say changes nothing.
+    async fn tell_of_failure(&mut self, error: AssistantError, details: String) {
+        let World { host, cx, .. } = self.world;
+        if host.agent.is_some() {
+            return;
+        }
+        let fields = json!({
+            "error": error, "error_details": details, "last_assistant_message": self.finished.text,
+        });
+        let hooks = host.hooks();
+        tokio::select! {
+            _ = hooks.run(host, &cx.cwd, Event::new(HookEvent::StopFailure, fields)) => {}
+            () = cx.cancelled.cancelled() => {}
+        }
+    }
+
+    /// Says in the model's place why it has no answer.
+    async fn apologise(&mut self, words: String, error: AssistantError) {
+        self.world.host.say_error(words.clone(), error.clone()).await;
+        self.tell_of_failure(error, words).await;
     }
 
     /// Something the turn itself says on the user's side.
@@ -391,19 +443,19 @@ impl<'a> Driver<'a> {
         self.hang_up();
         self.close_stream(false).await;
         self.jobs.shutdown().await;
-        let host = &self.world.host;
+        let World { host, .. } = self.world;
         match &ending {
             Ending::Interrupted { in_tools } => {
                 let marker = if *in_tools { INTERRUPTED_TOOLS } else { INTERRUPTED };
                 self.finished.n_user_messages += 1;
                 host.say_as_user(vec![ContentBlock::text(marker)], None).await;
             }
-            Ending::Failed(error) => host.say_error(error.to_string(), error.kind()).await,
+            Ending::Failed(error) => self.apologise(error.to_string(), error.kind()).await,
             Ending::Refused => {
-                host.say_error(REFUSED.to_owned(), AssistantError::InvalidRequest).await
+                self.apologise(REFUSED.to_owned(), AssistantError::InvalidRequest).await
             }
             Ending::MaxOutputTokens => {
-                host.say_error(CUT.to_owned(), AssistantError::MaxOutputTokens).await
+                self.apologise(CUT.to_owned(), AssistantError::MaxOutputTokens).await
             }
             Ending::Completed
             | Ending::HookStopped

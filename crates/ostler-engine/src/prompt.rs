@@ -1,77 +1,204 @@
 //! A prompt on its way into a turn: hooks hear of it first, and may add to it or refuse it.
+//!
+//! The prompt is written to the session's file only when no hook refuses it: what was kept from the model must not
+//! come back to it when the session is resumed.
+
+use std::path::{Path, PathBuf};
 
 use ostler_proto::api::{Content, ContentBlock};
+use ostler_proto::frame::ToHost;
 use ostler_proto::hook::HookEvent;
-use ostler_proto::message::User;
-use serde_json::json;
+use ostler_proto::message::system::Informational;
+use ostler_proto::message::{System, User};
+use serde_json::{Value, json};
 
 use crate::drive::{Finished, World, drive};
 use crate::hooks::Event;
 use crate::hooks::verdict::Verdict;
+use crate::host::fresh_uuid;
 use crate::model::Said;
 use crate::report;
-use crate::turn::Ending;
+use crate::turn::{Ending, INTERRUPTED};
 
-/// Answers a prompt, unless a hook refuses it.
+/// What is told once, with the first prompt of a session.
+#[derive(Debug)]
+pub(crate) struct Start {
+    /// Why the session begins.
+    pub(crate) source: &'static str,
+    /// The files with instructions that were read for it.
+    pub(crate) memory: Vec<PathBuf>,
+}
+
+/// What is left of the prompts once hooks have heard them.
+#[derive(Debug, Default)]
+struct Heard {
+    /// What the model reads.
+    blocks: Vec<ContentBlock>,
+    /// What is kept of them in the session's file.
+    kept: Vec<User>,
+    title: Option<String>,
+}
+
+/// A prompt that may go to the model.
+struct Taken {
+    blocks: Vec<ContentBlock>,
+    kept: User,
+    title: Option<String>,
+}
+
+/// Answers prompts, except those that a hook refuses.
 pub(crate) async fn answer(
     world: &World,
     conversation: Vec<Said>,
     prompts: Vec<User>,
-    source: Option<&str>,
+    start: Option<Start>,
 ) -> Finished {
-    let mut context = Vec::new();
-    // Only the first turn of a session has one.
-    if let Some(source) = source {
-        let fields = json!({"source": source, "model": world.model.name()});
-        context.extend(tell(world, HookEvent::SessionStart, fields).await.context);
+    let host = &world.host;
+    let heard = tokio::select! {
+        // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
+        biased;
+        () = world.cx.cancelled.cancelled() => {
+            // What nobody has looked at does not go to the model, neither now nor with the next prompt.
+            host.send(report::init(world)).await;
+            host.say_as_user(vec![ContentBlock::text(INTERRUPTED)], None).await;
+            let finished = Finished::new(Ending::Interrupted { in_tools: false }, conversation);
+            return Finished { n_user_messages: 2, ..finished };
+        }
+        heard = hear(world, prompts, start) => heard,
+    };
+    let Heard { blocks, kept, title } = match heard {
+        Ok(heard) => heard,
+        Err(reason) => return Finished::new(Ending::Blocked(reason), conversation),
+    };
+    let mode = host.mode();
+    let mut lost = None;
+    for prompt in &kept {
+        lost = lost.or(host.record(|writer| writer.prompt(prompt, &mode)));
     }
-    let mut content = Vec::new();
+    if let Some(title) = title {
+        lost = lost.or(host.record(|writer| writer.title(&title)));
+    }
+    if let Some(lost) = lost {
+        host.send(lost).await;
+    }
+    host.send(report::init(world)).await;
+    drive(world, conversation, blocks).await
+}
+
+/// Tells hooks of the prompts, and of the session if they are the first.
+///
+/// # Errors
+/// Why hooks want none of the prompts answered.
+async fn hear(world: &World, prompts: Vec<User>, start: Option<Start>) -> Result<Heard, String> {
+    let mut first = Verdict::default();
+    if let Some(start) = start {
+        first = begin(world, start).await;
+    }
+    let mut heard = Heard::default();
     let mut refused = None;
     for prompt in prompts {
         match submit(world, prompt).await {
-            Ok(blocks) => content.extend(blocks),
+            Ok(taken) => {
+                heard.blocks.extend(taken.blocks);
+                heard.kept.push(taken.kept);
+                heard.title = taken.title.or(heard.title);
+            }
             Err(reason) => {
-                world.host.inform(reason.clone(), "warning", None).await;
+                world.host.send(refusal(world, &reason)).await;
                 refused = Some(reason);
             }
         }
     }
-    if let (true, Some(reason)) = (content.is_empty(), refused) {
-        return Finished::new(Ending::Blocked(reason), conversation);
+    if let (true, Some(reason)) = (heard.blocks.is_empty(), refused) {
+        return Err(reason);
     }
-    content.extend(context.into_iter().map(ContentBlock::text));
-    world.host.send(report::init(world)).await;
-    drive(world, conversation, content).await
+    let said = world.host.hooks().take_said();
+    heard.blocks.splice(0..0, first.first_words.into_iter().map(ContentBlock::text));
+    heard.blocks.extend(first.context.into_iter().chain(said).map(ContentBlock::text));
+    Ok(Heard { title: heard.title.or(first.title), ..heard })
 }
 
-/// Asks hooks about a prompt; what the model is to read of it, or why it is not to read it.
-async fn submit(world: &World, prompt: User) -> Result<Vec<ContentBlock>, String> {
-    let mut blocks = match prompt.message.content {
+/// Asks hooks about a prompt.
+///
+/// # Errors
+/// Why the model is not to read it.
+async fn submit(world: &World, mut prompt: User) -> Result<Taken, String> {
+    let mut blocks = match prompt.message.content.clone() {
         Some(Content::Text(text)) => vec![ContentBlock::text(text)],
         Some(Content::Blocks(blocks)) => blocks,
         None => Vec::new(),
     };
     // What the engine itself has to say is no prompt of the user's.
     if prompt.is_synthetic == Some(true) {
-        return Ok(blocks);
+        return Ok(Taken { blocks, kept: prompt, title: None });
     }
+    world.host.hooks().begin_prompt(prompt.uuid.as_ref().map(ToString::to_string));
     let text: Vec<&str> = blocks.iter().filter_map(ContentBlock::as_text).collect();
     let fields = json!({"prompt": text.join("\n")});
     let verdict = tell(world, HookEvent::UserPromptSubmit, fields).await;
     if let Some(reason) = verdict.block.or(verdict.stop) {
         return Err(reason);
     }
-    blocks.extend(verdict.context.into_iter().map(ContentBlock::text));
-    Ok(blocks)
+    let context = verdict.context.into_iter().map(ContentBlock::text);
+    if verdict.hides_prompt {
+        // Hidden from the model, it is hidden from a session that goes on from the file as well.
+        blocks = context.collect();
+        prompt.message.content = Some(Content::Blocks(blocks.clone()));
+    } else {
+        blocks.extend(context);
+    }
+    if blocks.is_empty() {
+        return Err("a hook keeps the prompt from the model and gives nothing in its place".into());
+    }
+    Ok(Taken { blocks, kept: prompt, title: verdict.title })
 }
 
-async fn tell(world: &World, event: HookEvent, fields: serde_json::Value) -> Verdict {
-    let event = Event { event, tool: None, call: None, fields };
-    let hooks = world.host.hooks();
-    tokio::select! {
-        // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
-        biased;
-        () = world.cx.cancelled.cancelled() => Verdict::default(),
-        verdict = hooks.run(&world.host, &world.cx.cwd, event) => verdict,
+/// Tells hooks that the session begins and which instructions it begins with.
+async fn begin(world: &World, start: Start) -> Verdict {
+    let host = &world.host;
+    let idle = host.hooks().idle_events();
+    if !idle.is_empty() {
+        let text = format!("hooks for {} never run: nothing sets them off yet", idle.join(", "));
+        host.inform(text, "notice", Some("hooks_without_occasion")).await;
     }
+    let fields = json!({"source": start.source, "model": world.model.name()});
+    let verdict = tell(world, HookEvent::SessionStart, fields).await;
+    if host.hooks().any_for(&HookEvent::InstructionsLoaded) {
+        for file in &start.memory {
+            let fields = instructions(file, host.folders.user.as_deref());
+            tell(world, HookEvent::InstructionsLoaded, fields).await;
+        }
+    }
+    verdict
+}
+
+/// What hooks are told of a file with instructions. Whose it is shows in where it lies and what it is called.
+fn instructions(file: &Path, user: Option<&Path>) -> Value {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let kind = match name {
+        "CLAUDE.local.md" => "Local",
+        _ if user.is_some_and(|user| file.starts_with(user)) => "User",
+        _ => "Project",
+    };
+    let is_own = matches!(name, "CLAUDE.md" | "CLAUDE.local.md");
+    let reason = if is_own { "session_start" } else { "include" };
+    json!({"file_path": file.display().to_string(), "memory_type": kind, "load_reason": reason})
+}
+
+fn refusal(world: &World, reason: &str) -> ToHost {
+    ToHost::System(System::Informational(Informational {
+        content: reason.to_owned(),
+        level: "warning".to_owned(),
+        prevent_continuation: Some(true),
+        prompt_submit_outcome: Some(
+            json!({"kind": "blocked_by_hook", "prompt_kept": false, "reason": reason}),
+        ),
+        session_id: world.host.session_id.clone(),
+        uuid: fresh_uuid(),
+        ..Informational::default()
+    }))
+}
+
+async fn tell(world: &World, event: HookEvent, fields: Value) -> Verdict {
+    world.host.hooks().run(&world.host, &world.cx.cwd, Event::new(event, fields)).await
 }

@@ -16,12 +16,14 @@ use std::time::Duration;
 use ostler_proto::api::{Content, Role};
 use ostler_proto::control::ControlRequest;
 use ostler_proto::frame::{ToEngine, ToHost};
+use ostler_proto::hook::HookEvent;
 use ostler_proto::message::{Origin, TaskNotificationOrigin, User};
 use ostler_proto::peer::{CallError, Peer};
 use ostler_proto::{Extra, RequestId, SessionId, TaskId};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::queue::{Answers, Queue};
@@ -30,11 +32,11 @@ use crate::context;
 use crate::context::memory::MemoryFile;
 pub use crate::drive::Limits;
 use crate::drive::{Finished, World};
-use crate::hooks::registry;
+use crate::hooks::{Event, Hooks, registry};
 use crate::host::{Host, HostCall, Question, fresh_uuid};
 use crate::model::{Model, Said};
 use crate::permission::Policy;
-use crate::prompt;
+use crate::prompt::{self, Start};
 use crate::report::Totals;
 use crate::scratch::Scratch;
 use crate::settings::Folders;
@@ -81,6 +83,10 @@ pub struct SessionOptions {
     pub env: BTreeMap<String, String>,
     /// Whether the events of a response are sent as they come.
     pub partial_messages: bool,
+    /// Whether the host sees the hooks of settings run (`hook_started` and so on).
+    pub hook_events: bool,
+    /// How long the session waits for a prompt before hooks are told that it does; `None` tells them never.
+    pub idle_notice: Option<Duration>,
     /// How long background tasks may go on once the host has nothing more to say; `None` for as long as they like.
     pub background_wait: Option<Duration>,
 }
@@ -107,6 +113,8 @@ impl SessionOptions {
             hooks: Vec::new(),
             env: BTreeMap::new(),
             partial_messages: false,
+            hook_events: false,
+            idle_notice: None,
             background_wait: Some(BACKGROUND_WAIT),
         }
     }
@@ -139,6 +147,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     };
     let scratch = Scratch::default();
     options.policy.scratch = Some(scratch.path().to_owned());
+    let hooks = hooks(&options, transcript.as_ref());
     let host = Host {
         session_id,
         transcript,
@@ -150,14 +159,16 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         policy: Arc::new(Mutex::new(options.policy.clone())),
         folders: Arc::new(options.folders.clone()),
         spent: Spent::default(),
-        hooks: Arc::default(),
+        hooks: Arc::new(Mutex::new(hooks)),
         env: Arc::new(std::mem::take(&mut options.env)),
     };
     for hooks in &options.hooks {
         host.add_hooks(registry::commands(hooks)?);
     }
     let answer = options.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
-    let background_wait = options.background_wait;
+    let source = if resumed { "resume" } else { "startup" };
+    let memory = options.memory.iter().map(|file| file.path.clone()).collect();
+    let (idle_notice, background_wait) = (options.idle_notice, options.background_wait);
     let setup = Setup::new(options, host, scratch, answer);
     let session = Session {
         world: setup.world(),
@@ -166,16 +177,23 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         asked: HashMap::new(),
         queue: Queue::default(),
         conversation,
-        resumed,
+        start: Some(Start { source, memory }),
+        idle_notice,
+        idle_since: None,
         turns: JoinSet::new(),
         interrupt: CancellationToken::new(),
-        begun: false,
         totals: Totals::default(),
         background_wait,
     };
     // The one task of the session; it ends when the host drops its end.
     tokio::spawn(session.run(inbox, called));
     Ok(Connection { to_engine, from_engine })
+}
+
+fn hooks(options: &SessionOptions, transcript: Option<&Transcript>) -> Hooks {
+    let project = &options.folders.project;
+    let project = if project.as_os_str().is_empty() { &options.cwd } else { project };
+    Hooks::new(project, transcript.map(Transcript::path), options.hook_events)
 }
 
 /// What the session's world is made of; the host may change some of it.
@@ -249,21 +267,29 @@ struct Session {
     asked: HashMap<u64, RequestId>,
     queue: Queue,
     conversation: Vec<Said>,
-    /// The conversation began in an earlier session.
-    resumed: bool,
+    /// What is told with the first prompt.
+    start: Option<Start>,
+    idle_notice: Option<Duration>,
+    /// When the last turn ended, unless hooks have heard that a prompt is awaited.
+    idle_since: Option<Instant>,
     /// Holds at most one: the turn that runs.
     turns: JoinSet<Finished>,
     interrupt: CancellationToken,
-    /// A turn has begun.
-    begun: bool,
     totals: Totals,
     background_wait: Option<Duration>,
 }
 
 impl Session {
-    async fn run(
-        mut self,
-        mut inbox: mpsc::Receiver<ToEngine>,
+    async fn run(mut self, mut inbox: mpsc::Receiver<ToEngine>, called: mpsc::Receiver<HostCall>) {
+        self.serve(&mut inbox, called).await;
+        // The host may wait for the end of its line: that is when hooks have had their last word.
+        let World { host, cx, .. } = &self.world;
+        host.hooks().finish(host, &cx.cwd, "other").await;
+    }
+
+    async fn serve(
+        &mut self,
+        inbox: &mut mpsc::Receiver<ToEngine>,
         mut called: mpsc::Receiver<HostCall>,
     ) {
         let mut open = true;
@@ -273,7 +299,7 @@ impl Session {
         loop {
             if self.turns.is_empty() {
                 match self.queue.take() {
-                    Some(prompts) => self.begin(prompts).await,
+                    Some(prompts) => self.begin(prompts),
                     None if open || tasks.are_open() => {}
                     None => break,
                 }
@@ -297,6 +323,7 @@ impl Session {
                     patience.set(wait(self.background_wait));
                 }
                 () = &mut patience, if is_waiting => break,
+                () = idle(self.idle_since, self.idle_notice) => self.tell_idle(),
                 // Nobody reads any more: whatever runs is for nobody, and goes.
                 () = frames.closed() => {
                     self.turns.shutdown().await;
@@ -368,26 +395,33 @@ impl Session {
         }
     }
 
-    async fn begin(&mut self, mut prompts: Vec<User>) {
+    fn begin(&mut self, mut prompts: Vec<User>) {
+        self.idle_since = None;
         self.totals.begin(&self.world.host, Answers::to(&prompts));
-        let mode = self.world.host.mode();
         for prompt in &mut prompts {
             prompt.uuid.get_or_insert_with(fresh_uuid);
-            if let Some(lost) = self.world.host.record(|writer| writer.prompt(prompt, &mode)) {
-                self.world.host.send(lost).await;
-            }
         }
         self.interrupt = CancellationToken::new();
         let mut world = self.world.clone();
         world.cx.cancelled = self.interrupt.clone();
         let conversation = std::mem::take(&mut self.conversation);
-        let is_first = !std::mem::replace(&mut self.begun, true);
-        let source = is_first.then_some(if self.resumed { "resume" } else { "startup" });
-        self.turns
-            .spawn(async move { prompt::answer(&world, conversation, prompts, source).await });
+        let start = self.start.take();
+        self.turns.spawn(async move { prompt::answer(&world, conversation, prompts, start).await });
+    }
+
+    /// Tells hooks that a prompt is awaited.
+    fn tell_idle(&mut self) {
+        self.idle_since = None;
+        let World { host, cx, .. } = &self.world;
+        let fields = json!({
+            "message": "Your next prompt is awaited",
+            "notification_type": "idle_prompt",
+        });
+        host.hooks().tell(host, &cx.cwd, Event::new(HookEvent::Notification, fields));
     }
 
     async fn end(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
+        self.idle_since = Some(Instant::now());
         let mut finished = match finished {
             Ok(finished) => finished,
             Err(error) => {
@@ -399,6 +433,14 @@ impl Session {
         self.conversation = std::mem::take(&mut finished.conversation);
         let result = self.totals.result(&self.world, finished);
         self.world.host.send(result).await;
+    }
+}
+
+/// Waits until nothing has happened for long enough; for ever when something does.
+async fn idle(since: Option<Instant>, notice: Option<Duration>) {
+    match since.zip(notice) {
+        Some((since, notice)) => tokio::time::sleep_until(since + notice).await,
+        None => std::future::pending().await,
     }
 }
 

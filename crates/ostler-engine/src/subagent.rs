@@ -15,7 +15,7 @@ use crate::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
 use crate::turn::Ending;
 
 /// The only kind of subagent there is yet.
-const KIND: &str = "general-purpose";
+pub(crate) const KIND: &str = "general-purpose";
 
 /// The tool, with the world its subagents live in.
 pub(crate) struct Agent(pub(crate) World);
@@ -52,7 +52,7 @@ impl Tool for Agent {
         let mut prompt = vec![ContentBlock::text(args.prompt.as_str())];
         world.host.say_as_user(prompt.clone(), None).await;
         let fields = json!({"agent_id": world.host.agent, "agent_type": KIND});
-        let event = Event { event: HookEvent::SubagentStart, tool: None, call: None, fields };
+        let event = Event::new(HookEvent::SubagentStart, fields);
         let verdict = world.host.hooks().run(&world.host, &cx.cwd, event).await;
         prompt.extend(verdict.context.into_iter().map(ContentBlock::text));
         // The type of this future would contain itself without the box.

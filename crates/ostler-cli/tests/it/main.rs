@@ -4,6 +4,7 @@
 
 mod demo;
 mod doctor;
+mod hooks;
 mod model;
 mod pipe;
 mod rules;

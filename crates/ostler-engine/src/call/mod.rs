@@ -5,6 +5,7 @@ mod permit;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures::FutureExt;
 use ostler_proto::api::{Content, ContentBlock, INVALID_INPUT, ToolResultBlock, ToolUseBlock};
@@ -49,6 +50,7 @@ pub(crate) async fn run(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlo
         }
     };
     let Permit { prepared, input, context, stop } = permit;
+    let begun = Instant::now();
     let running = AssertUnwindSafe((prepared.run)(cx.clone())).catch_unwind();
     let outcome = tokio::select! {
         outcome = running => outcome.unwrap_or_else(|panic| Err(broken(&call.name, &*panic))),
@@ -59,9 +61,10 @@ pub(crate) async fn run(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlo
         Ok(output) => succeeded(&call, output),
         Err(error) => failed(&call, error.to_string()),
     };
-    let verdict = tell_hooks(&cx, host, &call, &input, &result).await;
+    let duration = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let verdict = tell_hooks(&cx, host, &call, &input, &result, duration).await;
     let stopped = stop || verdict.stop.is_some();
-    remark(&mut result, context, verdict);
+    remark(&mut result, &call.name, context, verdict);
     CallResult { stop: stopped.then_some(StopAfter::Hook), ..result }
 }
 
@@ -72,11 +75,15 @@ async fn tell_hooks(
     call: &ToolUseBlock,
     input: &Value,
     result: &CallResult,
+    duration: u64,
 ) -> Verdict {
-    let mut fields = json!({"tool_name": call.name, "tool_input": input, "tool_use_id": call.id});
+    let mut fields = json!({
+        "tool_name": call.name, "tool_input": input, "tool_use_id": call.id, "duration_ms": duration,
+    });
     let event = if result.block.is_error == Some(true) {
         let text = result.block.content.as_ref().map(Content::text).unwrap_or_default();
         fields["error"] = json!(text);
+        fields["is_interrupt"] = json!(false);
         HookEvent::PostToolUseFailure
     } else {
         fields["tool_response"] = result.structured.clone().unwrap_or_default();
@@ -87,10 +94,12 @@ async fn tell_hooks(
 }
 
 /// Adds what hooks want the model to read.
-fn remark(result: &mut CallResult, before: Vec<String>, verdict: Verdict) {
-    if let Some(output) = verdict.updated_output {
+fn remark(result: &mut CallResult, tool: &str, before: Vec<String>, verdict: Verdict) {
+    let of_server = verdict.updated_mcp_output.filter(|_| tool.starts_with("mcp__"));
+    if let Some(output) = verdict.updated_output.or(of_server) {
         let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
         result.block.content = Some(Content::Text(text));
+        result.structured = Some(output);
     }
     let remarks: Vec<String> =
         before.into_iter().chain(verdict.context).chain(verdict.block).collect();

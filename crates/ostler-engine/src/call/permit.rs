@@ -63,7 +63,8 @@ pub(super) async fn permit(
     let decision = match (decision.outcome, hook) {
         (Outcome::Deny, _) => {
             host.denied(call, &decision).await;
-            return Err(Refusal::Denied { message: decision.reason, interrupt: false });
+            let message = tell_of_denial(cx, host, call, &input, decision.reason).await;
+            return Err(Refusal::Denied { message, interrupt: false });
         }
         (_, Some((Word::Ask, reason))) => {
             Decision { reason, reason_type: DecisionReasonType::Hook, ..decision }
@@ -93,6 +94,36 @@ async fn ask_hooks(cx: &ToolCx, host: &Host, call: &ToolUseBlock, input: &Value)
     host.hooks().run(host, &cx.cwd, event).await
 }
 
+/// Tells hooks that a rule or the mode refused a call. Returns what the model reads.
+async fn tell_of_denial(
+    cx: &ToolCx,
+    host: &Host,
+    call: &ToolUseBlock,
+    input: &Value,
+    reason: String,
+) -> String {
+    let fields = json!({
+        "tool_name": call.name, "tool_input": input, "tool_use_id": call.id, "reason": reason,
+    });
+    let (tool, call) = (Some(call.name.as_str()), Some(&call.id));
+    let event = Event { event: HookEvent::PermissionDenied, tool, call, fields };
+    let verdict = host.hooks().run(host, &cx.cwd, event).await;
+    match verdict.may_retry {
+        true => format!("{reason}\nA hook says that you may try this call again."),
+        false => reason,
+    }
+}
+
+/// Tells hooks that somebody has to answer. They are not waited for: the question is there already.
+fn tell_of_question(cx: &ToolCx, host: &Host, tool: &str) {
+    let fields = json!({
+        "message": format!("Your permission is needed to use {tool}"),
+        "title": "Permission needed",
+        "notification_type": "permission_prompt",
+    });
+    host.hooks().tell(host, &cx.cwd, Event::new(HookEvent::Notification, fields));
+}
+
 /// Asks the host, and at the same time the hooks that answer in its place. The first answer counts.
 async fn ask_host(
     cx: &ToolCx,
@@ -111,6 +142,7 @@ async fn ask_host(
         permission_suggestions: Some(decision.suggestions).filter(|list| !list.is_empty()),
         ..CanUseTool::default()
     };
+    tell_of_question(cx, host, &request.tool_name);
     let answer = tokio::select! {
         answer = host.may_use(request.clone()) => answer,
         Some(answer) = ask_permission_hooks(cx, host, &request) => Ok(answer),
@@ -135,7 +167,10 @@ async fn ask_permission_hooks(
     host: &Host,
     request: &CanUseTool,
 ) -> Option<PermissionResult> {
-    let fields = json!({"tool_name": request.tool_name, "tool_input": request.input});
+    let mut fields = json!({"tool_name": request.tool_name, "tool_input": request.input});
+    if let Some(suggestions) = &request.permission_suggestions {
+        fields["permission_suggestions"] = json!(suggestions);
+    }
     let event = Event {
         event: HookEvent::PermissionRequest,
         tool: Some(&request.tool_name),

@@ -1,104 +1,274 @@
 //! Command hooks: the event as JSON on standard input, the answer by exit code and output.
 //!
 //! Exit code 0: the output is the answer, as JSON if it begins with `{`, else as text for the model where the event
-//! takes some. Exit code 2: an objection, with the error output as its reason. Any other code: the hook failed, which
-//! by the contract of command hooks is told to the user and otherwise ignored.
+//! takes some. Exit code 2: an objection, with the error output as its reason, where the event takes objections. Any
+//! other code: the hook failed, which by the contract of command hooks is told to the user and otherwise ignored.
+//! A first line `{"async":true}` means that the hook works on and nobody need wait.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use ostler_proto::hook::{HookEvent, HookOutput};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::Command;
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::event;
 
 /// The most of a hook's output that is read. An answer is short; a log does not belong here.
-const MAX_OUTPUT: u64 = 1024 * 1024;
+const MAX_OUTPUT: usize = 1024 * 1024;
+/// How long output is awaited that something which left the hook's process group holds open.
+const LINGER: Duration = Duration::from_secs(1);
 
-/// What came of a command.
-#[expect(clippy::large_enum_variant, reason = "taken apart at once")]
-pub(super) enum Ran {
-    /// It answered.
-    Answered(HookOutput),
-    /// It failed in a way that is only told.
-    Remarked(String),
+/// What to run, and where.
+pub(super) struct Program<'a> {
+    pub(super) command: &'a str,
+    /// With arguments it is a program, without a line for the shell.
+    pub(super) args: Option<&'a [String]>,
+    pub(super) cwd: &'a Path,
+    pub(super) project: &'a Path,
+    /// Variables beside those of this process.
+    pub(super) env: &'a BTreeMap<String, String>,
 }
 
-/// Runs a command to its answer. Dropping the future ends it and all it started.
-///
-/// # Errors
-/// In words, when it could not be run or its answer makes no sense.
-pub(super) async fn run(
-    command: &str,
-    cwd: &Path,
-    env: &BTreeMap<String, String>,
-    event: &HookEvent,
-    input: &str,
-) -> Result<Ran, String> {
-    let mut child = Command::new("/bin/sh")
-        .args(["-c", command])
-        .current_dir(cwd)
-        .envs(env)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| format!("cannot start: {error}"))?;
-    let _group = Group(child.id());
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let write = async {
-        if let Some(mut stdin) = stdin {
-            // A hook need not read what it is told.
-            let _ = stdin.write_all(input.as_bytes()).await;
-        }
-    };
-    let ((), stdout, stderr, status) =
-        tokio::join!(write, read(stdout), read(stderr), child.wait());
-    let status = status.map_err(|error| format!("cannot be waited for: {error}"))?;
-    match status.code() {
-        Some(0) => answer(event, stdout.trim()).map(Ran::Answered),
-        Some(2) => {
-            let reason = if stderr.trim().is_empty() { "a hook objects" } else { stderr.trim() };
-            Ok(Ran::Answered(HookOutput::block(reason)))
-        }
-        _ => Ok(Ran::Remarked(format!("{status}: {}", stderr.trim()))),
+/// A hook that runs. Dropping it ends it and all it started.
+pub(super) struct Running {
+    child: Child,
+    group: Group,
+    stdout: Pipe<ChildStdout>,
+    stderr: Pipe<ChildStderr>,
+    _input: AbortOnDropHandle<()>,
+}
+
+/// What happens to a hook that runs.
+pub(super) enum Step {
+    /// It printed something.
+    Output,
+    /// It is over.
+    Ended(ExitStatus),
+}
+
+impl Running {
+    /// # Errors
+    /// In words, when it cannot be started.
+    pub(super) fn start(program: &Program<'_>, input: String) -> Result<Self, String> {
+        let mut command = match program.args {
+            Some(args) => {
+                let mut command = Command::new(program.command);
+                command.args(args);
+                command
+            }
+            None => {
+                let mut command = Command::new(shell());
+                command.args(["-c", program.command]);
+                command
+            }
+        };
+        command
+            .current_dir(program.cwd)
+            .envs(program.env)
+            .env("CLAUDE_PROJECT_DIR", program.project)
+            .env("OSTLER", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        let mut child = command.spawn().map_err(|error| format!("cannot start: {error}"))?;
+        let stdin = child.stdin.take();
+        let write = async move {
+            if let Some(mut stdin) = stdin {
+                // A hook need not read what it is told.
+                let _ = stdin.write_all(input.as_bytes()).await;
+                let _ = stdin.write_all(b"\n").await;
+            }
+        };
+        Ok(Self {
+            group: Group(child.id()),
+            stdout: Pipe::new(child.stdout.take()),
+            stderr: Pipe::new(child.stderr.take()),
+            child,
+            _input: AbortOnDropHandle::new(tokio::spawn(write)),
+        })
+    }
+
+    /// Waits for what happens next. Safe to drop and call again.
+    ///
+    /// # Errors
+    /// In words, when the system does not tell how it ended.
+    pub(super) async fn step(&mut self) -> Result<Step, String> {
+        let status = tokio::select! {
+            () = self.stdout.more(), if self.stdout.is_open() => return Ok(Step::Output),
+            () = self.stderr.more(), if self.stderr.is_open() => return Ok(Step::Output),
+            status = self.child.wait() => status,
+        };
+        // What it left running goes too, so that the pipes end.
+        self.group.kill();
+        let rest = async {
+            while self.stdout.is_open() {
+                self.stdout.more().await;
+            }
+            while self.stderr.is_open() {
+                self.stderr.more().await;
+            }
+        };
+        // Whatever left the group keeps its own company.
+        let _ = tokio::time::timeout(LINGER, rest).await;
+        status.map(Step::Ended).map_err(|error| format!("cannot be waited for: {error}"))
+    }
+
+    /// How long it may work on by itself, if its first line says that it does.
+    pub(super) fn detaches(&self) -> Option<Duration> {
+        /// Enough for a notification, and not so long that it is forgotten.
+        const USUAL: Duration = Duration::from_secs(15);
+        let output = self.stdout();
+        let (line, _) = output.split_once('\n')?;
+        let output: HookOutput = serde_json::from_str(line.trim()).ok()?;
+        let limit = output.async_timeout.as_ref().map(|limit| limit.get() / 1000.0);
+        output
+            .is_detached()
+            .then(|| limit.and_then(|limit| Duration::try_from_secs_f64(limit).ok()))
+            .map(|limit| limit.unwrap_or(USUAL))
+    }
+
+    pub(super) fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.stdout.bytes).into_owned()
+    }
+
+    pub(super) fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.stderr.bytes).into_owned()
     }
 }
 
-fn answer(event: &HookEvent, text: &str) -> Result<HookOutput, String> {
+/// What a command that ended says.
+#[derive(Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "taken apart at once")]
+pub(super) enum Said {
+    /// An answer.
+    Answer(HookOutput),
+    /// A complaint that changes nothing.
+    Complaint(String),
+}
+
+/// # Errors
+/// In words, when the answer makes no sense.
+pub(super) fn read(
+    event: &HookEvent,
+    status: ExitStatus,
+    stdout: &str,
+    stderr: &str,
+) -> Result<Said, String> {
+    let stderr = stderr.trim();
+    match status.code() {
+        Some(0) => answer(event, stdout.trim()).map(Said::Answer),
+        Some(2) if event::takes_objections(event) => {
+            let reason = if stderr.is_empty() { "a hook objects" } else { stderr };
+            Ok(Said::Answer(HookOutput::block(reason)))
+        }
+        _ => Ok(Said::Complaint(format!("{status}: {stderr}"))),
+    }
+}
+
+/// What the output of a hook that went well says.
+///
+/// # Errors
+/// In words, when it looks like an answer and is none.
+pub(super) fn answer(event: &HookEvent, text: &str) -> Result<HookOutput, String> {
     if text.starts_with('{') {
         return serde_json::from_str(text)
             .map_err(|error| format!("its answer is malformed: {error}"));
     }
-    let takes_text = matches!(event, HookEvent::UserPromptSubmit | HookEvent::SessionStart);
-    let context =
-        (takes_text && !text.is_empty()).then(|| HookOutput::context(event, text)).flatten();
+    let is_context = event::takes_text(event) && !text.is_empty();
+    let context = is_context.then(|| HookOutput::context(event, text)).flatten();
     Ok(context.unwrap_or_default())
 }
 
-async fn read(pipe: Option<impl AsyncRead + Unpin>) -> String {
-    let mut bytes = Vec::new();
-    if let Some(mut pipe) = pipe {
-        // What was read before an error is still worth having.
-        let _ = (&mut pipe).take(MAX_OUTPUT).read_to_end(&mut bytes).await;
-        // The rest is read and forgotten, or the hook would wait for ever for somebody to read it.
-        let _ = tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await;
+fn shell() -> &'static str {
+    // By their full paths: what a project puts on PATH shall not stand in for the shell.
+    let known = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|shell| Path::new(shell).exists());
+    known.unwrap_or("/bin/sh")
+}
+
+/// One output, as far as it came.
+struct Pipe<R> {
+    pipe: Option<R>,
+    bytes: Vec<u8>,
+}
+
+impl<R: AsyncRead + Unpin> Pipe<R> {
+    fn new(pipe: Option<R>) -> Self {
+        Self { pipe, bytes: Vec::new() }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+
+    fn is_open(&self) -> bool {
+        self.pipe.is_some()
+    }
+
+    /// Reads on. What is too much is read and forgotten, or the hook would wait for ever for somebody to read it.
+    async fn more(&mut self) {
+        let Some(pipe) = &mut self.pipe else { return };
+        let mut piece = [0; 8 * 1024];
+        match pipe.read(&mut piece).await {
+            Ok(n) if n > 0 => {
+                let room = MAX_OUTPUT.saturating_sub(self.bytes.len());
+                self.bytes.extend_from_slice(&piece[..n.min(room)]);
+            }
+            // What was read before an error is still worth having.
+            _ => self.pipe = None,
+        }
+    }
 }
 
 /// Ends the hook's process group when the hook is done with, one way or the other.
 struct Group(Option<u32>);
 
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(id) = self.0.and_then(|id| i32::try_from(id).ok()) {
+impl Group {
+    fn kill(&mut self) {
+        // From then on the group's number may be given to somebody else.
+        if let Some(id) = self.0.take().and_then(|id| i32::try_from(id).ok()) {
             // It fails when nobody is left, which is as well.
             let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
         }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    fn exit(event: &HookEvent, code: i32) -> Said {
+        read(event, ExitStatus::from_raw(code << 8), "", "why\n").unwrap()
+    }
+
+    #[test]
+    fn exit_code_2_objects_only_where_somebody_listens() {
+        for event in HookEvent::ALL {
+            let objects = exit(event, 2) == Said::Answer(HookOutput::block("why"));
+            assert_eq!(objects, event::takes_objections(event), "{event}");
+            assert!(matches!(exit(event, 1), Said::Complaint(_)), "{event}");
+        }
+        assert!(!event::takes_objections(&HookEvent::SessionStart));
+        assert!(event::takes_objections(&HookEvent::PreToolUse));
+    }
+
+    #[test]
+    fn plain_output_is_context_only_where_the_event_takes_some() {
+        for event in HookEvent::ALL {
+            let output = answer(event, "it rains").unwrap();
+            assert_eq!(output != HookOutput::none(), event::takes_text(event), "{event}");
+        }
+        assert!(answer(&HookEvent::Stop, "{not json").is_err());
     }
 }

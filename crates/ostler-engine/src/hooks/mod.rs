@@ -1,30 +1,56 @@
-//! Hooks: what the user's commands and the host's callbacks have to say about what is going on.
+//! Hooks: what the user's commands, servers and the host's callbacks have to say about what is going on.
 //!
 //! All hooks of an event run side by side; what they say is folded into one [`Verdict`]. Hooks that guard something
-//! (a tool call, a prompt, a permission) fail closed: one that breaks, hangs or disappears is an objection. Hooks that
-//! only watch fail open, and their failure is told.
+//! (a tool call, a prompt, a permission) fail closed: one that breaks, hangs or disappears is an objection, unless it
+//! says `onFailure: continue`. Hooks that only watch fail open, and their failure is told.
+//!
+//! `registry.rs` reads which hooks there are, `event.rs` knows what each event is like, `run.rs` runs one hook.
 
+mod background;
 mod command;
+mod event;
+mod http;
+mod matcher;
 pub(crate) mod registry;
+mod run;
+mod shown;
 pub(crate) mod verdict;
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::join_all;
 use ostler_proto::ToolUseId;
-use ostler_proto::control::{AskHost, HookCallback};
-use ostler_proto::hook::{HookEvent, HookOutput};
+use ostler_proto::hook::HookEvent;
 use serde_json::{Value, json};
 
-use self::command::Ran;
-use self::registry::{Hook, Kind};
+use self::background::Background;
+use self::registry::{Failure, Hook, Kind};
+use self::run::Occasion;
 use self::verdict::{Verdict, Word};
-use crate::host::{Host, fresh_uuid};
+use crate::host::Host;
+use crate::permission::{Behavior, CallFacts, Match, Seen, Source, effect_of, matches};
 
 /// The hooks of a session.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Hooks(Arc<Vec<Hook>>);
+pub(crate) struct Hooks {
+    hooks: Arc<Vec<Hook>>,
+    shared: Shared,
+}
+
+/// What all hooks of a session have in common.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shared {
+    /// The project, for commands to find their files.
+    project: Arc<PathBuf>,
+    /// The file of the main conversation.
+    transcript: String,
+    /// Whether the host sees hooks run.
+    shows_hooks: bool,
+    /// The prompt that is being answered.
+    prompt: Arc<Mutex<Option<String>>>,
+    background: Arc<Background>,
+}
 
 /// What happened, for hooks to look at.
 pub(crate) struct Event<'a> {
@@ -37,111 +63,189 @@ pub(crate) struct Event<'a> {
     pub(crate) fields: Value,
 }
 
+impl Event<'_> {
+    /// An event that is about no call.
+    pub(crate) fn new(event: HookEvent, fields: Value) -> Self {
+        Self { event, tool: None, call: None, fields }
+    }
+}
+
 impl Hooks {
-    pub(crate) fn new(hooks: Vec<Hook>) -> Self {
-        Self(Arc::new(hooks))
+    /// No hooks yet, in a session that works for `project` and is kept in `transcript`.
+    pub(crate) fn new(project: &Path, transcript: Option<PathBuf>, shows_hooks: bool) -> Self {
+        let transcript = transcript.map(|path| path.display().to_string()).unwrap_or_default();
+        let shared = Shared {
+            project: Arc::new(project.to_owned()),
+            transcript,
+            shows_hooks,
+            ..Shared::default()
+        };
+        Self { shared, ..Self::default() }
     }
 
     /// The same and more.
     pub(crate) fn with(&self, more: Vec<Hook>) -> Self {
-        Self::new([(*self.0).clone(), more].concat())
+        let hooks = [(*self.hooks).clone(), more].concat();
+        Self { hooks: Arc::new(hooks), shared: self.shared.clone() }
+    }
+
+    /// Whether any hook is registered for an event.
+    pub(crate) fn any_for(&self, event: &HookEvent) -> bool {
+        self.hooks.iter().any(|hook| hook.event == *event)
+    }
+
+    /// The events that settings have hooks for and that nothing in this version sets off.
+    pub(crate) fn idle_events(&self) -> Vec<&'static str> {
+        let is_written = |event: &HookEvent| {
+            let hooks = self.hooks.iter().filter(|hook| hook.event == *event);
+            hooks.into_iter().any(|hook| !matches!(hook.kind, Kind::Callback(_)))
+        };
+        let events = event::WITHOUT_OCCASION.iter().filter(|event| is_written(event));
+        events.map(HookEvent::as_str).collect()
+    }
+
+    /// Notes which prompt is being answered.
+    pub(crate) fn begin_prompt(&self, id: Option<String>) {
+        *self.shared.prompt.lock().unwrap_or_else(PoisonError::into_inner) = id;
+    }
+
+    /// What hooks that nobody waited for want the model to read.
+    pub(crate) fn take_said(&self) -> Vec<String> {
+        self.shared.background.take_said()
     }
 
     /// Tells all hooks that want to hear of it, and waits for what they say.
     pub(crate) async fn run(&self, host: &Host, cwd: &Path, event: Event<'_>) -> Verdict {
-        let hooks: Vec<&Hook> =
-            self.0.iter().filter(|hook| hook.is_for(&event.event, event.tool)).collect();
-        let mut verdict = Verdict::default();
+        let hooks = self.due(host, cwd, &event);
         if hooks.is_empty() {
-            return verdict;
+            return Verdict::default();
         }
-        let input = input(host, cwd, &event);
-        let outcomes =
-            join_all(hooks.iter().map(|hook| one(hook, host, cwd, &event, &input))).await;
-        for (hook, outcome) in hooks.into_iter().zip(outcomes) {
+        let occasion = self.occasion(host, cwd, event);
+        self.run_all(hooks, &occasion).await
+    }
+
+    /// Tells all hooks that want to hear of it, and does not wait.
+    pub(crate) fn tell(&self, host: &Host, cwd: &Path, event: Event<'_>) {
+        let hooks = self.due(host, cwd, &event);
+        if hooks.is_empty() {
+            return;
+        }
+        let occasion = self.occasion(host, cwd, event);
+        for hook in hooks {
+            self.shared.background.spawn(run::run_apart(hook, occasion.clone()));
+        }
+    }
+
+    /// The session is over: tells the hooks that do not need the host, and ends all that still run.
+    pub(crate) async fn finish(&self, host: &Host, cwd: &Path, reason: &str) {
+        let event = Event::new(HookEvent::SessionEnd, json!({"reason": reason}));
+        let mut hooks = self.due(host, cwd, &event);
+        // Nobody is there to answer.
+        hooks.retain(|hook| !matches!(hook.kind, Kind::Callback(_)));
+        let occasion = self.occasion(host, cwd, event);
+        hooks.iter_mut().for_each(|hook| hook.is_async = false);
+        self.run_all(hooks, &occasion).await;
+        self.shared.background.stop().await;
+    }
+
+    async fn run_all(&self, hooks: Vec<Hook>, occasion: &Occasion) -> Verdict {
+        let (apart, hooks): (Vec<_>, Vec<_>) = hooks.into_iter().partition(|hook| hook.is_async);
+        for hook in apart {
+            self.shared.background.spawn(run::run_apart(hook, occasion.clone()));
+        }
+        let outcomes = join_all(hooks.iter().map(|hook| run::run(hook, occasion))).await;
+        let mut verdict = Verdict::default();
+        for (hook, outcome) in hooks.iter().zip(outcomes) {
             match outcome {
                 Ok(output) => verdict.add(output),
-                Err(why) => failed(&mut verdict, hook, &event.event, &why),
+                Err(why) => failed(&mut verdict, hook, occasion, &why).await,
             }
         }
         for warning in &verdict.warnings {
-            host.inform(warning.clone(), "warning", None).await;
+            occasion.host.inform(warning.clone(), "warning", None).await;
         }
         verdict
     }
-}
 
-/// One hook, to its answer or to the words why there is none.
-async fn one(
-    hook: &Hook,
-    host: &Host,
-    cwd: &Path,
-    event: &Event<'_>,
-    input: &Value,
-) -> Result<HookOutput, String> {
-    let answer = async {
-        match &hook.kind {
-            Kind::Callback(id) => {
-                let call = event.call.cloned();
-                let request = HookCallback {
-                    callback_id: id.clone(),
-                    input: serde_json::from_value(input.clone())
-                        .map_err(|error| error.to_string())?,
-                    tool_use_id: Some(
-                        call.unwrap_or_else(|| ToolUseId::from(fresh_uuid().as_str())),
-                    ),
-                    extra: ostler_proto::Extra::default(),
-                };
-                host.ask::<HookCallback>(AskHost::HookCallback(Box::new(request))).await
-            }
-            Kind::Command(command) => {
-                match command::run(command, cwd, &host.env, &event.event, &input.to_string())
-                    .await?
-                {
-                    Ran::Answered(output) => Ok(output),
-                    Ran::Remarked(remark) => {
-                        let text = format!("{} hook failed: {remark}", event.event);
-                        host.inform(text, "warning", Some("hook_failed")).await;
-                        Ok(HookOutput::none())
-                    }
-                }
+    /// The hooks that are to hear of this, the same one only once however many files name it.
+    fn due(&self, host: &Host, cwd: &Path, event: &Event<'_>) -> Vec<Hook> {
+        let subject = subject(event);
+        let mut due: Vec<Hook> = Vec::new();
+        for hook in self.hooks.iter().filter(|hook| hook.is_for(&event.event, subject)) {
+            let is_known = !matches!(hook.kind, Kind::Callback(_))
+                && due.iter().any(|known| known.kind == hook.kind);
+            if !is_known && fits_condition(hook, host, cwd, event) && hook.take_turn() {
+                due.push(hook.clone());
             }
         }
-    };
-    match hook.timeout {
-        None => answer.await,
-        Some(timeout) => tokio::time::timeout(timeout, answer)
-            .await
-            .unwrap_or_else(|_| Err("did not respond before its timeout".to_owned())),
+        due
     }
+
+    fn occasion(&self, host: &Host, cwd: &Path, event: Event<'_>) -> Occasion {
+        Occasion {
+            host: host.clone(),
+            shared: self.shared.clone(),
+            cwd: cwd.to_owned(),
+            subject: subject(&event).map(str::to_owned),
+            call: event.call.cloned(),
+            input: self.input(host, cwd, &event),
+            event: event.event,
+        }
+    }
+
+    /// What hooks are told: what all events have in common, and the event's own fields.
+    fn input(&self, host: &Host, cwd: &Path, event: &Event<'_>) -> Value {
+        let mut input = json!({
+            "session_id": host.session_id,
+            "transcript_path": self.shared.transcript,
+            "cwd": cwd.display().to_string(),
+            "hook_event_name": event.event,
+        });
+        if let Some(prompt) = &*self.shared.prompt.lock().unwrap_or_else(PoisonError::into_inner) {
+            input["prompt_id"] = json!(prompt);
+        }
+        if event::has_mode(&event.event) {
+            input["permission_mode"] = json!(host.mode());
+        }
+        if let Some(agent) = &host.agent {
+            input["agent_id"] = json!(agent);
+            input["agent_type"] = json!(crate::subagent::KIND);
+        }
+        if let (Value::Object(input), Value::Object(fields)) = (&mut input, &event.fields) {
+            input.extend(fields.clone());
+        }
+        input
+    }
+}
+
+/// What matchers are compared with.
+fn subject<'e>(event: &'e Event<'_>) -> Option<&'e str> {
+    event.fields.get(event::subject(&event.event)?)?.as_str()
+}
+
+/// Whether a call fits the rule in a hook's `if`. A hook that asks about calls is for no other event. Where it cannot
+/// be told, the hook runs and can see for itself.
+fn fits_condition(hook: &Hook, host: &Host, cwd: &Path, event: &Event<'_>) -> bool {
+    let Some(rule) = &hook.condition else { return true };
+    let (Some(tool), Some(input)) = (event.tool, event.fields.get("tool_input")) else {
+        return false;
+    };
+    let effect = effect_of(tool, input, cwd);
+    let policy = host.policy();
+    let seen = Seen::new(&policy, CallFacts { tool, input, effect: &effect });
+    matches(&policy, rule, Behavior::Deny, Source::Session, &seen) != Match::No
 }
 
 /// A hook that gave no answer: an objection where it guards, a warning where it watches.
-fn failed(verdict: &mut Verdict, hook: &Hook, event: &HookEvent, why: &str) {
+async fn failed(verdict: &mut Verdict, hook: &Hook, occasion: &Occasion, why: &str) {
+    let event = &occasion.event;
     let text = format!("{event} hook {why}");
-    let guards = matches!(
-        event,
-        HookEvent::PreToolUse | HookEvent::PermissionRequest | HookEvent::UserPromptSubmit
-    );
-    if guards && !hook.may_fail {
+    if event::is_guarded(event) && hook.on_failure != Failure::Continue {
         verdict.decide(Word::Deny, text.clone());
         verdict.block.get_or_insert(text);
-    } else {
-        verdict.warnings.push(text);
+        return;
     }
-}
-
-/// What hooks are told: what all events have in common, and the event's own fields.
-fn input(host: &Host, cwd: &Path, event: &Event<'_>) -> Value {
-    let mut input = json!({
-        "session_id": host.session_id,
-        "transcript_path": host.transcript.as_ref().map(|transcript| transcript.path()).unwrap_or_default(),
-        "cwd": cwd.display().to_string(),
-        "permission_mode": host.mode(),
-        "hook_event_name": event.event,
-    });
-    if let (Value::Object(input), Value::Object(fields)) = (&mut input, &event.fields) {
-        input.extend(fields.clone());
-    }
-    input
+    let is_callback = matches!(hook.kind, Kind::Callback(_));
+    let tag = if is_callback { "hook_callback_failed" } else { "hook_failed" };
+    occasion.host.inform(text, "warning", Some(tag)).await;
 }

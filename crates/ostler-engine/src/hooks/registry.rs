@@ -1,24 +1,35 @@
-//! Which hooks there are: callbacks the host registered, commands from settings.
+//! Which hooks there are: callbacks the host registered, commands and addresses from settings.
+//!
+//! Every event of the protocol can be registered for; `event.rs` lists those that have nothing to fire on yet.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ostler_proto::hook::{HookEvent, HookMatcher, OnFailure};
+use serde::Deserialize;
 use serde_json::Value;
 
-/// How long a command may take unless it says otherwise.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+use super::event;
+use super::matcher::Matcher;
+use crate::permission::Rule;
 
 /// One hook.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Hook {
-    event: HookEvent,
+    pub(super) event: HookEvent,
     matcher: Matcher,
-    pub(crate) kind: Kind,
+    /// A rule that the call must fit.
+    pub(super) condition: Option<Rule>,
+    pub(super) kind: Kind,
     /// Callbacks have no limit unless one was set.
-    pub(crate) timeout: Option<Duration>,
-    /// The host wants a failure of this hook to change nothing.
-    pub(crate) may_fail: bool,
+    pub(super) timeout: Option<Duration>,
+    pub(super) on_failure: Failure,
+    /// Nobody waits for it.
+    pub(super) is_async: bool,
+    /// It has run, and is to run only once.
+    spent: Option<Arc<AtomicBool>>,
 }
 
 /// How a hook is run.
@@ -26,53 +37,43 @@ pub(crate) struct Hook {
 pub(crate) enum Kind {
     /// The host runs it.
     Callback(String),
-    /// A shell runs it.
-    Command(String),
+    /// A program: a line for the shell, or one with its arguments.
+    Command { command: String, args: Option<Vec<String>> },
+    /// A server is asked.
+    Http(HttpHook),
+    /// A kind that this version cannot run.
+    Unsupported(String),
 }
 
-/// Which tools a hook is for.
+/// A server that is asked.
 #[derive(Clone, Debug, PartialEq)]
-enum Matcher {
-    All,
-    Names(Vec<String>),
+pub(crate) struct HttpHook {
+    pub(super) url: String,
+    pub(super) headers: BTreeMap<String, String>,
+    /// The variables whose values may stand in the headers.
+    pub(super) variables: Vec<String>,
+}
+
+/// What a hook's failure means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// An objection where it guards, except for the exit codes that only complain.
+    Usual,
+    /// Nothing, but it is told.
+    Continue,
+    /// An objection where it guards, whatever the exit code.
+    Block,
 }
 
 impl Hook {
-    /// Whether the hook wants to hear of this.
-    pub(crate) fn is_for(&self, event: &HookEvent, tool: Option<&str>) -> bool {
-        self.event == *event && self.matcher.fits(tool)
-    }
-}
-
-impl Matcher {
-    /// Nothing, an empty text and `*` mean all; otherwise names separated by `|`, each with `*` for any letters.
-    fn parse(text: Option<&str>) -> Self {
-        match text.map(str::trim) {
-            None | Some("" | "*" | ".*") => Self::All,
-            Some(text) => {
-                Self::Names(text.split('|').map(|name| name.trim().replace(".*", "*")).collect())
-            }
-        }
+    /// Whether the hook wants to hear of this; `subject` is what matchers are compared with.
+    pub(super) fn is_for(&self, event: &HookEvent, subject: Option<&str>) -> bool {
+        self.event == *event && self.matcher.fits(subject)
     }
 
-    fn fits(&self, tool: Option<&str>) -> bool {
-        match (self, tool) {
-            // Events without a tool know no narrower matcher.
-            (Self::All, _) | (_, None) => true,
-            (Self::Names(names), Some(tool)) => names.iter().any(|name| fits(name, tool)),
-        }
-    }
-}
-
-/// Whether a pattern with `*` fits the whole name.
-fn fits(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((start, rest)) => name.strip_prefix(start).is_some_and(|name| {
-            (0..=name.len())
-                .filter(|at| name.is_char_boundary(*at))
-                .any(|at| fits(rest, &name[at..]))
-        }),
+    /// Whether it may run now. Asking counts as running.
+    pub(super) fn take_turn(&self) -> bool {
+        self.spent.as_ref().is_none_or(|spent| !spent.swap(true, Ordering::Relaxed))
     }
 }
 
@@ -84,16 +85,48 @@ pub(crate) fn callbacks(hooks: &BTreeMap<String, Vec<HookMatcher>>) -> Vec<Hook>
     let hooks = entries.flat_map(|(event, entry)| {
         entry.hook_callback_ids.iter().map(move |id| Hook {
             event: HookEvent::from(event.as_str()),
-            matcher: Matcher::parse(entry.matcher.as_deref()),
+            // Heard too often is better than a guard that is never asked.
+            matcher: Matcher::parse(entry.matcher.as_deref()).unwrap_or(Matcher::All),
+            condition: None,
             kind: Kind::Callback(id.clone()),
             timeout: entry
                 .timeout
                 .as_ref()
                 .and_then(|seconds| Duration::try_from_secs_f64(seconds.get()).ok()),
-            may_fail: entry.on_failure == Some(OnFailure::Continue),
+            on_failure: match entry.on_failure {
+                Some(OnFailure::Continue) => Failure::Continue,
+                Some(_) => Failure::Block,
+                None => Failure::Usual,
+            },
+            is_async: false,
+            spent: None,
         })
     });
     hooks.collect()
+}
+
+/// A hook as it is written in settings. What is not known is passed over: newer files have more.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    r#type: String,
+    command: Option<String>,
+    args: Option<Vec<String>>,
+    shell: Option<String>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    allowed_env_vars: Vec<String>,
+    r#if: Option<String>,
+    timeout: Option<f64>,
+    on_failure: Option<String>,
+    #[serde(default)]
+    once: bool,
+    #[serde(default)]
+    r#async: bool,
+    #[serde(default)]
+    async_rewake: bool,
 }
 
 /// The hooks of a settings file: `{"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", …}]}]}`.
@@ -103,49 +136,82 @@ pub(crate) fn callbacks(hooks: &BTreeMap<String, Vec<HookMatcher>>) -> Vec<Hook>
 pub(crate) fn commands(settings: &Value) -> Result<Vec<Hook>, String> {
     let events = settings.as_object().ok_or("`hooks` is not an object")?;
     let mut hooks = Vec::new();
-    for (event, entries) in events {
-        for entry in entries.as_array().ok_or_else(|| format!("`hooks.{event}` is not a list"))? {
-            let list = entry["hooks"]
-                .as_array()
-                .ok_or_else(|| format!("`hooks.{event}` has an entry without `hooks`"))?;
-            for hook in list {
-                hooks.extend(command(event, entry["matcher"].as_str(), hook)?);
-            }
+    for (name, entries) in events {
+        let event = HookEvent::from(name.as_str());
+        if matches!(event, HookEvent::Other(_)) {
+            return Err(format!("`hooks.{name}`: there is no such event; check its spelling"));
+        }
+        let entries = entries.as_array().ok_or_else(|| format!("`hooks.{name}` is not a list"))?;
+        for (index, entry) in entries.iter().enumerate() {
+            let place = format!("`hooks.{name}[{index}]`");
+            hooks.extend(of_entry(&event, entry).map_err(|error| format!("{place}: {error}"))?);
         }
     }
     Ok(hooks)
 }
 
-fn command(event: &str, matcher: Option<&str>, hook: &Value) -> Result<Option<Hook>, String> {
-    match hook["type"].as_str() {
-        Some("command") => {}
-        // Kinds of hooks that need a model or a network are not there yet; saying nothing would be a lie.
-        other => {
-            return Err(format!(
-                "`hooks.{event}` has a hook of type {}, which is not supported",
-                other.unwrap_or("?")
-            ));
-        }
-    }
-    let command = hook["command"]
-        .as_str()
-        .ok_or_else(|| format!("`hooks.{event}` has a hook without `command`"))?;
-    let timeout = match hook.get("timeout") {
-        None => COMMAND_TIMEOUT,
-        Some(seconds) => seconds
-            .as_f64()
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            .ok_or_else(|| {
-                format!("`hooks.{event}` has a timeout that is not a number of seconds")
-            })?,
+fn of_entry(event: &HookEvent, entry: &Value) -> Result<Vec<Hook>, String> {
+    let matcher = match entry.get("matcher") {
+        None | Some(Value::Null) => Matcher::All,
+        Some(Value::String(text)) => Matcher::parse(Some(text))?,
+        Some(other) => return Err(format!("its matcher is not text: {other}")),
     };
-    Ok(Some(Hook {
-        event: HookEvent::from(event),
-        matcher: Matcher::parse(matcher),
-        kind: Kind::Command(command.to_owned()),
+    let list = entry["hooks"].as_array().ok_or("it has no list of `hooks`")?;
+    list.iter().map(|hook| read(event, &matcher, hook)).collect()
+}
+
+fn read(event: &HookEvent, matcher: &Matcher, hook: &Value) -> Result<Hook, String> {
+    let written: Written =
+        Written::deserialize(hook).map_err(|error| format!("a hook is malformed: {error}"))?;
+    let timeout = match written.timeout {
+        None => event::default_timeout(event),
+        Some(seconds) => Duration::try_from_secs_f64(seconds)
+            .map_err(|_| format!("{seconds} is no number of seconds for a timeout"))?,
+    };
+    let on_failure = match written.on_failure.as_deref() {
+        None => Failure::Usual,
+        Some("continue") => Failure::Continue,
+        Some("block") => Failure::Block,
+        Some(other) => return Err(format!("onFailure is `{other}`; it can be continue or block")),
+    };
+    let condition = written.r#if.as_deref().map(str::parse::<Rule>).transpose();
+    Ok(Hook {
+        event: event.clone(),
+        matcher: matcher.clone(),
+        condition: condition.map_err(|error| format!("its `if` is no rule: {error}"))?,
         timeout: Some(timeout),
-        may_fail: false,
-    }))
+        on_failure,
+        is_async: written.r#async || written.async_rewake,
+        spent: written.once.then(Arc::default),
+        kind: kind(event, written)?,
+    })
+}
+
+fn kind(event: &HookEvent, written: Written) -> Result<Kind, String> {
+    match written.r#type.as_str() {
+        "command" => {
+            if let Some(shell) = written.shell.filter(|shell| shell != "bash") {
+                return Err(format!("the shell `{shell}` is not supported; use bash"));
+            }
+            let command = written.command.ok_or("a hook of type command has no `command`")?;
+            Ok(Kind::Command { command, args: written.args })
+        }
+        "http" => {
+            let url = written.url.ok_or("a hook of type http has no `url`")?;
+            let is_web =
+                reqwest::Url::parse(&url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+            if !is_web {
+                return Err(format!("`{url}` is no http or https address"));
+            }
+            let variables = written.allowed_env_vars;
+            Ok(Kind::Http(HttpHook { url, headers: written.headers, variables }))
+        }
+        // It would have to object to everything, so better not to begin.
+        other if event::is_guarded(event) => Err(format!(
+            "hooks of type `{other}` are not supported, and leaving out one that guards is not safe; use command or http"
+        )),
+        other => Ok(Kind::Unsupported(other.to_owned())),
+    }
 }
 
 #[cfg(test)]
@@ -154,46 +220,62 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_matcher_names_tools() {
-        for (matcher, tool, expected) in [
-            (None, "Bash", true),
-            (Some("*"), "Bash", true),
-            (Some(""), "Bash", true),
-            (Some("Bash"), "Bash", true),
-            (Some("Bash"), "BashOutput", false),
-            (Some("Edit|Write"), "Write", true),
-            (Some("mcp__.*"), "mcp__a__b", true),
-            (Some("mcp__*__b"), "mcp__a__b", true),
-            (Some("mcp__*__c"), "mcp__a__b", false),
-            (Some("b*"), "Bash", false),
-        ] {
-            assert_eq!(Matcher::parse(matcher).fits(Some(tool)), expected, "{matcher:?} {tool}");
-        }
-        assert!(Matcher::parse(Some("Bash")).fits(None));
+    fn one(event: &str, hook: Value) -> Result<Hook, String> {
+        commands(&json!({event: [{"matcher": "Bash", "hooks": [hook]}]}))
+            .map(|mut hooks| hooks.remove(0))
     }
 
     #[test]
     fn settings_give_commands() {
-        let settings = json!({"PreToolUse": [{"matcher": "Bash", "hooks":
-            [{"type": "command", "command": "check", "timeout": 5}]}]});
-        let hooks = commands(&settings).unwrap();
-        assert!(hooks[0].is_for(&HookEvent::PreToolUse, Some("Bash")));
-        assert!(!hooks[0].is_for(&HookEvent::PostToolUse, Some("Bash")));
-        assert_eq!(hooks[0].timeout, Some(Duration::from_secs(5)));
+        let hook = json!({"type": "command", "command": "check", "timeout": 5});
+        let hook = one("PreToolUse", hook).unwrap();
+        assert!(hook.is_for(&HookEvent::PreToolUse, Some("Bash")));
+        assert!(!hook.is_for(&HookEvent::PostToolUse, Some("Bash")));
+        assert!(!hook.is_for(&HookEvent::PreToolUse, Some("Read")));
+        assert_eq!(hook.timeout, Some(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn every_event_of_the_protocol_can_be_registered() {
+        for event in HookEvent::ALL {
+            let hook = one(event.as_str(), json!({"type": "command", "command": "x"})).unwrap();
+            assert!(hook.is_for(event, None));
+        }
     }
 
     #[test]
     fn a_guard_that_is_misspelt_is_an_error() {
-        for settings in [
-            json!([]),
-            json!({"PreToolUse": {}}),
-            json!({"PreToolUse": [{"matcher": "Bash"}]}),
-            json!({"PreToolUse": [{"hooks": [{"type": "command"}]}]}),
-            json!({"PreToolUse": [{"hooks": [{"type": "prompt", "prompt": "?"}]}]}),
-            json!({"PreToolUse": [{"hooks": [{"type": "command", "command": "x", "timeout": -1}]}]}),
+        let command = |more: Value| {
+            let mut hook = json!({"type": "command", "command": "x"});
+            hook.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!({"PreToolUse": [{"hooks": [hook]}]})
+        };
+        for (settings, words) in [
+            (json!([]), "not an object"),
+            (json!({"PreToolUse": {}}), "`hooks.PreToolUse` is not a list"),
+            (json!({"PreTooluse": []}), "no such event"),
+            (json!({"PreToolUse": [{"matcher": "Bash"}]}), "`hooks.PreToolUse[0]`: it has no list"),
+            (json!({"PreToolUse": [{"matcher": 3, "hooks": []}]}), "not text"),
+            (json!({"PreToolUse": [{"matcher": "Bash(", "hooks": []}]}), "`Bash(`"),
+            (json!({"PreToolUse": [{"hooks": [{"type": "command"}]}]}), "no `command`"),
+            (json!({"PreToolUse": [{"hooks": [{"command": "x"}]}]}), "`type`"),
+            (json!({"PreToolUse": [{"hooks": [{"type": "prompt", "prompt": "?"}]}]}), "`prompt`"),
+            (json!({"PreToolUse": [{"hooks": [{"type": "http", "url": "file:///x"}]}]}), "http"),
+            (command(json!({"timeout": -1})), "timeout"),
+            (command(json!({"timeout": "5"})), "malformed"),
+            (command(json!({"if": "Bash("})), "`if`"),
+            (command(json!({"onFailure": "shrug"})), "shrug"),
+            (command(json!({"shell": "powershell"})), "powershell"),
         ] {
-            assert!(commands(&settings).is_err(), "{settings}");
+            let error = commands(&settings).unwrap_err();
+            assert!(error.contains(words), "{error}");
         }
+    }
+
+    #[test]
+    fn a_hook_that_runs_once_is_spent_by_it() {
+        let hook = json!({"type": "command", "command": "x", "once": true});
+        let hook = one("Stop", hook).unwrap();
+        assert!(hook.take_turn() && !hook.clone().take_turn());
     }
 }

@@ -15,8 +15,10 @@ pub(crate) struct Verdict {
     pub(crate) decision: Option<(Word, String)>,
     /// Another input for the tool. The last hook's counts.
     pub(crate) updated_input: Option<Value>,
-    /// Another output for the model to read.
+    /// Another output in place of the tool's.
     pub(crate) updated_output: Option<Value>,
+    /// The same, only for tools of MCP servers.
+    pub(crate) updated_mcp_output: Option<Value>,
     /// Text for the model.
     pub(crate) context: Vec<String>,
     /// Warnings for the user.
@@ -27,6 +29,14 @@ pub(crate) struct Verdict {
     pub(crate) block: Option<String>,
     /// An answer to a permission question.
     pub(crate) permission: Option<PermissionRequestDecision>,
+    /// The model may try a refused call again.
+    pub(crate) may_retry: bool,
+    /// What the user would have said first.
+    pub(crate) first_words: Vec<String>,
+    /// The prompt itself is not for the model.
+    pub(crate) hides_prompt: bool,
+    /// A title for the session.
+    pub(crate) title: Option<String>,
 }
 
 /// For or against a tool call, the strictest last.
@@ -80,25 +90,48 @@ impl Verdict {
                 output.additional_context
             }
             HookSpecificOutput::PostToolUse(output) => {
-                let updated = output.updated_tool_output.or(output.updated_mcp_tool_output);
-                if updated.is_some() {
-                    self.updated_output = updated;
-                }
+                self.updated_output = output.updated_tool_output.or(self.updated_output.take());
+                self.updated_mcp_output =
+                    output.updated_mcp_tool_output.or(self.updated_mcp_output.take());
                 output.additional_context
             }
             HookSpecificOutput::PermissionRequest(output) => {
-                self.permission = Some(output.decision);
+                self.permit(output.decision);
                 None
             }
             HookSpecificOutput::PostToolUseFailure(output) => output.additional_context,
-            HookSpecificOutput::UserPromptSubmit(output) => output.additional_context,
-            HookSpecificOutput::SessionStart(output) => output.additional_context,
+            HookSpecificOutput::PostToolBatch(output) => output.additional_context,
+            HookSpecificOutput::Notification(output) => output.additional_context,
+            HookSpecificOutput::UserPromptSubmit(output) => {
+                self.hides_prompt |= output.suppress_original_prompt == Some(true);
+                self.title = output.session_title.or(self.title.take());
+                output.additional_context
+            }
+            HookSpecificOutput::SessionStart(output) => {
+                self.first_words.extend(output.initial_user_message);
+                self.title = output.session_title.or(self.title.take());
+                output.additional_context
+            }
+            HookSpecificOutput::PermissionDenied(output) => {
+                self.may_retry |= output.retry == Some(true);
+                None
+            }
             HookSpecificOutput::Stop(output) => output.additional_context,
             HookSpecificOutput::SubagentStart(output) => output.additional_context,
             HookSpecificOutput::SubagentStop(output) => output.additional_context,
             _ => None,
         };
-        self.context.extend(context);
+        self.context.extend(context.filter(|text| !text.is_empty()));
+    }
+
+    /// Notes an answer to a permission question; only a yes can be replaced.
+    fn permit(&mut self, decision: PermissionRequestDecision) {
+        let is_yes = |known: &PermissionRequestDecision| {
+            matches!(known, PermissionRequestDecision::Allow(_))
+        };
+        if self.permission.as_ref().is_none_or(is_yes) {
+            self.permission = Some(decision);
+        }
     }
 
     /// Notes a word unless a stricter one was said.
@@ -155,6 +188,15 @@ mod tests {
         assert_eq!(verdict.stop.as_deref(), Some("enough"));
         assert_eq!(verdict.context, ["it rains"]);
         assert_eq!(verdict.warnings, ["careful"]);
+    }
+
+    #[test]
+    fn one_no_outweighs_every_yes_to_a_permission_question() {
+        let (yes, no) = (PermissionRequestDecision::allow(), PermissionRequestDecision::deny("no"));
+        for order in [[yes.clone(), no.clone()], [no.clone(), yes]] {
+            let verdict = together(order.map(HookOutput::decide));
+            assert_eq!(verdict.permission, Some(no.clone()));
+        }
     }
 
     #[test]

@@ -256,7 +256,7 @@ fn headers(config: &ApiConfig) -> Result<HeaderMap, ModelError> {
 }
 
 /// Whether the API is on this machine, where no proxy could reach it.
-fn is_loopback(url: &Url) -> bool {
+pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost"
@@ -283,7 +283,7 @@ fn connection(error: reqwest::Error) -> Failure {
 }
 
 /// reqwest brings no cryptography of its own here, and panics without it.
-fn install_crypto_provider() {
+pub(crate) fn install_crypto_provider() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
         // Fails only when the program has installed one already, which is as good.

@@ -28,6 +28,7 @@ pub use self::cache::Cache;
 pub use self::config::{ApiConfig, ConfigError, Credential, DEFAULT_BASE_URL, Header, Timeouts};
 pub use self::error::ModelError;
 pub use self::http::ApiModel;
+pub(crate) use self::http::{install_crypto_provider, is_loopback};
 pub use self::request::{Request, Said, Sampling, ToolSpec};
 pub use self::retry::RetryPolicy;
 pub use self::server_tool::{ServerTool, WebSearch};

@@ -20,6 +20,7 @@ mod update;
 
 pub use self::decision::{CallFacts, Decision, Outcome, Step};
 pub use self::explain::{effect_of, explain, input_of};
+pub(crate) use self::matching::{Match, Seen, matches};
 pub use self::policy::{KeptRule, Policy};
 pub use self::rule::{Behavior, Rule, RuleError, Source};
 pub use self::update::UpdateError;

@@ -73,6 +73,13 @@ pub enum Input {
     },
     /// What came of [`Output::MayStop`].
     StopVerdict(StopVerdict),
+    /// What came of [`Output::MayGoOn`].
+    GoOnVerdict {
+        /// What the model is to read beside the results.
+        context: Vec<String>,
+        /// Whether the turn ends instead.
+        stop: bool,
+    },
     /// Time is up.
     Deadline,
     /// Somebody wants it to stop.
@@ -134,6 +141,9 @@ pub enum Output {
         /// Whether it was refused before in this turn.
         again: bool,
     },
+    /// All calls of a response are done: ask whether to go on; [`Input::GoOnVerdict`] is expected. Only said to
+    /// those who [want to be asked](Turn::asking_after_tools).
+    MayGoOn,
     /// The turn ends before a call is done, and this is its result; hosts see it too.
     Stopped(ToolResultBlock),
     /// The turn is over. Whatever still runs is to be stopped; its results are no longer wanted.
@@ -195,6 +205,8 @@ pub struct Turn {
     max_rounds: Option<u64>,
     /// The host asked for an answer in a certain shape.
     needs_answer: bool,
+    /// Somebody has a say before results go to the model.
+    asks_after_tools: bool,
     patience: Patience,
     outputs: VecDeque<Output>,
     done: bool,
@@ -230,6 +242,7 @@ impl Turn {
             rounds: 0,
             max_rounds,
             needs_answer: false,
+            asks_after_tools: false,
             patience: Patience::default(),
             outputs: VecDeque::new(),
             done: false,
@@ -243,6 +256,13 @@ impl Turn {
         turn.user_says(prompt);
         turn.ask_model(false);
         turn
+    }
+
+    /// The same, with a question ([`Output::MayGoOn`]) before the results of calls go to the model.
+    #[must_use]
+    pub fn asking_after_tools(mut self, asks: bool) -> Self {
+        self.asks_after_tools = asks;
+        self
     }
 
     /// The answer must come as a call of the tool made for it.
@@ -280,6 +300,11 @@ impl Turn {
                 }
             }
             Input::StopVerdict(verdict) => return self.judged(verdict),
+            Input::GoOnVerdict { stop: true, .. } => return self.end(Ending::HookStopped, None),
+            Input::GoOnVerdict { context, stop: false } => {
+                let context = context.into_iter().map(ContentBlock::text).collect();
+                return self.next_round(|turn| turn.user_says(context));
+            }
             Input::Failed(error) => return self.fail(error),
             Input::Deadline => return self.end(Ending::OverLimit(Limit::Time), None),
             Input::Interrupt => return self.interrupt(),
@@ -311,6 +336,8 @@ impl Turn {
             self.end(Ending::SchemaMissed, None);
         } else if self.calls.is_empty() {
             self.finished(stop_reason);
+        } else if self.asks_after_tools && self.has_rounds_left() {
+            self.outputs.push_back(Output::MayGoOn);
         } else {
             self.next_round(|_| {});
         }

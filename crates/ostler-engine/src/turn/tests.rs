@@ -40,7 +40,10 @@ fn say(text: &str) -> Input {
 
 /// One line per output; conversations are shown as one word per block.
 fn story(inputs: impl IntoIterator<Item = Input>, max_rounds: Option<u64>) -> Vec<String> {
-    let mut turn = Turn::new(Vec::new(), vec![ContentBlock::text("why?")], max_rounds);
+    told(Turn::new(Vec::new(), vec![ContentBlock::text("why?")], max_rounds), inputs)
+}
+
+fn told(mut turn: Turn, inputs: impl IntoIterator<Item = Input>) -> Vec<String> {
     let mut lines = Vec::new();
     let mut outputs = |turn: &mut Turn| {
         while let Some(output) = turn.poll() {
@@ -52,6 +55,7 @@ fn story(inputs: impl IntoIterator<Item = Input>, max_rounds: Option<u64>) -> Ve
                 Output::Prompt(words) => format!("prompt {words}"),
                 Output::Feedback(words) => format!("feedback {words}"),
                 Output::MayStop { again } => format!("may stop? {again}"),
+                Output::MayGoOn => "may go on?".to_owned(),
                 Output::Stopped(result) => format!("stopped {}", result.tool_use_id),
                 Output::Done(ending) => format!("done {ending:?}"),
             });
@@ -464,4 +468,20 @@ proptest::proptest! {
         assert_answered(&conversation);
         proptest::prop_assert!(conversation.windows(2).all(|pair| pair[0].role != pair[1].role), "{}", rendered(&conversation));
     }
+}
+
+#[test]
+fn whoever_wants_to_be_asked_after_tools_may_add_to_the_results_or_end_the_turn() {
+    let ran = || [call("1", true), stopped(StopReason::ToolUse), done("1")];
+    let turn = || {
+        let turn = Turn::new(Vec::new(), vec![ContentBlock::text("why?")], None);
+        turn.asking_after_tools(true)
+    };
+    let go_on = Input::GoOnVerdict { context: vec!["careful".into()], stop: false };
+    let lines = told(turn(), ran().into_iter().chain([go_on, say("so"), REPLIED, STOP]));
+    assert!(lines.contains(&"may go on?".to_owned()), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("ask") && line.contains("careful")));
+    let stop = Input::GoOnVerdict { context: Vec::new(), stop: true };
+    let lines = told(turn(), ran().into_iter().chain([stop]));
+    assert!(lines.contains(&"done HookStopped".to_owned()), "{lines:#?}");
 }

@@ -1,8 +1,15 @@
 //! What hooks can do: commands from settings and callbacks of the host.
 
+mod effects;
+mod events;
+mod http;
+mod running;
+
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use ostler_engine::turn::INTERRUPTED_TOOLS;
+use ostler_proto::RequestId;
 use ostler_proto::control::{AskEngine, AskHost, Initialize};
 use ostler_proto::frame::ToHost;
 use ostler_proto::hook::HookMatcher;
@@ -15,6 +22,7 @@ fn calls(tool: &str) -> Script {
     Script::new()
         .rule(when().turn(0), reply().tool_use(tool, json!({"word": "it"})))
         .rule(when().has_tool_result(true), reply().text("Done: {{tool_result}}"))
+        .rule(when().prompt_contains("again"), reply().text("Still done."))
 }
 
 /// A session with one command hook.
@@ -33,11 +41,88 @@ async fn callback(
 ) -> TestHost {
     let mut host = TestHost::start(script).await;
     host.answer = Some(answer);
+    register(&mut host, event, matcher).await;
+    host
+}
+
+/// Registers a callback, as a host does when it begins.
+async fn register(host: &mut TestHost, event: &str, matcher: HookMatcher) {
     let matcher = HookMatcher { hook_callback_ids: vec!["hook_0".into()], ..matcher };
     let hooks = BTreeMap::from([(event.to_owned(), vec![matcher])]);
     let initialize = Initialize { hooks: Some(hooks), ..Initialize::default() };
     host.ask("init", AskEngine::Initialize(Box::new(initialize))).await;
-    host
+}
+
+fn matcher(mut fields: Value) -> HookMatcher {
+    fields["hookCallbackIds"] = json!([]);
+    serde_json::from_value(fields).unwrap()
+}
+
+/// The next question to a callback: its id, and what the callback is told.
+async fn next_callback(host: &mut TestHost) -> (RequestId, Value) {
+    loop {
+        if let ToHost::ControlRequest(request) = host.next().await.unwrap()
+            && let AskHost::HookCallback(callback) = request.request
+        {
+            return (request.request_id.unwrap(), serde_json::to_value(callback.input).unwrap());
+        }
+    }
+}
+
+/// A command that gives this answer.
+fn says(answer: &Value) -> String {
+    format!("printf '%s' '{answer}'")
+}
+
+fn specific(event: &str, mut fields: Value) -> Value {
+    fields["hookEventName"] = json!(event);
+    json!({ "hookSpecificOutput": fields })
+}
+
+/// A folder in which hooks write down what they are told.
+struct Ledger(tempfile::TempDir);
+
+impl Ledger {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A named pipe: whoever reads waits for a writer, whoever writes for a reader.
+    fn pipe(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        path
+    }
+
+    /// A command that writes what it is told to the end of a file.
+    fn note(&self, name: &str) -> String {
+        format!("cat >> {}", self.path(name).display())
+    }
+
+    /// Settings with one such command per event.
+    fn hooks(&self, events: &[&str]) -> Value {
+        let hook = json!([{"hooks": [{"type": "command", "command": self.note("all")}]}]);
+        events.iter().map(|event| ((*event).to_owned(), hook.clone())).collect()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
+    fn count(&self, name: &str) -> usize {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default().lines().count()
+    }
+
+    /// What was written down for all events.
+    fn entries(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.path("all")).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
 }
 
 async fn answered(mut host: TestHost) -> (String, Vec<String>) {

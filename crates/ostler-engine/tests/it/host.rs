@@ -94,6 +94,11 @@ impl TestHost {
         self.connection.to_engine.send(frame).await.unwrap();
     }
 
+    /// Leaves, as a host does that has nothing more to say.
+    pub(crate) fn close(&mut self) {
+        self.connection.to_engine = tokio::sync::mpsc::channel(1).0;
+    }
+
     /// The next frame. Questions are answered on the way.
     pub(crate) async fn next(&mut self) -> Option<ToHost> {
         let frame = self.connection.from_engine.recv().await?;

@@ -22,10 +22,13 @@ struct Args {
 
 macro_rules! tool {
     ($name:ident, $effect:expr, |$args:ident| $run:expr) => {
+        tool!($name, stringify!($name), $effect, |$args| $run);
+    };
+    ($name:ident, $called:expr, $effect:expr, |$args:ident| $run:expr) => {
         struct $name;
 
         impl Tool for $name {
-            const NAME: &'static str = stringify!($name);
+            const NAME: &'static str = $called;
             const DESCRIPTION: &'static str = "For tests.";
             type Args = Args;
 
@@ -49,6 +52,38 @@ tool!(Change, Effect::Execute("change".into()), |args| {
 });
 tool!(Hang, Effect::Nothing, |_args| std::future::pending().await);
 tool!(Break, Effect::Nothing, |args| panic!("broken by {}", args.word));
+tool!(Add, "mcp__calc__add", Effect::Nothing, |args| Ok(ToolOutput::new(args.word, json!(null))));
+
+/// A tool as a server would bring it.
+pub(crate) fn of_server() -> Arc<dyn AnyTool> {
+    erase(Add)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CommandArgs {
+    command: String,
+}
+
+struct Bash;
+
+impl Tool for Bash {
+    const NAME: &'static str = "Bash";
+    const DESCRIPTION: &'static str = "For tests; runs nothing.";
+    type Args = CommandArgs;
+
+    fn effect(&self, _: &ToolCx, args: &CommandArgs) -> Effect {
+        Effect::Execute(args.command.clone())
+    }
+
+    async fn run(&self, _: &ToolCx, args: CommandArgs) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::new(args.command, json!(null)))
+    }
+}
+
+/// A tool that looks like a shell.
+pub(crate) fn shell() -> Arc<dyn AnyTool> {
+    erase(Bash)
+}
 
 /// Starts a background task that ends when a file of the given name appears.
 struct Later;

@@ -1,0 +1,38 @@
+//! Hooks that nobody waits for. They end with the session at the latest.
+
+use std::sync::{Mutex, PoisonError};
+
+use tokio::task::JoinSet;
+
+/// Hooks that work on by themselves, and what they had to say.
+#[derive(Debug, Default)]
+pub(super) struct Background {
+    tasks: Mutex<JoinSet<()>>,
+    /// Text for the model, to go with the next prompt.
+    said: Mutex<Vec<String>>,
+}
+
+impl Background {
+    pub(super) fn spawn(&self, hook: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those that are done would pile up otherwise.
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(hook);
+    }
+
+    pub(super) fn say(&self, context: Vec<String>) {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).extend(context);
+    }
+
+    /// What was said since the last time.
+    pub(super) fn take_said(&self) -> Vec<String> {
+        std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Ends whatever still runs.
+    pub(super) async fn stop(&self) {
+        let mut tasks =
+            std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        tasks.shutdown().await;
+    }
+}

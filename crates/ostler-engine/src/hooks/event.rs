@@ -1,0 +1,105 @@
+//! What is special about each event: what a matcher is compared with, and what objections and plain output mean.
+//!
+//! Hooks can be registered for every event of the protocol. Those of [`WITHOUT_OCCASION`] are kept and never run,
+//! because nothing in this version gives rise to them: there is no compaction, no MCP client, no watcher of files or
+//! settings, no task list shared by a team, no worktree, no slash command, no change of model within a session.
+
+use std::time::Duration;
+
+use ostler_proto::hook::HookEvent;
+
+/// Events that nothing in this version sets off.
+pub(super) const WITHOUT_OCCASION: &[HookEvent] = &[
+    HookEvent::UserPromptExpansion,
+    HookEvent::PreCompact,
+    HookEvent::PostCompact,
+    HookEvent::PreModelSwitch,
+    HookEvent::PostModelSwitch,
+    HookEvent::Setup,
+    HookEvent::TeammateIdle,
+    HookEvent::TaskCreated,
+    HookEvent::TaskCompleted,
+    HookEvent::Elicitation,
+    HookEvent::ElicitationResult,
+    HookEvent::ConfigChange,
+    HookEvent::WorktreeCreate,
+    HookEvent::WorktreeRemove,
+    HookEvent::CwdChanged,
+    HookEvent::FileChanged,
+    HookEvent::DirectoryAdded,
+    HookEvent::MessageDisplay,
+];
+
+/// The field a matcher is compared with. Events without one are for every hook.
+pub(super) fn subject(event: &HookEvent) -> Option<&'static str> {
+    match event {
+        HookEvent::PreToolUse
+        | HookEvent::PostToolUse
+        | HookEvent::PostToolUseFailure
+        | HookEvent::PermissionRequest
+        | HookEvent::PermissionDenied => Some("tool_name"),
+        HookEvent::SessionStart | HookEvent::ConfigChange => Some("source"),
+        HookEvent::SessionEnd => Some("reason"),
+        HookEvent::Notification => Some("notification_type"),
+        HookEvent::SubagentStart | HookEvent::SubagentStop => Some("agent_type"),
+        HookEvent::PreCompact | HookEvent::PostCompact | HookEvent::Setup => Some("trigger"),
+        HookEvent::StopFailure => Some("error"),
+        HookEvent::InstructionsLoaded => Some("load_reason"),
+        HookEvent::UserPromptExpansion => Some("command_name"),
+        HookEvent::Elicitation | HookEvent::ElicitationResult => Some("mcp_server_name"),
+        _ => None,
+    }
+}
+
+/// Whether hooks stand guard here: one that gives no answer then counts as an objection.
+pub(super) fn is_guarded(event: &HookEvent) -> bool {
+    matches!(
+        event,
+        HookEvent::PreToolUse | HookEvent::PermissionRequest | HookEvent::UserPromptSubmit
+    )
+}
+
+/// Whether an objection (exit code 2) can change anything. Elsewhere it is only told to the user.
+pub(super) fn takes_objections(event: &HookEvent) -> bool {
+    !matches!(
+        event,
+        HookEvent::Notification
+            | HookEvent::SessionStart
+            | HookEvent::SessionEnd
+            | HookEvent::Setup
+            | HookEvent::SubagentStart
+            | HookEvent::StopFailure
+            | HookEvent::PermissionDenied
+            | HookEvent::PostCompact
+            | HookEvent::PostModelSwitch
+            | HookEvent::InstructionsLoaded
+            | HookEvent::CwdChanged
+            | HookEvent::FileChanged
+            | HookEvent::DirectoryAdded
+            | HookEvent::WorktreeRemove
+            | HookEvent::MessageDisplay
+    )
+}
+
+/// Whether output that is not JSON is text for the model.
+pub(super) fn takes_text(event: &HookEvent) -> bool {
+    matches!(
+        event,
+        HookEvent::UserPromptSubmit | HookEvent::UserPromptExpansion | HookEvent::SessionStart
+    )
+}
+
+/// Whether hooks are told the permission mode.
+pub(super) fn has_mode(event: &HookEvent) -> bool {
+    !matches!(event, HookEvent::SubagentStart | HookEvent::SessionEnd | HookEvent::PreCompact)
+}
+
+/// How long a hook from settings may take unless it says otherwise. Somebody waits for a prompt to be taken and for
+/// a program to end; tests and linters around a tool call take their time.
+pub(super) fn default_timeout(event: &HookEvent) -> Duration {
+    Duration::from_secs(match event {
+        HookEvent::UserPromptSubmit => 30,
+        HookEvent::SessionEnd => 10,
+        _ => 600,
+    })
+}

@@ -1,0 +1,113 @@
+//! Hooks that a server answers: the event is posted as JSON, the answer is the body of a response that says success.
+//!
+//! Anything else (no connection, a redirect, another status) is a failure of the hook, which counts as an objection
+//! where it guards.
+
+use ostler_proto::hook::{HookEvent, HookOutput};
+
+use super::command;
+use super::registry::HttpHook;
+use crate::model::{install_crypto_provider, is_loopback};
+
+/// The most of an answer that is read.
+const MAX_ANSWER: usize = 1024 * 1024;
+
+/// What a server said.
+pub(super) struct Answered {
+    pub(super) body: String,
+    pub(super) output: HookOutput,
+}
+
+/// # Errors
+/// In words, when there is no answer or it makes no sense.
+pub(super) async fn ask(
+    hook: &HttpHook,
+    event: &HookEvent,
+    input: String,
+) -> Result<Answered, String> {
+    let url = reqwest::Url::parse(&hook.url).map_err(|error| format!("{}: {error}", hook.url))?;
+    let client = client(&url)?;
+    let mut request = client.post(url).header("content-type", "application/json").body(input);
+    for (name, value) in &hook.headers {
+        let value = fill(value, &hook.variables, |name| std::env::var(name).ok());
+        request = request.header(name, value);
+    }
+    let sent = request.send().await;
+    // The address may carry a secret, and whoever reads this has it in the settings.
+    let mut response =
+        sent.map_err(|error| format!("cannot reach its server: {}", error.without_url()))?;
+    if !response.status().is_success() {
+        return Err(format!("was answered with status {}", response.status().as_u16()));
+    }
+    let mut body = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(piece)) if body.len() + piece.len() <= MAX_ANSWER => body.extend(piece),
+            Ok(Some(_)) => return Err(format!("was answered with more than {MAX_ANSWER} bytes")),
+            Ok(None) => break,
+            Err(error) => return Err(format!("got half an answer: {}", error.without_url())),
+        }
+    }
+    let body = String::from_utf8_lossy(&body).into_owned();
+    let output = command::answer(event, body.trim())?;
+    Ok(Answered { body, output })
+}
+
+fn client(url: &reqwest::Url) -> Result<reqwest::Client, String> {
+    install_crypto_provider();
+    // A redirect would carry the headers to wherever it points.
+    let mut client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+    if is_loopback(url) {
+        client = client.no_proxy();
+    }
+    client.build().map_err(|error| format!("cannot be sent anywhere: {error}"))
+}
+
+/// Puts variables into a header: `$NAME` and `${NAME}`. One that is not allowed, or not set, is empty.
+fn fill(text: &str, allowed: &[String], look_up: impl Fn(&str) -> Option<String>) -> String {
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let value = |name: &str| {
+        let is_allowed = allowed.iter().any(|allowed| allowed == name);
+        is_allowed.then(|| look_up(name)).flatten().unwrap_or_default()
+    };
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        filled.push_str(before);
+        let braced = after.strip_prefix('{').and_then(|after| after.split_once('}'));
+        let end = after.find(|letter| !is_name(letter)).unwrap_or(after.len());
+        rest = match braced {
+            Some((name, rest)) => {
+                filled.push_str(&value(name));
+                rest
+            }
+            None if end > 0 => {
+                filled.push_str(&value(&after[..end]));
+                &after[end..]
+            }
+            None => {
+                filled.push('$');
+                after
+            }
+        };
+    }
+    filled.push_str(rest);
+    filled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_allowed_variables_reach_a_header() {
+        let fill = |text| {
+            let look_up = |name: &str| Some(format!("<{name}>"));
+            fill(text, &["TOKEN".to_owned()], look_up)
+        };
+        assert_eq!(fill("Bearer $TOKEN"), "Bearer <TOKEN>");
+        assert_eq!(fill("${TOKEN}x$TOKEN."), "<TOKEN>x<TOKEN>.");
+        assert_eq!(fill("a $HOME ${HOME} b"), "a   b");
+        assert_eq!(fill("5 $ and ${"), "5 $ and ${");
+    }
+}

@@ -1,0 +1,77 @@
+//! Which tools, or which kinds of an event, a hook is for.
+
+use fancy_regex::Regex;
+
+/// What a hook's `matcher` says.
+#[derive(Clone, Debug)]
+pub(super) enum Matcher {
+    All,
+    /// Plain names fit as a whole.
+    Names(Vec<String>),
+    /// Anything else is a pattern, found anywhere in the name.
+    Pattern(Regex),
+}
+
+impl Matcher {
+    /// Nothing, an empty text and `*` mean all; names are separated by `|`; other letters make it a regular
+    /// expression.
+    ///
+    /// # Errors
+    /// In words, when it is not a regular expression: a guard must not be left out for a misspelling.
+    pub(super) fn parse(text: Option<&str>) -> Result<Self, String> {
+        let text = match text.map(str::trim) {
+            None | Some("" | "*") => return Ok(Self::All),
+            Some(text) => text,
+        };
+        let is_plain = |letter: char| {
+            letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '|' | ',' | ' ')
+        };
+        if text.chars().all(is_plain) {
+            let names = text.split(['|', ',']).map(|name| name.trim().to_owned());
+            return Ok(Self::Names(names.filter(|name| !name.is_empty()).collect()));
+        }
+        Regex::new(text).map(Self::Pattern).map_err(|error| {
+            format!("the matcher `{text}` is neither a list of names nor a pattern: {error}")
+        })
+    }
+
+    /// Whether it fits a name; an event that has none is for every hook.
+    pub(super) fn fits(&self, name: Option<&str>) -> bool {
+        match (self, name) {
+            (Self::All, _) | (_, None) => true,
+            (Self::Names(names), Some(name)) => names.iter().any(|known| known == name),
+            // A pattern that gives up on a name may have meant it: rather one hook too many.
+            (Self::Pattern(pattern), Some(name)) => pattern.is_match(name).unwrap_or(true),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matcher_names_tools() {
+        for (matcher, tool, expected) in [
+            (None, "Bash", true),
+            (Some("*"), "Bash", true),
+            (Some(""), "Bash", true),
+            (Some("Bash"), "Bash", true),
+            (Some("Bash"), "BashOutput", false),
+            (Some("Edit|Write"), "Write", true),
+            (Some("Edit, Write"), "Write", true),
+            (Some("mcp__.*"), "mcp__a__b", true),
+            (Some("mcp__.*__c"), "mcp__a__b", false),
+            (Some("^Notebook"), "NotebookEdit", true),
+            (Some("Note.*"), "NotebookEdit", true),
+            (Some("bash.*"), "Bash", false),
+            (Some("^(?!Bash).*"), "Read", true),
+            (Some("^(?!Bash).*"), "Bash", false),
+        ] {
+            let parsed = Matcher::parse(matcher).unwrap();
+            assert_eq!(parsed.fits(Some(tool)), expected, "{matcher:?} {tool}");
+        }
+        assert!(Matcher::parse(Some("Bash")).unwrap().fits(None));
+        assert!(Matcher::parse(Some("Bash(")).unwrap_err().contains("`Bash(`"));
+    }
+}

@@ -1,0 +1,209 @@
+//! One hook, from its start to its answer.
+
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures::FutureExt;
+use ostler_proto::ToolUseId;
+use ostler_proto::control::{AskHost, HookCallback};
+use ostler_proto::hook::{HookEvent, HookOutput};
+use ostler_proto::message::system::HookOutcome;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::Shared;
+use super::command::{self, Program, Running, Said, Step};
+use super::http;
+use super::registry::{Failure, Hook, Kind};
+use super::shown::Shown;
+use super::verdict::Verdict;
+use crate::host::{Host, fresh_uuid};
+
+/// How often a hook that takes its time shows what it prints.
+const PROGRESS: Duration = Duration::from_secs(1);
+
+/// What a hook is run with. Owned, because a hook may outlast what set it off.
+#[derive(Clone)]
+pub(super) struct Occasion {
+    pub(super) host: Host,
+    pub(super) shared: Shared,
+    pub(super) cwd: PathBuf,
+    pub(super) event: HookEvent,
+    /// What matchers are compared with.
+    pub(super) subject: Option<String>,
+    pub(super) call: Option<ToolUseId>,
+    pub(super) input: Value,
+}
+
+/// Runs a hook within its time, to its answer or to the words why there is none.
+pub(super) async fn run(hook: &Hook, occasion: &Occasion) -> Result<HookOutput, String> {
+    let answer = AssertUnwindSafe(answer(hook, occasion)).catch_unwind();
+    let answer = async { answer.await.unwrap_or_else(|_| Err("broke down".to_owned())) };
+    match hook.timeout {
+        None => answer.await,
+        Some(timeout) => tokio::time::timeout(timeout, answer)
+            .await
+            .unwrap_or_else(|_| Err("did not respond before its timeout".to_owned())),
+    }
+}
+
+/// Runs a hook that nobody waits for: what it says reaches the model with the next prompt.
+pub(super) async fn run_apart(hook: Hook, occasion: Occasion) {
+    let outcome = run(&hook, &occasion).await;
+    report(&occasion, outcome).await;
+}
+
+async fn answer(hook: &Hook, occasion: &Occasion) -> Result<HookOutput, String> {
+    match &hook.kind {
+        Kind::Callback(id) => callback(id, occasion).await,
+        Kind::Command { command, args } => {
+            run_command(command, args.as_deref(), hook.on_failure, occasion).await
+        }
+        Kind::Http(server) => {
+            let shown = show(occasion).await;
+            ask_server(server, occasion, shown).await
+        }
+        Kind::Unsupported(kind) => {
+            Err(format!("is of type `{kind}`, which is not supported; use command or http"))
+        }
+    }
+}
+
+async fn callback(id: &str, occasion: &Occasion) -> Result<HookOutput, String> {
+    let input = serde_json::from_value(occasion.input.clone());
+    let call = occasion.call.clone();
+    let request = HookCallback {
+        callback_id: id.to_owned(),
+        input: input.map_err(|error| error.to_string())?,
+        tool_use_id: Some(call.unwrap_or_else(|| ToolUseId::from(fresh_uuid().as_str()))),
+        extra: ostler_proto::Extra::default(),
+    };
+    occasion.host.ask::<HookCallback>(AskHost::HookCallback(Box::new(request))).await
+}
+
+async fn show(occasion: &Occasion) -> Shown {
+    let Occasion { host, event, subject, shared, .. } = occasion;
+    Shown::start(host, event, subject.as_deref(), shared.shows_hooks).await
+}
+
+async fn ask_server(
+    server: &super::registry::HttpHook,
+    occasion: &Occasion,
+    mut shown: Shown,
+) -> Result<HookOutput, String> {
+    match http::ask(server, &occasion.event, occasion.input.to_string()).await {
+        Ok(answered) => {
+            shown.printed(answered.body, String::new());
+            let hides = answered.output.suppress_output == Some(true);
+            shown.finish(None, HookOutcome::Success, hides).await;
+            Ok(answered.output)
+        }
+        Err(error) => {
+            shown.printed(String::new(), error.clone());
+            shown.finish(None, HookOutcome::Error, false).await;
+            Err(error)
+        }
+    }
+}
+
+async fn run_command(
+    command: &str,
+    args: Option<&[String]>,
+    on_failure: Failure,
+    occasion: &Occasion,
+) -> Result<HookOutput, String> {
+    let Occasion { cwd, shared, input, .. } = occasion;
+    let env = &occasion.host.env;
+    let program = Program { command, args, cwd, project: &shared.project, env };
+    let mut running = Running::start(&program, input.to_string())?;
+    let mut shown = show(occasion).await;
+    let mut tick = tokio::time::interval_at(Instant::now() + PROGRESS, PROGRESS);
+    loop {
+        let step = tokio::select! {
+            step = running.step() => step?,
+            _ = tick.tick() => {
+                shown.progress().await;
+                continue;
+            }
+        };
+        shown.printed(running.stdout(), running.stderr());
+        match step {
+            Step::Output => {
+                let Some(limit) = running.detaches() else { continue };
+                let apart = go_on_apart(running, shown, limit, occasion.clone());
+                shared.background.spawn(apart);
+                return Ok(HookOutput::none());
+            }
+            Step::Ended(status) => {
+                let said =
+                    command::read(&occasion.event, status, &running.stdout(), &running.stderr());
+                return ended(said, status.code(), on_failure, shown, occasion).await;
+            }
+        }
+    }
+}
+
+async fn ended(
+    said: Result<Said, String>,
+    code: Option<i32>,
+    on_failure: Failure,
+    shown: Shown,
+    occasion: &Occasion,
+) -> Result<HookOutput, String> {
+    let hides = matches!(&said, Ok(Said::Answer(output)) if output.suppress_output == Some(true));
+    let outcome = if code == Some(0) { HookOutcome::Success } else { HookOutcome::Error };
+    shown.finish(code, outcome, hides).await;
+    match said? {
+        Said::Answer(output) => Ok(output),
+        Said::Complaint(complaint) if on_failure == Failure::Block => {
+            Err(format!("failed: {complaint}"))
+        }
+        Said::Complaint(complaint) => {
+            let text = format!("{} hook failed: {complaint}", occasion.event);
+            occasion.host.inform(text, "warning", Some("hook_failed")).await;
+            Ok(HookOutput::none())
+        }
+    }
+}
+
+/// The rest of a command that said it works on by itself.
+async fn go_on_apart(mut running: Running, mut shown: Shown, limit: Duration, occasion: Occasion) {
+    let to_its_end = async {
+        loop {
+            if let Step::Ended(status) = running.step().await? {
+                return Ok::<_, String>(status);
+            }
+        }
+    };
+    let Ok(ended) = tokio::time::timeout(limit, to_its_end).await else {
+        return report(&occasion, Err("did not end in the time it asked for".to_owned())).await;
+    };
+    shown.printed(running.stdout(), running.stderr());
+    let outcome = match ended {
+        Ok(status) => {
+            let stdout = running.stdout();
+            // The first line said only that there would be more.
+            let rest = stdout.split_once('\n').map_or("", |(_, rest)| rest);
+            let said = command::read(&occasion.event, status, rest, &running.stderr());
+            self::ended(said, status.code(), Failure::Usual, shown, &occasion).await
+        }
+        Err(error) => Err(error),
+    };
+    report(&occasion, outcome).await;
+}
+
+/// Passes on what a hook says that nobody waited for: to the user at once, to the model with the next prompt.
+async fn report(occasion: &Occasion, outcome: Result<HookOutput, String>) {
+    let mut verdict = Verdict::default();
+    match outcome {
+        Ok(output) => verdict.add(output),
+        Err(why) => verdict.warnings.push(format!("{} hook {why}", occasion.event)),
+    }
+    // It is too late for a decision; the model may still want to know.
+    let objection = verdict.block.filter(|reason| !reason.is_empty());
+    occasion.shared.background.say(verdict.context.into_iter().chain(objection).collect());
+    for warning in verdict.warnings {
+        occasion.host.inform(warning, "warning", None).await;
+    }
+}

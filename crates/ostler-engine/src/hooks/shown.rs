@@ -1,0 +1,137 @@
+//! What the host sees of a hook that runs: `hook_started`, `hook_progress`, `hook_response`.
+//!
+//! Hooks at the start of a session are always shown, others when the host asked for it. Callbacks are not: the host
+//! runs them itself.
+
+use ostler_proto::frame::ToHost;
+use ostler_proto::hook::HookEvent;
+use ostler_proto::message::System;
+use ostler_proto::message::system::{HookOutcome, HookProgress, HookResponse, HookStarted};
+
+use crate::host::{Host, fresh_uuid};
+
+/// One run of a hook, as the host sees it. Dropped before its response it was cancelled, and says so.
+pub(super) struct Shown {
+    host: Host,
+    is_shown: bool,
+    id: String,
+    name: String,
+    event: String,
+    /// What it printed so far, and how much of that the host has seen.
+    output: Printed,
+    seen: usize,
+    is_done: bool,
+}
+
+/// What a hook printed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Printed {
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+impl Shown {
+    pub(super) async fn start(
+        host: &Host,
+        event: &HookEvent,
+        subject: Option<&str>,
+        is_shown: bool,
+    ) -> Self {
+        let name =
+            subject.map_or_else(|| event.to_string(), |subject| format!("{event}:{subject}"));
+        let shown = Self {
+            host: host.clone(),
+            is_shown: is_shown || *event == HookEvent::SessionStart,
+            id: fresh_uuid().to_string(),
+            name,
+            event: event.to_string(),
+            output: Printed::default(),
+            seen: 0,
+            is_done: false,
+        };
+        let started = HookStarted {
+            hook_id: shown.id.clone(),
+            hook_name: shown.name.clone(),
+            hook_event: shown.event.clone(),
+            session_id: host.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..HookStarted::default()
+        };
+        shown.send(System::HookStarted(started)).await;
+        shown
+    }
+
+    /// Notes what it printed so far.
+    pub(super) fn printed(&mut self, stdout: String, stderr: String) {
+        self.output = Printed { stdout, stderr };
+    }
+
+    /// Shows what was printed, if anything is new.
+    pub(super) async fn progress(&mut self) {
+        let Printed { stdout, stderr } = &self.output;
+        let length = stdout.len() + stderr.len();
+        if length <= self.seen {
+            return;
+        }
+        self.seen = length;
+        let progress = HookProgress {
+            hook_id: self.id.clone(),
+            hook_name: self.name.clone(),
+            hook_event: self.event.clone(),
+            output: format!("{stdout}{stderr}"),
+            stdout: stdout.clone(),
+            stderr: stderr.clone(),
+            session_id: self.host.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..HookProgress::default()
+        };
+        self.send(System::HookProgress(progress)).await;
+    }
+
+    /// Shows how it ended. `hides_output`: the hook wants its output kept out of sight.
+    pub(super) async fn finish(
+        mut self,
+        exit_code: Option<i32>,
+        outcome: HookOutcome,
+        hides_output: bool,
+    ) {
+        self.is_done = true;
+        if hides_output {
+            self.output.stdout.clear();
+        }
+        self.send(System::HookResponse(self.response(exit_code, outcome))).await;
+    }
+
+    fn response(&self, exit_code: Option<i32>, outcome: HookOutcome) -> HookResponse {
+        let Printed { stdout, stderr } = self.output.clone();
+        HookResponse {
+            hook_id: self.id.clone(),
+            hook_name: self.name.clone(),
+            hook_event: self.event.clone(),
+            output: format!("{stdout}{stderr}"),
+            stdout,
+            stderr,
+            exit_code: exit_code.map(i64::from),
+            outcome,
+            session_id: self.host.session_id.clone(),
+            uuid: fresh_uuid(),
+            extra: ostler_proto::Extra::default(),
+        }
+    }
+
+    async fn send(&self, frame: System) {
+        if self.is_shown {
+            self.host.send(ToHost::System(frame)).await;
+        }
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if self.is_shown && !self.is_done {
+            let response = self.response(None, HookOutcome::Cancelled);
+            // With a full line the host is too far behind to miss it.
+            let _ = self.host.frames.try_send(ToHost::System(System::HookResponse(response)));
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Hooks that a server answers.
+
+use ostler_testkit::{Script, reply, when};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use super::{calls, specific};
+use crate::host::TestHost;
+
+/// A server that answers one request; gives its address and, later, what it was asked.
+async fn server(status: &str, body: &str) -> (String, oneshot::Receiver<(String, Value)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let (asked, request) = oneshot::channel();
+    let answer = format!(
+        "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut text = String::new();
+        let (head, input) = loop {
+            let mut piece = [0; 4096];
+            let n = stream.read(&mut piece).await.unwrap();
+            text.push_str(&String::from_utf8_lossy(&piece[..n]));
+            if let Some((head, body)) = text.split_once("\r\n\r\n")
+                && let Ok(input) = serde_json::from_str(body)
+            {
+                break (head.to_owned(), input);
+            }
+        };
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        asked.send((head, input)).unwrap();
+    });
+    (url, request)
+}
+
+async fn text(hooks: Value, script: Script) -> String {
+    let mut host = TestHost::with(script, |options| options.hooks = vec![hooks]).await;
+    host.prompt("go").await;
+    host.result().await.result.unwrap_or_default()
+}
+
+fn hook(event: &str, hook: Value) -> Value {
+    json!({event: [{"hooks": [hook]}]})
+}
+
+#[tokio::test]
+async fn a_server_reads_the_event_and_its_answer_counts() {
+    let deny = specific(
+        "PreToolUse",
+        json!({"permissionDecision": "deny", "permissionDecisionReason": "policy"}),
+    );
+    let (url, asked) = server("200 OK", &deny.to_string()).await;
+    let headers = json!({"X-Team": "blue", "X-Secret": "[$HOME]"});
+    let hooks = hook("PreToolUse", json!({"type": "http", "url": url, "headers": headers}));
+    assert_eq!(text(hooks, calls("Look")).await, "Done: PreToolUse:Look hook error: policy");
+    let (head, input) = asked.await.unwrap();
+    assert!(head.starts_with("POST /hook") && head.contains("x-team: blue"), "{head}");
+    assert!(head.contains("x-secret: []"), "a variable that was not allowed stays here: {head}");
+    assert_eq!(
+        (&input["hook_event_name"], &input["tool_name"]),
+        (&json!("PreToolUse"), &json!("Look"))
+    );
+}
+
+#[tokio::test]
+async fn an_empty_answer_of_a_server_is_no_opinion() {
+    let (url, _asked) = server("200 OK", "").await;
+    let hooks = hook("PreToolUse", json!({"type": "http", "url": url}));
+    assert_eq!(text(hooks, calls("Look")).await, "Done: saw it");
+}
+
+#[tokio::test]
+async fn a_server_that_fails_or_is_not_there_denies_unless_it_may_fail() {
+    let (url, _asked) = server("500 Oops", "").await;
+    let hooks = hook("PreToolUse", json!({"type": "http", "url": url}));
+    assert!(text(hooks, calls("Look")).await.contains("status 500"));
+    // Nobody listens there any more.
+    let nobody = {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        format!("http://{}/", listener.local_addr().unwrap())
+    };
+    let hooks = hook("PreToolUse", json!({"type": "http", "url": nobody}));
+    assert!(text(hooks, calls("Look")).await.contains("cannot reach its server"));
+    let hooks = hook("PreToolUse", json!({"type": "http", "url": nobody, "onFailure": "continue"}));
+    assert_eq!(text(hooks, calls("Look")).await, "Done: saw it");
+}
+
+#[tokio::test]
+async fn a_server_that_watches_may_fail() {
+    let (url, _asked) = server("404 Not Found", "").await;
+    let script = Script::new().rule(when(), reply().text("Done."));
+    assert_eq!(text(hook("Stop", json!({"type": "http", "url": url})), script).await, "Done.");
+}
