@@ -52,15 +52,16 @@ impl Kept {
     }
 }
 
-/// Whether the user said everything in a file that could make things wider.
+/// Whether the user said everything in a file that could make things wider: nothing else is left of it.
 fn is_confirmed(stands: &Settings, said: &Settings) -> bool {
-    let Settings { rules, directories, default_mode, hooks, env, model, sandbox, .. } = stands;
-    let is_said = |rule: &(Behavior, _, _)| rule.0 != Behavior::Allow || said.rules.contains(rule);
-    rules.iter().all(is_said)
-        && directories.iter().all(|directory| said.directories.contains(directory))
-        && (default_mode.is_none() || *default_mode == said.default_mode)
-        && (hooks.is_empty() && env.is_empty() && model.is_none() && sandbox.is_none())
-        && (stands.output_style.is_none() && stands.extra.is_empty() && stands.warnings.is_empty())
+    let mut rest = stands.clone();
+    rest.rules.retain(|rule| rule.0 == Behavior::Allow && !said.rules.contains(rule));
+    rest.directories.retain(|directory| !said.directories.contains(directory));
+    if rest.default_mode == said.default_mode {
+        rest.default_mode = None;
+    }
+    rest.bypass_disabled = false;
+    rest == Settings::default()
 }
 
 /// The private file of a folder, and nothing else.

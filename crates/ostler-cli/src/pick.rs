@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use anyhow::Context;
-use ostler_engine::model::{ApiConfig, ApiModel, Model};
+use ostler_engine::model::{ApiConfig, ApiModel, Credential, Model};
 use ostler_engine::offline::OfflineModel;
 use ostler_engine::settings::Settings;
 
@@ -41,20 +41,8 @@ fn choose(
     if wanted == Some(OFFLINE) {
         return Ok(offline("the offline demo, as you asked"));
     }
-    let usual = settings.model.as_deref().filter(|name| !name.is_empty());
-    let name = wanted.or(usual).unwrap_or(DEFAULT_MODEL);
-    // What settings say about the environment holds for us too.
-    let env = |name: &str| settings.env.get(name).cloned().or_else(|| env(name));
-    let mut config = ApiConfig::from_env(env, name)?;
-    if let (None, Some(helper)) = (&config, &settings.api_key_helper) {
-        let key = key_from(helper)?;
-        config = ApiConfig::from_env(
-            |name| if name == "ANTHROPIC_API_KEY" { Some(key.clone()) } else { env(name) },
-            name,
-        )?;
-    }
-    match (wanted, config) {
-        (_, Some(mut config)) => {
+    match (wanted, reach(args, settings, env)?) {
+        (_, Some(Reached { mut config, .. })) => {
             config.fallback_model = args.fallback_model.clone();
             let model =
                 ApiModel::new(config).context("cannot set up the connection to the model")?;
@@ -67,6 +55,41 @@ fn choose(
             "no ANTHROPIC_API_KEY is set, so this is the offline demo; say \"help\" to see what it can do",
         )),
     }
+}
+
+/// How the API is reached, and where the key comes from.
+pub(crate) struct Reached {
+    pub(crate) config: ApiConfig,
+    pub(crate) key: String,
+}
+
+/// How the API would be reached; `None` without a key.
+pub(crate) fn reach(
+    args: &Args,
+    settings: &Settings,
+    env: impl Fn(&str) -> Option<String>,
+) -> anyhow::Result<Option<Reached>> {
+    let wanted = args.model.as_deref().filter(|name| !name.is_empty());
+    let usual = settings.model.as_deref().filter(|name| !name.is_empty());
+    let name = wanted.or(usual).unwrap_or(DEFAULT_MODEL);
+    // What settings say about the environment holds for us too.
+    let env = |name: &str| settings.env.get(name).cloned().or_else(|| env(name));
+    if let Some(config) = ApiConfig::from_env(env, name)? {
+        let variable = match config.credential {
+            Credential::Key(_) => "ANTHROPIC_API_KEY",
+            Credential::Token(_) => "ANTHROPIC_AUTH_TOKEN",
+        };
+        let place = if settings.env.contains_key(variable) { " in the settings" } else { "" };
+        return Ok(Some(Reached { config, key: format!("{variable} is set{place}") }));
+    }
+    let Some(helper) = &settings.api_key_helper else { return Ok(None) };
+    let key = key_from(helper)?;
+    let config = ApiConfig::from_env(
+        |name| if name == "ANTHROPIC_API_KEY" { Some(key.clone()) } else { env(name) },
+        name,
+    )?;
+    let key = "apiKeyHelper of the settings gives one".to_owned();
+    Ok(config.map(|config| Reached { config, key }))
 }
 
 /// Runs the command that the user has for getting a key. What it prints is a secret: no error shows it.

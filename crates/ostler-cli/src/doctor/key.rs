@@ -1,52 +1,43 @@
 //! Which credential is used. Its value is never shown.
 
-use ostler_engine::model::{ApiConfig, Credential};
+use ostler_engine::model::ApiConfig;
+use ostler_engine::settings::Settings;
 
 use super::Finding;
 use crate::args::Args;
-use crate::pick::{DEFAULT_MODEL, OFFLINE};
+use crate::pick::{self, OFFLINE, Reached};
 
 /// What is wrong with the key, and how the API would be reached.
 pub(super) fn check(
     args: &Args,
+    settings: &Settings,
     env: impl Fn(&str) -> Option<String>,
-) -> (Vec<Finding>, Option<ApiConfig>) {
+) -> (Finding, Option<ApiConfig>) {
     let wanted = args.model.as_deref().filter(|name| !name.is_empty());
     if wanted == Some(OFFLINE) {
-        let text = format!("model: {OFFLINE}, as you asked; it needs no key");
-        return (vec![Finding::good(text)], None);
+        return (Finding::good(format!("model: {OFFLINE}, as you asked; it needs no key")), None);
     }
     let is_set = |name: &str| env(name).is_some_and(|value| !value.trim().is_empty());
     let both = is_set("ANTHROPIC_API_KEY") && is_set("ANTHROPIC_AUTH_TOKEN");
-    match ApiConfig::from_env(&env, wanted.unwrap_or(DEFAULT_MODEL)) {
-        Err(error) => {
-            (vec![Finding::bad(format!("key: {error}"), "correct or unset the variable")], None)
+    let fix = "export ANTHROPIC_API_KEY=… (or ANTHROPIC_AUTH_TOKEN) for a real model";
+    match (pick::reach(args, settings, &env), wanted) {
+        (Err(error), _) => {
+            (Finding::bad(format!("key: {error:#}"), "correct or unset what it names"), None)
         }
-        Ok(None) => {
-            let fix = "export ANTHROPIC_API_KEY=… (or ANTHROPIC_AUTH_TOKEN) for a real model";
-            let finding = match wanted {
-                None => Finding::odd(
-                    "key: none is set, so the offline demo answers: a few rules, no language model",
-                    fix,
-                ),
-                Some(name) => Finding::bad(format!("key: none is set, but {name} needs one"), fix),
-            };
-            (vec![finding], None)
+        (Ok(None), None) => {
+            let text =
+                "key: none is set, so the offline demo answers: a few rules, no language model";
+            (Finding::odd(text, fix), None)
         }
-        Ok(Some(config)) => {
-            let variable = match config.credential {
-                Credential::Key(_) => "ANTHROPIC_API_KEY",
-                Credential::Token(_) => "ANTHROPIC_AUTH_TOKEN",
-            };
-            let finding = if both {
-                Finding::odd(
-                    format!("key: {variable} is used; ANTHROPIC_AUTH_TOKEN is set as well"),
-                    "unset the one you do not mean",
-                )
-            } else {
-                Finding::good(format!("key: {variable} is set"))
-            };
-            (vec![finding], Some(config))
+        (Ok(None), Some(name)) => {
+            (Finding::bad(format!("key: none is set, but {name} needs one"), fix), None)
+        }
+        (Ok(Some(Reached { config, .. })), _) if both => {
+            let text = "key: ANTHROPIC_API_KEY is used; ANTHROPIC_AUTH_TOKEN is set as well";
+            (Finding::odd(text, "unset the one you do not mean"), Some(config))
+        }
+        (Ok(Some(Reached { config, key })), _) => {
+            (Finding::good(format!("key: {key}")), Some(config))
         }
     }
 }

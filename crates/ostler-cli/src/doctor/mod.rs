@@ -10,8 +10,8 @@ use std::process::ExitCode;
 
 use crate::args::Args;
 use crate::screen::{GREEN, RED, Screen, YELLOW};
-use crate::start;
 use crate::text::clean;
+use crate::{rules, start};
 
 /// What was found about one thing.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,8 +54,10 @@ pub(crate) async fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<Exit
         n_bad += findings.iter().filter(|finding| finding.health == Health::Bad).count();
         findings.iter().try_for_each(|finding| show(finding, screen))
     };
-    let (findings, config) = key::check(args, env);
-    tell(findings)?;
+    // What is wrong with the settings is told below.
+    let settings = rules::load(args, &cwd).map(|rules| rules.settings).unwrap_or_default();
+    let (finding, config) = key::check(args, &settings, env);
+    tell(vec![finding])?;
     if let Some(config) = config {
         tell(vec![model::check(config).await])?;
     }

@@ -109,3 +109,17 @@ fn a_variable_that_makes_no_sense_is_told() {
     ran.shows(&["✗ key: ANTHROPIC_BASE_URL begins with ftp:", "→ correct or unset"]);
     assert_eq!(ran.code, Some(1));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_can_name_the_key_and_the_model() {
+    let api = ScriptedApi::start(Script::new().rule(when(), reply().text("Yes."))).await;
+    let ostler = Ostler::new().env("ANTHROPIC_BASE_URL", &api.base_url());
+    fs::create_dir_all(ostler.path("no-home/.claude")).unwrap();
+    let settings = r#"{"model": "my-model", "apiKeyHelper": "echo very-secret"}"#;
+    fs::write(ostler.path("no-home/.claude/settings.json"), settings).unwrap();
+    let ran = ostler.run(&["doctor"]);
+    ran.shows(&["✓ key: apiKeyHelper of the settings gives one", "✓ model: my-model answers at"]);
+    assert!(!ran.stdout.contains("secret") && !ran.stderr.contains("secret"), "{}", ran.stdout);
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    api.finish();
+}
