@@ -87,7 +87,7 @@ mod tests {
                     continue;
                 }
                 "result" => format!(
-                    r#"{{"type":"result","subtype":"success","is_error":false,"duration_ms":1,"duration_api_ms":1,"num_turns":1,"total_cost_usd":0,{id}}}"#
+                    r#"{{"type":"result","subtype":"success","is_error":false,"duration_ms":1,"duration_api_ms":1,"num_turns":1,"total_cost_usd":0,"usage":{{}},"modelUsage":{{}},"permission_denials":[],{id}}}"#
                 ),
                 "state" => format!(
                     r#"{{"type":"system","subtype":"session_state_changed","state":"{rest}",{id}}}"#
