@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use ostler_proto::RequestId;
 use ostler_proto::control::{AskHost, CanUseTool, ControlRequest, ControlResponse};
 use ostler_proto::frame::{ToEngine, ToHost};
-use ostler_proto::message::User;
+use ostler_proto::message::{System, User};
 use ostler_proto::permission::PermissionResult;
 
 use crate::args::Args;
@@ -52,7 +52,7 @@ pub(crate) async fn run(
         kept,
     };
     let code = match &args.prompt {
-        Some(prompt) => chat.turn(prompt).await.map(Ended::code),
+        Some(prompt) => chat.turn(Some(prompt)).await.map(Ended::code),
         None => {
             chat.show.screen.welcome(&greeting.model, &folder, greeting.remark)?;
             chat.converse().await
@@ -115,6 +115,14 @@ impl Chat<'_> {
                         return Ok(ExitCode::from(code));
                     }
                 },
+                begun = unasked(&mut self.engine) => {
+                    begun?;
+                    self.show.screen.echo("")?;
+                    match self.turn(None).await? {
+                        ended @ Ended::Quit(_) => return Ok(ended.code()),
+                        _ => continue,
+                    }
+                }
             };
             let Some(line) = line else { break };
             if !line.is_shown {
@@ -124,7 +132,7 @@ impl Chat<'_> {
                 "" => {}
                 "exit" | "quit" | "/exit" | "/quit" => return Ok(ExitCode::SUCCESS),
                 prompt => {
-                    if let ended @ Ended::Quit(_) = self.turn(prompt).await? {
+                    if let ended @ Ended::Quit(_) = self.turn(Some(prompt)).await? {
                         return Ok(ended.code());
                     }
                 }
@@ -134,8 +142,8 @@ impl Chat<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// One prompt, to its result. What is typed meanwhile is the next prompt.
-    async fn turn(&mut self, prompt: &str) -> anyhow::Result<Ended> {
+    /// One prompt, or what the agent has begun by itself, to its result. What is typed meanwhile is the next prompt.
+    async fn turn(&mut self, prompt: Option<&str>) -> anyhow::Result<Ended> {
         let is_quiet = self.input.is_terminal && self.show.screen.is_live();
         let quiet = is_quiet.then(Mode::quiet).transpose()?;
         let ended = self.take_turn(prompt).await;
@@ -147,8 +155,10 @@ impl Chat<'_> {
     }
 
     /// Ctrl-C once stops the agent, twice the program.
-    async fn take_turn(&mut self, prompt: &str) -> anyhow::Result<Ended> {
-        self.engine.send(ToEngine::User(Box::new(User::prompt(prompt)))).await?;
+    async fn take_turn(&mut self, prompt: Option<&str>) -> anyhow::Result<Ended> {
+        if let Some(prompt) = prompt {
+            self.engine.send(ToEngine::User(Box::new(User::prompt(prompt)))).await?;
+        }
         self.show.begin()?;
         let mut beats = tokio::time::interval(BEAT);
         beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -168,6 +178,10 @@ impl Chat<'_> {
                 Event::Frame(ToHost::ControlRequest(request)) => self.answer(request).await?,
                 Event::Frame(ToHost::Result(result)) => {
                     self.show.finish(&result)?;
+                    // The answer to something that ended in the background, not yet to the prompt.
+                    if prompt.is_some() && result.origin.is_some() && !is_stopped {
+                        continue;
+                    }
                     let done = Ended::Done { is_error: result.is_error };
                     return Ok(if is_stopped { Ended::Stopped } else { done });
                 }
@@ -255,6 +269,15 @@ impl Chat<'_> {
             self.show.screen.remark("the question has been settled elsewhere")?;
         }
         Ok(asked)
+    }
+}
+
+/// Waits for a turn that nobody asked for: something in the background has ended, and the model is told.
+async fn unasked(engine: &mut Engine) -> anyhow::Result<()> {
+    loop {
+        if let ToHost::System(System::Init(_)) = engine.next().await? {
+            return Ok(());
+        }
     }
 }
 
