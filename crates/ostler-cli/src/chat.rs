@@ -115,12 +115,11 @@ impl Chat<'_> {
                         return Ok(ExitCode::from(code));
                     }
                 },
-                begun = unasked(&mut self.engine) => {
-                    begun?;
+                frame = unasked(&mut self.engine) => {
                     self.show.screen.echo("")?;
-                    match self.turn(None).await? {
-                        ended @ Ended::Quit(_) => return Ok(ended.code()),
-                        _ => continue,
+                    match self.attend(frame?).await? {
+                        Some(code) => return Ok(code),
+                        None => continue,
                     }
                 }
             };
@@ -140,6 +139,23 @@ impl Chat<'_> {
         }
         self.show.screen.echo("")?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Something comes from the engine while nobody has asked for anything. Gives the exit code if it is the last.
+    async fn attend(&mut self, frame: ToHost) -> anyhow::Result<Option<ExitCode>> {
+        let ended = match frame {
+            // A background agent asks; there is no turn to stop.
+            ToHost::ControlRequest(request) => match self.answer(request).await? {
+                Some(Told::End(code)) => Ended::Quit(code),
+                Some(Told::Stop) => Ended::Quit(STOPPED),
+                None => {
+                    self.show.screen.erase()?;
+                    return Ok(None);
+                }
+            },
+            _ => self.turn(None).await?,
+        };
+        Ok(matches!(ended, Ended::Quit(_)).then(|| ended.code()))
     }
 
     /// One prompt, or what the agent has begun by itself, to its result. What is typed meanwhile is the next prompt.
@@ -272,11 +288,13 @@ impl Chat<'_> {
     }
 }
 
-/// Waits for a turn that nobody asked for: something in the background has ended, and the model is told.
-async fn unasked(engine: &mut Engine) -> anyhow::Result<()> {
+/// Waits for something that nobody asked for: the beginning of a turn (what ran in the background has ended, and the
+/// model is told), or a question.
+async fn unasked(engine: &mut Engine) -> anyhow::Result<ToHost> {
     loop {
-        if let ToHost::System(System::Init(_)) = engine.next().await? {
-            return Ok(());
+        let frame = engine.next().await?;
+        if matches!(frame, ToHost::System(System::Init(_)) | ToHost::ControlRequest(_)) {
+            return Ok(frame);
         }
     }
 }
