@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use ostler_proto::RequestId;
 use ostler_proto::control::{AskHost, CanUseTool, ControlRequest, ControlResponse};
 use ostler_proto::frame::{ToEngine, ToHost};
-use ostler_proto::message::User;
+use ostler_proto::message::{System, User};
 use ostler_proto::permission::PermissionResult;
 
 use crate::args::Args;
@@ -52,7 +52,7 @@ pub(crate) async fn run(
         kept,
     };
     let code = match &args.prompt {
-        Some(prompt) => chat.turn(prompt).await.map(Ended::code),
+        Some(prompt) => chat.turn(Some(prompt)).await.map(Ended::code),
         None => {
             chat.show.screen.welcome(&greeting.model, &folder, greeting.remark)?;
             chat.converse().await
@@ -115,6 +115,13 @@ impl Chat<'_> {
                         return Ok(ExitCode::from(code));
                     }
                 },
+                frame = unasked(&mut self.engine) => {
+                    self.show.screen.echo("")?;
+                    match self.attend(frame?).await? {
+                        Some(code) => return Ok(code),
+                        None => continue,
+                    }
+                }
             };
             let Some(line) = line else { break };
             if !line.is_shown {
@@ -124,7 +131,7 @@ impl Chat<'_> {
                 "" => {}
                 "exit" | "quit" | "/exit" | "/quit" => return Ok(ExitCode::SUCCESS),
                 prompt => {
-                    if let ended @ Ended::Quit(_) = self.turn(prompt).await? {
+                    if let ended @ Ended::Quit(_) = self.turn(Some(prompt)).await? {
                         return Ok(ended.code());
                     }
                 }
@@ -134,8 +141,25 @@ impl Chat<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// One prompt, to its result. What is typed meanwhile is the next prompt.
-    async fn turn(&mut self, prompt: &str) -> anyhow::Result<Ended> {
+    /// Something comes from the engine while nobody has asked for anything. Gives the exit code if it is the last.
+    async fn attend(&mut self, frame: ToHost) -> anyhow::Result<Option<ExitCode>> {
+        let ended = match frame {
+            // A background agent asks; there is no turn to stop.
+            ToHost::ControlRequest(request) => match self.answer(request).await? {
+                Some(Told::End(code)) => Ended::Quit(code),
+                Some(Told::Stop) => Ended::Quit(STOPPED),
+                None => {
+                    self.show.screen.erase()?;
+                    return Ok(None);
+                }
+            },
+            _ => self.turn(None).await?,
+        };
+        Ok(matches!(ended, Ended::Quit(_)).then(|| ended.code()))
+    }
+
+    /// One prompt, or what the agent has begun by itself, to its result. What is typed meanwhile is the next prompt.
+    async fn turn(&mut self, prompt: Option<&str>) -> anyhow::Result<Ended> {
         let is_quiet = self.input.is_terminal && self.show.screen.is_live();
         let quiet = is_quiet.then(Mode::quiet).transpose()?;
         let ended = self.take_turn(prompt).await;
@@ -147,8 +171,10 @@ impl Chat<'_> {
     }
 
     /// Ctrl-C once stops the agent, twice the program.
-    async fn take_turn(&mut self, prompt: &str) -> anyhow::Result<Ended> {
-        self.engine.send(ToEngine::User(Box::new(User::prompt(prompt)))).await?;
+    async fn take_turn(&mut self, prompt: Option<&str>) -> anyhow::Result<Ended> {
+        if let Some(prompt) = prompt {
+            self.engine.send(ToEngine::User(Box::new(User::prompt(prompt)))).await?;
+        }
         self.show.begin()?;
         let mut beats = tokio::time::interval(BEAT);
         beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -168,6 +194,10 @@ impl Chat<'_> {
                 Event::Frame(ToHost::ControlRequest(request)) => self.answer(request).await?,
                 Event::Frame(ToHost::Result(result)) => {
                     self.show.finish(&result)?;
+                    // The answer to something that ended in the background, not yet to the prompt.
+                    if prompt.is_some() && result.origin.is_some() && !is_stopped {
+                        continue;
+                    }
                     let done = Ended::Done { is_error: result.is_error };
                     return Ok(if is_stopped { Ended::Stopped } else { done });
                 }
@@ -255,6 +285,17 @@ impl Chat<'_> {
             self.show.screen.remark("the question has been settled elsewhere")?;
         }
         Ok(asked)
+    }
+}
+
+/// Waits for something that nobody asked for: the beginning of a turn (what ran in the background has ended, and the
+/// model is told), or a question.
+async fn unasked(engine: &mut Engine) -> anyhow::Result<ToHost> {
+    loop {
+        let frame = engine.next().await?;
+        if matches!(frame, ToHost::System(System::Init(_)) | ToHost::ControlRequest(_)) {
+            return Ok(frame);
+        }
     }
 }
 

@@ -431,3 +431,24 @@ async fn a_long_change_is_shown_whole_on_demand() {
     window.shows("So not.");
     assert!(!ostler.path("x").exists());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ends_in_the_background_is_told_while_nobody_asks() {
+    let command = "while [ ! -e go ]; do sleep 0.05; done";
+    let bash = json!({"command": command, "run_in_background": true});
+    let script = Script::new()
+        .rule(when().prompt_contains("next"), reply().text("The next answer."))
+        .rule(when().turn(0), reply().tool_use("Bash", bash))
+        .rule(when().turn(1), reply().text("It runs."))
+        .rule(when().turn(2), reply().text("It has ended."));
+    let arguments = ["--permission-mode", "bypassPermissions"];
+    let (_api, ostler, window) = scripted(script, &arguments).await;
+    window.type_line("begin");
+    window.shows("It runs.");
+    window.shows("2 turns");
+    fs::write(ostler.path("go"), "").unwrap();
+    window.shows("It has ended.");
+    window.type_line("next");
+    window.shows("> next");
+    window.shows("The next answer.");
+}
