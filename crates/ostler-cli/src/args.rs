@@ -1,10 +1,15 @@
 //! The command line.
 
+mod more;
+
 use std::path::PathBuf;
 
 use clap::Parser;
+use ostler_proto::launch::{Launch, SessionChoice};
 use ostler_proto::permission::PermissionMode;
 use serde_json::Value;
+
+use self::more::More;
 
 /// An agent that works in this folder.
 ///
@@ -116,6 +121,9 @@ pub(crate) struct Args {
     /// Work in this folder instead of the current one
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) more: More,
 }
 
 /// What else the program can do.
@@ -159,6 +167,33 @@ pub(crate) enum InputFormat {
 }
 
 impl Args {
+    /// What an engine is to be started with.
+    pub(crate) fn launch(&self) -> Launch {
+        Launch {
+            model: self.model.clone(),
+            fallback_model: self.fallback_model.clone(),
+            max_turns: self.max_turns,
+            max_budget_usd: self.max_budget_usd,
+            permission_mode: self.permission_mode.clone(),
+            system_prompt: self.system_prompt.clone(),
+            append_system_prompt: self.append_system_prompt.clone(),
+            settings: self.settings.clone(),
+            json_schema: self.json_schema.clone(),
+            include_partial_messages: self.include_partial_messages,
+            include_hook_events: self.include_hook_events,
+            session: SessionChoice {
+                go_on: self.go_on,
+                resume: self.resume.clone(),
+                fork: self.fork_session,
+                resume_at: self.resume_session_at.clone(),
+                resume_drops_turn: self.resume_drops_turn.clone(),
+                id: self.session_id.clone(),
+            },
+            no_session_persistence: self.no_session_persistence,
+            ..self.more.launch()
+        }
+    }
+
     /// Whether a program reads what is printed, and nobody sits at the terminal.
     pub(crate) fn is_for_programs(&self) -> bool {
         self.print

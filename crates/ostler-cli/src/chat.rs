@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use ostler::engine::kept::Kept;
 use ostler_proto::RequestId;
 use ostler_proto::control::{AskHost, CanUseTool, ControlRequest, ControlResponse};
 use ostler_proto::frame::{ToEngine, ToHost};
@@ -14,7 +15,6 @@ use ostler_proto::permission::PermissionResult;
 use crate::args::Args;
 use crate::engine::Engine;
 use crate::input::Input;
-use crate::kept::Kept;
 use crate::permission::Asking;
 use crate::question;
 use crate::screen::Screen;

@@ -6,21 +6,19 @@ mod diff;
 mod doctor;
 mod engine;
 mod input;
-mod kept;
 mod keys;
 mod menu;
 mod offers;
 mod permission;
-mod pick;
 mod pipe;
 mod question;
 mod rules;
+mod scene;
 mod screen;
 mod sessions;
 mod show;
 mod signals;
 mod spinner;
-mod start;
 mod status;
 mod text;
 mod tty;
@@ -29,12 +27,12 @@ mod wrap;
 use std::process::ExitCode;
 
 use clap::Parser;
+use ostler::engine::kept::Kept;
+use ostler::engine::{self as host, Running, StartError};
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, OutputFormat};
 use crate::chat::Greeting;
 use crate::engine::Engine;
-use crate::kept::Kept;
-use crate::pick::Picked;
 use crate::screen::Screen;
 
 fn main() -> ExitCode {
@@ -54,7 +52,7 @@ fn main() -> ExitCode {
 fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     match &args.command {
         Some(Command::Sessions { all }) => {
-            sessions::list(*all, screen)?;
+            sessions::list(&args, *all, screen)?;
             return Ok(ExitCode::SUCCESS);
         }
         Some(Command::Explain { tool, input }) => {
@@ -69,10 +67,7 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let code = match &args.command {
         Some(Command::Doctor) => runtime.block_on(doctor::run(&args, screen)),
-        _ => {
-            let picked = pick::model(&args, |name| std::env::var(name).ok())?;
-            runtime.block_on(work(&args, picked, screen))
-        }
+        _ => runtime.block_on(work(&args, screen)),
     };
     // Tasks that were cut off still take along what they started. A thread that reads standard input cannot be
     // stopped, and must not keep the program alive.
@@ -81,28 +76,29 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
 }
 
 /// Answers prompts, from a person or a program.
-async fn work(args: &Args, picked: Picked, screen: &mut Screen) -> anyhow::Result<ExitCode> {
-    let cwd = start::folder(args)?;
-    let rules = rules::load(args, &cwd)?;
-    for warning in &rules.settings.warnings {
+async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
+    let scene = scene::of(args)?;
+    // It reads settings and perhaps a whole conversation, and nothing else happens meanwhile.
+    let Running { connection, model, remark, warnings, folders, .. } =
+        match tokio::task::block_in_place(|| host::start(&scene)) {
+            Ok(running) => running,
+            Err(StartError::Store(error)) if args.output_format != OutputFormat::Text => {
+                let told = host::sessions::failure(&scene.launch.session, &error);
+                let Some(result) = told else { return Err(error.into()) };
+                pipe::fail(result)?;
+                return Ok(ExitCode::FAILURE);
+            }
+            Err(error) => return Err(error.into()),
+        };
+    for warning in &warnings {
         screen.complain(&warning.to_string());
     }
-    let opened = match sessions::open(args, &cwd) {
-        Ok(opened) => opened,
-        Err(error) => {
-            let Some(result) = sessions::failure(args, &error) else { return Err(error.into()) };
-            pipe::fail(result)?;
-            return Ok(ExitCode::FAILURE);
-        }
-    };
-    let greeting = Greeting { model: picked.model.name().to_owned(), remark: picked.remark };
-    let kept = Kept::of(&rules.folders);
-    let connection = start::engine(args, picked, &cwd, rules, opened)?;
     if args.is_for_programs() {
-        pipe::run(args, connection).await
-    } else {
-        chat::run(args, Engine::new(connection), cwd, kept, greeting, screen).await
+        return pipe::run(args, connection).await;
     }
+    let greeting = Greeting { model, remark };
+    let kept = Kept::of(&folders);
+    chat::run(args, Engine::new(connection), scene.cwd, kept, greeting, screen).await
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

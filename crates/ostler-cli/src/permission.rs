@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use ostler::engine::kept::Kept;
 use ostler_proto::control::CanUseTool;
 use ostler_proto::permission::{
     Allow, DecisionClassification, Deny, PermissionDestination, PermissionResult,
@@ -11,7 +12,6 @@ use serde_json::Value;
 
 use crate::diff::{self, Long};
 use crate::input::Input;
-use crate::kept::Kept;
 use crate::keys::Key;
 use crate::offers::Offers;
 use crate::screen::{BOLD, CYAN, DIM, Screen, YELLOW};

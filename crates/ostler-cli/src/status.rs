@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ostler_proto::message::TurnResult;
 
-use crate::pick::OFFLINE;
 use crate::spinner::elapsed;
+use ostler::engine::pick::OFFLINE;
 
 /// What a turn took. `before` is what the conversation had cost until then.
 pub(crate) fn line(result: &TurnResult, before: f64) -> String {

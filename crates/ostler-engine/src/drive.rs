@@ -39,6 +39,7 @@ pub(crate) struct World {
     pub(crate) host: Host,
     pub(crate) cx: ToolCx,
     pub(crate) limits: Limits,
+    pub(crate) sampling: Sampling,
 }
 
 /// What ends a turn that the model would not end.
@@ -187,7 +188,7 @@ impl<'a> Driver<'a> {
             server_tools: Vec::new(),
             system: self.world.system.clone(),
             messages,
-            sampling: Sampling::default(),
+            sampling: self.world.sampling.clone(),
         }));
     }
 

@@ -6,17 +6,19 @@
 
 mod control;
 pub(crate) mod queue;
+mod state;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ostler_proto::api::{Content, Role};
-use ostler_proto::control::ControlRequest;
+use ostler_proto::control::{AskHost, ControlRequest};
 use ostler_proto::frame::{ToEngine, ToHost};
 use ostler_proto::hook::HookEvent;
+use ostler_proto::message::system::SessionState;
 use ostler_proto::message::{Origin, TaskNotificationOrigin, User};
 use ostler_proto::peer::{CallError, Peer};
 use ostler_proto::{Extra, RequestId, SessionId, TaskId};
@@ -27,6 +29,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::queue::{Answers, Queue};
+pub use self::state::StateEvents;
+use self::state::Told;
 use crate::call::Tools;
 use crate::context;
 use crate::context::memory::MemoryFile;
@@ -34,7 +38,7 @@ pub use crate::drive::Limits;
 use crate::drive::{Finished, World};
 use crate::hooks::{Event, Hooks, registry};
 use crate::host::{Host, HostCall, Question, fresh_uuid};
-use crate::model::{Model, Said};
+use crate::model::{Model, Said, Sampling};
 use crate::permission::Policy;
 use crate::prompt::{self, Start};
 use crate::report::Totals;
@@ -65,6 +69,8 @@ pub struct SessionOptions {
     pub folders: Folders,
     /// What ends a turn that the model would not end.
     pub limits: Limits,
+    /// How the model answers.
+    pub sampling: Sampling,
     /// A system prompt in place of the engine's own. An empty one is a prompt too.
     pub system_prompt: Option<String>,
     /// Added to the system prompt.
@@ -87,12 +93,14 @@ pub struct SessionOptions {
     pub hook_events: bool,
     /// How long the session waits for a prompt before hooks are told that it does; `None` tells them never.
     pub idle_notice: Option<Duration>,
+    /// Whether the host hears what the session is doing: `session_state_changed`.
+    pub state_events: Option<StateEvents>,
     /// How long background tasks may go on once the host has nothing more to say; `None` for as long as they like.
     pub background_wait: Option<Duration>,
 }
 
 /// How long background tasks may go on after the last prompt, where nobody says otherwise.
-const BACKGROUND_WAIT: Duration = Duration::from_secs(600);
+pub const BACKGROUND_WAIT: Duration = Duration::from_secs(600);
 
 impl SessionOptions {
     /// A model that works in the policy's working directory, without tools, limits, memory or hooks; nothing is kept.
@@ -104,6 +112,7 @@ impl SessionOptions {
             policy,
             folders: Folders::default(),
             limits: Limits::default(),
+            sampling: Sampling::default(),
             system_prompt: None,
             append_system_prompt: None,
             memory: Vec::new(),
@@ -115,6 +124,7 @@ impl SessionOptions {
             partial_messages: false,
             hook_events: false,
             idle_notice: None,
+            state_events: None,
             background_wait: Some(BACKGROUND_WAIT),
         }
     }
@@ -169,12 +179,15 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     let source = if resumed { "resume" } else { "startup" };
     let memory = options.memory.iter().map(|file| file.path.clone()).collect();
     let (idle_notice, background_wait) = (options.idle_notice, options.background_wait);
+    let told = Told::new(options.state_events);
     let setup = Setup::new(options, host, scratch, answer);
     let session = Session {
         world: setup.world(),
         setup,
         peer: Peer::new("engine-"),
         asked: HashMap::new(),
+        asked_person: HashSet::new(),
+        told,
         queue: Queue::default(),
         conversation,
         start: Some(Start { source, memory }),
@@ -227,6 +240,7 @@ impl Setup {
             host,
             cx,
             limits: options.limits,
+            sampling: options.sampling,
         };
         let SessionOptions { system_prompt, append_system_prompt, memory, .. } = options;
         let answer = answer.map(Arc::new);
@@ -265,6 +279,9 @@ struct Session {
     peer: Peer<oneshot::Sender<Result<ostler_proto::control::Success, CallError>>, ()>,
     /// The ids that questions of turns were sent under.
     asked: HashMap<u64, RequestId>,
+    /// Those of them that only a person can answer.
+    asked_person: HashSet<RequestId>,
+    told: Told,
     queue: Queue,
     conversation: Vec<Said>,
     /// What is told with the first prompt.
@@ -301,9 +318,13 @@ impl Session {
                 match self.queue.take() {
                     Some(prompts) => self.begin(prompts),
                     None if open || tasks.are_open() => {}
-                    None => break,
+                    None => {
+                        self.told.tell(&self.world.host, SessionState::Idle).await;
+                        break;
+                    }
                 }
             }
+            self.told.tell(&self.world.host, self.state()).await;
             let is_waiting = !open && self.turns.is_empty();
             tokio::select! {
                 frame = inbox.recv(), if open => match frame {
@@ -334,6 +355,15 @@ impl Session {
         tasks.shutdown().await;
     }
 
+    /// What it is doing.
+    fn state(&self) -> SessionState {
+        match (self.turns.is_empty(), self.asked_person.is_empty()) {
+            (true, true) => SessionState::Idle,
+            (_, false) => SessionState::RequiresAction,
+            (false, true) => SessionState::Running,
+        }
+    }
+
     async fn receive(&mut self, frame: ToEngine) {
         match frame {
             ToEngine::User(user) if user.message.role == Role::User => self.queue.push(*user),
@@ -341,6 +371,9 @@ impl Session {
             ToEngine::ControlResponse(answer) => {
                 let id = answer.response.request_id();
                 self.asked.retain(|_, asked| Some(&*asked) != id.as_ref());
+                if let Some(id) = &id {
+                    self.asked_person.remove(id);
+                }
                 if let Some((waiting, result)) = self.peer.answered(answer) {
                     // Whoever asked may have been interrupted meanwhile.
                     let _ = waiting.send(result);
@@ -353,6 +386,7 @@ impl Session {
 
     /// The model hears of it, unless it knows.
     fn task_ended(&mut self, id: &TaskId) {
+        self.told.again();
         let Some(words) = self.world.cx.tasks.close(id) else { return };
         let origin = TaskNotificationOrigin {
             producer: Some("session-task".to_owned()),
@@ -369,6 +403,9 @@ impl Session {
         match self.peer.ask(question.answer) {
             Ok(id) => {
                 self.asked.insert(question.token, id.clone());
+                if matches!(question.request, AskHost::CanUseTool(_) | AskHost::Elicitation(_)) {
+                    self.asked_person.insert(id.clone());
+                }
                 let request = ControlRequest {
                     request_id: Some(id),
                     request: question.request,
@@ -384,12 +421,14 @@ impl Session {
     async fn withdraw(&mut self, token: u64) {
         let cancelled = self.asked.remove(&token).and_then(|id| self.peer.cancel(&id));
         if let Some((_, cancel)) = cancelled {
+            self.asked_person.remove(&cancel.request_id);
             self.world.host.send(ToHost::ControlCancelRequest(cancel)).await;
         }
     }
 
     /// Nobody will answer any more: whoever waits for a permission does not get it.
     fn tell_waiting(&mut self, reason: &str) {
+        self.asked_person.clear();
         for (waiting, error) in self.peer.close(reason) {
             let _ = waiting.send(Err(error));
         }

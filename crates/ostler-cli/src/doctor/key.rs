@@ -4,25 +4,21 @@ use ostler_engine::model::ApiConfig;
 use ostler_engine::settings::Settings;
 
 use super::Finding;
-use crate::args::Args;
-use crate::pick::{self, OFFLINE, Reached};
+use ostler::engine::Scene;
+use ostler::engine::pick::{self, OFFLINE, Reached};
 
 /// What is wrong with the key, and how the API would be reached.
-pub(super) fn check(
-    args: &Args,
-    settings: &Settings,
-    env: impl Fn(&str) -> Option<String>,
-) -> (Finding, Option<ApiConfig>) {
-    let wanted = args.model.as_deref().filter(|name| !name.is_empty());
+pub(super) fn check(scene: &Scene, settings: &Settings) -> (Finding, Option<ApiConfig>) {
+    let wanted = scene.launch.model.as_deref().filter(|name| !name.is_empty());
     if wanted == Some(OFFLINE) {
         return (Finding::good(format!("model: {OFFLINE}, as you asked; it needs no key")), None);
     }
-    let is_set = |name: &str| env(name).is_some_and(|value| !value.trim().is_empty());
+    let is_set = |name: &str| (scene.env)(name).is_some_and(|value| !value.trim().is_empty());
     let both = is_set("ANTHROPIC_API_KEY") && is_set("ANTHROPIC_AUTH_TOKEN");
     let fix = "export ANTHROPIC_API_KEY=… (or ANTHROPIC_AUTH_TOKEN) for a real model";
-    match (pick::reach(args, settings, &env), wanted) {
+    match (pick::reach(scene, settings), wanted) {
         (Err(error), _) => {
-            (Finding::bad(format!("key: {error:#}"), "correct or unset what it names"), None)
+            (Finding::bad(format!("key: {error}"), "correct or unset what it names"), None)
         }
         (Ok(None), None) => {
             let text =
@@ -36,7 +32,7 @@ pub(super) fn check(
             let text = "key: ANTHROPIC_API_KEY is used; ANTHROPIC_AUTH_TOKEN is set as well";
             (Finding::odd(text, "unset the one you do not mean"), Some(config))
         }
-        (Ok(Some(Reached { config, key })), _) => {
+        (Ok(Some(Reached { config, key, .. })), _) => {
             (Finding::good(format!("key: {key}")), Some(config))
         }
     }

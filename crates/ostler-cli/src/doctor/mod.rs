@@ -8,10 +8,12 @@ mod settings;
 
 use std::process::ExitCode;
 
+use ostler::engine::rules;
+
 use crate::args::Args;
+use crate::scene;
 use crate::screen::{GREEN, RED, Screen, YELLOW};
 use crate::text::clean;
-use crate::{rules, start};
 
 /// What was found about one thing.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,23 +49,22 @@ impl Finding {
 
 /// Looks at everything, and fails if something is broken.
 pub(crate) async fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
-    let cwd = start::folder(args)?;
-    let env = |name: &str| std::env::var(name).ok();
+    let scene = scene::of(args)?;
     let mut n_bad = 0;
     let mut tell = |findings: Vec<Finding>| {
         n_bad += findings.iter().filter(|finding| finding.health == Health::Bad).count();
         findings.iter().try_for_each(|finding| show(finding, screen))
     };
     // What is wrong with the settings is told below.
-    let settings = rules::load(args, &cwd).map(|rules| rules.settings).unwrap_or_default();
-    let (finding, config) = key::check(args, &settings, env);
+    let settings = rules::load(&scene).map(|rules| rules.settings).unwrap_or_default();
+    let (finding, config) = key::check(&scene, &settings);
     tell(vec![finding])?;
     if let Some(config) = config {
         tell(vec![model::check(config).await])?;
     }
-    tell(settings::check(args, &cwd))?;
-    tell(disk::check(&cwd))?;
-    tell(programs::check(env("PATH").as_deref()))?;
+    tell(settings::check(&scene))?;
+    tell(disk::check(&scene.cwd))?;
+    tell(programs::check((scene.env)("PATH").as_deref()))?;
     match n_bad {
         0 => screen.line("All that is needed works.")?,
         1 => screen.line("One thing is broken.")?,

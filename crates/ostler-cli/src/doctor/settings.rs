@@ -1,31 +1,39 @@
 //! The settings files: which there are, and what in them cannot be used.
 
-use std::path::Path;
-
+use ostler::engine::kept::Kept;
+use ostler::engine::pick::OFFLINE;
+use ostler::engine::{self as host, Scene, rules};
 use ostler_engine::permission::Source;
 use ostler_engine::settings::{self, Folders, Sources};
+use ostler_proto::launch::SessionChoice;
 
 use super::Finding;
-use crate::args::Args;
-use crate::kept::Kept;
-use crate::{pick, rules, start};
 
 /// Looks at each file by itself, and then at all of them as a session would.
-pub(super) fn check(args: &Args, cwd: &Path) -> Vec<Finding> {
-    let folders = rules::folders(cwd);
+pub(super) fn check(scene: &Scene) -> Vec<Finding> {
+    let folders = rules::folders(scene);
     let files = [Source::User, Source::Project, Source::Local];
     let mut findings: Vec<_> =
         files.into_iter().flat_map(|source| check_file(&folders, source)).collect();
     if findings.is_empty() {
         findings.push(Finding::good("settings: no files, so the defaults hold"));
     }
-    if let Ok(rules) = rules::load(args, cwd)
-        && let Err(error) = start::engine(args, pick::offline(""), cwd, rules, None)
+    if rules::load(scene).is_ok()
+        && let Err(error) = host::start(&trial(scene))
     {
         let text = format!("settings: {error}");
         findings.push(Finding::bad(text, "correct the hooks; nothing starts until then"));
     }
     findings
+}
+
+/// The same session without a model, a conversation or anything on disk.
+fn trial(scene: &Scene) -> Scene {
+    let mut trial = scene.clone();
+    trial.launch.model = Some(OFFLINE.to_owned());
+    trial.launch.session = SessionChoice::default();
+    trial.launch.no_session_persistence = true;
+    trial
 }
 
 fn check_file(folders: &Folders, source: Source) -> Vec<Finding> {

@@ -81,6 +81,7 @@ impl Session {
         // Kept until the turn knows: whoever waits must not take the silence for an answer.
         let mut waiting = Vec::new();
         for (asker, cancel) in self.peer.cancel_all() {
+            self.asked_person.remove(&cancel.request_id);
             waiting.push(asker);
             self.world.host.send(ToHost::ControlCancelRequest(cancel)).await;
         }

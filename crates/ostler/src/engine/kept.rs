@@ -12,27 +12,30 @@ use ostler_proto::permission::{PermissionMode, PermissionUpdate};
 
 /// What the user's own folder remembers about a project.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub struct Kept {
     /// Stands for the project: it has a settings file of the same name.
     folder: PathBuf,
 }
 
 impl Kept {
     /// The memory of a project; `None` without a folder to keep it in.
-    pub(crate) fn of(folders: &Folders) -> Option<Self> {
+    pub fn of(folders: &Folders) -> Option<Self> {
         let project = folders.project.strip_prefix("/").ok()?;
         Some(Self { folder: folders.user.as_ref()?.join("ostler/always").join(project) })
     }
 
     /// Remembers what the user has just said. Touches the disk.
-    pub(crate) fn remember(&self, updates: &[PermissionUpdate]) -> Result<(), UpdateError> {
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub fn remember(&self, updates: &[PermissionUpdate]) -> Result<(), UpdateError> {
         let mut policy = Policy::new(&self.folder, PermissionMode::Default);
         let folders = private(&self.folder);
         updates.iter().try_for_each(|update| policy.apply_and_keep(update, &folders))
     }
 
     /// Adds what the project's private file allows, as far as the user said so.
-    pub(crate) fn confirm(&self, folders: &Folders, settings: &mut Settings) {
+    pub fn confirm(&self, folders: &Folders, settings: &mut Settings) {
         // A file that cannot be read has been told of already, or is as good as forgotten.
         let (Some(said), Some(stands)) = (read(&self.folder), read(&folders.project)) else {
             return;

@@ -1,0 +1,221 @@
+//! The part of the command line that programs use more often than people.
+
+use ostler_proto::launch::{Answerer, Launch, Thinking, ToolSet};
+
+/// How the model answers, which tools there are, and what programs say.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct More {
+    /// How the model thinks: adaptive or disabled
+    #[arg(long, value_name = "HOW", conflicts_with = "max_thinking_tokens", value_parser = ["adaptive", "disabled"])]
+    thinking: Option<String>,
+
+    /// How many tokens the model may think; 0 for none
+    #[arg(long, value_name = "N")]
+    max_thinking_tokens: Option<u64>,
+
+    /// How much of its thinking is shown: summarized or omitted
+    #[arg(long, value_name = "HOW", value_parser = ["summarized", "omitted"])]
+    thinking_display: Option<String>,
+
+    /// How much trouble the model takes
+    #[arg(long, value_name = "HOW", value_parser = ["low", "medium", "high", "xhigh", "max"])]
+    effort: Option<String>,
+
+    /// Beta features of the API, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    betas: Vec<String>,
+
+    /// The tools there are, separated by commas: nothing for none, `default` for all
+    #[arg(long, value_name = "LIST", num_args = 0.., require_equals = false)]
+    tools: Option<Vec<String>>,
+
+    /// Calls that run without a question, such as `Read` or `Bash(git:*)`, separated by commas
+    #[arg(long, visible_alias = "allowedTools", value_name = "RULES", num_args = 1..)]
+    allowed_tools: Vec<String>,
+
+    /// Calls that never run; a tool by its name alone is not offered at all
+    #[arg(long, visible_alias = "disallowedTools", value_name = "RULES", num_args = 1..)]
+    disallowed_tools: Vec<String>,
+
+    /// Another folder to work in; may be given several times
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    add_dir: Vec<String>,
+
+    /// Which settings files are read: user, project, local, separated by commas; nothing for none
+    #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = "")]
+    setting_sources: Option<String>,
+
+    /// Who answers permission questions: `stdio` for the program at the other end
+    #[arg(long, value_name = "WHO", hide = true)]
+    permission_prompt_tool: Option<String>,
+
+    /// `none`: nobody answers permission questions
+    #[arg(long, value_name = "WHO", hide = true)]
+    permission_prompts: Option<String>,
+
+    /// Let the mode bypassPermissions be chosen later
+    #[arg(long)]
+    allow_dangerously_skip_permissions: bool,
+
+    /// Short for `--permission-mode bypassPermissions`
+    #[arg(long)]
+    dangerously_skip_permissions: bool,
+}
+
+impl More {
+    /// Whether nothing is to be asked at all.
+    pub(crate) fn skips_permissions(&self) -> bool {
+        self.dangerously_skip_permissions
+    }
+
+    /// What these arguments say.
+    pub(super) fn launch(&self) -> Launch {
+        let thinking = match self.thinking.as_deref() {
+            Some("adaptive") => Some(Thinking::Adaptive),
+            Some(_) => Some(Thinking::Disabled),
+            None => self.max_thinking_tokens.map(Thinking::Budget),
+        };
+        let host = self.permission_prompt_tool.as_ref().map(|tool| match tool.as_str() {
+            "stdio" => Answerer::Host,
+            tool => Answerer::Tool(tool.to_owned()),
+        });
+        let nobody = self.permission_prompts.as_deref() == Some("none");
+        Launch {
+            thinking,
+            thinking_display: self.thinking_display.clone(),
+            effort: self.effort.clone(),
+            betas: self.betas.iter().filter(|beta| !beta.is_empty()).cloned().collect(),
+            tools: self.tools.as_deref().map(tool_set),
+            allowed_tools: rules(&self.allowed_tools),
+            disallowed_tools: rules(&self.disallowed_tools),
+            add_dirs: self.add_dir.clone(),
+            setting_sources: self.setting_sources.as_deref().map(words),
+            permission_prompts: host.or(nobody.then_some(Answerer::Nobody)),
+            allow_skip_permissions: self.allow_dangerously_skip_permissions,
+            ..Launch::default()
+        }
+    }
+}
+
+fn tool_set(given: &[String]) -> ToolSet {
+    let names = rules(given);
+    match names.iter().any(|name| name == "default") {
+        true => ToolSet::Default,
+        false => ToolSet::Only(names),
+    }
+}
+
+fn words(list: &str) -> Vec<String> {
+    list.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// Rules out of lists: separated by commas or blanks, except inside parentheses.
+fn rules(lists: &[String]) -> Vec<String> {
+    let mut rules = vec![String::new()];
+    for list in lists {
+        let mut depth = 0_usize;
+        for letter in list.chars() {
+            match letter {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                ',' | ' ' if depth == 0 => {
+                    rules.push(String::new());
+                    continue;
+                }
+                _ => {}
+            }
+            if let Some(rule) = rules.last_mut() {
+                rule.push(letter);
+            }
+        }
+        rules.push(String::new());
+    }
+    rules.retain(|rule| !rule.is_empty());
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use ostler_proto::launch::SessionChoice;
+    use ostler_proto::permission::PermissionMode;
+    use serde_json::json;
+
+    use super::*;
+    use crate::args::Args;
+
+    /// What comes out of the arguments that a launch makes.
+    fn back(launch: &Launch) -> Launch {
+        let args = [vec!["ostler".to_owned()], launch.to_args()].concat();
+        Args::try_parse_from(args).unwrap().launch()
+    }
+
+    #[test]
+    fn what_the_sdk_writes_is_read_as_it_was_meant() {
+        let some = |text: &str| Some(text.to_owned());
+        let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let nothing = Launch::default;
+        for launch in [
+            nothing(),
+            Launch { model: some("m"), fallback_model: some("f"), ..nothing() },
+            Launch { betas: list(&["a", "b"]), effort: some("max"), ..nothing() },
+            Launch { thinking: Some(Thinking::Adaptive), ..nothing() },
+            Launch { thinking: Some(Thinking::Disabled), ..nothing() },
+            Launch {
+                thinking: Some(Thinking::Budget(7)),
+                thinking_display: some("omitted"),
+                ..nothing()
+            },
+            Launch { max_turns: Some(2), max_budget_usd: Some(0.25), ..nothing() },
+            Launch { permission_mode: Some(PermissionMode::Plan), ..nothing() },
+            Launch { allow_skip_permissions: true, ..nothing() },
+            Launch { permission_prompts: Some(Answerer::Host), ..nothing() },
+            Launch { permission_prompts: Some(Answerer::Nobody), ..nothing() },
+            Launch { tools: Some(ToolSet::Default), ..nothing() },
+            Launch { tools: Some(ToolSet::Only(Vec::new())), ..nothing() },
+            Launch { tools: Some(ToolSet::Only(list(&["Read", "Bash"]))), ..nothing() },
+            Launch { allowed_tools: list(&["Bash(git log:*)", "Read(a, b/**)"]), ..nothing() },
+            Launch { disallowed_tools: list(&["Write", "WebFetch(domain:x.y)"]), ..nothing() },
+            Launch { add_dirs: list(&["/a", "-b", "c d"]), ..nothing() },
+            Launch { system_prompt: some(""), append_system_prompt: some("--x"), ..nothing() },
+            Launch { setting_sources: Some(Vec::new()), ..nothing() },
+            Launch { setting_sources: Some(list(&["user", "local"])), ..nothing() },
+            Launch { settings: some("{\"model\": \"x\"}"), ..nothing() },
+            Launch { json_schema: Some(json!({"type": "object"})), ..nothing() },
+            Launch { include_partial_messages: true, include_hook_events: true, ..nothing() },
+            Launch { no_session_persistence: true, ..nothing() },
+            Launch {
+                session: SessionChoice { go_on: true, fork: true, ..Default::default() },
+                ..nothing()
+            },
+            Launch {
+                session: SessionChoice {
+                    resume: some("r"),
+                    resume_at: some("u"),
+                    resume_drops_turn: some("v"),
+                    ..Default::default()
+                },
+                ..nothing()
+            },
+        ] {
+            assert_eq!(back(&launch), launch, "{:?}", launch.to_args());
+        }
+    }
+
+    #[test]
+    fn lists_come_in_many_spellings() {
+        let parse =
+            |args: &[&str]| Args::try_parse_from([&["ostler"], args].concat()).unwrap().launch();
+        for args in [
+            &["--allowedTools", "Read,Bash(git log:*)"][..],
+            &["--allowedTools", "Read", "Bash(git log:*)"],
+            &["--allowed-tools", "Read Bash(git log:*)"],
+            &["--allowedTools=Read", "--allowedTools=Bash(git log:*)"],
+        ] {
+            assert_eq!(parse(args).allowed_tools, ["Read", "Bash(git log:*)"], "{args:?}");
+        }
+        assert_eq!(parse(&["--setting-sources", ""]).setting_sources, Some(Vec::new()));
+        assert_eq!(parse(&["--tools", ""]).tools, Some(ToolSet::Only(Vec::new())));
+        assert_eq!(parse(&["--tools", "default"]).tools, Some(ToolSet::Default));
+    }
+}

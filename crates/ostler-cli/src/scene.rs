@@ -1,0 +1,43 @@
+//! What the command line says, as an engine wants to hear it.
+
+use std::path::PathBuf;
+
+use ostler::engine::{Scene, StartError};
+use ostler_proto::permission::PermissionMode;
+
+use crate::args::Args;
+
+/// The scene of a session.
+pub(crate) fn of(args: &Args) -> Result<Scene, StartError> {
+    Ok(at(args, folder(args)?))
+}
+
+/// The same in a folder that is known.
+pub(crate) fn at(args: &Args, cwd: PathBuf) -> Scene {
+    let mut launch = args.launch();
+    if args.more.skips_permissions() {
+        launch.permission_mode = Some(PermissionMode::BypassPermissions);
+    }
+    let mut scene = Scene::new(launch, cwd);
+    scene.trusts_project = args.trust_project;
+    scene.is_interactive = !args.is_for_programs();
+    scene.entrypoint = scene_entrypoint();
+    scene
+}
+
+/// Who started this program says so in its environment.
+fn scene_entrypoint() -> String {
+    let said = std::env::var("CLAUDE_CODE_ENTRYPOINT").ok();
+    said.filter(|said| !said.is_empty()).unwrap_or_else(|| "cli".to_owned())
+}
+
+/// The folder to work in.
+fn folder(args: &Args) -> Result<PathBuf, StartError> {
+    let folder = args.cwd.clone().unwrap_or_else(|| ".".into());
+    let odd = |reason: String| StartError::Folder { folder: folder.clone(), reason };
+    let cwd = folder.canonicalize().map_err(|error| odd(error.to_string()))?;
+    match cwd.is_dir() {
+        true => Ok(cwd),
+        false => Err(odd("it is not a folder".to_owned())),
+    }
+}

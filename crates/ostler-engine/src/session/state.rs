@@ -1,0 +1,53 @@
+//! What a session is doing, told to a host that wants to know.
+
+use ostler_proto::Extra;
+use ostler_proto::frame::ToHost;
+use ostler_proto::message::System;
+use ostler_proto::message::system::{SessionState, SessionStateChanged};
+
+use crate::host::{Host, fresh_uuid};
+
+/// Who hears what the session is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StateEvents {
+    /// The host, which keeps it to itself.
+    ForHost,
+    /// Everybody who reads the host's messages.
+    ForEverybody,
+}
+
+/// The state that was told last.
+#[derive(Debug)]
+pub(super) struct Told {
+    events: Option<StateEvents>,
+    state: SessionState,
+    /// It is to be told again, although it may be the same.
+    is_stale: bool,
+}
+
+impl Told {
+    pub(super) fn new(events: Option<StateEvents>) -> Self {
+        Self { events, state: SessionState::Idle, is_stale: false }
+    }
+
+    /// Something ended in the background: the host may wait to hear that nothing follows from it.
+    pub(super) fn again(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// Tells the state, if it is news.
+    pub(super) async fn tell(&mut self, host: &Host, state: SessionState) {
+        let is_news = std::mem::take(&mut self.is_stale) || self.state != state;
+        let Some(events) = self.events.filter(|_| is_news) else { return };
+        self.state = state.clone();
+        let frame = SessionStateChanged {
+            state,
+            sdk_host_only: (events == StateEvents::ForHost).then_some(true),
+            session_id: host.session_id.clone(),
+            uuid: fresh_uuid(),
+            extra: Extra::default(),
+        };
+        host.send(ToHost::System(System::SessionStateChanged(frame))).await;
+    }
+}

@@ -1,0 +1,81 @@
+//! The engine in this very process, as a transport of the SDK: frames move, nothing is serialised.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream;
+use ostler_proto::frame::ToHost;
+use ostler_sdk::Error;
+use ostler_sdk::transport::{Engine, Link, Start, Transport};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::{Scene, StartError, sessions, start};
+
+/// Runs the engine inside this process: no executable is needed, no child process is started.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Embedded;
+
+impl Transport for Embedded {
+    fn start(&self, start: Start) -> BoxFuture<'static, Result<Link, Error>> {
+        async move {
+            // Settings and session files are read, which takes a moment; others need not wait for it.
+            let scene = scene(start)?;
+            let runtime = tokio::runtime::Handle::current();
+            let started = tokio::task::spawn_blocking(move || {
+                let _guard = runtime.enter();
+                link(&scene)
+            });
+            started
+                .await
+                .map_err(|error| Error::Options(format!("the engine broke down: {error}")))?
+        }
+        .boxed()
+    }
+}
+
+fn scene(given: Start) -> Result<Scene, Error> {
+    let cwd = given.cwd.unwrap_or_else(|| PathBuf::from("."));
+    let odd = |reason: String| {
+        Error::Options(StartError::Folder { folder: cwd.clone(), reason }.to_string())
+    };
+    let folder = cwd.canonicalize().map_err(|error| odd(error.to_string()))?;
+    if !folder.is_dir() {
+        return Err(odd("it is not a folder".to_owned()));
+    }
+    let mut scene = Scene::new(given.launch, folder);
+    let env = given.env;
+    scene.env = Arc::new(move |name| env.get(name));
+    scene.entrypoint = scene.var("CLAUDE_CODE_ENTRYPOINT").unwrap_or(scene.entrypoint);
+    Ok(scene)
+}
+
+fn link(scene: &Scene) -> Result<Link, Error> {
+    match start(scene) {
+        Ok(running) => {
+            let frames = ReceiverStream::new(running.connection.from_engine).map(Ok).boxed();
+            Ok(Link::new(running.connection.to_engine, frames, Inside))
+        }
+        // A program is told in the way an engine in a child process would tell it.
+        Err(StartError::Store(error)) => match sessions::failure(&scene.launch.session, &error) {
+            Some(result) => {
+                let told = stream::iter([Ok(ToHost::Result(Box::new(result)))]).boxed();
+                Ok(Link::new(mpsc::channel(1).0, told, Inside))
+            }
+            None => Err(Error::Options(error.to_string())),
+        },
+        Err(error) => Err(Error::Options(error.to_string())),
+    }
+}
+
+/// The engine's tasks end with its frames: there is nothing else to wait for.
+struct Inside;
+
+impl Engine for Inside {
+    fn ended(&mut self) -> BoxFuture<'_, Result<(), Error>> {
+        async { Ok(()) }.boxed()
+    }
+}

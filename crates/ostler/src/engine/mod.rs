@@ -1,0 +1,60 @@
+//! The engine, wired: settings, permissions, model, tools and session files made into a running session.
+//!
+//! The command line and the embedded transport both start engines here, so that they cannot differ.
+
+mod embedded;
+mod error;
+pub mod kept;
+pub mod pick;
+pub mod rules;
+pub mod sessions;
+mod start;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ostler_proto::launch::Launch;
+
+pub use self::embedded::Embedded;
+pub use self::error::StartError;
+pub use self::start::{Running, start};
+
+/// What an engine is started with.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Scene {
+    /// What its command line says, or would say.
+    pub launch: Launch,
+    /// Where it works. Must be a folder that exists.
+    pub cwd: PathBuf,
+    /// The environment.
+    pub env: Env,
+    /// Whether this project's settings may allow tools and run hooks; if not, they can only make things stricter.
+    pub trusts_project: bool,
+    /// Whether a person is at the other end: events of responses are wanted in any case.
+    pub is_interactive: bool,
+    /// Who starts it, for the session's file: `cli`, `sdk-rs`.
+    pub entrypoint: String,
+}
+
+/// An environment: looks up a variable.
+pub type Env = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+impl Scene {
+    /// A launch in a folder, with this process's environment.
+    pub fn new(launch: Launch, cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            launch,
+            cwd: cwd.into(),
+            env: Arc::new(|name| std::env::var(name).ok()),
+            trusts_project: false,
+            is_interactive: false,
+            entrypoint: "sdk-rs".to_owned(),
+        }
+    }
+
+    /// A variable that says something.
+    pub(crate) fn var(&self, name: &str) -> Option<String> {
+        (self.env)(name).filter(|value| !value.is_empty())
+    }
+}

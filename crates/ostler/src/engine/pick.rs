@@ -1,0 +1,186 @@
+//! Which model to use: the API when there is a key, the offline demo when there is none.
+
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use ostler_engine::model::{ApiConfig, ApiModel, Credential, Model};
+use ostler_engine::offline::OfflineModel;
+use ostler_engine::settings::Settings;
+
+use super::{Scene, StartError};
+
+/// The model asked for when nobody says which.
+pub const DEFAULT_MODEL: &str = "claude-opus-5-5";
+/// The model that needs no key.
+pub const OFFLINE: &str = "offline-demo";
+
+/// The model, and what the user should know about the choice.
+#[non_exhaustive]
+pub struct Picked {
+    /// The model.
+    pub model: Arc<dyn Model>,
+    /// What to tell the user.
+    pub remark: Option<&'static str>,
+}
+
+/// Picks the model.
+///
+/// # Errors
+/// When a model is asked for that cannot be reached.
+pub fn model(scene: &Scene, settings: &Settings) -> Result<Picked, StartError> {
+    let wanted = scene.launch.model.as_deref().filter(|name| !name.is_empty());
+    if wanted == Some(OFFLINE) {
+        return Ok(offline("the offline demo, as you asked"));
+    }
+    match (wanted, reach(scene, settings)?) {
+        (_, Some(Reached { mut config, .. })) => {
+            config.fallback_model.clone_from(&scene.launch.fallback_model);
+            config.betas.extend(scene.launch.betas.iter().cloned());
+            let model = ApiModel::new(config).map_err(|error| {
+                StartError::Model(format!("cannot set up the connection to the model: {error}"))
+            })?;
+            Ok(Picked { model: Arc::new(model), remark: None })
+        }
+        (Some(name), None) => Err(StartError::Model(format!(
+            "the model {name} needs a key: set ANTHROPIC_API_KEY, or try `--model {OFFLINE}` without one"
+        ))),
+        (None, None) => Ok(offline(
+            "no ANTHROPIC_API_KEY is set, so this is the offline demo; say \"help\" to see what it can do",
+        )),
+    }
+}
+
+/// How the API is reached, and where the key comes from.
+#[non_exhaustive]
+pub struct Reached {
+    /// How.
+    pub config: ApiConfig,
+    /// Where the key comes from, in words; never the key.
+    pub key: String,
+}
+
+/// How the API would be reached; `None` without a key.
+///
+/// # Errors
+/// When what is said about it makes no sense, or the command that gives the key fails.
+pub fn reach(scene: &Scene, settings: &Settings) -> Result<Option<Reached>, StartError> {
+    let wanted = scene.launch.model.as_deref().filter(|name| !name.is_empty());
+    let usual = settings.model.as_deref().filter(|name| !name.is_empty());
+    let name = wanted.or(usual).unwrap_or(DEFAULT_MODEL);
+    // What settings say about the environment holds for us too.
+    let env = |name: &str| settings.env.get(name).cloned().or_else(|| (scene.env)(name));
+    let malformed = |error: ostler_engine::model::ConfigError| StartError::Model(error.to_string());
+    if let Some(config) = ApiConfig::from_env(env, name).map_err(malformed)? {
+        let variable = match config.credential {
+            Credential::Key(_) => "ANTHROPIC_API_KEY",
+            Credential::Token(_) => "ANTHROPIC_AUTH_TOKEN",
+        };
+        let place = if settings.env.contains_key(variable) { " in the settings" } else { "" };
+        return Ok(Some(Reached { config, key: format!("{variable} is set{place}") }));
+    }
+    let Some(helper) = &settings.api_key_helper else { return Ok(None) };
+    let key = key_from(helper)
+        .map_err(|error| StartError::Model(format!("apiKeyHelper of the settings {error}")))?;
+    let config = ApiConfig::from_env(
+        |name| if name == "ANTHROPIC_API_KEY" { Some(key.clone()) } else { env(name) },
+        name,
+    )
+    .map_err(malformed)?;
+    let key = "apiKeyHelper of the settings gives one".to_owned();
+    Ok(config.map(|config| Reached { config, key }))
+}
+
+/// Runs the command that the user has for getting a key. What it prints is a secret: no error shows it.
+fn key_from(helper: &str) -> Result<String, String> {
+    let output = Command::new("/bin/sh")
+        .args(["-c", helper])
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot be run: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("failed: {}", output.status));
+    }
+    match String::from_utf8_lossy(&output.stdout).trim() {
+        "" => Err("printed no key".to_owned()),
+        key => Ok(key.to_owned()),
+    }
+}
+
+/// The offline demo.
+pub fn offline(remark: &'static str) -> Picked {
+    Picked { model: Arc::new(OfflineModel::new()), remark: Some(remark) }
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_engine::settings::{Folders, Sources, load};
+    use ostler_proto::launch::Launch;
+    use serde_json::{Value, json};
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn picked(wanted: Option<&str>, variables: &[(&str, &str)]) -> Result<String, String> {
+        with_settings(json!({}), wanted, variables)
+    }
+
+    fn with_settings(
+        settings: Value,
+        wanted: Option<&str>,
+        variables: &[(&str, &str)],
+    ) -> Result<String, String> {
+        let flag = Some(settings.to_string());
+        let sources = Sources { flag, ..Sources::default() };
+        let settings = load(&Folders::default(), &sources).unwrap();
+        let variables: BTreeMap<String, String> = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let launch = Launch { model: wanted.map(str::to_owned), ..Launch::default() };
+        let mut scene = Scene::new(launch, "/");
+        scene.env = Arc::new(move |name| variables.get(name).cloned());
+        model(&scene, &settings)
+            .map(|picked| picked.model.name().to_owned())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_key_means_the_api_and_none_the_demo() {
+        assert_eq!(picked(None, &[]).unwrap(), OFFLINE);
+        assert_eq!(picked(None, &[("ANTHROPIC_API_KEY", " ")]).unwrap(), OFFLINE);
+        assert_eq!(picked(None, &[("ANTHROPIC_API_KEY", "k")]).unwrap(), DEFAULT_MODEL);
+        assert_eq!(picked(Some("x"), &[("ANTHROPIC_AUTH_TOKEN", "t")]).unwrap(), "x");
+        assert_eq!(picked(Some(OFFLINE), &[("ANTHROPIC_API_KEY", "k")]).unwrap(), OFFLINE);
+    }
+
+    #[test]
+    fn settings_name_the_model_and_the_key_unless_the_command_line_does() {
+        let key = ("ANTHROPIC_API_KEY", "k");
+        let named = || json!({"model": "mine"});
+        assert_eq!(with_settings(named(), None, &[key]).unwrap(), "mine");
+        assert_eq!(with_settings(named(), Some("x"), &[key]).unwrap(), "x");
+        // A usual model is no demand: without a key there is still the demo.
+        assert_eq!(with_settings(named(), None, &[]).unwrap(), OFFLINE);
+        let env = json!({"env": {"ANTHROPIC_API_KEY": "k"}});
+        assert_eq!(with_settings(env, None, &[]).unwrap(), DEFAULT_MODEL);
+        let helper = |command: &str| json!({"apiKeyHelper": command});
+        assert_eq!(with_settings(helper("echo k"), None, &[]).unwrap(), DEFAULT_MODEL);
+        assert_eq!(with_settings(helper("exit 1"), None, &[key]).unwrap(), DEFAULT_MODEL);
+        let error = with_settings(helper("echo secret; exit 3"), None, &[]).unwrap_err();
+        assert!(error.contains("apiKeyHelper") && !error.contains("secret"), "{error}");
+        assert!(with_settings(helper("true"), None, &[]).unwrap_err().contains("no key"));
+    }
+
+    #[test]
+    fn a_model_without_a_key_is_refused_with_the_way_out() {
+        let error = picked(Some("x"), &[]).unwrap_err();
+        assert!(error.contains("ANTHROPIC_API_KEY") && error.contains(OFFLINE), "{error}");
+    }
+
+    #[test]
+    fn a_key_that_fits_no_header_is_refused_without_showing_it() {
+        let error = picked(None, &[("ANTHROPIC_API_KEY", "se\ncret")]).unwrap_err();
+        assert!(!error.contains("cret"), "{error}");
+    }
+}

@@ -1,0 +1,94 @@
+//! What may run: settings and the launch made into a policy.
+
+use std::path::PathBuf;
+
+use ostler_engine::permission::{Behavior, Policy, Rule, Source};
+use ostler_engine::settings::{self, Folders, Settings, Sources};
+use ostler_proto::permission::PermissionMode;
+
+use super::kept::Kept;
+use super::{Scene, StartError};
+
+/// What a session may do, and where that is written.
+#[derive(Debug)]
+pub struct Rules {
+    /// What decides.
+    pub policy: Policy,
+    /// Where settings are kept.
+    pub folders: Folders,
+    /// What they say.
+    pub settings: Settings,
+}
+
+/// Reads all settings that are asked for.
+///
+/// # Errors
+/// When one cannot be understood, or what the launch asks for is forbidden or makes no sense.
+pub fn load(scene: &Scene) -> Result<Rules, StartError> {
+    let folders = folders(scene);
+    let trusts_project = scene.trusts_project || names_project(scene);
+    let mut settings = settings::load(&folders, &sources(scene, trusts_project))?;
+    if !trusts_project && let Some(kept) = Kept::of(&folders) {
+        kept.confirm(&folders, &mut settings);
+    }
+    let launch = &scene.launch;
+    let mut policy = Policy::new(&scene.cwd, PermissionMode::Default);
+    policy.user_folder.clone_from(&folders.user);
+    policy.home = scene.var("HOME").map(PathBuf::from);
+    policy.bypass_available = launch.allow_skip_permissions
+        || launch.permission_mode == Some(PermissionMode::BypassPermissions);
+    settings.apply_to(&mut policy);
+    if let Some(mode) = &launch.permission_mode {
+        if *mode == PermissionMode::BypassPermissions && !policy.bypass_available {
+            return Err(StartError::Refused(
+                "the settings forbid the mode bypassPermissions (permissions.disableBypassPermissionsMode); \
+                 start without it"
+                    .to_owned(),
+            ));
+        }
+        policy.mode = mode.clone();
+    }
+    add_rules(&mut policy, Behavior::Allow, &launch.allowed_tools)?;
+    add_rules(&mut policy, Behavior::Deny, &launch.disallowed_tools)?;
+    for folder in &launch.add_dirs {
+        policy.add_directory(folder, Source::CliArg);
+    }
+    Ok(Rules { policy, folders, settings })
+}
+
+fn add_rules(policy: &mut Policy, behavior: Behavior, rules: &[String]) -> Result<(), StartError> {
+    for text in rules {
+        let rule: Rule = text.parse().map_err(|error| {
+            StartError::Refused(format!("the rule {text} makes no sense: {error}"))
+        })?;
+        policy.add_rule(behavior, rule, Source::CliArg);
+    }
+    Ok(())
+}
+
+/// Whoever names the project's settings wants them to count.
+fn names_project(scene: &Scene) -> bool {
+    let sources = scene.launch.setting_sources.iter().flatten();
+    sources.into_iter().any(|source| source == "project" || source == "local")
+}
+
+fn sources(scene: &Scene, trusts_project: bool) -> Sources {
+    let wants = |name: &str| match &scene.launch.setting_sources {
+        Some(sources) => sources.iter().any(|source| source == name),
+        None => true,
+    };
+    Sources {
+        user: wants("user"),
+        project: wants("project"),
+        local: wants("local"),
+        flag: scene.launch.settings.clone(),
+        trusts_project,
+    }
+}
+
+/// Where settings are kept.
+pub fn folders(scene: &Scene) -> Folders {
+    let home = scene.var("HOME").map(PathBuf::from);
+    let config = scene.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    Folders::new(&scene.cwd, config, home.as_deref())
+}

@@ -1,0 +1,80 @@
+//! Which conversation to go on with.
+
+use ostler_engine::store::{self, Begin, Opened, Projects, SessionStart, StoreError};
+use ostler_proto::api::Usage;
+use ostler_proto::launch::SessionChoice;
+use ostler_proto::message::{ResultSubtype, TurnResult};
+use ostler_proto::{SessionId, Uuid};
+
+use super::Scene;
+
+/// The conversation to go on with, or a new one; `None` when nothing is to be kept.
+///
+/// # Errors
+/// When the conversation is not there, or cannot be read.
+pub fn open(scene: &Scene) -> Result<Option<Opened>, StoreError> {
+    let SessionChoice { go_on, resume, fork, resume_at, resume_drops_turn, id } =
+        &scene.launch.session;
+    let begin = match (resume, go_on) {
+        (Some(key), _) => Begin::Resume(key.clone()),
+        (None, true) => Begin::Latest,
+        (None, false) if scene.launch.no_session_persistence => return Ok(None),
+        (None, false) => Begin::New,
+    };
+    let projects = match projects(scene) {
+        Ok(projects) => projects,
+        // Without a home there is nowhere to keep anything, which is no reason not to talk.
+        Err(_) if begin == Begin::New && id.is_none() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let start = SessionStart {
+        begin,
+        fork: *fork,
+        at: resume_at.as_deref().map(Uuid::from),
+        drops_turn: resume_drops_turn.as_deref().map(Uuid::from),
+        session_id: id.as_deref().map(SessionId::from),
+    };
+    let place = store::Scene {
+        cwd: scene.cwd.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        entrypoint: Some(scene.entrypoint.clone()),
+    };
+    projects.open(place, &start).map(Some)
+}
+
+/// The folders of all conversations.
+///
+/// # Errors
+/// When there is no home to keep them in.
+pub fn projects(scene: &Scene) -> Result<Projects, StoreError> {
+    Projects::from_env(|name| scene.var(name).map(Into::into))
+}
+
+/// The result that tells a program why its conversation could not be gone on with; `None` if that is not what
+/// failed: then it is told as any other mistake on the command line.
+pub fn failure(choice: &SessionChoice, error: &StoreError) -> Option<TurnResult> {
+    let goes_on = choice.resume.is_some() || choice.go_on;
+    let is_about_new_id =
+        matches!(error, StoreError::InUse(_) | StoreError::IdNeedsFork | StoreError::NotAUuid(_));
+    if !goes_on || is_about_new_id {
+        return None;
+    }
+    let fresh = || uuid::Uuid::new_v4().to_string();
+    let wanted = choice.resume.clone().filter(|key| key.parse::<uuid::Uuid>().is_ok());
+    Some(TurnResult {
+        subtype: ResultSubtype::ErrorDuringExecution,
+        is_error: true,
+        errors: Some(vec![error.to_string()]),
+        session_id: SessionId::from(wanted.unwrap_or_else(fresh)),
+        usage: Usage {
+            input_tokens: Some(0),
+            cache_creation_input_tokens: Some(0),
+            cache_read_input_tokens: Some(0),
+            output_tokens: Some(0),
+            ..Usage::default()
+        },
+        uuid: Uuid::from(fresh()),
+        result_index: Some(0),
+        ..TurnResult::default()
+    })
+}

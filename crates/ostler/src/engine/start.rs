@@ -1,0 +1,146 @@
+//! Starting a session.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ostler_engine::context::memory::{self, MemoryFile, Sources};
+use ostler_engine::model::{Effort, Sampling, Thinking, ThinkingDisplay};
+use ostler_engine::session::{self, Connection, Limits, SessionOptions};
+use ostler_engine::settings::{Folders, Problem};
+use ostler_engine::tool::AnyTool;
+use ostler_proto::SessionId;
+use ostler_proto::launch::{self, Launch, ToolSet};
+
+use super::pick::{self, Picked};
+use super::rules::{self, Rules};
+use super::{Scene, StartError, sessions};
+
+/// How long a prompt is awaited before hooks hear of it.
+const IDLE_NOTICE: Duration = Duration::from_secs(60);
+
+/// A session that runs, and what a user should know about it.
+#[non_exhaustive]
+pub struct Running {
+    /// The host's end.
+    pub connection: Connection,
+    /// The model's name.
+    pub model: String,
+    /// What to tell the user about the choice of it.
+    pub remark: Option<&'static str>,
+    /// What was left out of the settings, and why.
+    pub warnings: Vec<Problem>,
+    /// Where settings are kept.
+    pub folders: Folders,
+}
+
+/// Starts a session on the current runtime. Reads files; connects to nobody.
+///
+/// # Errors
+/// When settings, model, conversation or what was asked for make no sense; nothing has been started then.
+pub fn start(scene: &Scene) -> Result<Running, StartError> {
+    let Rules { policy, folders, settings } = rules::load(scene)?;
+    let Picked { model, remark } = pick::model(scene, &settings)?;
+    let name = model.name().to_owned();
+    let opened = sessions::open(scene)?;
+    let launch = &scene.launch;
+    let connection = session::start(SessionOptions {
+        tools: tools(launch)?,
+        folders: folders.clone(),
+        limits: Limits {
+            max_turns: launch.max_turns,
+            max_budget_usd: launch.max_budget_usd,
+            ..Limits::default()
+        },
+        sampling: sampling(launch)?,
+        system_prompt: launch.system_prompt.clone(),
+        append_system_prompt: launch.append_system_prompt.clone(),
+        memory: memory(scene),
+        opened,
+        session_id: launch.session.id.as_deref().map(SessionId::from),
+        json_schema: launch.json_schema.clone(),
+        env: settings.env,
+        hooks: settings.hooks.into_iter().map(|(_, hooks)| hooks).collect(),
+        hook_events: launch.include_hook_events,
+        idle_notice: Some(IDLE_NOTICE),
+        partial_messages: scene.is_interactive || launch.include_partial_messages,
+        state_events: state_events(scene),
+        background_wait: background_wait(scene),
+        ..SessionOptions::new(model, policy)
+    })
+    .map_err(StartError::Refused)?;
+    Ok(Running { connection, model: name, remark, warnings: settings.warnings, folders })
+}
+
+/// The tools there are. One that is denied altogether is not offered at all.
+fn tools(launch: &Launch) -> Result<Vec<std::sync::Arc<dyn AnyTool>>, StartError> {
+    let mut tools = ostler_tools::session_tools();
+    let name = |tool: &std::sync::Arc<dyn AnyTool>| tool.spec().name;
+    if let Some(ToolSet::Only(wanted)) = &launch.tools {
+        tools.retain(|tool| wanted.contains(&name(tool)));
+    }
+    tools.retain(|tool| !launch.disallowed_tools.contains(&name(tool)));
+    Ok(tools)
+}
+
+/// How the model answers.
+fn sampling(launch: &Launch) -> Result<Sampling, StartError> {
+    let odd = |what: &str, word: &str, known: &str| {
+        StartError::Refused(format!("there is no {what} {word}; use {known}"))
+    };
+    let thinking = match launch.thinking {
+        Some(launch::Thinking::Adaptive) => Some(Thinking::Adaptive),
+        Some(launch::Thinking::Budget(0) | launch::Thinking::Disabled) => Some(Thinking::Disabled),
+        Some(launch::Thinking::Budget(tokens)) => Some(Thinking::Budget(tokens)),
+        _ => None,
+    };
+    let effort = match launch.effort.as_deref() {
+        None => None,
+        Some("low") => Some(Effort::Low),
+        Some("medium") => Some(Effort::Medium),
+        Some("high") => Some(Effort::High),
+        Some("xhigh") => Some(Effort::Xhigh),
+        Some("max") => Some(Effort::Max),
+        Some(word) => return Err(odd("effort", word, "low, medium, high, xhigh or max")),
+    };
+    let display = match launch.thinking_display.as_deref() {
+        None | Some("summarized") => Some(ThinkingDisplay::Summarized),
+        Some("omitted") => Some(ThinkingDisplay::Omitted),
+        Some(word) => return Err(odd("display of thinking", word, "summarized or omitted")),
+    };
+    Ok(Sampling { thinking, effort, display, ..Sampling::default() })
+}
+
+/// The user's and the project's standing instructions, from the sources that are read.
+fn memory(scene: &Scene) -> Vec<MemoryFile> {
+    let wants = |name: &str| match &scene.launch.setting_sources {
+        Some(sources) => sources.iter().any(|source| source == name),
+        None => true,
+    };
+    let sources = Sources { user: wants("user"), project: wants("project"), local: wants("local") };
+    let home = scene.var("HOME").map(PathBuf::from);
+    let config = scene.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    let config = config.or_else(|| Some(home.as_ref()?.join(".claude")));
+    memory::load(&scene.cwd, config.as_deref(), home.as_deref(), sources)
+}
+
+/// Whether the host hears what the session is doing, and whether only the host does.
+fn state_events(scene: &Scene) -> Option<session::StateEvents> {
+    let is_on = |name: &str| scene.var(name).is_some_and(|value| value == "1" || value == "true");
+    if is_on("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
+        Some(session::StateEvents::ForEverybody)
+    } else if is_on("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
+        Some(session::StateEvents::ForHost)
+    } else {
+        None
+    }
+}
+
+/// How long background tasks may go on after the last prompt; 0 for as long as they like.
+fn background_wait(scene: &Scene) -> Option<Duration> {
+    let said = scene.var("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS").and_then(|ms| ms.parse().ok());
+    match said {
+        Some(0) => None,
+        Some(ms) => Some(Duration::from_millis(ms)),
+        None => Some(session::BACKGROUND_WAIT),
+    }
+}
