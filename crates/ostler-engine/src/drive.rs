@@ -32,6 +32,8 @@ use crate::turn::{
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) model: Arc<dyn Model>,
+    /// What it is asked for by name; the host may choose another one.
+    pub(crate) model_name: Arc<str>,
     pub(crate) tools: Arc<Tools>,
     /// The tools as the model sees them, in a fixed order, so that every request begins with the same bytes.
     pub(crate) specs: Arc<Vec<ToolSpec>>,
@@ -181,7 +183,7 @@ impl<'a> Driver<'a> {
         self.response = Accumulator::default();
         self.asked = Some(Instant::now());
         self.stream = Some(self.world.model.respond(Request {
-            model: self.world.model.name().to_owned(),
+            model: self.world.model_name.as_ref().to_owned(),
             max_tokens: MAX_OUTPUT_TOKENS,
             stream: !whole,
             tools: self.world.specs.clone(),

@@ -171,7 +171,7 @@ async fn begin(world: &World, start: Start) -> Verdict {
         let text = format!("hooks for {} never run: nothing sets them off yet", idle.join(", "));
         host.inform(text, "notice", Some("hooks_without_occasion")).await;
     }
-    let fields = json!({"source": start.source, "model": world.model.name()});
+    let fields = json!({"source": start.source, "model": world.model_name.as_ref()});
     let verdict = tell(world, HookEvent::SessionStart, fields).await;
     if host.hooks().any_for(&HookEvent::InstructionsLoaded) {
         for file in &start.memory {

@@ -19,7 +19,7 @@ pub(crate) fn init(world: &World) -> ToHost {
         cwd: world.cx.cwd.display().to_string(),
         session_id: world.host.session_id.clone(),
         tools: world.specs.iter().map(|spec| spec.name.clone()).collect(),
-        model: world.model.name().to_owned(),
+        model: world.model_name.as_ref().to_owned(),
         permission_mode: world.host.mode(),
         claude_code_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         output_style: Some("default".to_owned()),

@@ -233,6 +233,7 @@ impl Setup {
         let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
         let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
         let base = World {
+            model_name: options.model.name().into(),
             model: options.model,
             tools: Arc::new(tools),
             specs: Arc::new(specs),

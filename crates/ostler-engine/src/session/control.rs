@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use ostler_proto::control::{
     AskEngine, ControlRequest, ControlResponse, Failure, GetTaskOutput, GetTaskOutputReply,
-    Initialize, Interrupt, Response, SetPermissionMode, StopTask, UNSUPPORTED_REQUEST,
+    Initialize, Interrupt, Response, SetMaxThinkingTokens, SetModel, SetPermissionMode, StopTask,
+    UNSUPPORTED_REQUEST,
 };
 use ostler_proto::frame::ToHost;
 use ostler_proto::permission::{PermissionDestination, PermissionUpdate, SetModeUpdate};
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::Session;
 use crate::hooks::registry;
+use crate::model::{Thinking, ThinkingDisplay};
 use crate::structured::StructuredOutput;
 use crate::tasks::output;
 
@@ -31,6 +33,8 @@ impl Session {
             AskEngine::SetPermissionMode(set) => {
                 return self.set_mode(request.request_id, set).await;
             }
+            AskEngine::SetModel(set) => Ok(self.set_model(set)),
+            AskEngine::SetMaxThinkingTokens(set) => self.set_thinking(set),
             AskEngine::StopTask(stop) => self.stop_task(stop).await,
             AskEngine::GetTaskOutput(get) => self.task_output(get),
             other => {
@@ -112,6 +116,34 @@ impl Session {
                 host.send(ToHost::ControlResponse(response)).await;
             }
         }
+    }
+
+    /// Another model, from the next turn on.
+    fn set_model(&mut self, set: &SetModel) -> Value {
+        let base = &mut self.setup.base;
+        let wanted = set.model.as_deref().filter(|name| !matches!(*name, "" | "default"));
+        base.model_name = wanted.unwrap_or(base.model.name()).into();
+        let payload = json!({"model": base.model_name.as_ref()});
+        self.world = self.setup.world();
+        payload
+    }
+
+    /// How much the model may think, from the next turn on.
+    fn set_thinking(&mut self, set: &SetMaxThinkingTokens) -> Result<Value, String> {
+        let sampling = &mut self.setup.base.sampling;
+        sampling.display = match set.thinking_display.as_deref() {
+            None => sampling.display,
+            Some("summarized") => Some(ThinkingDisplay::Summarized),
+            Some("omitted") => Some(ThinkingDisplay::Omitted),
+            Some(other) => return Err(format!("there is no display of thinking {other}")),
+        };
+        sampling.thinking = match set.max_thinking_tokens {
+            None => None,
+            Some(0) => Some(Thinking::Disabled),
+            Some(tokens) => Some(Thinking::Budget(tokens)),
+        };
+        self.world = self.setup.world();
+        Ok(json!({}))
     }
 
     async fn stop_task(&mut self, stop: &StopTask) -> Result<Value, String> {

@@ -1,9 +1,12 @@
 //! What a host sees of a session.
 
 use ostler_engine::turn::INTERRUPTED;
-use ostler_proto::control::{AskEngine, GetBinaryVersion, Initialize, Interrupt, SystemPrompt};
+use ostler_proto::control::{
+    AskEngine, GetBinaryVersion, Initialize, Interrupt, SetMaxThinkingTokens, SetModel,
+    SystemPrompt,
+};
 use ostler_proto::frame::ToHost;
-use ostler_proto::message::User;
+use ostler_proto::message::{System, User};
 use ostler_testkit::{Script, Status, reply, when};
 use serde_json::json;
 
@@ -338,6 +341,56 @@ async fn initialize_brings_the_prompt_and_the_schema_of_the_answer() {
     let bad = Initialize { json_schema: Some(json!({"type": "array"})), ..Initialize::default() };
     host.ask("init", AskEngine::Initialize(Box::new(bad))).await;
     host.until("control_response error").await;
+}
+
+#[tokio::test]
+async fn the_host_can_choose_another_model_and_how_much_it_thinks() {
+    let mut host = TestHost::start(Script::new().rule(when(), reply().text("Yes."))).await;
+    let set = SetModel { model: Some("claude-sonnet-4-5".into()), ..SetModel::default() };
+    host.ask("model", AskEngine::SetModel(set)).await;
+    let answer = serde_json::to_value(host.until("control_response").await).unwrap();
+    assert_eq!(answer["response"]["response"], json!({"model": "claude-sonnet-4-5"}));
+    let think = SetMaxThinkingTokens { max_thinking_tokens: Some(2048), ..Default::default() };
+    host.ask("think", AskEngine::SetMaxThinkingTokens(think)).await;
+    host.prompt("one").await;
+    let ToHost::System(System::Init(init)) = host.until("system init").await else { panic!() };
+    assert_eq!(init.model, "claude-sonnet-4-5");
+    host.result().await;
+    let body = &host.api.requests()[0].body;
+    assert_eq!(body["model"], "claude-sonnet-4-5");
+    assert_eq!(body["thinking"], json!({"type": "enabled", "budget_tokens": 2048}));
+
+    host.ask("model", AskEngine::SetModel(SetModel::default())).await;
+    let none = SetMaxThinkingTokens { max_thinking_tokens: Some(0), ..Default::default() };
+    host.ask("think", AskEngine::SetMaxThinkingTokens(none)).await;
+    host.prompt("two").await;
+    host.result().await;
+    assert_eq!(host.api.requests()[1].body["model"], "test-model");
+}
+
+#[tokio::test]
+async fn a_host_that_asks_hears_what_the_session_is_doing() {
+    let script = calls("Change");
+    let events = Some(ostler_engine::session::StateEvents::ForHost);
+    let host = TestHost::with(script, |options| options.state_events = events).await;
+    let mut host = host.answering(json!({"behavior": "allow"}));
+    host.prompt("change").await;
+    host.result().await;
+    host.leave();
+    while host.next().await.is_some() {}
+    let states: Vec<_> = host
+        .seen
+        .iter()
+        .filter_map(|frame| match frame {
+            ToHost::System(System::SessionStateChanged(changed)) => {
+                assert_eq!(changed.sdk_host_only, Some(true));
+                Some(changed.state.as_str().to_owned())
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(states, ["running", "requires_action", "running", "idle"]);
+    assert!(host.story().last().unwrap().starts_with("system session_state_changed"));
 }
 
 #[tokio::test]
