@@ -1,0 +1,8 @@
+//! Servers and the client from outside, against each other and against recorded and hostile peers.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod recorded;
+mod served;
+mod server;
+mod support;
