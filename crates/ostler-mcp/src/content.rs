@@ -62,7 +62,8 @@ impl Content {
     /// # Errors
     /// Says which kind of block is malformed, and how.
     pub fn from_value(value: Value) -> Result<Self, String> {
-        let kind = value.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let kind = value.get("type").and_then(Value::as_str).map(str::to_owned);
+        let kind = kind.ok_or_else(|| format!("content without a type: {value}"))?;
         match kind.as_str() {
             "text" => match value.get("text") {
                 Some(Value::String(text)) => Ok(Self::Text(text.clone())),
@@ -191,6 +192,7 @@ mod tests {
         let error = Content::from_value(json!({"type": "image", "data": 7})).unwrap_err();
         assert!(error.contains("`image`") && error.contains("data"), "{error}");
         assert!(Content::from_value(json!({"type": "text"})).is_err());
+        assert!(Content::from_value(json!({"text": "hi"})).is_err());
         assert!(Content::from_value(json!({"type": "resource"})).is_err());
     }
 }

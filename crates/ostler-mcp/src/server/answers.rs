@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::rpc::Failure;
 
 /// Newest first. A client that asks for another version is offered the newest and may hang up.
-const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+pub(crate) const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// The answer to a request. There is no order to keep: engines that were given a manifest begin with `tools/call`,
 /// others make the handshake twice.

@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
+#[cfg(feature = "client")]
+pub(crate) use self::answers::VERSIONS;
 pub use self::connection::Connection;
 pub use self::context::Context;
 pub use self::prompt::{Prompt, PromptArguments, PromptMessage};

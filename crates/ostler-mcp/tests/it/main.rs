@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod client;
+mod peers;
+mod program;
 mod recorded;
+mod remote;
 mod served;
 mod server;
 mod support;
