@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::error::Error as StdError;
 use std::sync::Once;
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -22,6 +23,9 @@ use super::endpoint::Remote;
 use super::link::{CAPACITY, Carrier, Ended, Incoming, Link};
 use crate::rpc::{self, Failure};
 
+/// How long a server may take to hear that a session is over.
+const GOODBYE: Duration = Duration::from_secs(2);
+
 type Http = StreamableHttpClientTransport<reqwest::Client>;
 type Failed = StreamableHttpError<reqwest::Error>;
 
@@ -33,6 +37,7 @@ pub(super) fn open(remote: &Remote, limit: usize) -> Result<Link, Ended> {
     let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
         .custom_headers(headers)
         .max_sse_event_size(limit)
+        .max_concurrent_requests(CAPACITY)
         .reinit_on_expired_session(true);
     let (outgoing, to_send) = mpsc::channel(CAPACITY);
     let (read, incoming) = mpsc::channel(CAPACITY);
@@ -108,8 +113,8 @@ async fn carry(
     if let Some(ended) = ended {
         read.send(Err(ended)).await.ok();
     }
-    // Ends the session at the server.
-    http.close().await.ok();
+    // Ends the session at the server, which may not care.
+    tokio::time::timeout(GOODBYE, http.close()).await.ok();
     // A broken start shows first as the end of everything; its reason is still on its way.
     while let Some((_, result)) = sending.next().await {
         if let Err(error) = result {

@@ -25,6 +25,7 @@ pub use self::error::Error;
 use self::link::{Ended, Link};
 pub use self::options::{CallOptions, ClientOptions, Event, Progress};
 use self::session::Session;
+use self::stdio::LastWords;
 pub use self::types::{
     PromptArgument, PromptInfo, PromptResult, ResourceTemplate, ServerDetails, Status,
     ToolAnnotations, ToolInfo,
@@ -102,10 +103,11 @@ impl Client {
     pub async fn reconnect(&self) -> Result<(), Error> {
         let _one_at_a_time = self.inner.connecting.lock().await;
         close(self.replace(State::Pending)).await;
-        let limit = self.inner.options.startup_timeout;
-        let result = tokio::time::timeout(limit, self.open()).await.unwrap_or_else(|_| {
-            let (server, what) = (self.inner.name.clone(), "start".to_owned());
-            Err(Error::TimedOut { server, what, after: limit })
+        let (limit, words) = (self.inner.options.startup_timeout, LastWords::default());
+        let result = tokio::time::timeout(limit, self.open(words.clone())).await;
+        let result = result.unwrap_or_else(|_| {
+            let reason = words.after(format!("it was not ready after {limit:?}"));
+            Err(Error::Unreachable { server: self.inner.name.clone(), reason })
         });
         match result {
             Ok((session, details)) => {
@@ -218,10 +220,10 @@ impl Client {
         std::mem::replace(&mut there, state)
     }
 
-    async fn open(&self) -> Result<(Session, ServerDetails), Error> {
+    async fn open(&self, words: LastWords) -> Result<(Session, ServerDetails), Error> {
         let Inner { name, endpoint, options, .. } = &*self.inner;
         let link = match endpoint {
-            Endpoint::Stdio(program) => stdio::open(program, options.message_limit),
+            Endpoint::Stdio(program) => stdio::open(program, options.message_limit, words),
             Endpoint::Http(remote) => http::open(remote, options.message_limit),
             Endpoint::Sse(remote) => sse::open(remote, options.message_limit).await,
             Endpoint::Custom(custom) => Ok(Link::from(custom.open())),

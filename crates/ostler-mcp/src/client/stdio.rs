@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -25,7 +26,7 @@ const LAST_WORDS: usize = 4096;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Starts the program.
-pub(super) fn open(program: &Program, limit: usize) -> Result<Link, Ended> {
+pub(super) fn open(program: &Program, limit: usize, words: LastWords) -> Result<Link, Ended> {
     let mut command = Command::new(&program.command);
     command.args(&program.args).envs(&program.env);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -43,23 +44,23 @@ pub(super) fn open(program: &Program, limit: usize) -> Result<Link, Ended> {
     };
     let (outgoing, to_write) = mpsc::channel(CAPACITY);
     let (read, incoming) = mpsc::channel(CAPACITY);
-    let carry = carry(child, group, (stdin, stdout, stderr), to_write, read, limit);
+    let pipes = (stdin, stdout, stderr);
+    let carry = carry((child, group), pipes, to_write, read, limit, words);
     let carrier = Some(Carrier::spawn(carry));
     Ok(Link { outgoing, incoming: Incoming::WithReason(incoming), carrier })
 }
 
 /// Carries messages in one task, so that dropping it ends the program and everything the program started.
 async fn carry(
-    mut child: Child,
-    group: Group,
+    (mut child, group): (Child, Group),
     (stdin, stdout, stderr): (ChildStdin, ChildStdout, ChildStderr),
     to_write: mpsc::Receiver<Value>,
     read: mpsc::Sender<Result<Value, Ended>>,
     limit: usize,
+    words: LastWords,
 ) {
-    let mut words = VecDeque::new();
     let (reason, status) = {
-        let mut listening = pin!(listen(stderr, &mut words).fuse());
+        let mut listening = pin!(listen(stderr, &words).fuse());
         let reason = {
             let mut reading = pin!(read_messages(stdout, &read, limit));
             let mut writing = pin!(write_messages(stdin, to_write).fuse());
@@ -85,7 +86,7 @@ async fn carry(
         Some(status) => format!("its program ended with {status}"),
         None => "its program did not end by itself".to_owned(),
     });
-    read.send(Err(Ended::new(with_last_words(reason, &words)))).await.ok();
+    read.send(Err(Ended::new(words.after(reason)))).await.ok();
 }
 
 /// Waits for the program's end; asks for it, then forces it. A program that broke the rules is not asked.
@@ -152,20 +153,38 @@ async fn write_messages(mut stdin: ChildStdin, mut to_write: mpsc::Receiver<Valu
     }
 }
 
-/// Keeps the end of what the program says on standard error. It must be read, or the program would stand still.
-async fn listen(mut stderr: ChildStderr, words: &mut VecDeque<u8>) {
+/// It must be read, or the program would stand still.
+async fn listen(mut stderr: ChildStderr, words: &LastWords) {
     let mut buffer = vec![0; 8192];
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
-        words.extend(&buffer[..count]);
-        words.drain(..words.len().saturating_sub(LAST_WORDS));
+        words.add(&buffer[..count]);
     }
 }
 
-fn with_last_words(reason: String, words: &VecDeque<u8>) -> String {
-    let bytes: Vec<_> = words.iter().copied().collect();
-    match String::from_utf8_lossy(&bytes).trim() {
-        "" => reason,
-        words => format!("{reason}; it last said: {words}"),
+/// The end of what a program says on standard error, for messages.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LastWords(Arc<Mutex<VecDeque<u8>>>);
+
+impl LastWords {
+    fn add(&self, bytes: &[u8]) {
+        let mut words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        words.extend(bytes);
+        let surplus = words.len().saturating_sub(LAST_WORDS);
+        words.drain(..surplus);
+    }
+
+    pub(super) fn text(&self) -> String {
+        let words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<_> = words.iter().copied().collect();
+        String::from_utf8_lossy(&bytes).trim().to_owned()
+    }
+
+    /// A reason, followed by them.
+    pub(super) fn after(&self, reason: String) -> String {
+        match self.text().as_str() {
+            "" => reason,
+            words => format!("{reason}; it last said: {words}"),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::{BoxFuture, join_all};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -40,8 +40,7 @@ impl Connection {
     /// Takes one message and answers it. Any number of messages may be handled at once.
     ///
     /// `None` means that there is nothing to say: the message was a notification, or a request that was cancelled
-    /// meanwhile. A host that must answer every `mcp_message` sends an empty result then. Dropping the future drops
-    /// the tool that runs in it.
+    /// meanwhile. Dropping the future drops the tool that runs in it.
     pub async fn handle(&self, message: Value) -> Option<Value> {
         if let Value::Array(batch) = message {
             return self.handle_batch(batch).await;
@@ -57,6 +56,22 @@ impl Connection {
             Ok(Message::Response) => None,
             Err((id, failure)) => Some(rpc::answer(&id, Err(failure))),
         }
+    }
+
+    /// Like [`Connection::handle`], for carriers that want an answer to everything: where there is nothing to say, an
+    /// empty result. That is what a host sends back for an `mcp_message`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// use serde_json::json;
+    /// let connection = ostler_mcp::Server::new("calc", "1.0.0").connect();
+    /// let answer = connection.respond(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    /// assert_eq!(answer, json!({"jsonrpc": "2.0", "result": {}}));
+    /// # }
+    /// ```
+    pub async fn respond(&self, message: Value) -> Value {
+        let answer = self.handle(message).await;
+        answer.unwrap_or_else(|| json!({"jsonrpc": "2.0", "result": {}}))
     }
 
     /// The next thing the server says unasked: progress of a call, or that a list changed. Waits for it.

@@ -170,7 +170,10 @@ impl Server {
     /// A session with this server, for a client that brings its own way to carry messages.
     pub fn connect(&self) -> Connection {
         let (connection, listener) = Connection::new(self.clone());
-        self.listeners(|listeners| listeners.push(listener));
+        self.listeners(|listeners| {
+            listeners.retain(|listener| !listener.is_closed());
+            listeners.push(listener);
+        });
         connection
     }
 

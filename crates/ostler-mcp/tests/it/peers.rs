@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
-use ostler_mcp::{CallOptions, Client, ClientOptions, Content, Endpoint, Program, Remote};
+use ostler_mcp::{CallOptions, Client, ClientOptions, Content, Endpoint, Remote};
 use ostler_proto::control::ElicitationReply;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -157,22 +157,4 @@ async fn the_official_client_uses_our_server() {
         "together": 50,
     });
     assert_eq!(facts, expected);
-}
-
-/// The official server must also be reachable as configurations describe it.
-#[test]
-fn a_configuration_names_an_endpoint() {
-    let config = |value: Value| Endpoint::from_config(&serde_json::from_value(value).unwrap());
-    let stdio = config(json!({"command": "node", "args": ["a b"], "env": {"X": "1"}}));
-    let expected = Program {
-        command: "node".into(),
-        args: vec!["a b".into()],
-        env: [("X".into(), "1".into())].into(),
-        cwd: None,
-    };
-    assert!(matches!(stdio, Some(Endpoint::Stdio(program)) if program == expected));
-    let http = config(json!({"type": "http", "url": "http://x", "headers": {"A": "b"}}));
-    assert!(matches!(http, Some(Endpoint::Http(remote)) if remote.headers["A"] == "b"));
-    assert!(matches!(config(json!({"type": "sse", "url": "http://x"})), Some(Endpoint::Sse(_))));
-    assert!(config(json!({"type": "sdk", "name": "calc"})).is_none());
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use ostler_mcp::{CallOptions, Client, ClientOptions, Endpoint, Error, Program, Status};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::within;
 
@@ -110,12 +110,36 @@ async fn a_dropped_client_takes_the_whole_process_group_with_it() {
 }
 
 #[tokio::test]
+async fn dropped_clients_leave_neither_processes_nor_tasks() {
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let (before, witness) = (tasks(), Witness::new());
+    let scripts = (0..30).map(|_| script(&format!("{} exec \"$1\"", witness.held())));
+    let connects = scripts.map(|endpoint| connect(endpoint, ClientOptions::default()));
+    let (clients, gone) = tokio::join!(join_all(connects), witness.open());
+    for client in &clients {
+        // Some are left in the middle of a call.
+        let client = client.clone().unwrap();
+        let call = client.call_tool("hang", json!({}), CallOptions::default());
+        tokio::time::timeout(Duration::ZERO, call).await.unwrap_err();
+    }
+    drop(clients);
+    gone.await;
+    let all_ended = async {
+        while tasks() > before {
+            tokio::task::yield_now().await;
+        }
+    };
+    within("the end of all tasks", all_ended).await;
+}
+
+#[tokio::test]
 async fn a_program_that_never_answers_is_given_up_and_ended() {
     let witness = Witness::new();
-    let endpoint = script(&format!("{} sleep 1000", witness.held()));
-    let options = ClientOptions::default().startup_timeout(Duration::from_millis(300));
+    let endpoint = script(&format!("{} echo 'let me think' >&2; sleep 1000", witness.held()));
+    let options = ClientOptions::default().startup_timeout(Duration::from_millis(500));
     let (error, gone) = tokio::join!(connect(endpoint, options), witness.open());
-    assert_eq!(error.unwrap_err().to_string(), "MCP server \"calc\" start timed out after 300ms");
+    let error = error.unwrap_err().to_string();
+    assert!(error.ends_with("it was not ready after 500ms; it last said: let me think"), "{error}");
     gone.await;
 }
 
@@ -187,4 +211,21 @@ async fn a_program_that_does_not_read_blocks_nobody() {
     for outcome in within("the calls", join_all(calls)).await {
         assert!(matches!(outcome, Err(Error::TimedOut { .. })), "{outcome:?}");
     }
+}
+
+#[test]
+fn a_configuration_names_an_endpoint() {
+    let config = |value: Value| Endpoint::from_config(&serde_json::from_value(value).unwrap());
+    let stdio = config(json!({"command": "node", "args": ["a b"], "env": {"X": "1"}}));
+    let expected = Program {
+        command: "node".into(),
+        args: vec!["a b".into()],
+        env: [("X".into(), "1".into())].into(),
+        cwd: None,
+    };
+    assert!(matches!(stdio, Some(Endpoint::Stdio(program)) if program == expected));
+    let http = config(json!({"type": "http", "url": "http://x", "headers": {"A": "b"}}));
+    assert!(matches!(http, Some(Endpoint::Http(remote)) if remote.headers["A"] == "b"));
+    assert!(matches!(config(json!({"type": "sse", "url": "http://x"})), Some(Endpoint::Sse(_))));
+    assert!(config(json!({"type": "sdk", "name": "calc"})).is_none());
 }
