@@ -1,4 +1,4 @@
-//! The vendor's programs that tests and benchmarks talk to, from npm, at the versions they know.
+//! Other people's programs that tests and benchmarks talk to, from npm, at the versions they know.
 //!
 //! They live in a cache outside the checkout, in a folder named after the list of versions: another list, another
 //! folder. An installation becomes visible under that name only when it is complete.
@@ -16,8 +16,12 @@ use crate::{cargo, setup};
 type Pin = (&'static str, &'static str);
 
 /// What the tests need.
-pub(crate) const FOR_TESTS: &[Pin] =
-    &[("@anthropic-ai/sdk", "1.8.0"), ("@anthropic-ai/claude-agent-sdk", "0.2.50")];
+pub(crate) const FOR_TESTS: &[Pin] = &[
+    ("@anthropic-ai/sdk", "1.8.0"),
+    ("@anthropic-ai/claude-agent-sdk", "0.2.50"),
+    ("@modelcontextprotocol/sdk", "1.32.2"),
+    ("@modelcontextprotocol/server-everything", "2026.8.31"),
+];
 
 /// What the benchmarks need. Apart from the tests', because it brings a native program of some hundred megabytes:
 /// npm chooses among its optional dependencies the one for this machine.

@@ -1,0 +1,127 @@
+//! What the server says: answers, news, and questions of its own.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, PoisonError};
+
+use futures::FutureExt;
+use ostler_proto::control::{Elicitation, ElicitationReply};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::options::Event;
+use super::session::Shared;
+use crate::rpc::{self, Failure, Message};
+
+/// How many questions a server may have open at once; further ones are refused.
+const MOST_QUESTIONS: usize = 16;
+
+pub(super) struct Hearing {
+    shared: Arc<Shared>,
+    outgoing: mpsc::WeakSender<Value>,
+    /// Questions that are being answered. They end with the connection.
+    questions: JoinSet<()>,
+}
+
+impl Hearing {
+    pub(super) fn new(shared: Arc<Shared>, outgoing: mpsc::WeakSender<Value>) -> Self {
+        Self { shared, outgoing, questions: JoinSet::new() }
+    }
+
+    /// Takes one message. What makes no sense is ignored: a request that waits has its own time limit.
+    pub(super) fn hear(&mut self, mut message: Value) {
+        if let Value::Array(batch) = message {
+            return batch.into_iter().filter(Value::is_object).for_each(|item| self.hear(item));
+        }
+        let id = message.get("id").cloned();
+        match (message.get("method").is_some(), id) {
+            (false, Some(id)) => self.shared.answered(&id, &mut message),
+            (false, None) => {}
+            (true, _) => match rpc::open(message) {
+                Ok(Message::Request { id, method, params }) => self.asked(id, &method, params),
+                Ok(Message::Notification { method, params }) => self.told(method, params),
+                Ok(Message::Response) => {}
+                Err((id, failure)) => self.reply(rpc::answer(&id, Err(failure))),
+            },
+        }
+    }
+
+    fn told(&self, method: String, params: Value) {
+        let event = match method.as_str() {
+            "notifications/progress" => return self.shared.progressed(&params),
+            "notifications/tools/list_changed" => {
+                let mut known =
+                    self.shared.known_tools.lock().unwrap_or_else(PoisonError::into_inner);
+                *known = None;
+                Event::ToolsChanged
+            }
+            "notifications/resources/list_changed" => Event::ResourcesChanged,
+            "notifications/prompts/list_changed" => Event::PromptsChanged,
+            "notifications/elicitation/complete" => {
+                let id = params["elicitationId"].as_str().unwrap_or_default();
+                Event::ElicitationComplete(id.to_owned())
+            }
+            _ => Event::Other { method, params },
+        };
+        self.shared.tell(event);
+    }
+
+    fn asked(&mut self, id: Value, method: &str, params: Value) {
+        while self.questions.try_join_next().is_some() {}
+        match method {
+            "ping" => self.reply(rpc::answer(&id, Ok(json!({})))),
+            "elicitation/create" => self.elicit(id, &params),
+            _ => self.reply(rpc::answer(&id, Err(Failure::unknown_method(method)))),
+        }
+    }
+
+    fn elicit(&mut self, id: Value, params: &Value) {
+        let Some(answer) = self.shared.options.on_elicitation.clone() else {
+            return self.reply(rpc::answer(&id, Ok(json!({"action": "decline"}))));
+        };
+        if self.questions.len() >= MOST_QUESTIONS {
+            let failure =
+                Failure { code: -32000, message: "too many questions at once".to_owned() };
+            return self.reply(rpc::answer(&id, Err(failure)));
+        }
+        let question = question(&self.shared.server, params);
+        let outgoing = self.outgoing.clone();
+        self.questions.spawn(async move {
+            let answer = AssertUnwindSafe(async { answer(question).await }).catch_unwind().await;
+            // A callback that broke down has not said yes.
+            let result = answer.map_or_else(|_| json!({"action": "decline"}), reply_value);
+            if let Some(outgoing) = outgoing.upgrade() {
+                outgoing.send(rpc::answer(&id, Ok(result))).await.ok();
+            }
+        });
+    }
+
+    fn reply(&self, message: Value) {
+        if let Some(outgoing) = self.outgoing.upgrade() {
+            // A server that asks faster than it reads goes without an answer.
+            outgoing.try_send(message).ok();
+        }
+    }
+}
+
+fn question(server: &str, params: &Value) -> Elicitation {
+    let text = |key: &str| params[key].as_str().map(str::to_owned);
+    Elicitation {
+        mcp_server_name: server.to_owned(),
+        message: text("message").unwrap_or_default(),
+        mode: Some(text("mode").unwrap_or_else(|| "form".to_owned())),
+        url: text("url"),
+        elicitation_id: text("elicitationId"),
+        requested_schema: params.get("requestedSchema").cloned(),
+        ..Elicitation::default()
+    }
+}
+
+fn reply_value(reply: ElicitationReply) -> Value {
+    match reply.content {
+        Some(content) if reply.action == "accept" => {
+            json!({"action": reply.action, "content": content})
+        }
+        _ => json!({"action": reply.action}),
+    }
+}

@@ -1,0 +1,155 @@
+//! A server behind an address: streamable HTTP, carried by `rmcp`, which knows about sessions and broken streams.
+//!
+//! Nothing of `rmcp` leaves this file.
+
+use std::collections::HashMap;
+use std::error::Error as StdError;
+use std::sync::Once;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::RoleClient;
+use rmcp::model::ClientJsonRpcMessage;
+use rmcp::transport::Transport;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::endpoint::Remote;
+use super::link::{CAPACITY, Carrier, Ended, Incoming, Link};
+use crate::rpc::{self, Failure};
+
+/// How long a server may take to hear that a session is over.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+type Http = StreamableHttpClientTransport<reqwest::Client>;
+type Failed = StreamableHttpError<reqwest::Error>;
+
+/// Prepares the way; the first message goes out when there is one.
+pub(super) fn open(remote: &Remote, limit: usize) -> Result<Link, Ended> {
+    let url = parse(&remote.url)?;
+    let headers = headers(remote)?;
+    install_provider();
+    let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+        .custom_headers(headers)
+        .max_sse_event_size(limit)
+        .max_concurrent_requests(CAPACITY)
+        .reinit_on_expired_session(true);
+    let (outgoing, to_send) = mpsc::channel(CAPACITY);
+    let (read, incoming) = mpsc::channel(CAPACITY);
+    let carrier = Some(Carrier::spawn(carry(Http::from_config(config), to_send, read)));
+    Ok(Link { outgoing, incoming: Incoming::WithReason(incoming), carrier })
+}
+
+pub(super) fn parse(url: &str) -> Result<reqwest::Url, Ended> {
+    let parsed =
+        reqwest::Url::parse(url).map_err(|error| Ended::new(format!("`{url}`: {error}")))?;
+    match parsed.scheme() {
+        "http" | "https" => Ok(parsed),
+        scheme => {
+            Err(Ended::new(format!("`{url}`: the scheme must be http or https, not {scheme}")))
+        }
+    }
+}
+
+pub(super) fn headers(remote: &Remote) -> Result<HashMap<HeaderName, HeaderValue>, Ended> {
+    let read = |(name, value): (&String, &String)| {
+        // The value may be a secret and is not repeated.
+        let wrong =
+            |_| Ended::new(format!("the header `{name}` cannot be sent: not valid in HTTP"));
+        let value = HeaderValue::from_str(value).map_err(|_| wrong(()))?;
+        Ok((HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong(()))?, value))
+    };
+    remote.headers.iter().map(read).collect()
+}
+
+/// Without it no TLS connection can be made.
+pub(super) fn install_provider() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // It fails when the program has chosen one already, which is as well.
+        rustls::crypto::ring::default_provider().install_default().ok();
+    });
+}
+
+/// Carries messages in one task. What could not be sent is answered with an error in the server's place.
+async fn carry(
+    mut http: Http,
+    mut to_send: mpsc::Receiver<Value>,
+    read: mpsc::Sender<Result<Value, Ended>>,
+) {
+    let mut sending = FuturesUnordered::new();
+    let ended = loop {
+        tokio::select! {
+            biased;
+            () = read.closed() => break None,
+            Some((id, result)) = sending.next(), if !sending.is_empty() => {
+                let Err(error) = result else { continue };
+                match undelivered(id, &error) {
+                    Ok(answer) => read.send(Ok(answer)).await.ok(),
+                    Err(ended) => break Some(ended),
+                };
+            }
+            message = http.receive() => {
+                let Some(message) = message else { break None };
+                if let Ok(message) = serde_json::to_value(message) {
+                    read.send(Ok(message)).await.ok();
+                }
+            }
+            message = to_send.recv() => {
+                let Some(message) = message else { break None };
+                let id = message.get("id").cloned();
+                if let Ok(message) = serde_json::from_value::<ClientJsonRpcMessage>(message) {
+                    let sent = Transport::<RoleClient>::send(&mut http, message);
+                    sending.push(async move { (id, sent.await) });
+                }
+            }
+        }
+    };
+    if let Some(ended) = ended {
+        read.send(Err(ended)).await.ok();
+    }
+    // Ends the session at the server, which may not care.
+    tokio::time::timeout(GOODBYE, http.close()).await.ok();
+    // A broken start shows first as the end of everything; its reason is still on its way.
+    while let Some((_, result)) = sending.next().await {
+        if let Err(error) = result {
+            read.send(Err(reason(&error))).await.ok();
+        }
+    }
+}
+
+/// The answer to a request that did not reach the server, or the end of the connection.
+fn undelivered(id: Option<Value>, error: &Failed) -> Result<Value, Ended> {
+    match (id, reason(error)) {
+        (Some(id), Ended::Other(message)) if id != json!(0) => {
+            Ok(rpc::answer(&id, Err(Failure { code: -32000, message })))
+        }
+        // The first request is the handshake, and a notification has nobody who waits.
+        (_, ended) => Err(ended),
+    }
+}
+
+fn reason(error: &Failed) -> Ended {
+    match error {
+        StreamableHttpError::AuthRequired(cause) => Ended::NeedsAuth(cause.to_string()),
+        StreamableHttpError::InsufficientScope(cause) => Ended::NeedsAuth(cause.to_string()),
+        // It does not name this one as its cause.
+        StreamableHttpError::Client(cause) => Ended::Other(chain(cause)),
+        error => Ended::Other(chain(error)),
+    }
+}
+
+/// An error with its causes.
+pub(super) fn chain(error: &dyn StdError) -> String {
+    let (mut text, mut source) = (error.to_string(), error.source());
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,140 @@
+//! What a server offers: its tools, resources and prompts, all pages of them.
+
+use std::sync::PoisonError;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{CallOptions, Client, Error, PromptInfo, PromptResult, ResourceTemplate, ToolInfo};
+use crate::content::{Content, ResourceContents, ResourceLink};
+use crate::server::{PromptArguments, PromptMessage};
+
+/// More pages than this are not asked for.
+const MOST_PAGES: usize = 1000;
+
+impl Client {
+    /// All tools of the server.
+    ///
+    /// # Errors
+    /// When the server does not answer, or describes a tool in a way that cannot be understood.
+    pub async fn list_tools(&self) -> Result<Vec<ToolInfo>, Error> {
+        if !self.offers("tools") {
+            return Ok(Vec::new());
+        }
+        let session = self.session()?;
+        let known =
+            session.shared().known_tools.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match known {
+            Some(mut known) => self.items("list of tools", "tools", &mut known),
+            None => self.list("list of tools", "tools/list", "tools").await,
+        }
+    }
+
+    /// All resources of the server.
+    ///
+    /// # Errors
+    /// When the server does not answer, or in a way that cannot be understood.
+    pub async fn list_resources(&self) -> Result<Vec<ResourceLink>, Error> {
+        if !self.offers("resources") {
+            return Ok(Vec::new());
+        }
+        self.list("list of resources", "resources/list", "resources").await
+    }
+
+    /// All families of resources of the server.
+    ///
+    /// # Errors
+    /// When the server does not answer, or in a way that cannot be understood.
+    pub async fn list_resource_templates(&self) -> Result<Vec<ResourceTemplate>, Error> {
+        if !self.offers("resources") {
+            return Ok(Vec::new());
+        }
+        let what = "list of resource templates";
+        self.list(what, "resources/templates/list", "resourceTemplates").await
+    }
+
+    /// All prompts of the server.
+    ///
+    /// # Errors
+    /// When the server does not answer, or in a way that cannot be understood.
+    pub async fn list_prompts(&self) -> Result<Vec<PromptInfo>, Error> {
+        if !self.offers("prompts") {
+            return Ok(Vec::new());
+        }
+        self.list("list of prompts", "prompts/list", "prompts").await
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    /// When there is none at this address, or the server does not answer properly.
+    pub async fn read_resource(&self, uri: &str) -> Result<Vec<ResourceContents>, Error> {
+        let what = format!("resource \"{uri}\"");
+        let params = json!({"uri": uri});
+        let mut result =
+            self.request(&what, "resources/read", params, CallOptions::default()).await?;
+        self.items(&what, "contents", &mut result)
+    }
+
+    /// Fills a prompt in.
+    ///
+    /// # Errors
+    /// When there is no such prompt, an argument is missing, or the server does not answer properly.
+    pub async fn get_prompt(
+        &self,
+        name: &str,
+        arguments: PromptArguments,
+    ) -> Result<PromptResult, Error> {
+        let what = format!("prompt \"{name}\"");
+        let params = json!({"name": name, "arguments": arguments});
+        let mut result = self.request(&what, "prompts/get", params, CallOptions::default()).await?;
+        let description = result["description"].as_str().map(str::to_owned);
+        let messages: Vec<Value> = self.items(&what, "messages", &mut result)?;
+        let messages: Result<_, String> = messages.into_iter().map(message).collect();
+        let messages = messages.map_err(|reason| self.malformed(&what, reason))?;
+        Ok(PromptResult { description, messages })
+    }
+
+    async fn list<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        method: &str,
+        key: &str,
+    ) -> Result<Vec<T>, Error> {
+        let (mut items, mut params) = (Vec::new(), Value::Null);
+        for _ in 0..MOST_PAGES {
+            let mut page =
+                self.request(what, method, params.clone(), CallOptions::default()).await?;
+            items.extend(self.items::<T>(what, key, &mut page)?);
+            let Some(cursor) = page["nextCursor"].as_str().filter(|cursor| !cursor.is_empty())
+            else {
+                return Ok(items);
+            };
+            let next = json!({"cursor": cursor});
+            if next == params {
+                return Err(self.malformed(what, "every page leads to itself".to_owned()));
+            }
+            params = next;
+        }
+        Err(self.malformed(what, format!("there are more than {MOST_PAGES} pages")))
+    }
+
+    /// Takes a list out of an answer.
+    fn items<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        key: &str,
+        answer: &mut Value,
+    ) -> Result<Vec<T>, Error> {
+        let list = answer.get_mut(key).map(Value::take).unwrap_or_default();
+        serde_path_to_error::deserialize(list)
+            .map_err(|error| self.malformed(what, format!("`{key}`: {error}")))
+    }
+}
+
+fn message(mut message: Value) -> Result<PromptMessage, String> {
+    let role = message["role"].as_str().unwrap_or_default().to_owned();
+    let content = message.get_mut("content").map(Value::take).unwrap_or_default();
+    let content = Content::from_value(content)?;
+    Ok(PromptMessage { role, content })
+}

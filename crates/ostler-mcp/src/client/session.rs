@@ -1,0 +1,263 @@
+//! One connection to a server: requests that wait for answers, and the task that reads.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use super::Error;
+use super::hearing::Hearing;
+use super::link::{Carrier, Ended, Incoming, Link};
+use super::options::{CallOptions, ClientOptions, Event, Progress};
+use crate::rpc;
+
+/// A connection. Dropping it ends everything that belongs to it.
+pub(super) struct Session {
+    outgoing: mpsc::Sender<Value>,
+    shared: Arc<Shared>,
+    reader: Carrier,
+    /// Taken when the session is closed with patience.
+    carrier: Mutex<Option<Carrier>>,
+}
+
+/// What the reading task and the callers share.
+pub(super) struct Shared {
+    pub(super) server: String,
+    pub(super) options: ClientOptions,
+    pending: Mutex<Pending>,
+    /// What the manifest said about tools, until the server says that they changed.
+    pub(super) known_tools: Mutex<Option<Value>>,
+}
+
+#[derive(Default)]
+struct Pending {
+    next_id: u64,
+    waiting: HashMap<u64, Waiting>,
+    /// Set once, when nothing can be waited for any more.
+    closed: Option<Error>,
+}
+
+struct Waiting {
+    answer: oneshot::Sender<Result<Value, Value>>,
+    options: CallOptions,
+}
+
+impl Session {
+    pub(super) fn new(server: &str, options: &ClientOptions, link: Link) -> Self {
+        let known_tools =
+            options.manifest.as_ref().and_then(|manifest| manifest.get("toolsListResult").cloned());
+        let shared = Arc::new(Shared {
+            server: server.to_owned(),
+            options: options.clone(),
+            pending: Mutex::default(),
+            known_tools: Mutex::new(known_tools),
+        });
+        let Link { outgoing, incoming, carrier } = link;
+        // Weak, so that the reading task does not keep the way to the server open.
+        let reader = Carrier::spawn(read(Arc::clone(&shared), outgoing.downgrade(), incoming));
+        Self { outgoing, shared, reader, carrier: Mutex::new(carrier) }
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Why the connection is gone, if it is.
+    pub(super) fn closed(&self) -> Option<Error> {
+        self.shared.pending().closed.clone()
+    }
+
+    /// Asks, and waits for the answer. `what` is for messages.
+    pub(super) async fn request(
+        &self,
+        what: &str,
+        method: &str,
+        mut params: Value,
+        options: CallOptions,
+    ) -> Result<Value, Error> {
+        let (limit, cancellation) = (options.timeout, options.cancellation.clone());
+        let (id, mut answer) = self.shared.begin(options)?;
+        let mut abandoned = Abandoned { session: self, id, reason: "the caller gave up" };
+        if let Some(meta) = params.get_mut("_meta").and_then(Value::as_object_mut) {
+            meta.insert("progressToken".to_owned(), id.into());
+        }
+        let message = request(id, method, params);
+        let exchange = async {
+            tokio::select! {
+                biased;
+                // Before anything is sent only the end of the connection can come.
+                answer = &mut answer => return answer,
+                _ = self.outgoing.send(message) => {}
+            }
+            answer.await
+        };
+        let timed_out = async {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        let cancelled = async {
+            match &cancellation {
+                Some(token) => token.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        let (server, what) = (self.shared.server.clone(), what.to_owned());
+        tokio::select! {
+            biased;
+            answer = exchange => match answer {
+                Ok(Ok(result)) => Ok(result),
+                Ok(Err(error)) => Err(refused(server, what, &error)),
+                Err(_) => Err(self.shared.gone()),
+            },
+            () = cancelled => {
+                abandoned.reason = "the call was cancelled";
+                Err(Error::Cancelled { server, what })
+            }
+            () = timed_out => {
+                abandoned.reason = "the request timed out";
+                Err(Error::TimedOut { server, what, after: limit.unwrap_or_default() })
+            }
+        }
+    }
+
+    /// Tells the server something.
+    pub(super) async fn notify(&self, method: &str) {
+        self.outgoing.send(rpc::notification(method, None)).await.ok();
+    }
+
+    /// Says goodbye and waits for the other side's end, which is forced if it takes too long.
+    pub(super) async fn close(&self) {
+        self.shared.close(Ended::new("it was closed"));
+        self.reader.stop();
+        let carrier = self.carrier.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(carrier) = carrier {
+            carrier.finish().await;
+        }
+    }
+}
+
+fn request(id: u64, method: &str, params: Value) -> Value {
+    match params {
+        Value::Null => json!({"jsonrpc": "2.0", "id": id, "method": method}),
+        params => json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}),
+    }
+}
+
+fn refused(server: String, what: String, error: &Value) -> Error {
+    let message = match error.get("message").and_then(Value::as_str) {
+        Some(message) => message.to_owned(),
+        None => error.to_string(),
+    };
+    let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
+    Error::Refused { server, what, code, message, data: error.get("data").cloned().map(Box::new) }
+}
+
+/// A request that is being waited for; dropped before its answer came, the server is told.
+struct Abandoned<'a> {
+    session: &'a Session,
+    id: u64,
+    reason: &'static str,
+}
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        if self.session.shared.pending().waiting.remove(&self.id).is_some() {
+            let params = json!({"requestId": self.id, "reason": self.reason});
+            let message = rpc::notification("notifications/cancelled", Some(params));
+            // Without waiting: the server loses nothing but time.
+            self.session.outgoing.try_send(message).ok();
+        }
+    }
+}
+
+impl Shared {
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(
+        &self,
+        options: CallOptions,
+    ) -> Result<(u64, oneshot::Receiver<Result<Value, Value>>), Error> {
+        let (answer, receiver) = oneshot::channel();
+        let mut pending = self.pending();
+        if let Some(error) = &pending.closed {
+            return Err(error.clone());
+        }
+        let id = pending.next_id;
+        pending.next_id += 1;
+        pending.waiting.insert(id, Waiting { answer, options });
+        Ok((id, receiver))
+    }
+
+    fn gone(&self) -> Error {
+        self.pending().closed.clone().unwrap_or_else(|| Error::Closed {
+            server: self.server.clone(),
+            reason: "the connection ended without a reason".to_owned(),
+        })
+    }
+
+    /// Gives up on everything that waits.
+    fn close(&self, ended: Ended) {
+        let server = self.server.clone();
+        let error = match ended {
+            Ended::NeedsAuth(reason) => Error::NeedsAuth { server, reason },
+            Ended::Other(reason) => Error::Closed { server, reason },
+        };
+        let mut pending = self.pending();
+        if pending.closed.is_none() {
+            pending.closed = Some(error.clone());
+            pending.waiting.clear();
+            drop(pending);
+            self.tell(Event::Closed(error));
+        }
+    }
+
+    pub(super) fn tell(&self, event: Event) {
+        if let Some(hear) = &self.options.on_event {
+            // Whoever listens must not take the connection down.
+            catch_unwind(AssertUnwindSafe(|| hear(event))).ok();
+        }
+    }
+
+    /// Hands an answer to whoever waits for it.
+    pub(super) fn answered(&self, id: &Value, message: &mut Value) {
+        // Some servers send the number back as text.
+        let number = id.as_u64().or_else(|| id.as_str()?.parse().ok());
+        let Some(waiting) = number.and_then(|id| self.pending().waiting.remove(&id)) else {
+            return;
+        };
+        let answer = match message.get_mut("error").map(Value::take) {
+            Some(error) if !error.is_null() => Err(error),
+            _ => Ok(message.get_mut("result").map(Value::take).unwrap_or_default()),
+        };
+        waiting.answer.send(answer).ok();
+    }
+
+    pub(super) fn progressed(&self, params: &Value) {
+        let token = params["progressToken"].as_u64();
+        let hear = token.and_then(|id| {
+            self.pending().waiting.get(&id).and_then(|waiting| waiting.options.on_progress.clone())
+        });
+        if let Some((hear, done)) = hear.zip(params["progress"].as_f64()) {
+            let message = params["message"].as_str().map(str::to_owned);
+            let progress = Progress { done, total: params["total"].as_f64(), message };
+            catch_unwind(AssertUnwindSafe(|| hear(progress))).ok();
+        }
+    }
+}
+
+async fn read(shared: Arc<Shared>, outgoing: mpsc::WeakSender<Value>, mut incoming: Incoming) {
+    let mut hearing = Hearing::new(Arc::clone(&shared), outgoing);
+    let ended = loop {
+        match incoming.next().await {
+            Ok(message) => hearing.hear(message),
+            Err(ended) => break ended,
+        }
+    };
+    shared.close(ended);
+}

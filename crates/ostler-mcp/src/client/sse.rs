@@ -1,0 +1,116 @@
+//! A server behind an address, the older way: one stream of events brings its messages, and POSTs bring it ours.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use reqwest::header::{ACCEPT, HeaderMap, WWW_AUTHENTICATE};
+use reqwest::{Response, StatusCode, Url};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::endpoint::Remote;
+use super::events::{Event, Events};
+use super::http;
+use super::link::{CAPACITY, Carrier, Ended, Incoming, Link};
+use crate::rpc::{self, Failure};
+
+/// Opens the stream of events.
+pub(super) async fn open(remote: &Remote, limit: usize) -> Result<Link, Ended> {
+    let url = http::parse(&remote.url)?;
+    let headers: HeaderMap = http::headers(remote)?.into_iter().collect();
+    http::install_provider();
+    let client = reqwest::Client::builder()
+        .default_headers(headers)
+        // Headers may be secrets: they go to the configured address only.
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(Duration::from_secs(30))
+        .build()
+        .map_err(|error| Ended::new(error.to_string()))?;
+    let stream = client.get(url.clone()).header(ACCEPT, "text/event-stream").send().await;
+    let stream = accepted(stream)?;
+    let (outgoing, to_send) = mpsc::channel(CAPACITY);
+    let (read, incoming) = mpsc::channel(CAPACITY);
+    let carry = async move {
+        if let Err(ended) = carry(&client, &url, stream, to_send, &read, limit).await {
+            read.send(Err(ended)).await.ok();
+        }
+    };
+    let carrier = Some(Carrier::spawn(carry));
+    Ok(Link { outgoing, incoming: Incoming::WithReason(incoming), carrier })
+}
+
+async fn carry(
+    client: &reqwest::Client,
+    url: &Url,
+    stream: Response,
+    mut to_send: mpsc::Receiver<Value>,
+    read: &mpsc::Sender<Result<Value, Ended>>,
+    limit: usize,
+) -> Result<(), Ended> {
+    let mut events = Events::new(limit);
+    let mut bytes = stream.bytes_stream();
+    let mut sending = FuturesUnordered::new();
+    let mut target: Option<Url> = None;
+    loop {
+        tokio::select! {
+            () = read.closed() => return Ok(()),
+            Some((id, sent)) = sending.next(), if !sending.is_empty() => {
+                let Err(ended) = sent else { continue };
+                read.send(Ok(undelivered(id, ended)?)).await.ok();
+            }
+            chunk = bytes.next() => {
+                let chunk = chunk.ok_or_else(|| Ended::new("the stream of events ended"))?;
+                let chunk = chunk.map_err(|error| Ended::new(format!("the stream broke: {error}")))?;
+                for Event { name, data } in events.push(&chunk).map_err(Ended::new)? {
+                    match name.as_str() {
+                        "endpoint" => target = Some(same_origin(url, data.trim())?),
+                        "message" => if let Ok(message) = serde_json::from_str(&data) {
+                            read.send(Ok(message)).await.ok();
+                        },
+                        _ => {}
+                    }
+                }
+            }
+            // Nothing can be sent before the server has said where to.
+            message = to_send.recv(), if target.is_some() => {
+                let (Some(message), Some(target)) = (message, &target) else { return Ok(()) };
+                let id = message.get("id").cloned();
+                let sent = client.post(target.clone()).json(&message).send();
+                sending.push(async move { (id, accepted(sent.await).map(drop)) });
+            }
+        }
+    }
+}
+
+fn undelivered(id: Option<Value>, ended: Ended) -> Result<Value, Ended> {
+    match (id, ended) {
+        (Some(id), Ended::Other(message)) => {
+            Ok(rpc::answer(&id, Err(Failure { code: -32000, message })))
+        }
+        (_, ended) => Err(ended),
+    }
+}
+
+/// Where messages go. Not elsewhere than to the server: our headers go with them.
+fn same_origin(url: &Url, target: &str) -> Result<Url, Ended> {
+    let target =
+        url.join(target).map_err(|error| Ended::new(format!("it names no address: {error}")))?;
+    match target.origin() == url.origin() {
+        true => Ok(target),
+        false => Err(Ended::new(format!("it wants messages to be sent elsewhere, to {target}"))),
+    }
+}
+
+fn accepted(response: reqwest::Result<Response>) -> Result<Response, Ended> {
+    let response = response.map_err(|error| Ended::new(http::chain(&error)))?;
+    match response.status() {
+        status if status.is_success() => Ok(response),
+        status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+            let challenge = response.headers().get(WWW_AUTHENTICATE);
+            let challenge = challenge.and_then(|value| value.to_str().ok()).unwrap_or_default();
+            Err(Ended::NeedsAuth(format!("{status} {challenge}").trim().to_owned()))
+        }
+        status => Err(Ended::new(format!("the server answered {status}"))),
+    }
+}

@@ -1,0 +1,33 @@
+//! MCP, the Model Context Protocol: servers inside this program, and a client for everybody else's.
+//!
+//! A [`Server`] is a list of tools, resources and prompts that are functions of this program. It is reached message
+//! by message ([`Server::connect`]), which is what the `mcp_message` requests of an agent's wire protocol need, or
+//! served as a program of its own ([`Server::serve_stdio`]).
+#![cfg_attr(
+    feature = "client",
+    doc = "\nA [`Client`] reaches a server wherever it is ([`Endpoint`]): a program, an address, or this program."
+)]
+//!
+//! The client is behind the feature `client`, which is on by default; without it this crate is light to build.
+
+#![warn(missing_docs)]
+
+#[cfg(feature = "client")]
+mod client;
+mod content;
+mod output;
+mod rpc;
+mod server;
+
+#[cfg(feature = "client")]
+pub use client::{
+    CallOptions, Channel, Client, ClientOptions, Custom, Endpoint, Error, Event, Program, Progress,
+    PromptArgument, PromptInfo, PromptResult, Remote, ResourceTemplate, ServerDetails, Status,
+    ToolAnnotations, ToolInfo,
+};
+pub use content::{Content, Media, ResourceContents, ResourceLink};
+pub use output::{IntoOutput, Output};
+pub use server::{
+    Connection, Context, Prompt, PromptArguments, PromptMessage, Resource, Server, Tool, Variables,
+    raw_tool, tool, tool_with_context,
+};

@@ -1,0 +1,60 @@
+//! What a tool may know about the call it answers, and say while it does.
+
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::rpc;
+
+/// A tool call: who asks, whether the answer is still wanted, and a way to report progress.
+#[derive(Clone, Debug)]
+pub struct Context {
+    pub(super) meta: Map<String, Value>,
+    pub(super) cancellation: CancellationToken,
+    pub(super) notifications: mpsc::Sender<Value>,
+}
+
+impl Context {
+    /// The id of the model's tool call, if the host passes it on.
+    pub fn tool_use_id(&self) -> Option<&str> {
+        self.meta_text(&["claudecode/toolUseId", "ostler/toolUseId"])
+    }
+
+    /// The session the call belongs to, if the host passes it on.
+    pub fn session_id(&self) -> Option<&str> {
+        self.meta_text(&["claudecode/sessionId", "ostler/sessionId"])
+    }
+
+    /// Everything the host said about the call (`_meta`).
+    pub fn meta(&self) -> &Map<String, Value> {
+        &self.meta
+    }
+
+    /// Fires when the answer is no longer wanted. The tool's future is dropped then, so this is only needed for work
+    /// that goes on elsewhere: in a thread, in a spawned task, in a child process.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.cancellation
+    }
+
+    /// Tells the host how far the call is; `total` if it is known. Never waits: if the host does not listen or cannot
+    /// keep up, the report is dropped.
+    pub fn progress(&self, done: f64, total: Option<f64>, message: impl Into<String>) {
+        let Some(token) = self.meta.get("progressToken") else { return };
+        let mut params = Map::new();
+        params.insert("progressToken".to_owned(), token.clone());
+        params.insert("progress".to_owned(), json!(done));
+        if let Some(total) = total {
+            params.insert("total".to_owned(), json!(total));
+        }
+        let message = message.into();
+        if !message.is_empty() {
+            params.insert("message".to_owned(), message.into());
+        }
+        let notification = rpc::notification("notifications/progress", Some(params.into()));
+        self.notifications.try_send(notification).ok();
+    }
+
+    fn meta_text(&self, keys: &[&str]) -> Option<&str> {
+        keys.iter().find_map(|key| self.meta.get(*key)?.as_str())
+    }
+}

@@ -1,0 +1,155 @@
+//! Resources: things with an address that a client may list and read, and whole families of them.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug, Display};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::{Map, Value};
+
+use super::template;
+use crate::content::ResourceContents;
+
+/// What a template's names stand for in an address.
+pub type Variables = BTreeMap<String, String>;
+
+type Read =
+    dyn Fn(String, Variables) -> BoxFuture<'static, Result<ResourceContents, String>> + Send + Sync;
+
+/// A resource, or a family of them.
+///
+/// ```
+/// use ostler_mcp::{Resource, ResourceContents, Server};
+///
+/// let server = Server::new("notes", "1.0.0")
+///     .resource(Resource::text("note://today", "today", "buy milk").mime_type("text/plain"))
+///     .resource(Resource::template("note://{day}", "a day", |uri, variables| async move {
+///         let day = &variables["day"];
+///         Ok::<_, String>(ResourceContents::text(uri, format!("nothing on {day}")))
+///     }));
+/// ```
+#[derive(Clone)]
+pub struct Resource {
+    /// The address, or the template of addresses.
+    pattern: String,
+    is_template: bool,
+    listing: Map<String, Value>,
+    read: Arc<Read>,
+}
+
+impl Resource {
+    /// A resource whose text never changes.
+    pub fn text(uri: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> Self {
+        let text: Arc<str> = text.into().into();
+        Self::new(uri, name, move |uri| {
+            let text = Arc::clone(&text);
+            async move { Ok::<_, String>(ResourceContents::text(uri, &*text)) }
+        })
+    }
+
+    /// A resource that is made when it is read; the function is given the address.
+    pub fn new<E, F, Fut>(uri: impl Into<String>, name: impl Into<String>, read: F) -> Self
+    where
+        E: Display,
+        F: Fn(String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ResourceContents, E>> + Send + 'static,
+    {
+        Self::build(uri.into(), false, name.into(), move |uri, _| read(uri))
+    }
+
+    /// A family of resources: `{name}` in the template stands for one segment of the address, `{+name}` for anything.
+    /// The function is given the address and what stands for the names.
+    pub fn template<E, F, Fut>(
+        template: impl Into<String>,
+        name: impl Into<String>,
+        read: F,
+    ) -> Self
+    where
+        E: Display,
+        F: Fn(String, Variables) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ResourceContents, E>> + Send + 'static,
+    {
+        Self::build(template.into(), true, name.into(), read)
+    }
+
+    fn build<E, F, Fut>(pattern: String, is_template: bool, name: String, read: F) -> Self
+    where
+        E: Display,
+        F: Fn(String, Variables) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ResourceContents, E>> + Send + 'static,
+    {
+        let key = if is_template { "uriTemplate" } else { "uri" };
+        let listing = Map::from_iter([
+            (key.to_owned(), pattern.clone().into()),
+            ("name".to_owned(), name.into()),
+        ]);
+        let read = move |uri, variables| -> BoxFuture<'static, _> {
+            let contents = read(uri, variables);
+            Box::pin(async move { contents.await.map_err(|error| format!("{error:#}")) })
+        };
+        Self { pattern, is_template, listing, read: Arc::new(read) }
+    }
+
+    /// A name for people.
+    #[must_use]
+    pub fn title(self, title: impl Into<String>) -> Self {
+        self.with("title", title.into())
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn description(self, description: impl Into<String>) -> Self {
+        self.with("description", description.into())
+    }
+
+    /// Its format; also that of contents which do not name one.
+    #[must_use]
+    pub fn mime_type(self, mime_type: impl Into<String>) -> Self {
+        self.with("mimeType", mime_type.into())
+    }
+
+    fn with(mut self, key: &str, value: String) -> Self {
+        self.listing.insert(key.to_owned(), value.into());
+        self
+    }
+
+    pub(super) fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    pub(super) fn is_template(&self) -> bool {
+        self.is_template
+    }
+
+    /// Its entry in a list.
+    pub(super) fn to_value(&self) -> Value {
+        self.listing.clone().into()
+    }
+
+    /// What stands for the names, if the address is one of this resource.
+    pub(super) fn matches(&self, uri: &str) -> Option<Variables> {
+        match self.is_template {
+            true => template::matches(&self.pattern, uri),
+            false => (self.pattern == uri).then(Variables::new),
+        }
+    }
+
+    pub(super) async fn read(
+        &self,
+        uri: String,
+        variables: Variables,
+    ) -> Result<ResourceContents, String> {
+        let mut contents = (self.read)(uri, variables).await?;
+        if contents.mime_type.is_none() {
+            let mime_type = self.listing.get("mimeType").and_then(Value::as_str);
+            contents.mime_type = mime_type.map(str::to_owned);
+        }
+        Ok(contents)
+    }
+}
+
+impl Debug for Resource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Resource").field("pattern", &self.pattern).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,241 @@
+//! A tool: what the model reads about it, what it may send, and the function behind it.
+
+use std::fmt::{self, Debug, Display};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::{Context, schema};
+use crate::output::{IntoOutput, Output};
+
+type Function = dyn Fn(Value, Context) -> BoxFuture<'static, Output> + Send + Sync;
+
+/// A tool of a [`Server`](super::Server), made by [`tool`], [`tool_with_context`] or [`raw_tool`].
+#[derive(Clone)]
+pub struct Tool {
+    name: String,
+    /// Everything of the tool's description but its name, as MCP writes it.
+    listing: Map<String, Value>,
+    annotations: Map<String, Value>,
+    function: Arc<Function>,
+}
+
+/// A tool that is an async function of typed arguments.
+///
+/// `A` is a struct (or `()`): its fields and their comments become the schema, and what the model sends is read into
+/// it before the function is called. What the function returns is described at [`IntoOutput`]; an error is shown to
+/// the model, and so is a panic.
+///
+/// ```
+/// use ostler_mcp::tool;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Repeat {
+///     /// What to say.
+///     text: String,
+///     /// How often.
+///     times: Option<usize>,
+/// }
+///
+/// async fn repeat(args: Repeat) -> Result<String, std::convert::Infallible> {
+///     Ok(args.text.repeat(args.times.unwrap_or(2)))
+/// }
+///
+/// let tool = tool("repeat", "Says something again and again", repeat).read_only();
+/// assert_eq!(tool.name(), "repeat");
+/// ```
+///
+/// # Panics
+/// If `A` is neither a struct, a map nor `()`.
+pub fn tool<A, R, E, F, Fut>(
+    name: impl Into<String>,
+    description: impl Into<String>,
+    function: F,
+) -> Tool
+where
+    A: DeserializeOwned + JsonSchema,
+    R: IntoOutput + 'static,
+    E: Display + 'static,
+    F: Fn(A) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, E>> + Send + 'static,
+{
+    tool_with_context(name, description, move |arguments, _| function(arguments))
+}
+
+/// Like [`tool`], for a function that also wants to know about the call: see [`Context`].
+///
+/// ```
+/// use ostler_mcp::{Context, tool_with_context};
+///
+/// let tool = tool_with_context("count", "Counts to three", |(): (), context: Context| async move {
+///     for step in 1..=3 {
+///         context.progress(step.into(), Some(3.0), "counting");
+///     }
+///     Ok::<_, String>(format!("counted for {}", context.tool_use_id().unwrap_or("somebody")))
+/// });
+/// ```
+///
+/// # Panics
+/// If `A` is neither a struct, a map nor `()`.
+pub fn tool_with_context<A, R, E, F, Fut>(
+    name: impl Into<String>,
+    description: impl Into<String>,
+    function: F,
+) -> Tool
+where
+    A: DeserializeOwned + JsonSchema,
+    R: IntoOutput + 'static,
+    E: Display + 'static,
+    F: Fn(A, Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, E>> + Send + 'static,
+{
+    let name = name.into();
+    let called = name.clone();
+    Tool::new(name, description.into(), schema::of::<A>(), move |arguments, context| {
+        match schema::read(arguments) {
+            Ok(arguments) => Box::pin(finish(function(arguments, context))),
+            Err(reason) => {
+                let output = Output::error(format!("invalid arguments for `{called}`: {reason}"));
+                Box::pin(std::future::ready(output))
+            }
+        }
+    })
+}
+
+/// A tool whose schema is given as JSON and whose arguments arrive as JSON: an object, otherwise unchecked.
+///
+/// ```
+/// use ostler_mcp::raw_tool;
+/// use serde_json::json;
+///
+/// let schema = json!({"type": "object", "properties": {"key": {"type": "string"}}});
+/// let tool = raw_tool("look_up", "Looks a key up", schema, |arguments, _| async move {
+///     arguments.get("key").cloned().ok_or("which key?")
+/// });
+/// ```
+///
+/// # Panics
+/// If the schema is not a JSON object.
+pub fn raw_tool<R, E, F, Fut>(
+    name: impl Into<String>,
+    description: impl Into<String>,
+    schema: Value,
+    function: F,
+) -> Tool
+where
+    R: IntoOutput + 'static,
+    E: Display + 'static,
+    F: Fn(Value, Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, E>> + Send + 'static,
+{
+    let name = name.into();
+    let Value::Object(mut schema) = schema else {
+        panic!("the schema of the tool `{name}` is not a JSON object: {schema}");
+    };
+    schema.entry("type").or_insert_with(|| "object".into());
+    Tool::new(name, description.into(), schema, move |arguments, context| match arguments {
+        Value::Object(_) => Box::pin(finish(function(arguments, context))),
+        Value::Null => Box::pin(finish(function(Map::new().into(), context))),
+        other => {
+            let text = format!("the arguments must be a JSON object, not {other}");
+            Box::pin(std::future::ready(Output::error(text)))
+        }
+    })
+}
+
+async fn finish<R: IntoOutput, E: Display>(future: impl Future<Output = Result<R, E>>) -> Output {
+    match future.await {
+        Ok(result) => result.into_output(),
+        // The alternate form shows the causes where an error type has them.
+        Err(error) => Output::error(format!("{error:#}")),
+    }
+}
+
+impl Tool {
+    fn new(
+        name: String,
+        description: String,
+        schema: Map<String, Value>,
+        function: impl Fn(Value, Context) -> BoxFuture<'static, Output> + Send + Sync + 'static,
+    ) -> Self {
+        let listing = Map::from_iter([
+            ("description".to_owned(), description.into()),
+            ("inputSchema".to_owned(), schema.into()),
+        ]);
+        Self { name, listing, annotations: Map::new(), function: Arc::new(function) }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A name for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.listing.insert("title".to_owned(), title.into().into());
+        self
+    }
+
+    /// Hints that it changes nothing.
+    #[must_use]
+    pub fn read_only(self) -> Self {
+        self.hint("readOnlyHint", true)
+    }
+
+    /// Hints whether it may destroy something, or only adds.
+    #[must_use]
+    pub fn destructive(self, destructive: bool) -> Self {
+        self.hint("destructiveHint", destructive)
+    }
+
+    /// Hints that calling it twice does no more than calling it once.
+    #[must_use]
+    pub fn idempotent(self) -> Self {
+        self.hint("idempotentHint", true)
+    }
+
+    /// Hints whether it reaches out into the world, or stays among known things.
+    #[must_use]
+    pub fn open_world(self, open_world: bool) -> Self {
+        self.hint("openWorldHint", open_world)
+    }
+
+    /// Adds to its `_meta`, which is for programs.
+    #[must_use]
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        let meta = self.listing.entry("_meta").or_insert_with(|| Map::new().into());
+        if let Value::Object(meta) = meta {
+            meta.insert(key.into(), value.into());
+        }
+        self
+    }
+
+    fn hint(mut self, name: &str, value: bool) -> Self {
+        self.annotations.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Its entry in `tools/list`.
+    pub(super) fn to_value(&self) -> Value {
+        let mut object = Map::from_iter([("name".to_owned(), self.name.clone().into())]);
+        object.extend(self.listing.clone());
+        if !self.annotations.is_empty() {
+            object.insert("annotations".to_owned(), self.annotations.clone().into());
+        }
+        object.into()
+    }
+
+    pub(super) fn call(&self, arguments: Value, context: Context) -> BoxFuture<'static, Output> {
+        (self.function)(arguments, context)
+    }
+}
+
+impl Debug for Tool {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Tool").field("name", &self.name).finish_non_exhaustive()
+    }
+}

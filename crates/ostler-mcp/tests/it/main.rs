@@ -1,0 +1,13 @@
+//! Servers and the client from outside, against each other and against recorded and hostile peers.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod anything;
+mod client;
+mod peers;
+mod program;
+mod recorded;
+mod remote;
+mod served;
+mod server;
+mod support;
