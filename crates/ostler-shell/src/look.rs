@@ -1,7 +1,8 @@
 //! Commands that only look, and what they look at.
 //!
 //! Conservative on purpose: a command is here when it can neither write, nor start anything, nor reach the network,
-//! with the options listed. What is missing is asked about.
+//! with the options listed. What is missing is asked about; so is what follows links into folders that are not named
+//! (`grep -R`, `rg -L`, `diff -r`).
 
 use crate::Part;
 use crate::git;
@@ -61,6 +62,11 @@ enum Options {
     Only { letters: &'static str, words: &'static [&'static str] },
 }
 
+/// Whether this is the name of a command that may only look.
+pub(crate) fn is_known(name: &str) -> bool {
+    matches!(name, "git" | "cd" | "read" | "printf" | "command") || row(name).is_some()
+}
+
 fn row(name: &str) -> Option<(Operands, Options)> {
     use Operands::{Paths, PatternPaths, Text};
     let only = |letters, words| Options::Only { letters, words };
@@ -76,7 +82,7 @@ fn row(name: &str) -> Option<(Operands, Options)> {
         | "hexdump" => (Paths, Options::Any),
         "tail" => (Paths, only("ncqvz", &["--lines", "--bytes", "--quiet"])),
         "df" | "du" => {
-            (Paths, only("hskmaxcLd", &["--max-depth", "--human-readable", "--summarize"]))
+            (Paths, only("hskmaxcd", &["--max-depth", "--human-readable", "--summarize"]))
         }
         "test" => (
             Paths,
@@ -88,7 +94,7 @@ fn row(name: &str) -> Option<(Operands, Options)> {
         "file" => (Paths, only("biLhk", &["--brief", "--mime", "--mime-type"])),
         "diff" => (
             Paths,
-            only("uqrswbBiyNac", &["--unified", "--brief", "--recursive", "--color", "--stat"]),
+            only("uqswbBiyNac", &["--unified", "--brief", "--color", "--stat"]),
         ),
         "cut" => (Paths, only("dfcbsz", &["--delimiter", "--fields", "--complement"])),
         "sort" => (
@@ -105,7 +111,7 @@ fn row(name: &str) -> Option<(Operands, Options)> {
         "grep" | "egrep" | "fgrep" => (
             PatternPaths,
             only(
-                "ivnclLrRwxoHhsqaEFGPzAmBCbI",
+                "ivnclLrwxoHhsqaEFGPzAmBCbI",
                 &[
                     "--color",
                     "--include",
@@ -129,7 +135,7 @@ fn row(name: &str) -> Option<(Operands, Options)> {
         "rg" => (
             PatternPaths,
             only(
-                "ivnclLwxoHhqaFPsSuABCmUNgtTejM",
+                "ivnclwxoHhqaFPsSuABCmUNgtTejM",
                 &[
                     "--color",
                     "--glob",
@@ -235,8 +241,11 @@ fn by_table(name: &str, words: &[Word]) -> Option<Look> {
             pattern_is_due &= !(matches!(name, "grep" | "egrep" | "fgrep" | "rg")
                 && is_pattern_option(&word.text));
         } else if pattern_is_due {
+            if name == "jq" && loads_modules(&word.text) {
+                return None;
+            }
             pattern_is_due = false;
-        } else if !matches!(operands, Operands::Text) {
+        } else if !matches!(operands, Operands::Text) || shows_names(word) {
             look.paths.push(word.clone());
         }
     }
@@ -252,10 +261,26 @@ fn by_table(name: &str, words: &[Word]) -> Option<Look> {
     {
         return None;
     }
+    // `strings @file` takes options from the file, `wc --files0-from` names.
+    if (name == "strings" && words.iter().any(|word| word.text.starts_with('@')))
+        || (name == "wc" && words.iter().any(|word| word.text.starts_with("--files0")))
+    {
+        return None;
+    }
     if name == "uniq" && words.iter().filter(|word| !word.text.starts_with('-')).count() > 0 {
         return None; // the second file is written to
     }
     Some(look)
+}
+
+/// Whether the shell puts the names of files in for a word.
+fn shows_names(word: &Word) -> bool {
+    word.kind == WordKind::Glob && word.text.contains(['*', '?', '['])
+}
+
+/// Whether a program for `jq` reads files that are not among its arguments.
+fn loads_modules(program: &str) -> bool {
+    program.contains("import") || program.contains("include")
 }
 
 fn is_permitted(options: &Options, word: &Word) -> bool {

@@ -5,7 +5,7 @@ use tree_sitter::{Node, Parser};
 use crate::text::{self, Hidden};
 use crate::word::{self, Word, WordKind, slice};
 use crate::wrap::{self, Starts};
-use crate::{Assignment, Judged, LONGEST, Part, Redirect, Unclear, heredoc, table};
+use crate::{Assignment, Judged, LONGEST, Part, Redirect, Unclear, heredoc, look, table};
 
 /// How deep commands may be nested before they are not judged.
 const DEEPEST: usize = 120;
@@ -131,12 +131,10 @@ impl Walk<'_> {
             | "elif_clause"
             | "else_clause"
             | "while_statement"
-            | "for_statement"
             | "do_group"
             | "case_statement"
             | "case_item"
             | "negated_command"
-            | "function_definition"
             | "redirected_statement"
             | "variable_assignments"
             | "concatenation"
@@ -152,6 +150,17 @@ impl Walk<'_> {
                 }
                 if raw.starts_with("((") && !text::is_plain_arithmetic(raw) {
                     self.unclear("it computes with variables, which can run commands");
+                }
+                self.all(node, depth);
+            }
+            "for_statement" => {
+                self.loop_variable(node);
+                self.all(node, depth);
+            }
+            "function_definition" => {
+                let name = node.child_by_field_name("name").map(|name| slice(name, self.source));
+                if name.is_none_or(look::is_known) {
+                    self.unclear("it gives a known command another meaning");
                 }
                 self.all(node, depth);
             }
@@ -352,6 +361,18 @@ impl Walk<'_> {
         }
         let value = value.map_or(Word::literal(""), |value| word::read(value, self.source));
         Assignment { name, value, exported }
+    }
+
+    /// `for PATH in …` sets a variable like any assignment; `select` does, too.
+    fn loop_variable(&mut self, node: Node<'_>) {
+        match node.child_by_field_name("variable") {
+            Some(name) => self.found.assignments.push(Assignment {
+                name: slice(name, self.source).to_owned(),
+                value: Word::unknown("…"),
+                exported: false,
+            }),
+            None => self.unclear("a loop has no variable"),
+        }
     }
 
     /// `export`, `declare`, `local`, `readonly`.

@@ -47,7 +47,7 @@ pub(crate) fn starts(part: &mut Part) -> Starts {
         }
         _ => wrapper(part, &name),
     };
-    part.only_starts = !matches!(starts, Starts::Nothing);
+    part.only_starts = !matches!(starts, Starts::Nothing) && part.has_safe_environment();
     starts
 }
 
@@ -166,7 +166,7 @@ fn script(words: &[Word]) -> Starts {
     }
 }
 
-/// `bash -c '…'`; a shell that runs a file is a command like any other.
+/// `bash -c '…'`; a shell that runs a file is a command like any other, one that runs its input can run anything.
 fn shell(part: &mut Part) -> Starts {
     let mut words = part.argv[1..].iter();
     let mut is_text = false;
@@ -175,7 +175,8 @@ fn shell(part: &mut Part) -> Starts {
             return Starts::Unclear("what the shell runs is computed".to_owned());
         };
         if is_text && !text.starts_with(['-', '+']) {
-            part.only_starts = true;
+            // `BASH_ENV=file bash -c ls` runs the file, too.
+            part.only_starts = part.has_safe_environment();
             return Starts::Script(text.to_owned());
         }
         match text.strip_prefix('-') {
@@ -188,7 +189,7 @@ fn shell(part: &mut Part) -> Starts {
             None => return Starts::Nothing,
         }
     }
-    Starts::Nothing
+    Starts::Unclear("what the shell runs is in its input".to_owned())
 }
 
 /// `find … -exec cmd {} ;`: what it starts is taken out of it.
