@@ -292,20 +292,9 @@ impl Host {
         self.send(ToHost::System(System::ModelFallback(frame))).await;
     }
 
-    /// Asks the host. No answer, and an answer that makes no sense, are errors; dropping the future takes the
-    /// question back.
+    /// Asks the host, see [`ask`].
     pub(crate) async fn ask<Q: Ask>(&self, request: AskHost) -> Result<Q::Reply, String> {
-        static LAST_TOKEN: AtomicU64 = AtomicU64::new(0);
-        let token = LAST_TOKEN.fetch_add(1, Ordering::Relaxed);
-        let (answer, answered) = oneshot::channel();
-        let question = Box::new(Question { token, request, answer });
-        let gone = || "the session has ended".to_owned();
-        self.calls.send(HostCall::Ask(question)).await.map_err(|_| gone())?;
-        let mut waiting = Waiting { token, calls: &self.calls, answered: false };
-        let success = answered.await;
-        waiting.answered = true;
-        let success = success.map_err(|_| gone())?.map_err(|error| error.to_string())?;
-        Q::read_reply(success.response.as_ref()).map_err(|error| error.to_string())
+        ask::<Q>(&self.calls, request).await
     }
 
     /// Asks whether a tool may run.
@@ -341,6 +330,25 @@ impl Host {
         };
         self.send(ToHost::System(System::Informational(frame))).await;
     }
+}
+
+/// Asks the host. No answer, and an answer that makes no sense, are errors; dropping the future takes the
+/// question back.
+pub(crate) async fn ask<Q: Ask>(
+    calls: &mpsc::Sender<HostCall>,
+    request: AskHost,
+) -> Result<Q::Reply, String> {
+    static LAST_TOKEN: AtomicU64 = AtomicU64::new(0);
+    let token = LAST_TOKEN.fetch_add(1, Ordering::Relaxed);
+    let (answer, answered) = oneshot::channel();
+    let question = Box::new(Question { token, request, answer });
+    let gone = || "the session has ended".to_owned();
+    calls.send(HostCall::Ask(question)).await.map_err(|_| gone())?;
+    let mut waiting = Waiting { token, calls, answered: false };
+    let success = answered.await;
+    waiting.answered = true;
+    let success = success.map_err(|_| gone())?.map_err(|error| error.to_string())?;
+    Q::read_reply(success.response.as_ref()).map_err(|error| error.to_string())
 }
 
 /// A new identifier for a frame.
