@@ -33,6 +33,10 @@ pub(super) fn start(program: &Program, start: Start) -> Result<Link, Error> {
     let mut command = Command::new(&program.path);
     command.args(&program.before).args(start.launch.to_args());
     if let Some(cwd) = &start.cwd {
+        // The system would blame the program.
+        if !cwd.is_dir() {
+            return Err(Error::Options(format!("there is no folder {} to work in", cwd.display())));
+        }
         command.current_dir(cwd);
     }
     if start.env.replaces {
