@@ -18,6 +18,7 @@ use tokio::task::{JoinError, JoinSet};
 use crate::call::{self, CallResult, Tools};
 use crate::hooks::Event;
 use crate::host::Host;
+use crate::mcp::Servers;
 use crate::model::{EventStream, Model, ModelError, ModelEvent, Request, Said, Sampling, ToolSpec};
 use crate::shown::Shown;
 use crate::structured;
@@ -42,6 +43,31 @@ pub(crate) struct World {
     pub(crate) cx: ToolCx,
     pub(crate) limits: Limits,
     pub(crate) sampling: Sampling,
+    /// The MCP servers, whose tools come on top once they are connected.
+    pub(crate) servers: Servers,
+}
+
+impl World {
+    /// The same with the tools of the MCP servers. Waits for those that still connect, unless the turn is stopped.
+    pub(crate) async fn with_server_tools(&self) -> Self {
+        let more = tokio::select! {
+            more = self.servers.ready() => more,
+            () = self.cx.cancelled.cancelled() => Vec::new(),
+        };
+        if more.is_empty() {
+            return self.clone();
+        }
+        let (mut tools, mut specs) = ((*self.tools).clone(), self.specs.to_vec());
+        for tool in more {
+            let spec = tool.spec();
+            // One of ours is not replaced by somebody else's.
+            if !tools.contains_key(&spec.name) {
+                tools.insert(spec.name.clone(), tool);
+                specs.push(spec);
+            }
+        }
+        Self { tools: Arc::new(tools), specs: Arc::new(specs), ..self.clone() }
+    }
 }
 
 /// What ends a turn that the model would not end.
@@ -458,7 +484,8 @@ impl<'a> Driver<'a> {
                 self.tell_of_failure(error.kind(), error.to_string()).await;
             }
             Ending::Refused => {
-                self.apologise(REFUSED.to_owned(), AssistantError::InvalidRequest).await
+                host.refused(self.world.model.name(), REFUSED).await;
+                self.tell_of_failure(AssistantError::InvalidRequest, REFUSED.to_owned()).await;
             }
             Ending::MaxOutputTokens => {
                 self.apologise(CUT.to_owned(), AssistantError::MaxOutputTokens).await

@@ -10,7 +10,8 @@ use ostler_proto::api::{
 use ostler_proto::control::{Ask, AskHost, CanUseTool, Success};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::{
-    ApiRetry, Informational, ModelFallback, PermissionDenied, SessionWritesLost, Status,
+    ApiRetry, Informational, ModelFallback, ModelRefusalNoFallback, PermissionDenied,
+    SessionWritesLost, Status,
 };
 use ostler_proto::message::{
     AbandonedBlocks, Assistant, AssistantError, StreamEventMessage, System, User,
@@ -208,22 +209,43 @@ impl Host {
 
     /// Sends words of the engine itself in the model's place, because the model has none.
     pub(crate) async fn say_error(&self, words: String, error: AssistantError) {
-        self.say_failure(words, error, None).await;
+        self.say_failure(words, error, None, StopReason::StopSequence).await;
+    }
+
+    /// The model would not answer, and no other takes over.
+    pub(crate) async fn refused(&self, model: &str, words: &str) {
+        let frame = ModelRefusalNoFallback {
+            original_model: model.to_owned(),
+            content: words.to_owned(),
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..ModelRefusalNoFallback::default()
+        };
+        self.send(ToHost::System(System::ModelRefusalNoFallback(frame))).await;
+        let error = AssistantError::InvalidRequest;
+        self.say_failure(words.to_owned(), error, None, StopReason::Refusal).await;
     }
 
     /// The same for an answer of the API, with its status: whoever resumes the session must know what was refused.
     pub(crate) async fn say_api_error(&self, error: &ModelError) {
-        self.say_failure(error.to_string(), error.kind(), error.status()).await;
+        let (kind, status) = (error.kind(), error.status());
+        self.say_failure(error.to_string(), kind, status, StopReason::StopSequence).await;
     }
 
-    async fn say_failure(&self, words: String, error: AssistantError, status: Option<u16>) {
+    async fn say_failure(
+        &self,
+        words: String,
+        error: AssistantError,
+        status: Option<u16>,
+        stop_reason: StopReason,
+    ) {
         let message = Message {
             id: Some(fresh_uuid().to_string()),
             r#type: Some("message".to_owned()),
             role: Role::Assistant,
             model: SYNTHETIC_MODEL.to_owned(),
             content: vec![ContentBlock::text(words)],
-            stop_reason: Some(StopReason::StopSequence),
+            stop_reason: Some(stop_reason),
             stop_sequence: Some(String::new()),
             ..Message::default()
         };
@@ -292,20 +314,9 @@ impl Host {
         self.send(ToHost::System(System::ModelFallback(frame))).await;
     }
 
-    /// Asks the host. No answer, and an answer that makes no sense, are errors; dropping the future takes the
-    /// question back.
+    /// Asks the host, see [`ask`].
     pub(crate) async fn ask<Q: Ask>(&self, request: AskHost) -> Result<Q::Reply, String> {
-        static LAST_TOKEN: AtomicU64 = AtomicU64::new(0);
-        let token = LAST_TOKEN.fetch_add(1, Ordering::Relaxed);
-        let (answer, answered) = oneshot::channel();
-        let question = Box::new(Question { token, request, answer });
-        let gone = || "the session has ended".to_owned();
-        self.calls.send(HostCall::Ask(question)).await.map_err(|_| gone())?;
-        let mut waiting = Waiting { token, calls: &self.calls, answered: false };
-        let success = answered.await;
-        waiting.answered = true;
-        let success = success.map_err(|_| gone())?.map_err(|error| error.to_string())?;
-        Q::read_reply(success.response.as_ref()).map_err(|error| error.to_string())
+        ask::<Q>(&self.calls, request).await
     }
 
     /// Asks whether a tool may run.
@@ -341,6 +352,25 @@ impl Host {
         };
         self.send(ToHost::System(System::Informational(frame))).await;
     }
+}
+
+/// Asks the host. No answer, and an answer that makes no sense, are errors; dropping the future takes the
+/// question back.
+pub(crate) async fn ask<Q: Ask>(
+    calls: &mpsc::Sender<HostCall>,
+    request: AskHost,
+) -> Result<Q::Reply, String> {
+    static LAST_TOKEN: AtomicU64 = AtomicU64::new(0);
+    let token = LAST_TOKEN.fetch_add(1, Ordering::Relaxed);
+    let (answer, answered) = oneshot::channel();
+    let question = Box::new(Question { token, request, answer });
+    let gone = || "the session has ended".to_owned();
+    calls.send(HostCall::Ask(question)).await.map_err(|_| gone())?;
+    let mut waiting = Waiting { token, calls, answered: false };
+    let success = answered.await;
+    waiting.answered = true;
+    let success = success.map_err(|_| gone())?.map_err(|error| error.to_string())?;
+    Q::read_reply(success.response.as_ref()).map_err(|error| error.to_string())
 }
 
 /// A new identifier for a frame.

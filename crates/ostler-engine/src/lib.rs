@@ -11,6 +11,7 @@ pub mod context;
 mod drive;
 mod hooks;
 mod host;
+pub mod mcp;
 pub mod model;
 pub mod offline;
 pub mod permission;

@@ -18,6 +18,7 @@ pub(crate) fn init(world: &World) -> ToHost {
     ToHost::System(System::Init(Box::new(Init {
         cwd: world.cx.cwd.display().to_string(),
         session_id: world.host.session_id.clone(),
+        mcp_servers: world.servers.summary(),
         tools: world.specs.iter().map(|spec| spec.name.clone()).collect(),
         model: world.model_name.as_ref().to_owned(),
         permission_mode: world.host.mode(),

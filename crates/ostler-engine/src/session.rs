@@ -18,6 +18,7 @@ use ostler_proto::api::{Content, Role};
 use ostler_proto::control::{AskHost, ControlRequest};
 use ostler_proto::frame::{ToEngine, ToHost};
 use ostler_proto::hook::HookEvent;
+use ostler_proto::mcp::McpServerConfig;
 use ostler_proto::message::system::SessionState;
 use ostler_proto::message::{Origin, TaskNotificationOrigin, User};
 use ostler_proto::peer::{CallError, Peer};
@@ -38,6 +39,7 @@ pub use crate::drive::Limits;
 use crate::drive::{Finished, World};
 use crate::hooks::{Event, Hooks, registry};
 use crate::host::{Host, HostCall, Question, fresh_uuid};
+use crate::mcp::{Connector, Servers};
 use crate::model::{Model, Said, Sampling};
 use crate::permission::Policy;
 use crate::prompt::{self, Start};
@@ -93,6 +95,10 @@ pub struct SessionOptions {
     pub hook_events: bool,
     /// How long the session waits for a prompt before hooks are told that it does; `None` tells them never.
     pub idle_notice: Option<Duration>,
+    /// What reaches MCP servers; without it there are none.
+    pub connector: Option<Arc<dyn Connector>>,
+    /// MCP servers by name. Those inside the host may also come with `initialize`.
+    pub mcp_servers: BTreeMap<String, McpServerConfig>,
     /// Whether the host hears what the session is doing: `session_state_changed`.
     pub state_events: Option<StateEvents>,
     /// How long background tasks may go on once the host has nothing more to say; `None` for as long as they like.
@@ -124,6 +130,8 @@ impl SessionOptions {
             partial_messages: false,
             hook_events: false,
             idle_notice: None,
+            connector: None,
+            mcp_servers: BTreeMap::new(),
             state_events: None,
             background_wait: Some(BACKGROUND_WAIT),
         }
@@ -232,7 +240,12 @@ impl Setup {
         let cx = ToolCx { cwd: options.cwd, scratch, tasks, env, ..ToolCx::default() };
         let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
         let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
+        let servers = Servers::new(options.connector, &host);
+        for (name, config) in options.mcp_servers {
+            servers.add(&name, config, false);
+        }
         let base = World {
+            servers,
             model_name: options.model.name().into(),
             model: options.model,
             tools: Arc::new(tools),
@@ -446,7 +459,10 @@ impl Session {
         world.cx.cancelled = self.interrupt.clone();
         let conversation = std::mem::take(&mut self.conversation);
         let start = self.start.take();
-        self.turns.spawn(async move { prompt::answer(&world, conversation, prompts, start).await });
+        self.turns.spawn(async move {
+            let world = world.with_server_tools().await;
+            prompt::answer(&world, conversation, prompts, start).await
+        });
     }
 
     /// Tells hooks that a prompt is awaited.

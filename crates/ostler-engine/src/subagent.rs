@@ -49,6 +49,7 @@ impl Tool for Agent {
         }
         let host = self.0.host.for_subagent(&cx.call);
         let world = World { host, cx: cx.clone(), ..self.0.clone() };
+        let world = world.with_server_tools().await;
         let mut prompt = vec![ContentBlock::text(args.prompt.as_str())];
         world.host.say_as_user(prompt.clone(), None).await;
         let fields = json!({"agent_id": world.host.agent, "agent_type": KIND});

@@ -107,6 +107,11 @@ pub enum Effect {
     Fetch(String),
     /// Sends these words to a search engine.
     Search(String),
+    /// Asks somebody outside to do something: an MCP server.
+    Outside {
+        /// Whether that may change anything; that it does not is only a claim.
+        changes: bool,
+    },
     /// Needs a person's answer to go on.
     AskUser,
 }
@@ -114,7 +119,14 @@ pub enum Effect {
 impl Effect {
     /// Whether calls with this effect may run side by side.
     pub fn is_read_only(&self) -> bool {
-        matches!(self, Self::Nothing | Self::Read(_) | Self::Fetch(_) | Self::Search(_))
+        matches!(
+            self,
+            Self::Nothing
+                | Self::Read(_)
+                | Self::Fetch(_)
+                | Self::Search(_)
+                | Self::Outside { changes: false }
+        )
     }
 }
 

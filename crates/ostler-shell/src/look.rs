@@ -92,10 +92,7 @@ fn row(name: &str) -> Option<(Operands, Options)> {
             ),
         ),
         "file" => (Paths, only("biLhk", &["--brief", "--mime", "--mime-type"])),
-        "diff" => (
-            Paths,
-            only("uqswbBiyNac", &["--unified", "--brief", "--color", "--stat"]),
-        ),
+        "diff" => (Paths, only("uqswbBiyNac", &["--unified", "--brief", "--color", "--stat"])),
         "cut" => (Paths, only("dfcbsz", &["--delimiter", "--fields", "--complement"])),
         "sort" => (
             Paths,

@@ -1,6 +1,7 @@
 //! The part of the command line that programs use more often than people.
 
 use ostler_proto::launch::{Answerer, Launch, Thinking, ToolSet};
+use serde_json::Value;
 
 /// How the model answers, which tools there are, and what programs say.
 #[derive(Debug, Default, clap::Args)]
@@ -44,6 +45,14 @@ pub(crate) struct More {
     /// Which settings files are read: user, project, local, separated by commas; nothing for none
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = "")]
     setting_sources: Option<String>,
+
+    /// MCP servers: JSON as in `.mcp.json`, or the path of such a file
+    #[arg(long, value_name = "JSON-OR-FILE")]
+    mcp_config: Option<String>,
+
+    /// Accepted for compatibility: MCP servers come from --mcp-config and the host only
+    #[arg(long, hide = true)]
+    strict_mcp_config: bool,
 
     /// Who answers permission questions: `stdio` for the program at the other end
     #[arg(long, value_name = "WHO", hide = true)]
@@ -89,12 +98,22 @@ impl More {
             allowed_tools: rules(&self.allowed_tools),
             disallowed_tools: rules(&self.disallowed_tools),
             add_dirs: self.add_dir.clone(),
+            mcp_config: self.mcp_config.as_deref().map(json_or_path),
+            strict_mcp_config: self.strict_mcp_config,
             setting_sources: self.setting_sources.as_deref().map(words),
             permission_prompts: host.or(nobody.then_some(Answerer::Nobody)),
             allow_skip_permissions: self.allow_dangerously_skip_permissions,
             ..Launch::default()
         }
     }
+}
+
+/// What does not look like JSON is a path.
+fn json_or_path(text: &str) -> Value {
+    serde_json::from_str(text)
+        .ok()
+        .filter(Value::is_object)
+        .unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
 fn tool_set(given: &[String]) -> ToolSet {
@@ -181,6 +200,7 @@ mod tests {
             Launch { setting_sources: Some(Vec::new()), ..nothing() },
             Launch { setting_sources: Some(list(&["user", "local"])), ..nothing() },
             Launch { settings: some("{\"model\": \"x\"}"), ..nothing() },
+            Launch { mcp_config: Some(json!({"mcpServers": {"a": {}}})), ..nothing() },
             Launch { json_schema: Some(json!({"type": "object"})), ..nothing() },
             Launch { include_partial_messages: true, include_hook_events: true, ..nothing() },
             Launch { no_session_persistence: true, ..nothing() },

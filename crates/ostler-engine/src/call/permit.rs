@@ -140,6 +140,7 @@ async fn ask_host(
         decision_reason_type: Some(decision.reason_type),
         blocked_path: decision.blocked_path.map(|path| path.display().to_string()),
         permission_suggestions: Some(decision.suggestions).filter(|list| !list.is_empty()),
+        agent_id: host.agent.clone(),
         ..CanUseTool::default()
     };
     tell_of_question(cx, host, &request.tool_name);

@@ -6,6 +6,7 @@ use ostler_shell::{Assignment, Part, Redirect, Word};
 
 use super::decide::guards_reads;
 use super::matching::matches_place;
+use super::place::Place;
 use super::policy::Policy;
 use super::rule::Behavior;
 use super::shell::{Shell, Touched, allows_part};
@@ -141,7 +142,7 @@ impl Parts<'_> {
                 ));
             }
             for word in &look.paths {
-                self.may_read(word)?;
+                self.may_read_at(word, known(self.shell.place_for(part, word))?)?;
             }
             return Ok("only looks".to_owned());
         }
@@ -189,7 +190,10 @@ impl Parts<'_> {
     }
 
     fn may_read(&self, word: &Word) -> Result<String, Blocked> {
-        let place = self.place(word)?;
+        self.may_read_at(word, self.place(word)?)
+    }
+
+    fn may_read_at(&self, word: &Word, place: Place) -> Result<String, Blocked> {
         let inside = self.policy.working_directories().any(|folder| place.is_inside(folder));
         let mut rules =
             self.policy.rules_of(Behavior::Allow).filter(|kept| kept.rule.tool == "Read");
@@ -243,12 +247,16 @@ impl Parts<'_> {
         if is_one { Err(Blocked::because("it is about a whole working directory")) } else { Ok(()) }
     }
 
-    fn place(&self, word: &Word) -> Result<super::place::Place, Blocked> {
-        match self.shell.place(word) {
-            Touched::Place(place) => Ok(place),
-            Touched::Unknown(text) => {
-                Err(Blocked::because(format!("where {text} leads cannot be told beforehand")))
-            }
+    fn place(&self, word: &Word) -> Result<Place, Blocked> {
+        known(self.shell.place(word))
+    }
+}
+
+fn known(touched: Touched) -> Result<Place, Blocked> {
+    match touched {
+        Touched::Place(place) => Ok(place),
+        Touched::Unknown(text) => {
+            Err(Blocked::because(format!("where {text} leads cannot be told beforehand")))
         }
     }
 }

@@ -176,7 +176,7 @@ impl Judge<'_> {
             Effect::Read(path) => self.read(path.clone()),
             Effect::Write(path) => self.write(path.clone(), mode),
             Effect::Execute(_) => self.execute(mode),
-            Effect::Fetch(_) | Effect::Search(_) => self.reaches_outside(),
+            Effect::Fetch(_) | Effect::Search(_) | Effect::Outside { .. } => self.reaches_outside(),
             Effect::AskUser => self.ask(Kind::Unspecified, "the question is for the user"),
         }
     }

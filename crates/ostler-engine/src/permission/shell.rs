@@ -90,6 +90,10 @@ impl Shell {
             if let Some(change) = ostler_shell::change(part) {
                 change.written.iter().for_each(|word| see(word, true));
                 change.read.iter().for_each(|word| see(word, false));
+            } else if !part.only_starts && !ostler_shell::is_harmless(part) {
+                // What becomes of a file that any other command is given cannot be told; that it is read can.
+                part.argv.iter().skip(1).for_each(|word| see(word, may_write(part)));
+                part.argv.iter().skip(1).for_each(|word| see(word, false));
             }
         }
         found
@@ -101,25 +105,21 @@ impl Shell {
         targets.map(|word| self.cwd.join(&word.text)).collect()
     }
 
-    /// The file a word stands for. Relative words mean nothing certain once the directory changes.
+    /// The file a word of a part stands for. Relative words mean nothing certain once the directory changes, but
+    /// where the first `cd` leads.
+    pub(crate) fn place_for(&self, part: &Part, word: &Word) -> Touched {
+        let is_first_cd = part.name() == "cd"
+            && self.judged.parts.first().is_some_and(|first| std::ptr::eq(first, part));
+        if is_first_cd { self.place_in(word, &self.cwd) } else { self.place(word) }
+    }
+
+    /// The file a word stands for.
     pub(crate) fn place(&self, word: &Word) -> Touched {
         let is_relative = !word.text.starts_with(['/', '~']);
-        if is_relative && self.judged.changes_directory() && !self.is_first_cd(word) {
+        if is_relative && self.judged.changes_directory() {
             return Touched::Unknown(word.text.clone());
         }
         self.place_in(word, &self.cwd)
-    }
-
-    /// Where the first `cd` leads is certain.
-    fn is_first_cd(&self, word: &Word) -> bool {
-        let first = self.judged.parts.first();
-        first.is_some_and(|part| {
-            part.name() == "cd"
-                && part
-                    .argv
-                    .get(1)
-                    .is_some_and(|target| std::ptr::eq(target, word) || target == word)
-        })
     }
 
     fn place_in(&self, word: &Word, cwd: &Path) -> Touched {
@@ -141,14 +141,37 @@ impl Shell {
                     && !last.contains('{');
                 let folder =
                     if folder.is_empty() && word.text.starts_with('/') { "/" } else { folder };
-                if is_plain {
-                    Touched::Place(Place::of(&cwd.join(folder).join(last)))
+                let folder = cwd.join(folder);
+                if is_plain && !has_link(&folder, last) {
+                    Touched::Place(Place::of(&folder.join(last)))
                 } else {
                     unknown()
                 }
             }
         }
     }
+}
+
+/// Whether a command is known for changing the files it is given.
+fn may_write(part: &Part) -> bool {
+    let name = part.name().rsplit('/').next().unwrap_or_default();
+    let in_place = |word: &Word| word.text.starts_with("-i") || word.text.starts_with("--in-place");
+    match name {
+        "sed" | "perl" | "ruby" => part.argv.iter().any(in_place),
+        "tee" | "truncate" | "shred" | "unlink" | "ln" | "install" | "chmod" | "chown" | "cp"
+        | "mv" | "rm" | "rmdir" | "touch" | "mkdir" | "patch" => true,
+        _ => false,
+    }
+}
+
+/// Whether a folder holds a link that a pattern for names may stand for: it may lead anywhere.
+fn has_link(folder: &Path, pattern: &str) -> bool {
+    let beginning = pattern.split(['*', '?', '[', '\\']).next().unwrap_or_default();
+    let Ok(entries) = folder.read_dir() else { return false };
+    entries.flatten().any(|entry| {
+        entry.file_name().to_string_lossy().starts_with(beginning)
+            && entry.file_type().is_ok_and(|kind| kind.is_symlink())
+    })
 }
 
 /// Whether a rule that allows covers a part.

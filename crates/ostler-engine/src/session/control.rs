@@ -8,6 +8,7 @@ use ostler_proto::control::{
     UNSUPPORTED_REQUEST,
 };
 use ostler_proto::frame::ToHost;
+use ostler_proto::mcp::{McpServerConfig, SdkServer};
 use ostler_proto::permission::{PermissionDestination, PermissionUpdate, SetModeUpdate};
 use ostler_proto::quirks::system_prompt_text;
 use ostler_proto::{Extra, RequestId};
@@ -35,6 +36,19 @@ impl Session {
             }
             AskEngine::SetModel(set) => Ok(self.set_model(set)),
             AskEngine::SetMaxThinkingTokens(set) => self.set_thinking(set),
+            AskEngine::McpStatus(_) => Ok(json!({"mcpServers": self.world.servers.status()})),
+            AskEngine::McpReconnect(it) => {
+                self.world.servers.reconnect(&it.server_name).map(|()| json!({}))
+            }
+            AskEngine::McpToggle(it) => {
+                self.world.servers.toggle(&it.server_name, it.enabled).map(|()| json!({}))
+            }
+            AskEngine::McpSetServers(set) => {
+                let (added, removed) = self.world.servers.set(&set.servers);
+                Ok(json!({"added": added, "removed": removed, "errors": {}}))
+            }
+            // What a server in the host has to say by itself: nothing here waits for it.
+            AskEngine::McpMessage(_) => Ok(json!({})),
             AskEngine::StopTask(stop) => self.stop_task(stop).await,
             AskEngine::GetTaskOutput(get) => self.task_output(get),
             other => {
@@ -65,6 +79,10 @@ impl Session {
         }
         if let Some(append) = &initialize.append_system_prompt {
             self.setup.append_system_prompt = Some(append.clone());
+        }
+        for name in initialize.sdk_mcp_servers.iter().flatten() {
+            let config = SdkServer { name: name.clone(), ..SdkServer::default() };
+            self.world.servers.add(name, McpServerConfig::Sdk(config), false);
         }
         self.setup.answer = answer.map(Arc::new).or(self.setup.answer.take());
         self.world = self.setup.world();

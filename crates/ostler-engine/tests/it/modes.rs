@@ -264,6 +264,35 @@ async fn a_subagent_is_denied_what_its_parent_is_and_says_who_it_is() {
 }
 
 #[tokio::test]
+async fn a_question_of_a_subagent_says_who_asks() {
+    let room = Room::new();
+    let task = json!({"description": "try", "prompt": "sub: try"});
+    let call = |file: &str| reply().tool_use("Write", json!({"file_path": room.path(file)}));
+    let script = Script::new()
+        .rule(when().prompt_contains("sub:").has_tool_result(true), reply().text("Done."))
+        .rule(when().prompt_contains("sub:"), call("a"))
+        .rule(when().turn(0), reply().tool_use("Agent", task))
+        .rule(when().turn(1), call("b"))
+        .rule(when(), reply().text("Done."));
+    let host = room.host(script, PermissionMode::Default, &[]).await;
+    let mut host = host.answering(json!({"behavior": "allow"}));
+    host.prompt("go").await;
+    host.result().await;
+    let asked: Vec<_> = host
+        .seen
+        .iter()
+        .filter_map(|frame| match frame {
+            ToHost::ControlRequest(request) => match &request.request {
+                AskHost::CanUseTool(question) => Some(question.agent_id.is_some()),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    assert_eq!(asked, [true, false]);
+}
+
+#[tokio::test]
 async fn additional_directories_count_as_the_working_directory() {
     let room = Room::new();
     let target = room.path("other/a");

@@ -198,6 +198,21 @@ async fn a_manifest_spares_the_handshake() {
     assert_eq!(*heard.lock().unwrap(), ["tools/call"]);
 }
 
+#[tokio::test]
+async fn a_manifest_is_forgotten_when_the_tools_change() {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let server = calc();
+    let options = ClientOptions::default().manifest(server.manifest()).on_event(move |event| {
+        tell.send(event).ok();
+    });
+    let connect = Client::connect("calc", server.clone(), options);
+    let client = within("connecting", connect).await.unwrap();
+    assert_eq!(client.list_tools().await.unwrap().len(), 6);
+    assert!(server.remove_tool("boom"));
+    assert_eq!(within("news", told.recv()).await, Some(Event::ToolsChanged));
+    assert_eq!(within("the list", client.list_tools()).await.unwrap().len(), 5);
+}
+
 /// A server played by the test: it answers the handshake, and then as `answer` says.
 fn played(answer: impl Fn(&Value) -> Vec<Value> + Send + Sync + 'static) -> Endpoint {
     let answer = Arc::new(answer);

@@ -52,9 +52,9 @@ impl Options {
                 "context.sandbox cannot be added to a settings file; put it into that file, or give context.settings as JSON".to_owned(),
             ));
         }
-        let mut names: Vec<&str> =
+        let mut names: Vec<String> =
             self.tools.in_process.iter().map(|server| server.name()).collect();
-        names.extend(self.tools.mcp_servers.keys().map(String::as_str));
+        names.extend(self.tools.mcp_servers.keys().cloned());
         names.sort_unstable();
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::Options(format!("there are two MCP servers named {}", twice[0])));
@@ -165,12 +165,12 @@ impl Options {
     }
 
     fn mcp_config(&self) -> Option<Value> {
-        let mut servers: BTreeMap<&str, Value> = BTreeMap::new();
+        let mut servers: BTreeMap<String, Value> = BTreeMap::new();
         for (name, config) in &self.tools.mcp_servers {
-            servers.insert(name, json!(config));
+            servers.insert(name.clone(), json!(config));
         }
         for server in &self.tools.in_process {
-            let config = SdkServer { name: server.name().to_owned(), ..SdkServer::default() };
+            let config = SdkServer { name: server.name(), ..SdkServer::default() };
             servers.insert(server.name(), json!(McpServerConfig::Sdk(config)));
         }
         (!servers.is_empty()).then(|| json!({"mcpServers": servers}))
@@ -198,7 +198,7 @@ impl Options {
             matchers.push(hook.matcher(hook_id(index)));
         }
         let servers: Vec<String> =
-            self.tools.in_process.iter().map(|server| server.name().to_owned()).collect();
+            self.tools.in_process.iter().map(|server| server.name()).collect();
         let agents = self.tools.agents.clone();
         Initialize {
             hooks: Some(hooks).filter(|hooks| !hooks.is_empty()),

@@ -40,9 +40,7 @@ impl Callbacks {
             hooks: Arc::new(
                 hooks.map(|(index, hook)| (hook_id(index), Arc::clone(&hook.callback))).collect(),
             ),
-            servers: Arc::new(
-                servers.map(|server| (server.name().to_owned(), server.connect())).collect(),
-            ),
+            servers: Arc::new(servers.map(|server| (server.name(), server.connect())).collect()),
         }
     }
 

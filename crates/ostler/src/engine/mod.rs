@@ -7,6 +7,7 @@ mod error;
 pub mod kept;
 pub mod pick;
 pub mod rules;
+mod servers;
 pub mod sessions;
 mod start;
 

@@ -1,6 +1,7 @@
 //! Starting a session.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_engine::context::memory::{self, MemoryFile, Sources};
@@ -13,6 +14,7 @@ use ostler_proto::launch::{self, Launch, ToolSet};
 
 use super::pick::{self, Picked};
 use super::rules::{self, Rules};
+use super::servers::{self, Reach};
 use super::{Scene, StartError, sessions};
 
 /// How long a prompt is awaited before hooks hear of it.
@@ -63,6 +65,8 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         hook_events: launch.include_hook_events,
         idle_notice: Some(IDLE_NOTICE),
         partial_messages: scene.is_interactive || launch.include_partial_messages,
+        connector: Some(Arc::new(Reach { call_timeout: tool_timeout(scene) })),
+        mcp_servers: servers::configured(scene)?,
         state_events: state_events(scene),
         background_wait: background_wait(scene),
         ..SessionOptions::new(model, policy)
@@ -72,9 +76,9 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
 }
 
 /// The tools there are. One that is denied altogether is not offered at all.
-fn tools(launch: &Launch) -> Result<Vec<std::sync::Arc<dyn AnyTool>>, StartError> {
+fn tools(launch: &Launch) -> Result<Vec<Arc<dyn AnyTool>>, StartError> {
     let mut tools = ostler_tools::session_tools();
-    let name = |tool: &std::sync::Arc<dyn AnyTool>| tool.spec().name;
+    let name = |tool: &Arc<dyn AnyTool>| tool.spec().name;
     if let Some(ToolSet::Only(wanted)) = &launch.tools {
         tools.retain(|tool| wanted.contains(&name(tool)));
     }
@@ -133,6 +137,11 @@ fn state_events(scene: &Scene) -> Option<session::StateEvents> {
     } else {
         None
     }
+}
+
+/// How long a call of an MCP tool may take.
+fn tool_timeout(scene: &Scene) -> Option<Duration> {
+    scene.var("MCP_TOOL_TIMEOUT").and_then(|ms| ms.parse().ok()).map(Duration::from_millis)
 }
 
 /// How long background tasks may go on after the last prompt; 0 for as long as they like.

@@ -34,12 +34,11 @@ impl Backend {
         match self {
             Self::Embedded => Options::new().transport(Embedded),
             Self::Child => Options::new().executable(env!("CARGO_BIN_EXE_ostler")),
-            Self::Vendor50 => {
-                Options::new().executable(package("claude-agent-sdk").join("cli.js"))
-            }
+            Self::Vendor50 => Options::new().executable(package("claude-agent-sdk").join("cli.js")),
             Self::Vendor325 => {
                 let machine = std::env::consts::ARCH.replace("x86_64", "x64");
-                let name = format!("claude-agent-sdk-linux-{}", machine.replace("aarch64", "arm64"));
+                let name =
+                    format!("claude-agent-sdk-linux-{}", machine.replace("aarch64", "arm64"));
                 Options::new().executable(package(&name).join("claude"))
             }
         }
@@ -175,7 +174,9 @@ impl Stage {
         let mut story = self.said.into_inner().unwrap();
         let asked = self.asked.0.lock().unwrap();
         story.extend(asked.iter().map(|line| format!("* {line}")));
-        story.extend(self.api.take_failures().iter().map(|failure| format!("API: {}", failure.report)));
+        story.extend(
+            self.api.take_failures().iter().map(|failure| format!("API: {}", failure.report)),
+        );
         story.join("\n")
     }
 }

@@ -125,6 +125,55 @@ fn a_link_neither_leads_out_nor_around_a_rule() {
 }
 
 #[test]
+fn a_pattern_or_a_change_of_directory_does_not_lead_through_a_link() {
+    let (cwd, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for folder in ["sub", "plain"] {
+        fs::create_dir(cwd.path().join(folder)).unwrap();
+        fs::write(cwd.path().join(folder).join("file"), "x").unwrap();
+    }
+    symlink(elsewhere.path(), cwd.path().join("sub/sub")).unwrap();
+    let policy = policy(cwd.path(), PermissionMode::Default, &[]);
+    for (command, expected) in [
+        ("cat plain/*", "allow"),
+        ("cat sub/f*", "allow"),
+        ("cat sub/*", "ask"),
+        ("cat sub/s?b", "ask"),
+        ("cd sub && ls", "allow"),
+        ("cd sub && cat sub", "ask"),
+        ("echo plain/*", "allow"),
+        ("echo /etc/*", "ask"),
+        ("for PATH in .; do ls; done", "ask"),
+        ("LD_PRELOAD=./x bash -c ls", "ask"),
+        ("PATH=. eval ls", "ask"),
+    ] {
+        assert_eq!(outcome(&policy, "Bash", command), expected, "{command}");
+    }
+}
+
+#[test]
+fn a_rule_about_files_holds_for_every_command_that_names_them() {
+    let cwd = tempfile::tempdir().unwrap();
+    let rules = &["allow Bash", "deny Read(.env)", "deny Edit(locked/**)", "deny Bash(rm:*)"];
+    let policy = policy(cwd.path(), PermissionMode::Default, rules);
+    for (command, expected) in [
+        ("sed p .env", "deny"),
+        ("base64 .env", "deny"),
+        ("cp -r .env x", "deny"),
+        ("python3 show.py .env", "deny"),
+        ("python3 show.py env", "allow"),
+        ("tee locked/x", "deny"),
+        ("sed -i s/a/b/ locked/x", "deny"),
+        ("sed s/a/b/ locked/x", "allow"),
+        ("cargo test locked/x", "allow"),
+        ("echo rm x | bash", "ask"),
+        ("bash <<< 'rm x'", "ask"),
+        ("bash script.sh", "allow"),
+    ] {
+        assert_eq!(outcome(&policy, "Bash", command), expected, "{command}");
+    }
+}
+
+#[test]
 fn a_search_shows_neither_what_is_denied_nor_what_must_be_asked_about() {
     let cwd = tempfile::tempdir().unwrap();
     symlink(cwd.path().join("secret/key"), cwd.path().join("innocent")).unwrap();

@@ -2,8 +2,8 @@
 
 use futures::FutureExt as _;
 use ostler::Decision;
-use ostler::proto::message::System;
 use ostler::Message;
+use ostler::proto::message::System;
 use ostler_testkit::{Script, reply, when};
 use serde_json::json;
 
@@ -17,8 +17,7 @@ fn in_background(command: &str) -> Script {
         .rule(when().turn(1), reply().text("It runs."))
         .rule(
             when().turn(2),
-            reply()
-                .tool_use("Bash", json!({"command": "touch after.txt", "description": "After"})),
+            reply().tool_use("Bash", json!({"command": "touch after.txt", "description": "After"})),
         )
         .rule(when().turn(3), reply().text("It ran."))
 }

@@ -53,9 +53,8 @@ pub(super) fn all() -> Vec<Scenario> {
             touch_script(),
             |stage| {
                 async {
-                    let hook = Hook::new(|_: PreToolUseInput, _| async {
-                        HookOutput::deny("not this")
-                    });
+                    let hook =
+                        Hook::new(|_: PreToolUseInput, _| async { HookOutput::deny("not this") });
                     stage.query("Run it", deciding(stage, Decision::allow()).hook(hook)).await;
                     stage.note_file("made.txt");
                 }
@@ -92,7 +91,8 @@ pub(super) fn all() -> Vec<Scenario> {
             touch_script(),
             |stage| {
                 async {
-                    let hook = Hook::new(|_: PreToolUseInput, _| async { HookOutput::ask("sure?") });
+                    let hook =
+                        Hook::new(|_: PreToolUseInput, _| async { HookOutput::ask("sure?") });
                     let options = deciding(stage, Decision::allow()).allow(["Bash"]).hook(hook);
                     stage.query("Run it", options).await;
                 }
@@ -110,10 +110,9 @@ pub(super) fn all() -> Vec<Scenario> {
             touch_script(),
             |stage| {
                 async {
-                    let hook = Hook::new(|_: PreToolUseInput, _| async {
-                        HookOutput::deny("not this")
-                    })
-                    .matching("Write|Edit");
+                    let hook =
+                        Hook::new(|_: PreToolUseInput, _| async { HookOutput::deny("not this") })
+                            .matching("Write|Edit");
                     stage.query("Run it", deciding(stage, Decision::allow()).hook(hook)).await;
                 }
                 .boxed()
@@ -131,7 +130,8 @@ pub(super) fn all() -> Vec<Scenario> {
             |stage| {
                 async {
                     let hook = Hook::new(|_: UserPromptSubmitInput, _| async {
-                        HookOutput::context(&HookEvent::UserPromptSubmit, "the moon is full").unwrap()
+                        HookOutput::context(&HookEvent::UserPromptSubmit, "the moon is full")
+                            .unwrap()
                     });
                     stage.query("Say hello", stage.options().hook(hook)).await;
                     let requests = stage.api.requests();
@@ -151,7 +151,11 @@ pub(super) fn all() -> Vec<Scenario> {
             |stage| {
                 async {
                     let hook = Hook::new(|stop: StopInput, _| async move {
-                        if stop.stop_hook_active { HookOutput::none() } else { HookOutput::block("go on") }
+                        if stop.stop_hook_active {
+                            HookOutput::none()
+                        } else {
+                            HookOutput::block("go on")
+                        }
                     });
                     stage.query("Do it", stage.options().hook(hook)).await;
                 }
@@ -225,10 +229,9 @@ pub(super) fn all() -> Vec<Scenario> {
             touch_script(),
             |stage| {
                 async {
-                    let hook = Hook::new(|_: PreToolUseInput, _| {
-                        futures::future::pending::<HookOutput>()
-                    })
-                    .timeout(Duration::from_secs(1));
+                    let hook =
+                        Hook::new(|_: PreToolUseInput, _| futures::future::pending::<HookOutput>())
+                            .timeout(Duration::from_secs(1));
                     stage.query("Run it", deciding(stage, Decision::allow()).hook(hook)).await;
                     stage.note_file("made.txt");
                 }

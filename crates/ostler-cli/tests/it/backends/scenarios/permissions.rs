@@ -205,12 +205,11 @@ pub(super) fn all() -> Vec<Scenario> {
             |stage| {
                 async {
                     let log = stage.asked.clone();
-                    let options =
-                        deciding(stage, Decision::allow()).on_question(move |request| {
-                            let text = request.questions[0].question.clone();
-                            log.add(text.clone());
-                            async move { Answers::new().answer(text, ["Blue"]) }
-                        });
+                    let options = deciding(stage, Decision::allow()).on_question(move |request| {
+                        let text = request.questions[0].question.clone();
+                        log.add(text.clone());
+                        async move { Answers::new().answer(text, ["Blue"]) }
+                    });
                     let mut client = stage.client(options).await;
                     let result = stage.within("the result", client.prompt("Ask me")).await.unwrap();
                     let heard = result.result.unwrap_or_default().contains("Blue");
@@ -224,10 +223,7 @@ pub(super) fn all() -> Vec<Scenario> {
         ),
         scenario(
             "ask-deny",
-            replies(vec![
-                reply().tool_use("AskUserQuestion", question()),
-                reply().text("Thanks."),
-            ]),
+            replies(vec![reply().tool_use("AskUserQuestion", question()), reply().text("Thanks.")]),
             |stage| {
                 async {
                     stage.query("Ask me", deciding(stage, Decision::allow())).await;

@@ -24,9 +24,8 @@ const HELLO: &str = r#"init
     result success "Hello.""#;
 
 const SAY_HELLO: Act = |stage| async { stage.query("Say hello", stage.options()).await }.boxed();
-const RUN_IT: Act = |stage| {
-    async { stage.query("Run it", deciding(stage, Decision::allow())).await }.boxed()
-};
+const RUN_IT: Act =
+    |stage| async { stage.query("Run it", deciding(stage, Decision::allow())).await }.boxed();
 
 fn then_done(call: Reply) -> Script {
     replies(vec![call, reply().text("Done.")])

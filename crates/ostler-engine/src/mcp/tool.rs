@@ -1,0 +1,86 @@
+//! A tool of an MCP server, as the engine's own.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Server, ServerTool};
+use crate::model::ToolSpec;
+use crate::tool::{AnyTool, Effect, Prepared, ToolCx};
+
+/// What is kept of a description: a server's words are paid for with every request.
+const MAX_DESCRIPTION: usize = 2048;
+
+pub(super) struct McpTool {
+    spec: ToolSpec,
+    tool: ServerTool,
+    server: Arc<dyn Server>,
+}
+
+impl McpTool {
+    pub(super) fn new(server_name: &str, tool: ServerTool, server: Arc<dyn Server>) -> Self {
+        let description: String = tool.description.chars().take(MAX_DESCRIPTION).collect();
+        let spec = ToolSpec {
+            name: format!("mcp__{}__{}", plain(server_name), plain(&tool.name)),
+            description,
+            input_schema: object_schema(&tool.input_schema),
+        };
+        Self { spec, tool, server }
+    }
+}
+
+/// What the API takes as a name.
+fn plain(name: &str) -> String {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    name.chars().map(|letter| if fits(letter) { letter } else { '_' }).collect()
+}
+
+/// The API wants the schema of an object; a server may leave that unsaid.
+fn object_schema(schema: &Value) -> Value {
+    match schema {
+        Value::Object(fields) if fields.contains_key("type") => schema.clone(),
+        Value::Object(fields) => {
+            let mut fields = fields.clone();
+            fields.insert("type".to_owned(), json!("object"));
+            Value::Object(fields)
+        }
+        _ => json!({"type": "object"}),
+    }
+}
+
+impl AnyTool for McpTool {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    fn without_host_only(&self, input: &Value) -> Value {
+        input.clone()
+    }
+
+    fn prepare(self: Arc<Self>, _: &ToolCx, input: &Value) -> Result<Prepared, String> {
+        if !input.is_object() {
+            return Err(format!("{}: the input is not an object", self.spec.name));
+        }
+        // The server checks the rest: it knows its schema best.
+        let (input, changes) = (input.clone(), !self.tool.read_only);
+        Ok(Prepared {
+            effect: Effect::Outside { changes },
+            run: Box::new(move |cx| self.server.call(&self.tool.name, input, &cx)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_schemas_fit_the_api() {
+        assert_eq!(plain("my server.io/ü"), "my_server_io__");
+        assert_eq!(
+            object_schema(&json!({"properties": {}})),
+            json!({"properties": {}, "type": "object"})
+        );
+        assert_eq!(object_schema(&json!(null)), json!({"type": "object"}));
+    }
+}

@@ -1,0 +1,5 @@
+//! The facade: the SDK with the engine inside this process, against the scripted Messages API.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod servers;
