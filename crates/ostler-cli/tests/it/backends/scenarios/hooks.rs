@@ -163,6 +163,7 @@ pub(super) fn all() -> Vec<Scenario> {
             },
             r#"init
                text Done.
+               note
                text Really done.
                result success "Really done.""#,
         ),
@@ -180,7 +181,7 @@ pub(super) fn all() -> Vec<Scenario> {
                 .boxed()
             },
             r#"init
-               result success ""
+               result success "UserPromptSubmit operation blocked by hook:\nnot this prompt\n\nOriginal prompt: Do it"
                0 requests"#,
         ),
         scenario(
