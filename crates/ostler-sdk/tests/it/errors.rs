@@ -105,7 +105,8 @@ async fn an_engine_that_closes_its_output_but_lives_is_ended() {
 
 #[tokio::test]
 async fn an_engine_that_does_not_end_when_it_should_is_ended_by_dropping() {
-    let fake = Fake::new(&["trap '' TERM", "echo $$ > pid", INTRODUCES, "while :; do sleep 1; done"]);
+    let fake =
+        Fake::new(&["trap '' TERM", "echo $$ > pid", INTRODUCES, "while :; do sleep 1; done"]);
     let client = within(Client::connect(fake.options())).await.unwrap();
     drop(client);
     gone(&fake.folder.path().join("pid")).await;
@@ -113,7 +114,8 @@ async fn an_engine_that_does_not_end_when_it_should_is_ended_by_dropping() {
 
 #[tokio::test]
 async fn a_request_to_an_engine_that_has_ended_is_refused() {
-    let client = within(Client::connect(Fake::new(&[INTRODUCES, "exit 0"]).options())).await.unwrap();
+    let client =
+        within(Client::connect(Fake::new(&[INTRODUCES, "exit 0"]).options())).await.unwrap();
     let error = within(client.handle().interrupt()).await.unwrap_err();
     assert!(matches!(error, Error::Closed(_)), "{error:?}");
 }
@@ -125,7 +127,8 @@ read -r line
 id=$(printf '%s' "$line" | sed 's/.*"request_id":"\([^"]*\)".*/\1/')
 printf '{"type":"control_response","response":{"subtype":"error","request_id":"%s","error":"no such model"}}\n' "$id"
 cat > /dev/null"#;
-    let client = within(Client::connect(Fake::new(&[INTRODUCES, refuses]).options())).await.unwrap();
+    let client =
+        within(Client::connect(Fake::new(&[INTRODUCES, refuses]).options())).await.unwrap();
     let error = within(client.handle().set_model(Some("x".to_owned()))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
     assert_eq!(error.to_string(), "the engine refused set_model: no such model");
@@ -135,7 +138,8 @@ cat > /dev/null"#;
 async fn the_error_output_is_heard_as_it_comes() {
     let heard = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
     let keeps = std::sync::Arc::clone(&heard);
-    let fake = Fake::new(&[INTRODUCES, "read -r prompt; echo careful >&2", ANSWERS, "cat > /dev/null"]);
+    let fake =
+        Fake::new(&[INTRODUCES, "read -r prompt; echo careful >&2", ANSWERS, "cat > /dev/null"]);
     let mut options = fake.options();
     options.engine.stderr =
         Some(std::sync::Arc::new(move |text: &str| keeps.lock().unwrap().push_str(text)));

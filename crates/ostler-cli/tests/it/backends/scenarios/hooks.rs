@@ -134,7 +134,7 @@ pub(super) fn all() -> Vec<Scenario> {
                             .unwrap()
                     });
                     stage.query("Say hello", stage.options().hook(hook)).await;
-                    let requests = stage.api.requests();
+                    let requests = stage.requests();
                     let heard = requests[0].body.to_string().contains("the moon is full");
                     stage.note(format!("the model heard the context: {heard}"));
                 }
@@ -176,7 +176,7 @@ pub(super) fn all() -> Vec<Scenario> {
                         HookOutput::block("not this prompt")
                     });
                     stage.query("Do it", stage.options().hook(hook)).await;
-                    stage.note(format!("{} requests", stage.api.requests().len()));
+                    stage.note(format!("{} requests", stage.requests().len()));
                 }
                 .boxed()
             },
@@ -192,7 +192,7 @@ pub(super) fn all() -> Vec<Scenario> {
                     let hook =
                         Hook::new(|_: PostToolUseInput, _| async { HookOutput::stop("enough") });
                     stage.query("Run it", deciding(stage, Decision::allow()).hook(hook)).await;
-                    stage.note(format!("{} requests", stage.api.requests().len()));
+                    stage.note(format!("{} requests", stage.requests().len()));
                 }
                 .boxed()
             },

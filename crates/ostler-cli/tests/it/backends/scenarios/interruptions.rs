@@ -14,7 +14,7 @@ pub(super) fn all() -> Vec<Scenario> {
         scenario(
             "interrupt",
             replies(vec![
-                reply().text_pieces(["Hel", "lo."]).gate(3, "midway"),
+                reply().text_pieces(["Hel", "lo."]).gate(1, "midway"),
                 reply().text("Again."),
             ]),
             |stage| {
@@ -139,7 +139,7 @@ pub(super) fn all() -> Vec<Scenario> {
                     stage.within("the model", handle.set_model(model)).await.unwrap();
                     client.send("Say something").await.unwrap();
                     stage.turn(&mut client).await;
-                    let requests = stage.api.requests();
+                    let requests = stage.requests();
                     let model = requests.last().unwrap().body["model"].to_string();
                     stage.note(format!("the last model was {model}"));
                     drop(client);

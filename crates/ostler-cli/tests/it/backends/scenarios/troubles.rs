@@ -114,7 +114,7 @@ pub(super) fn all() -> Vec<Scenario> {
                 async {
                     let options = deciding(stage, Decision::allow()).deny(["Bash"]);
                     stage.query("Run it", options).await;
-                    let offered = stage.api.requests()[0].body["tools"].to_string();
+                    let offered = stage.requests()[0].body["tools"].to_string();
                     stage.note(format!("Bash is offered: {}", offered.contains("\"Bash\"")));
                     stage.note_file("made.txt");
                 }
