@@ -487,7 +487,10 @@ impl Session {
             }
         };
         self.conversation = std::mem::take(&mut finished.conversation);
-        let result = self.totals.result(&self.world, finished);
+        let mut result = self.totals.result(&self.world, finished);
+        if let ToHost::Result(result) = &mut result {
+            result.queued_turn_count = Some(self.queue.n_turns());
+        }
         self.world.host.send(result).await;
     }
 }

@@ -132,6 +132,7 @@ struct Work {
 }
 
 /// What a session waits for.
+#[expect(clippy::large_enum_variant, reason = "taken apart at once")]
 enum Event {
     Heard(Option<Result<ToHost, Error>>),
     /// The engine takes a frame.

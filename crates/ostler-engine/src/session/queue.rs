@@ -16,8 +16,16 @@ impl Queue {
 
     /// Everything that waits, as soon as something of it wants an answer.
     pub(super) fn take(&mut self) -> Option<Vec<User>> {
-        let wants_answer = |prompt: &User| prompt.should_query != Some(false);
-        self.0.iter().any(wants_answer).then(|| self.0.drain(..).collect())
+        self.wants_answer().then(|| self.0.drain(..).collect())
+    }
+
+    /// How many turns it would take to answer what waits.
+    pub(super) fn n_turns(&self) -> u64 {
+        u64::from(self.wants_answer())
+    }
+
+    fn wants_answer(&self) -> bool {
+        self.0.iter().any(|prompt| prompt.should_query != Some(false))
     }
 
     /// The prompts the host has given names to.
@@ -51,5 +59,24 @@ impl Answers {
             named: prompts.iter().filter_map(|prompt| prompt.uuid.clone()).collect(),
             origin: origin.filter(|_| !by_person),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_proto::api::Content;
+
+    use super::*;
+
+    #[test]
+    fn what_waits_together_is_one_turn_and_what_wants_no_answer_none() {
+        let prompt = || User::new(Content::Text("x".to_owned()), None);
+        let mut queue = Queue::default();
+        assert_eq!(queue.n_turns(), 0);
+        queue.push(User { should_query: Some(false), ..prompt() });
+        assert_eq!(queue.n_turns(), 0);
+        queue.push(prompt());
+        queue.push(prompt());
+        assert_eq!(queue.n_turns(), 1);
     }
 }

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use super::find::Program;
 use crate::error::Error;
-use crate::transport::{Engine, Link, Start};
+use crate::transport::{Engine, Link, Start, StderrListener};
 
 /// How many frames may wait for an engine that does not read.
 const FRAMES_AHEAD: usize = 256;
@@ -112,11 +112,7 @@ fn is_noise(error: &DecodeError) -> bool {
 }
 
 /// Keeps the end of the error output, and passes it on.
-async fn listen(
-    mut stderr: ChildStderr,
-    tail: Tail,
-    listener: Option<Arc<dyn Fn(&str) + Send + Sync>>,
-) {
+async fn listen(mut stderr: ChildStderr, tail: Tail, listener: Option<StderrListener>) {
     let mut buffer = vec![0; 8 * 1024];
     while let Ok(n @ 1..) = stderr.read(&mut buffer).await {
         tail.push(&buffer[..n]);
