@@ -35,7 +35,7 @@ fn options(base: Options, api: &ScriptedApi, folder: &std::path::Path, mark: &st
 
 /// Starts a client and leaves it: at once, while it starts, during a response, during a tool, after a turn.
 async fn abandon(number: usize, options: Options) {
-    if number % 5 == 0 {
+    if number.is_multiple_of(5) {
         // Polled once, then dropped.
         let mut connecting = std::pin::pin!(Client::connect(options));
         let _ = futures::poll!(connecting.as_mut());

@@ -92,7 +92,7 @@ pub(super) fn all() -> Vec<Scenario> {
             replies(vec![
                 reply().tool_use(
                     "Bash",
-                    json!({"command": "touch made.txt; sleep 600", "description": "Wait"}),
+                    json!({"command": "touch made.txt; sleep 60", "description": "Wait"}),
                 ),
                 reply().text("Done."),
             ]),
@@ -114,7 +114,7 @@ pub(super) fn all() -> Vec<Scenario> {
                 .boxed()
             },
             r#"init
-               call Bash {"command":"touch made.txt; sleep 600","description":"Wait"}
+               call Bash {"command":"touch made.txt; sleep 60","description":"Wait"}
                tool failed
                interrupted
                result error_during_execution error
