@@ -9,6 +9,7 @@ mod quiet;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures::stream::{BoxStream, SelectAll, StreamExt as _};
 use ostler_proto::control::{AskEngine, ControlRequest, ControlResponse, Success};
@@ -31,6 +32,9 @@ use crate::transport::Link;
 const BACKLOG: usize = 64 * 1024;
 /// How many frames may wait for the engine before prompts and requests have to.
 const OUTBOX: usize = 64;
+
+/// How long an engine that nobody wants any more may take to tidy up.
+const LAST_CHANCE: Duration = Duration::from_secs(2);
 
 /// What a host wants of its session.
 pub(crate) enum Command {
@@ -169,8 +173,7 @@ impl Session {
                 // The streams that have ended are gone.
                 Event::Fed(None) => {}
                 Event::Taken => {}
-                // The engine goes, with everything it started.
-                Event::Unread => return,
+                Event::Unread => return self.abandoned().await,
             }
         }
     }
@@ -297,6 +300,17 @@ impl Session {
         let _ = self.messages.send(message);
     }
 
+    /// Nobody reads any more: the engine goes, with everything it started. It is asked first, because some engines start
+    /// things that only they can end.
+    async fn abandoned(mut self) {
+        self.answering.shutdown().await;
+        self.link.to_engine = mpsc::channel(1).0;
+        self.link.from_engine = futures::stream::empty().boxed();
+        self.link.engine.terminate();
+        // Dropping the engine ends what is still there.
+        let _ = tokio::time::timeout(LAST_CHANCE, self.link.engine.ended()).await;
+    }
+
     /// The engine has nothing more to say.
     async fn ended(mut self) {
         for (waiting, error) in self.peer.close("the engine has ended") {
@@ -304,10 +318,10 @@ impl Session {
         }
         self.link.to_engine = mpsc::channel(1).0;
         let end = tokio::select! {
-            end = self.link.engine.ended() => end,
-            // The engine goes, with everything it started.
-            () = self.messages.closed() => return,
+            end = self.link.engine.ended() => Some(end),
+            () = self.messages.closed() => None,
         };
+        let Some(end) = end else { return self.abandoned().await };
         match end {
             // The exit code of an engine whose last turn failed tells nothing new.
             Err(Error::Exited { .. }) if self.last_turn_failed => {}

@@ -85,7 +85,7 @@ fn read(stdout: ChildStdout) -> BoxStream<'static, Result<ToHost, Error>> {
     stream::unfold(reader, |mut reader| async move {
         loop {
             match reader.decoder.next_frame() {
-                Some(Err(DecodeError::NotAnObject { .. })) => continue,
+                Some(Err(error)) if is_noise(&error) => continue,
                 Some(frame) => return Some((frame.map_err(Error::from), reader)),
                 None if reader.is_at_end => return None,
                 None => {}
@@ -100,6 +100,15 @@ fn read(stdout: ChildStdout) -> BoxStream<'static, Result<ToHost, Error>> {
         }
     })
     .boxed()
+}
+
+/// Whether it is something a program on the way (a debugger, a wrapper) wrote, and no broken frame.
+fn is_noise(error: &DecodeError) -> bool {
+    match error {
+        DecodeError::NotAnObject { .. } => true,
+        DecodeError::NotJson { text, .. } => !text.trim_start().starts_with('{'),
+        _ => false,
+    }
 }
 
 /// Keeps the end of the error output, and passes it on.

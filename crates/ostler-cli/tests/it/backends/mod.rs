@@ -92,11 +92,11 @@ async fn a_child_process_tells_the_stories() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs npm packages; run by cargo xtask test"]
 async fn the_older_vendor_program_tells_the_stories() {
-    play_all(Backend::Vendor50, 2).await;
+    play_all(Backend::Vendor50, 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs npm packages; run by cargo xtask test"]
 async fn the_newer_vendor_program_tells_the_stories() {
-    play_all(Backend::Vendor325, 2).await;
+    play_all(Backend::Vendor325, 4).await;
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ostler::engine::Embedded;
 use ostler::{Client, Message, Options, Prompt, query};
-use ostler_testkit::{Script, ScriptedApi};
+use ostler_testkit::{RecordedRequest, Script, ScriptedApi, reply, when};
 use tempfile::TempDir;
 
 use super::story;
@@ -34,20 +34,22 @@ impl Backend {
         match self {
             Self::Embedded => Options::new().transport(Embedded),
             Self::Child => Options::new().executable(env!("CARGO_BIN_EXE_ostler")),
-            Self::Vendor50 => Options::new().executable(package("claude-agent-sdk").join("cli.js")),
+            Self::Vendor50 => Options::new()
+                .executable(package("OSTLER_PEERS", "claude-agent-sdk").join("cli.js")),
             Self::Vendor325 => {
                 let machine = std::env::consts::ARCH.replace("x86_64", "x64");
                 let name =
                     format!("claude-agent-sdk-linux-{}", machine.replace("aarch64", "arm64"));
-                Options::new().executable(package(&name).join("claude"))
+                Options::new().executable(package("OSTLER_NATIVE_PEERS", &name).join("claude"))
             }
         }
     }
 }
 
-fn package(name: &str) -> PathBuf {
-    let folder =
-        std::env::var_os("OSTLER_PEERS").expect("OSTLER_PEERS names a folder with node_modules");
+/// A package of the vendor's, in a folder that a variable names: `cargo xtask test` sets it.
+fn package(variable: &str, name: &str) -> PathBuf {
+    let folder = std::env::var_os(variable)
+        .unwrap_or_else(|| panic!("{variable} names a folder with node_modules"));
     let folder = PathBuf::from(folder).join("node_modules/@anthropic-ai").join(name);
     folder.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
 }
@@ -75,9 +77,13 @@ impl Log {
 
 impl Stage {
     pub(super) async fn new(backend: Backend, script: Script) -> Self {
+        // The older of the vendor's programs asks a small model about commands; that is no part of any story.
+        let aside = Script::new().rule(when().model("claude-haiku*"), reply().text("none"));
+        let api = ScriptedApi::start(aside).await;
+        api.append(script);
         Self {
             backend,
-            api: ScriptedApi::start(script).await,
+            api,
             home: tempfile::tempdir().unwrap(),
             folder: tempfile::tempdir().unwrap(),
             said: Mutex::default(),
@@ -102,6 +108,13 @@ impl Stage {
             .env("HOME", home);
         options.engine.env.replaces = true;
         options.env("PATH", std::env::var("PATH").unwrap())
+    }
+
+    /// What the model of the conversation was asked.
+    pub(super) fn requests(&self) -> Vec<RecordedRequest> {
+        let mut requests = self.api.requests();
+        requests.retain(|request| !request.body["model"].to_string().contains("haiku"));
+        requests
     }
 
     /// Notes something that happened.

@@ -134,7 +134,7 @@ pub(super) fn all() -> Vec<Scenario> {
                             .unwrap()
                     });
                     stage.query("Say hello", stage.options().hook(hook)).await;
-                    let requests = stage.api.requests();
+                    let requests = stage.requests();
                     let heard = requests[0].body.to_string().contains("the moon is full");
                     stage.note(format!("the model heard the context: {heard}"));
                 }
@@ -163,6 +163,7 @@ pub(super) fn all() -> Vec<Scenario> {
             },
             r#"init
                text Done.
+               note
                text Really done.
                result success "Really done.""#,
         ),
@@ -175,12 +176,12 @@ pub(super) fn all() -> Vec<Scenario> {
                         HookOutput::block("not this prompt")
                     });
                     stage.query("Do it", stage.options().hook(hook)).await;
-                    stage.note(format!("{} requests", stage.api.requests().len()));
+                    stage.note(format!("{} requests", stage.requests().len()));
                 }
                 .boxed()
             },
             r#"init
-               result success ""
+               result success "UserPromptSubmit operation blocked by hook:\nnot this prompt\n\nOriginal prompt: Do it"
                0 requests"#,
         ),
         scenario(
@@ -191,7 +192,7 @@ pub(super) fn all() -> Vec<Scenario> {
                     let hook =
                         Hook::new(|_: PostToolUseInput, _| async { HookOutput::stop("enough") });
                     stage.query("Run it", deciding(stage, Decision::allow()).hook(hook)).await;
-                    stage.note(format!("{} requests", stage.api.requests().len()));
+                    stage.note(format!("{} requests", stage.requests().len()));
                 }
                 .boxed()
             },

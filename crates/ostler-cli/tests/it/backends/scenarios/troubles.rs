@@ -54,7 +54,7 @@ pub(super) fn all() -> Vec<Scenario> {
             failing(400, "invalid_request_error"),
             SAY_HELLO,
             "init
-             trouble invalid_request
+             trouble unknown
              result success error 400",
         ),
         scenario(
@@ -72,6 +72,8 @@ pub(super) fn all() -> Vec<Scenario> {
             replies(vec![reply().text("I would rather not.").stop_reason("refusal")]),
             SAY_HELLO,
             "init
+             text I would rather not.
+             note
              text I would rather not.
              trouble invalid_request
              result success error",
@@ -112,7 +114,7 @@ pub(super) fn all() -> Vec<Scenario> {
                 async {
                     let options = deciding(stage, Decision::allow()).deny(["Bash"]);
                     stage.query("Run it", options).await;
-                    let offered = stage.api.requests()[0].body["tools"].to_string();
+                    let offered = stage.requests()[0].body["tools"].to_string();
                     stage.note(format!("Bash is offered: {}", offered.contains("\"Bash\"")));
                     stage.note_file("made.txt");
                 }
