@@ -214,7 +214,7 @@ fn all_examples_in_the_help_are_understood() {
         assert!(!Conversation::new().say(example).calls().is_empty(), "{example}");
         n_examples += 1;
     }
-    assert_eq!(n_examples, 9);
+    assert_eq!(n_examples, 10);
 }
 
 #[test]
