@@ -484,7 +484,8 @@ impl<'a> Driver<'a> {
                 self.tell_of_failure(error.kind(), error.to_string()).await;
             }
             Ending::Refused => {
-                self.apologise(REFUSED.to_owned(), AssistantError::InvalidRequest).await
+                host.refused(self.world.model.name(), REFUSED).await;
+                self.tell_of_failure(AssistantError::InvalidRequest, REFUSED.to_owned()).await;
             }
             Ending::MaxOutputTokens => {
                 self.apologise(CUT.to_owned(), AssistantError::MaxOutputTokens).await

@@ -10,7 +10,8 @@ use ostler_proto::api::{
 use ostler_proto::control::{Ask, AskHost, CanUseTool, Success};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::{
-    ApiRetry, Informational, ModelFallback, PermissionDenied, SessionWritesLost, Status,
+    ApiRetry, Informational, ModelFallback, ModelRefusalNoFallback, PermissionDenied,
+    SessionWritesLost, Status,
 };
 use ostler_proto::message::{
     AbandonedBlocks, Assistant, AssistantError, StreamEventMessage, System, User,
@@ -208,22 +209,43 @@ impl Host {
 
     /// Sends words of the engine itself in the model's place, because the model has none.
     pub(crate) async fn say_error(&self, words: String, error: AssistantError) {
-        self.say_failure(words, error, None).await;
+        self.say_failure(words, error, None, StopReason::StopSequence).await;
+    }
+
+    /// The model would not answer, and no other takes over.
+    pub(crate) async fn refused(&self, model: &str, words: &str) {
+        let frame = ModelRefusalNoFallback {
+            original_model: model.to_owned(),
+            content: words.to_owned(),
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..ModelRefusalNoFallback::default()
+        };
+        self.send(ToHost::System(System::ModelRefusalNoFallback(frame))).await;
+        let error = AssistantError::InvalidRequest;
+        self.say_failure(words.to_owned(), error, None, StopReason::Refusal).await;
     }
 
     /// The same for an answer of the API, with its status: whoever resumes the session must know what was refused.
     pub(crate) async fn say_api_error(&self, error: &ModelError) {
-        self.say_failure(error.to_string(), error.kind(), error.status()).await;
+        let (kind, status) = (error.kind(), error.status());
+        self.say_failure(error.to_string(), kind, status, StopReason::StopSequence).await;
     }
 
-    async fn say_failure(&self, words: String, error: AssistantError, status: Option<u16>) {
+    async fn say_failure(
+        &self,
+        words: String,
+        error: AssistantError,
+        status: Option<u16>,
+        stop_reason: StopReason,
+    ) {
         let message = Message {
             id: Some(fresh_uuid().to_string()),
             r#type: Some("message".to_owned()),
             role: Role::Assistant,
             model: SYNTHETIC_MODEL.to_owned(),
             content: vec![ContentBlock::text(words)],
-            stop_reason: Some(StopReason::StopSequence),
+            stop_reason: Some(stop_reason),
             stop_sequence: Some(String::new()),
             ..Message::default()
         };

@@ -109,6 +109,20 @@ async fn what_is_told_to_end_leaves_nothing_running() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_hook_goes_with_the_engine_however_that_ends() {
+    let (_api, ostler) = hanging().await;
+    let command = "sleep 1000 & echo $! > pid; wait";
+    let hook = json!([{"hooks": [{"type": "command", "command": command}]}]);
+    let settings = json!({"hooks": {"UserPromptSubmit": hook}}).to_string();
+    let child = ostler.spawn(&["--settings", &settings, "-p", "hello"]);
+    let pid = || fs::read_to_string(ostler.path("pid")).unwrap_or_default();
+    eventually(|| pid().ends_with('\n'), || "the hook to run".to_owned());
+    signal(&child, "KILL");
+    Ran::of(child);
+    is_gone(&pid());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_again_and_again_ends_whatever_does_not_stop() {
     let (_api, ostler) = hanging().await;
     let hook =

@@ -10,11 +10,10 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use ostler_process::Group;
 use ostler_proto::hook::{HookEvent, HookOutput};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::process::{ChildStderr, ChildStdout, Command};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::event;
@@ -35,9 +34,8 @@ pub(super) struct Program<'a> {
     pub(super) env: &'a BTreeMap<String, String>,
 }
 
-/// A hook that runs. Dropping it ends it and all it started.
+/// A hook that runs. Dropping it ends it and all it started; so does the end of this process.
 pub(super) struct Running {
-    child: Child,
     group: Group,
     stdout: Pipe<ChildStdout>,
     stderr: Pipe<ChildStderr>,
@@ -75,11 +73,9 @@ impl Running {
             .env("OSTLER", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true);
-        let mut child = command.spawn().map_err(|error| format!("cannot start: {error}"))?;
-        let stdin = child.stdin.take();
+            .stderr(Stdio::piped());
+        let mut group = Group::spawn(command).map_err(|error| format!("cannot start: {error}"))?;
+        let stdin = group.stdin();
         let write = async move {
             if let Some(mut stdin) = stdin {
                 // A hook need not read what it is told.
@@ -88,10 +84,9 @@ impl Running {
             }
         };
         Ok(Self {
-            group: Group(child.id()),
-            stdout: Pipe::new(child.stdout.take()),
-            stderr: Pipe::new(child.stderr.take()),
-            child,
+            stdout: Pipe::new(group.stdout()),
+            stderr: Pipe::new(group.stderr()),
+            group,
             _input: AbortOnDropHandle::new(tokio::spawn(write)),
         })
     }
@@ -104,7 +99,7 @@ impl Running {
         let status = tokio::select! {
             () = self.stdout.more(), if self.stdout.is_open() => return Ok(Step::Output),
             () = self.stderr.more(), if self.stderr.is_open() => return Ok(Step::Output),
-            status = self.child.wait() => status,
+            status = self.group.wait() => status,
         };
         // What it left running goes too, so that the pipes end.
         self.group.kill();
@@ -220,25 +215,6 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
             // What was read before an error is still worth having.
             _ => self.pipe = None,
         }
-    }
-}
-
-/// Ends the hook's process group when the hook is done with, one way or the other.
-struct Group(Option<u32>);
-
-impl Group {
-    fn kill(&mut self) {
-        // From then on the group's number may be given to somebody else.
-        if let Some(id) = self.0.take().and_then(|id| i32::try_from(id).ok()) {
-            // It fails when nobody is left, which is as well.
-            let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 

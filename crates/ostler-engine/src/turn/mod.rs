@@ -30,6 +30,10 @@ pub const GO_ON: &str = "The output limit cut your answer. Go on exactly where i
 pub const SAY_SOMETHING: &str =
     "Your answer was empty. Say what you found or did, or what you need.";
 
+/// Said once when the API stopped a response; what it stopped is not sent back.
+pub const STOPPED: &str = "Your last answer was stopped as unsafe and has been removed. Answer in another way if you \
+    can; if not, say so.";
+
 /// Stands for a prompt without content.
 pub const EMPTY_PROMPT: &str = "(The user sent an empty message.)";
 
@@ -218,6 +222,7 @@ struct Patience {
     continuations: u32,
     pauses: u32,
     was_empty: bool,
+    was_refused: bool,
     was_broken: bool,
     stop_refused: bool,
     hook_stops: bool,
@@ -361,7 +366,7 @@ impl Turn {
     /// The response is complete and calls for nothing: is that the end?
     fn finished(&mut self, stop_reason: Option<StopReason>) {
         match stop_reason {
-            Some(StopReason::Refusal) => self.end(Ending::Refused, None),
+            Some(StopReason::Refusal) => self.refused(),
             Some(StopReason::MaxTokens) if self.patience.continuations < MAX_CONTINUATIONS => {
                 self.patience.continuations += 1;
                 self.nudge(GO_ON);
@@ -388,6 +393,17 @@ impl Turn {
             // An end without the answer must not look like a success.
             _ if self.needs_answer => self.end(Ending::SchemaMissed, None),
             _ => self.outputs.push_back(Output::MayStop { again: self.patience.stop_refused }),
+        }
+    }
+
+    /// What was stopped does not stay: it would be stopped with every later request. One more try.
+    fn refused(&mut self) {
+        self.answer.clear();
+        if !self.patience.was_refused && self.has_rounds_left() {
+            self.patience.was_refused = true;
+            self.nudge(STOPPED);
+        } else {
+            self.end(Ending::Refused, None);
         }
     }
 

@@ -248,9 +248,17 @@ fn a_paused_response_is_sent_back_as_it_is() {
 }
 
 #[test]
-fn a_refusal_ends_the_turn() {
-    let lines = story([say("no"), stopped(StopReason::Refusal)], None);
-    assert_eq!(lines[1..], ["done Refused", "end why? | no"]);
+fn a_refusal_is_tried_once_more_and_leaves_nothing_behind() {
+    let refusal = || stopped(StopReason::Refusal);
+    let lines = story([say("no"), refusal(), say("yes"), REPLIED, STOP], None);
+    let asked = format!("ask why?+{STOPPED}");
+    assert!(lines.contains(&asked), "{lines:?}");
+    assert_eq!(lines.last().unwrap(), &format!("end why?+{STOPPED} | yes"));
+    let lines = story([say("no"), refusal(), say("never"), refusal()], None);
+    let end = [String::from("done Refused"), format!("end why?+{STOPPED}")];
+    assert_eq!(lines[lines.len() - 2..], end);
+    let lines = story([say("no"), refusal()], Some(1));
+    assert_eq!(lines[1..], ["done Refused", "end why?"]);
 }
 
 #[test]

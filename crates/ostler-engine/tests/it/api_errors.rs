@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ostler_engine::model::{ApiConfig, ApiModel, Credential};
+use ostler_proto::api::{SYNTHETIC_MODEL, StopReason};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::{System, TurnResult};
 use ostler_testkit::{Action, Reply, Rule, Script, Status, reply, when};
@@ -43,7 +44,8 @@ impl Failed {
         let frame = frames.next().expect("an error frame");
         assert!(frames.next().is_none(), "told once");
         assert_eq!(frame.message.model, "<synthetic>");
-        assert_eq!(frame.message.stop_reason.as_ref().unwrap().as_str(), "stop_sequence");
+        let stop_reason = frame.message.stop_reason.as_ref().unwrap().as_str();
+        assert!(["stop_sequence", "refusal"].contains(&stop_reason), "{stop_reason}");
         let text = frame.message.content[0].as_text().unwrap().to_owned();
         (frame.error.as_ref().unwrap().to_string(), text)
     }
@@ -246,6 +248,29 @@ async fn a_refusal_is_an_invalid_request() {
     assert_eq!(failed.error_frame().0, "invalid_request");
     assert!(failed.result.is_error);
     assert_eq!(failed.result.stop_reason.as_ref().unwrap().as_str(), "refusal");
+}
+
+#[tokio::test]
+async fn a_refusal_is_tried_once_more_and_then_told() {
+    let script = Script::new()
+        .rule(when().prompt_contains("next"), reply().text("Fine."))
+        .rule(when(), reply().text("I will not.").stop_reason("refusal"));
+    let mut host = TestHost::start(script).await;
+    host.prompt("bad").await;
+    host.result().await;
+    let at = host
+        .seen
+        .iter()
+        .position(|frame| matches!(frame, ToHost::System(System::ModelRefusalNoFallback(_))));
+    let ToHost::Assistant(error) = &host.seen[at.unwrap() + 1] else { panic!("no error frame") };
+    assert_eq!(error.message.stop_reason, Some(StopReason::Refusal));
+    assert_eq!(error.message.model, SYNTHETIC_MODEL);
+    host.prompt("next").await;
+    assert_eq!(host.result().await.result.as_deref(), Some("Fine."));
+    let requests = host.api.requests();
+    assert_eq!(requests.len(), 3);
+    let sent = format!("{:?}", requests[2].messages());
+    assert!(!sent.contains("I will not"), "what was refused is not sent again: {sent}");
 }
 
 #[tokio::test]

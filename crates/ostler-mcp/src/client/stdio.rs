@@ -8,12 +8,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::FusedFuture;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use ostler_process::Group;
 use ostler_proto::codec::LineDecoder;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -30,29 +29,26 @@ pub(super) fn open(program: &Program, limit: usize, words: LastWords) -> Result<
     let mut command = Command::new(&program.command);
     command.args(&program.args).envs(&program.env);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.process_group(0).kill_on_drop(true);
     if let Some(cwd) = &program.cwd {
         command.current_dir(cwd);
     }
     let failed = |error| Ended::new(format!("starting `{}`: {error}", program.command));
-    let mut child = command.spawn().map_err(failed)?;
-    let group = Group::of(&child);
-    let (Some(stdin), Some(stdout), Some(stderr)) =
-        (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    let mut group = Group::spawn(command).map_err(failed)?;
+    let (Some(stdin), Some(stdout), Some(stderr)) = (group.stdin(), group.stdout(), group.stderr())
     else {
         return Err(Ended::new(format!("`{}` has no pipes", program.command)));
     };
     let (outgoing, to_write) = mpsc::channel(CAPACITY);
     let (read, incoming) = mpsc::channel(CAPACITY);
     let pipes = (stdin, stdout, stderr);
-    let carry = carry((child, group), pipes, to_write, read, limit, words);
+    let carry = carry(group, pipes, to_write, read, limit, words);
     let carrier = Some(Carrier::spawn(carry));
     Ok(Link { outgoing, incoming: Incoming::WithReason(incoming), carrier })
 }
 
 /// Carries messages in one task, so that dropping it ends the program and everything the program started.
 async fn carry(
-    (mut child, group): (Child, Group),
+    mut group: Group,
     (stdin, stdout, stderr): (ChildStdin, ChildStdout, ChildStderr),
     to_write: mpsc::Receiver<Value>,
     read: mpsc::Sender<Result<Value, Ended>>,
@@ -74,7 +70,7 @@ async fn carry(
                 }
             }
         };
-        let status = end(&mut child, &group, reason.is_some()).await;
+        let status = end(&mut group, reason.is_some()).await;
         if !listening.is_terminated() {
             // What is still in the pipe; a grandchild may hold it open, so not for long.
             timeout(Duration::from_millis(200), listening).await.ok();
@@ -90,18 +86,18 @@ async fn carry(
 }
 
 /// Waits for the program's end; asks for it, then forces it. A program that broke the rules is not asked.
-async fn end(child: &mut Child, group: &Group, forced: bool) -> Option<ExitStatus> {
+async fn end(group: &mut Group, forced: bool) -> Option<ExitStatus> {
     if !forced {
-        if let Ok(status) = timeout(GRACE, child.wait()).await {
+        if let Ok(status) = timeout(GRACE, group.wait()).await {
             return status.ok();
         }
-        group.signal(Signal::SIGTERM);
-        if let Ok(status) = timeout(GRACE, child.wait()).await {
+        group.terminate();
+        if let Ok(status) = timeout(GRACE, group.wait()).await {
             return status.ok();
         }
     }
-    group.signal(Signal::SIGKILL);
-    child.wait().await.ok();
+    group.kill();
+    group.wait().await.ok();
     None
 }
 
@@ -185,27 +181,5 @@ impl LastWords {
             "" => reason,
             words => format!("{reason}; it last said: {words}"),
         }
-    }
-}
-
-/// A process group, which does not outlive this value.
-struct Group(Option<Pid>);
-
-impl Group {
-    fn of(leader: &Child) -> Self {
-        Self(leader.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw))
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.0 {
-            // It fails when nobody is left, which is as well.
-            killpg(group, signal).ok();
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::SIGKILL);
     }
 }
