@@ -1,4 +1,30 @@
-//! The Claude Agent SDK for Rust.
+//! The Claude Agent SDK for Rust, over any engine that speaks its protocol.
+//!
+//! Most programs want the crate `ostler`, which is this one with an engine built in; its documentation is the place to
+//! learn all of this. On its own this crate runs an executable per session: Ostler's, or Claude Code.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), ostler_sdk::Error> {
+//! use ostler_sdk::{Options, query};
+//!
+//! let mut messages = query("What is in this folder?", Options::new().executable("claude"));
+//! while let Some(message) = messages.next().await {
+//!     if let Some(text) = message?.text() {
+//!         println!("{text}");
+//!     }
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! - [`query`], [`prompt`], [`prompt_as`]: one prompt, as messages, as a result, as a value.
+//! - [`Client`]: a conversation; [`Handle`]: what can be done to a session from anywhere.
+//! - [`Options`]: what the session is to be like, in groups. No settings files are read by default.
+//! - [`Message`]: what the session says. Kinds and fields this version does not know are kept.
+//! - [`Decision`], [`Answers`], [`Hook`]: how the host answers. A callback that panics or expires is a no.
+//! - [`Error`]: sorted by [`ErrorKind`], with exit code, error output and API status where there are any.
+//! - [`transport`]: how an engine is reached, for those who have one of their own.
+//!
+//! Dropping a [`Query`] or a [`Client`] ends its engine with everything that it started.
 #![warn(missing_docs)]
 
 mod client;

@@ -1,7 +1,7 @@
 //! What a session says to its host.
 
 use ostler_proto::SessionId;
-use ostler_proto::api::{ContentBlock, Delta, StreamEvent};
+use ostler_proto::api::{ContentBlock, Delta, StreamEvent, ToolUseBlock};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::{
     Assistant, StreamEventMessage, System, ToolProgress, TurnResult, User,
@@ -36,6 +36,15 @@ impl Message {
             Self::Assistant(said) => said.message.content.iter().find_map(ContentBlock::as_text),
             _ => None,
         }
+    }
+
+    /// The tools the model calls here.
+    pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUseBlock> {
+        let content = match self {
+            Self::Assistant(said) => said.message.content.as_slice(),
+            _ => &[],
+        };
+        content.iter().filter_map(ContentBlock::as_tool_use)
     }
 
     /// A piece of text, as it came.

@@ -1,19 +1,150 @@
 //! Ostler: an agent in your program.
 //!
-//! This is the Claude Agent SDK for Rust, with the engine that runs the agent built in: no other program is needed.
+//! A prompt goes in; a model answers, calls tools that look into files, change them and run commands, and comes back
+//! with a result. This crate is the Claude Agent SDK for Rust with the engine that does all this built in: there is no
+//! other program to install.
+//!
+//! # Quick start
+//!
+//! ```no_run
+//! #[tokio::main]
+//! async fn main() -> Result<(), ostler::Error> {
+//!     let mut messages = ostler::query("What is in this folder?", ostler::options());
+//!     while let Some(message) = messages.next().await {
+//!         if let Some(text) = message?.text() {
+//!             println!("{text}");
+//!         }
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! With `ANTHROPIC_API_KEY` in the environment a real model answers. Without it an offline demo does, which understands
+//! a few plain sentences (say `help`) and uses the same tools: enough to try everything on this page. Each step below
+//! has a program in `examples/`, to be started with `cargo run --example`.
+//!
+//! # What one does with it
+//!
+//! **Read an answer as it is written** (`streaming`). With [`Options::partial_messages`] pieces come as
+//! [`Message::text_delta`]; finished blocks come as well.
+//!
+//! **Get just the result** ([`prompt`]):
 //!
 //! ```
-//! # async fn example() -> Result<(), ostler::Error> {
-//! let mut messages = ostler::query("What is in this folder?", ostler::options());
-//! while let Some(message) = messages.next().await {
-//!     if let Some(text) = message?.text() {
-//!         println!("{text}");
-//!     }
-//! }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), ostler::Error> {
+//! # let mut options = ostler::options().model("offline-demo");
+//! # options.session.ephemeral = true;
+//! let result = ostler::prompt("count the files", options).await?;
+//! println!("{} for {} $", result.result.unwrap_or_default(), result.total_cost_usd);
 //! # Ok(()) }
 //! ```
 //!
-//! [`options`] are those of the SDK with the embedded engine chosen; [`Options::new`] runs an executable instead.
+//! **Get a value** ([`prompt_as`], `structured_output`). The type's schema is shown to the model, and the answer is
+//! checked against it:
+//!
+//! ```
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Listing { files: Vec<String> }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), ostler::Error> {
+//! # let mut options = ostler::options().model("offline-demo");
+//! # options.session.ephemeral = true;
+//! let listing: Listing = ostler::prompt_as("list the files", options).await?;
+//! # assert!(!listing.files.is_empty());
+//! # Ok(()) }
+//! ```
+//!
+//! **Hold a conversation** ([`Client`], `conversation`). The session stays open for further prompts; a [`Handle`] of it
+//! can change the model, the permission mode and more from anywhere:
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), ostler::Error> {
+//! # let mut options = ostler::options().model("offline-demo");
+//! # options.session.ephemeral = true;
+//! let mut client = ostler::Client::connect(options).await?;
+//! client.prompt("list the files").await?;
+//! client.prompt("count the files").await?;
+//! client.close().await
+//! # }
+//! ```
+//!
+//! **Decide what the agent may do** ([`Options::allow`], [`Options::deny`], [`Options::on_permission`], `permissions`).
+//! Looking around in the working directory is free. Everything else runs only if a rule or the callback says yes;
+//! without either it is denied.
+//!
+//! ```
+//! use ostler::Decision;
+//!
+//! let options = ostler::options().allow(["Bash(git log:*)"]).on_permission(|call| async move {
+//!     match call.tool_name.as_str() {
+//!         "Write" | "Edit" => Decision::allow(),
+//!         other => Decision::deny(format!("{other} is not for this program")),
+//!     }
+//! });
+//! ```
+//!
+//! **Answer its questions** ([`Options::on_question`], `questions`). They come apart from permissions, and never look
+//! like one.
+//!
+//! **Look at every call** ([`Hook`], `hooks`). A hook hears of an event, can add to what the model knows, change a call
+//! or stop it. A hook that fails stops what it guards.
+//!
+//! **Give it tools of your own** ([`mcp`], [`Options::server`]): functions with typed arguments, as an MCP server inside
+//! your program. Servers that others wrote come with [`Options::mcp_server`].
+//!
+//! ```
+//! use ostler::mcp::{Server, tool};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Add { a: i64, b: i64 }
+//!
+//! let add = tool("add", "Adds two numbers", |it: Add| async move { Ok::<_, String>(it.a + it.b) });
+//! let options = ostler::options().server(Server::new("calc", "1.0.0").tool(add)).allow(["mcp__calc__add"]);
+//! ```
+//!
+//! **Go on later** ([`Options::resume`], [`Options::fork`], [`Options::continue_newest`], `sessions`). Sessions are kept
+//! on disk, in the format of Claude Code.
+//!
+//! **Stop it** ([`Handle::interrupt`], `interrupt`), **limit it** ([`Options::max_turns`], [`Options::max_budget_usd`]),
+//! or just drop the [`Query`] or [`Client`]: the agent ends with everything it started.
+//!
+//! **Let work go on in the background** (`background`). [`query`] ends when all of it has ended.
+//!
+//! # Which engine
+//!
+//! | options | the engine is |
+//! |---|---|
+//! | [`ostler::options()`](options) | in this process: starts in no time, moves messages without serialising them |
+//! | [`Options::new`] | a program found by `OSTLER_ENGINE`, or as `ostler` or `claude` on the `PATH` |
+//! | [`Options::executable`] | that program: `ostler`, or Claude Code as a binary or as `cli.js` |
+//! | [`Options::transport`] | whatever implements [`transport::Transport`] |
+//!
+//! Nothing else changes: the same options, callbacks and messages work with all of them. Programs that need no engine
+//! inside can depend on `ostler-sdk` alone.
+//!
+//! # When something goes wrong
+//!
+//! Everything fails with an [`Error`], whose text says what happened and what helps. [`Error::kind`] sorts them
+//! (`errors`):
+//!
+//! | [`ErrorKind`] | what happened | what to do |
+//! |---|---|---|
+//! | `Engine` | there is no engine, or it does not start | install one, or use [`options`] |
+//! | `Usage` | the options contradict each other or the machine | correct them |
+//! | `Connection` | the engine has gone; [`Error::exit_code`], [`Error::stderr`] | start a new session and resume |
+//! | `Protocol` | the engine said something malformed | report it; the engine is too old, too new or broken |
+//! | `Refused` | the engine said no to a request | see the text |
+//! | `Api` | the API said no; [`Error::api_status`] | if [`Error::is_retryable`], try again later |
+//! | `MaxTurns`, `Budget` | a limit was reached | resume with a higher one |
+//! | `Answer` | the answer is not of the type asked for | ask again, or loosen the type |
+//! | `Turn` | the turn was interrupted, or failed otherwise | the session goes on |
+//! | `Timeout` | something took longer than its limit | try again, or set another limit |
+//!
+//! A tool that fails, a call that is denied and a hook that panics are no errors of the session: the model reads about
+//! them and goes on.
 #![warn(missing_docs)]
 
 pub mod engine;
@@ -21,7 +152,11 @@ pub mod engine;
 pub use ostler_proto as proto;
 pub use ostler_sdk::*;
 
-/// Options for a session whose engine runs inside this process.
+/// Options for a session whose engine runs inside this process; everything else is as in [`Options::new`].
+///
+/// ```
+/// let options = ostler::options().model("claude-sonnet-5-5").cwd("/tmp").max_turns(5);
+/// ```
 pub fn options() -> Options {
     Options::new().transport(engine::Embedded)
 }

@@ -14,6 +14,7 @@ You can say, for instance:
 - replace hello with goodbye in notes.txt
 - search for TODO in src
 - run `echo hi`
+- run `sleep 5` in the background
 - ask me which colour I like: red, green or blue
 - ask a subagent to list the files
 - list the files, then read README.md

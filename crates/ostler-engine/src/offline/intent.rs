@@ -13,8 +13,8 @@ pub(super) enum Intent {
     Write { path: String, content: String },
     /// Replace text in a file.
     Edit { path: String, old: String, new: String, all: bool },
-    /// Run a command.
-    Run { command: String },
+    /// Run a command; in the background, the conversation goes on meanwhile.
+    Run { command: String, background: bool },
     /// Find text in files.
     Search { pattern: String, path: Option<String> },
     /// Ask the user; about anything if nothing is given.

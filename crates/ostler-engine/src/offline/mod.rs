@@ -12,6 +12,7 @@ mod question;
 mod reply;
 mod report;
 mod rules;
+mod shape;
 mod steps;
 mod stream;
 mod words;

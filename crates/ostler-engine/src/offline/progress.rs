@@ -9,6 +9,9 @@ use super::intent::Intent;
 use super::report::is_refusal;
 use crate::model::Said;
 
+/// How the engine tells of the end of a background task.
+pub(super) const TASK_NOTICE: &str = "[Background task ";
+
 /// What has happened since the user last said something.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
@@ -97,9 +100,13 @@ fn has_results(said: &Said) -> bool {
 
 /// What the user typed, without what the engine put beside it.
 pub(super) fn instruction(said: &Said) -> String {
+    // Beside results the end of a task is news, and no reason to leave what is under way.
+    let is_under_way = has_results(said);
     let typed = |text: &&str| {
         let text = text.trim_start();
-        !text.starts_with("<system-reminder>") && !text.starts_with("[Request interrupted")
+        !text.starts_with("<system-reminder>")
+            && !text.starts_with("[Request interrupted")
+            && !(is_under_way && text.starts_with(TASK_NOTICE))
     };
     let texts: Vec<&str> = said
         .content

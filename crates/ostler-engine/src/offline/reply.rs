@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use super::help::{HELP, NOTE, SHORT_HELP};
 use super::intent::Intent;
-use super::progress::{Position, Stage, Turn, instruction, position};
+use super::progress::{Position, Stage, TASK_NOTICE, Turn, instruction, position};
 use super::question::Question;
 use super::report;
+use super::shape;
 use super::steps::steps;
 use crate::model::{Request, Said};
 
@@ -28,10 +29,18 @@ pub(super) struct Answer {
 pub(super) fn answer(request: &Request) -> Answer {
     let turn = Turn::of(&request.messages);
     let steps = steps(&turn.text);
-    let (mut text, calls) = match unanswerable(&steps, &request.messages) {
+    let (mut text, mut calls) = match notice(&turn) {
         Some(text) => (text, Vec::new()),
-        None => act(&steps, &turn, request),
+        None => match unanswerable(&steps, &request.messages) {
+            Some(text) => (text, Vec::new()),
+            None => act(&steps, &turn, request),
+        },
     };
+    if calls.is_empty()
+        && let Some(input) = shape::due(request, &turn, &text)
+    {
+        calls.push(Call { tool: shape::TOOL.to_owned(), input });
+    }
     if calls.is_empty() && !text.contains(NOTE) && !has_said(&request.messages, NOTE) {
         text = format!("{text}\n\n{NOTE}");
     }
@@ -59,6 +68,12 @@ pub(super) fn answer(request: &Request) -> Answer {
 struct Call {
     tool: String,
     input: Value,
+}
+
+/// What is said when the engine tells of a background task.
+fn notice(turn: &Turn) -> Option<String> {
+    let told = turn.text.strip_prefix(TASK_NOTICE)?;
+    Some(format!("Something ended in the background: {}", told.trim_end_matches(']')))
 }
 
 /// What is said to texts that ask for nothing the demo can do. Nothing is begun unless all of a text is understood.
@@ -135,8 +150,12 @@ fn calls(intent: &Intent, stage: Stage, request: &Request) -> Vec<Call> {
             }
             one("Edit", input)
         }
-        (Intent::Run { command }, _) => {
-            one("Bash", json!({"command": command, "description": "Run what the user typed"}))
+        (Intent::Run { command, background }, _) => {
+            let mut input = json!({"command": command, "description": "Run what the user typed"});
+            if *background {
+                input["run_in_background"] = json!(true);
+            }
+            one("Bash", input)
         }
         (Intent::Search { pattern, path }, _) => {
             one("Grep", with_path(json!({"pattern": pattern, "output_mode": "content"}), path))

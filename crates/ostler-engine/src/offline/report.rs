@@ -21,7 +21,10 @@ pub(super) fn lead(intent: &Intent, stage: Stage) -> String {
         (Intent::Read { paths }, _) => format!("I read {}.", paths.join(" and ")),
         (Intent::Write { path, .. }, _) => format!("I write {path}."),
         (Intent::Edit { path, .. }, _) => format!("I read {path} before I edit it."),
-        (Intent::Run { command }, _) => format!("I run `{}`.", clipped(command)),
+        (Intent::Run { command, background: true }, _) => {
+            format!("I start `{}` in the background.", clipped(command))
+        }
+        (Intent::Run { command, .. }, _) => format!("I run `{}`.", clipped(command)),
         (Intent::Search { pattern, path }, _) => {
             format!("I search for `{}`{}.", clipped(pattern), place(path.as_deref()))
         }
@@ -55,10 +58,15 @@ pub(super) fn success(intent: &Intent, round: &Round) -> String {
             let every = if *all { " everywhere" } else { "" };
             format!("In {path} I replaced `{}` with `{}`{every}.", clipped(old), clipped(new))
         }
-        Intent::Run { command } if result.trim().is_empty() => {
+        Intent::Run { command, background: true } => {
+            format!("`{}` runs in the background now.", clipped(command))
+        }
+        Intent::Run { command, .. } if ["", "[no output]"].contains(&result.trim()) => {
             format!("`{}` printed nothing.", clipped(command))
         }
-        Intent::Run { command } => format!("`{}` printed:\n\n{}", clipped(command), quoted(result)),
+        Intent::Run { command, .. } => {
+            format!("`{}` printed:\n\n{}", clipped(command), quoted(result))
+        }
         Intent::Search { pattern, .. } => {
             format!("The search for `{}` gave:\n\n{}", clipped(pattern), quoted(result))
         }

@@ -23,6 +23,8 @@ const RULES: &[(&str, Build)] = &[
     ("$ {command:text}", run),
     ("run|execute the [shell|following] command {command:text}", run),
     ("run|execute|exec [command] {command:quoted} in the|a|your terminal|shell", run),
+    ("run|execute|exec [command] {command:quoted} in the background", run_in_background),
+    ("start [command] {command:quoted} [in] [the] [background]", run_in_background),
     ("run|execute|exec [command] {command:text}", run),
 
     ("delegate {prompt:text} to a|an|the|another [new|helper] subagent|sub-agent|agent|helper", delegate),
@@ -106,6 +108,11 @@ fn help(_: &Caught<'_>) -> Option<Intent> {
     Some(Intent::Help)
 }
 
+fn run_in_background(caught: &Caught<'_>) -> Option<Intent> {
+    let command = caught.text("command")?.trim().to_owned();
+    (!command.is_empty()).then_some(Intent::Run { command, background: true })
+}
+
 fn run(caught: &Caught<'_>) -> Option<Intent> {
     let first = caught.words("command")?.first()?;
     // "run the tests" names something, it is not a command.
@@ -120,7 +127,7 @@ fn run(caught: &Caught<'_>) -> Option<Intent> {
     if !first.quoted && ends_sentence(&command) {
         command.pop();
     }
-    (!command.is_empty()).then_some(Intent::Run { command })
+    (!command.is_empty()).then_some(Intent::Run { command, background: false })
 }
 
 fn delegate(caught: &Caught<'_>) -> Option<Intent> {
@@ -159,7 +166,8 @@ fn grep_with_options(caught: &Caught<'_>) -> Option<Intent> {
 /// Whoever writes options means the program itself.
 fn with_options(program: &str, caught: &Caught<'_>) -> Option<Intent> {
     let options = caught.text("options")?;
-    options.starts_with('-').then(|| Intent::Run { command: format!("{program} {options}") })
+    let command = format!("{program} {options}");
+    options.starts_with('-').then_some(Intent::Run { command, background: false })
 }
 
 fn count(caught: &Caught<'_>) -> Option<Intent> {

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use ostler_proto::Uuid;
 use ostler_proto::message::{Origin, User};
 
+use crate::compact::command;
+
 /// What waits, in the order it came.
 #[derive(Debug, Default)]
 pub(super) struct Queue(VecDeque<User>);
@@ -14,18 +16,21 @@ impl Queue {
         self.0.push_back(prompt);
     }
 
-    /// Everything that waits, as soon as something of it wants an answer.
+    /// Everything that waits, as soon as something of it wants an answer. A command is a turn of its own.
     pub(super) fn take(&mut self) -> Option<Vec<User>> {
-        self.wants_answer().then(|| self.0.drain(..).collect())
+        let wants_answer = |prompt: &User| prompt.should_query != Some(false);
+        let command = self.0.iter().position(|prompt| command::read(prompt).is_some());
+        let n_prompts = command.unwrap_or(self.0.len());
+        if self.0.iter().take(n_prompts).any(wants_answer) {
+            return Some(self.0.drain(..n_prompts).collect());
+        }
+        self.0.remove(command?).map(|command| vec![command])
     }
 
     /// How many turns it would take to answer what waits.
     pub(super) fn n_turns(&self) -> u64 {
-        u64::from(self.wants_answer())
-    }
-
-    fn wants_answer(&self) -> bool {
-        self.0.iter().any(|prompt| prompt.should_query != Some(false))
+        let mut rest = Self(self.0.clone());
+        std::iter::from_fn(|| rest.take()).count() as u64
     }
 
     /// The prompts the host has given names to.

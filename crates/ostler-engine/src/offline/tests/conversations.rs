@@ -214,7 +214,7 @@ fn all_examples_in_the_help_are_understood() {
         assert!(!Conversation::new().say(example).calls().is_empty(), "{example}");
         n_examples += 1;
     }
-    assert_eq!(n_examples, 9);
+    assert_eq!(n_examples, 10);
 }
 
 #[test]
@@ -268,4 +268,27 @@ fn ids_are_unique_within_a_conversation() {
 fn the_same_conversation_gets_the_same_answer() {
     let talk = || Conversation::new().say("read a.txt").0;
     assert_eq!(talk(), talk());
+}
+
+#[test]
+fn a_command_in_the_background_is_started_and_its_end_is_told() {
+    let mut talk = Conversation::new();
+    let input = json!({"command": "sleep 5; echo x", "description": "Run what the user typed",
+        "run_in_background": true});
+    talk.say("run `sleep 5; echo x` in the background").calls_exactly(&[("Bash", input)]);
+    talk.returns("b1 runs").ends_with_words("`sleep 5; echo x` runs in the background now.");
+    talk.say("[Background task b1: \"x\" completed. Its output is in /o]")
+        .ends_with_words("ended in the background: b1: \"x\" completed. Its output is in /o");
+}
+
+#[test]
+fn a_task_that_ends_meanwhile_changes_nothing() {
+    let mut talk = Conversation::new();
+    let first = talk.say("read a.txt, then read b.txt");
+    let results = vec![
+        result(first.calls()[0], "aaa", None),
+        ContentBlock::text("[Background task b1: \"x\" completed. Its output is in /o]"),
+    ];
+    talk.push(Role::User, results);
+    talk.answered().calls_exactly(&[("Read", json!({"file_path": "b.txt"}))]);
 }

@@ -5,6 +5,7 @@ mod events;
 mod properties;
 mod questions;
 mod sentences;
+mod shapes;
 
 use std::sync::Arc;
 

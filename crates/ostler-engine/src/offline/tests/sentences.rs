@@ -32,7 +32,7 @@ fn edit_all(path: &str, old: &str, new: &str) -> Intent {
 }
 
 fn run(command: &str) -> Intent {
-    Intent::Run { command: command.to_owned() }
+    Intent::Run { command: command.to_owned(), background: false }
 }
 
 fn search(pattern: &str, path: Option<&str>) -> Intent {

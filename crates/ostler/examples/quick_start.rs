@@ -1,0 +1,12 @@
+//! Ask something, read what the agent says. Without a key in the environment an offline demo answers.
+
+#[tokio::main]
+async fn main() -> Result<(), ostler::Error> {
+    let mut messages = ostler::query("What is in this folder?", ostler::options());
+    while let Some(message) = messages.next().await {
+        if let Some(text) = message?.text() {
+            println!("{text}");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! An answer as a value: the type says what the agent has to come back with.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// What is in a folder. The engine shows the schema of this type to the model and checks the answer against it.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Listing {
+    /// The files, by name.
+    files: Vec<String>,
+    /// What strikes you about them.
+    remark: String,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), ostler::Error> {
+    let listing: Listing = ostler::prompt_as("list the files", ostler::options()).await?;
+    for file in &listing.files {
+        println!("- {file}");
+    }
+    println!("{}", listing.remark);
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! The examples, run as programs: without a key, in a fresh home and a folder with two files.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+/// Generous: it only keeps an example that hangs from hanging everything.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// What an example prints.
+async fn run(name: &str) -> String {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("work");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("apple.txt"), "red\n").unwrap();
+    std::fs::write(folder.join("pear.txt"), "green\n").unwrap();
+    let output = Command::new(program(name))
+        .current_dir(&folder)
+        .env_clear()
+        .env("HOME", home.path())
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(LIMIT, output).await.unwrap().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}\n{stdout}\n{stderr}", output.status);
+    assert_eq!(stderr, "", "an example has nothing to say there\n{stdout}");
+    stdout
+}
+
+/// Cargo puts examples beside the folder of the tests.
+fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let built = test.ancestors().nth(2).unwrap();
+    let program = built.join("examples").join(name);
+    assert!(
+        program.is_file(),
+        "{} is missing; `cargo test -p ostler` without `--test` builds it",
+        program.display()
+    );
+    program
+}
+
+/// Fails unless these words come in this order.
+#[track_caller]
+fn in_order(text: &str, words: &[&str]) {
+    let mut rest = text;
+    for word in words {
+        let found = rest.find(word);
+        let at = found.unwrap_or_else(|| panic!("no {word:?} where it should be in:\n{text}"));
+        rest = &rest[at + word.len()..];
+    }
+}
+
+#[tokio::test]
+async fn quick_start_says_what_is_in_the_folder() {
+    let said = run("quick_start").await;
+    in_order(&said, &["I list the files", "apple.txt"]);
+    assert!(said.contains("pear.txt"), "{said}");
+}
+
+#[test]
+fn the_quick_start_stays_quick_and_is_what_the_documents_show() {
+    let manifest = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(manifest.join(path)).unwrap();
+    let example = read("examples/quick_start.rs");
+    assert!(example.lines().count() <= 12, "{} lines", example.lines().count());
+    let (_, code) = example.split_once("\n\n").unwrap();
+    for document in ["README.md", "../../README.md"] {
+        assert!(read(document).contains(code.trim()), "{document} shows another quick start");
+    }
+    let rustdoc: String = code
+        .trim()
+        .lines()
+        .map(|line| format!("//! {line}").trim_end().to_owned() + "\n")
+        .collect();
+    assert!(read("src/lib.rs").contains(&rustdoc), "src/lib.rs shows another quick start");
+}
+
+#[tokio::test]
+async fn streaming_shows_text_as_it_comes_and_the_calls_between() {
+    let said = run("streaming").await;
+    in_order(
+        &said,
+        &["I list the files", "[Glob {", "apple.txt", "[Glob {", "2 files", "turns, 0 $]"],
+    );
+}
+
+#[tokio::test]
+async fn conversation_remembers_between_prompts() {
+    let said = run("conversation").await;
+    in_order(&said, &["agent: I wrote notes.txt.", "agent: I read notes.txt.", "good morning"]);
+}
+
+#[tokio::test]
+async fn permissions_are_asked_for_once_changed_and_denied() {
+    let said = run("permissions").await;
+    in_order(
+        &said,
+        &[
+            "> write one to a.txt\n? Write ",
+            "I wrote a.txt.",
+            "> write two to b.txt\nI wrote b.txt.",
+            "> run `touch c.txt`\n`touch c.txt` printed nothing.",
+            "> run `make`\n? Bash ",
+            "printed:\n\n```\nmake\n",
+            "> run `chmod 777 a.txt`\n? Bash ",
+            "this folder is not for that",
+        ],
+    );
+}
+
+#[tokio::test]
+async fn questions_are_answered() {
+    let said = run("questions").await;
+    in_order(&said, &["Which colour do you like? (red, green, blue)\n", "You chose blue."]);
+}
+
+#[tokio::test]
+async fn hooks_guard_and_log() {
+    let said = run("hooks").await;
+    in_order(
+        &said,
+        &[
+            "> run `echo hello`\nlog: Bash {\"command\":\"echo hello\"",
+            "hello\n",
+            "> run `echo secret`\n",
+            "secrets stay where they are",
+        ],
+    );
+    assert_eq!(said.matches("log: ").count(), 1, "{said}");
+}
+
+#[tokio::test]
+async fn structured_output_is_a_value() {
+    let said = run("structured_output").await;
+    in_order(&said, &["- ", ".txt\n- ", ".txt\n", "apple.txt"]);
+    assert!(said.starts_with("- "), "{said}");
+}
+
+#[tokio::test]
+async fn sessions_are_resumed_and_forked() {
+    let said = run("sessions").await;
+    let expected =
+        "a new session\nthe same session: true\nanother session: true\nthe copy again: true\n";
+    assert_eq!(said, expected);
+}
+
+#[tokio::test]
+async fn interrupt_stops_a_turn_and_leaves_the_session() {
+    let said = run("interrupt").await;
+    in_order(
+        &said,
+        &["stopping it\n", "stopped: error_during_execution\n", "I found 2 files here."],
+    );
+}
+
+#[tokio::test]
+async fn background_work_is_started_and_its_end_is_heard() {
+    let said = run("background").await;
+    in_order(
+        &said,
+        &["started: ", "runs in the background now.", "ended: ", "agent: Something ended"],
+    );
+}
+
+#[tokio::test]
+async fn errors_tell_what_to_do() {
+    let said = run("errors").await;
+    in_order(
+        &said,
+        &[
+            "no engine: ",
+            "-> install an engine",
+            "no folder: ",
+            "no/such/folder",
+            "-> correct the options",
+            "too little: ",
+            "-> allow more",
+        ],
+    );
+}
