@@ -12,6 +12,9 @@ use tokio::process::{ChildStderr, ChildStdout, Command};
 /// messages name the lines that were written.
 const GATE: &str = "read -r _ || exit; exec </dev/null; ";
 
+/// What commands do not get to see: the keys this program itself uses.
+const SECRETS: &[&str] = &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"];
+
 /// A running script with all it started.
 pub(crate) struct Group(ostler_process::Group);
 
@@ -24,7 +27,12 @@ impl Group {
     ) -> io::Result<Self> {
         let mut command = Command::new(shell());
         command.arg("-c").arg(format!("{GATE}{script}")).current_dir(cwd);
-        command.envs(env).env("OSTLER", "1");
+        // The model may print its whole environment, and the key is not for it to see.
+        for secret in SECRETS {
+            command.env_remove(secret);
+        }
+        command.envs(env.iter().filter(|(name, _)| !SECRETS.contains(&name.as_str())));
+        command.env("OSTLER", "1");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut group = ostler_process::Group::spawn(command)?;
         if let Some(mut gate) = group.stdin() {

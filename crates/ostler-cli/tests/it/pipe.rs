@@ -142,3 +142,15 @@ async fn a_background_command_is_told_from_start_to_end_before_the_program_ends(
     let result: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
     assert_eq!(result["origin"]["kind"], "task-notification");
 }
+
+#[test]
+fn commands_do_not_see_the_key() {
+    let ran = Ostler::new()
+        .env("ANTHROPIC_API_KEY", "sk-very-secret")
+        .env("ANTHROPIC_AUTH_TOKEN", "tok-very-secret")
+        .args(&["-p", "--model", "offline-demo", "--allowed-tools=Bash"])
+        .args(&["--output-format", "stream-json", "run `env`"])
+        .type_lines(&[]);
+    assert!(ran.stdout.contains("OSTLER=1"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("very-secret"), "{}", ran.stdout);
+}
