@@ -1,4 +1,5 @@
 //! Sessions are kept on disk: go on with one later, or try something in a copy of it.
+#![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 #[tokio::main]
 async fn main() -> Result<(), ostler::Error> {
