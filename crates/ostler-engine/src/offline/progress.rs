@@ -104,9 +104,9 @@ pub(super) fn instruction(said: &Said) -> String {
     let is_under_way = has_results(said);
     let typed = |text: &&str| {
         let text = text.trim_start();
-        !text.starts_with("<system-reminder>")
-            && !text.starts_with("[Request interrupted")
-            && !(is_under_way && text.starts_with(TASK_NOTICE))
+        let is_news = is_under_way && text.starts_with(TASK_NOTICE);
+        let is_told = text.starts_with("<system-reminder>");
+        !is_news && !is_told && !text.starts_with("[Request interrupted")
     };
     let texts: Vec<&str> = said
         .content
