@@ -24,7 +24,7 @@ pub(crate) fn bench(names: &[OsString]) -> Result<ExitCode> {
     }
     if concerns(names, WITH_PEERS) {
         eprintln!("installing the vendor's program, unless it is there (some hundred megabytes)…");
-        command.env("OSTLER_PEERS", peers::install(peers::FOR_BENCHMARKS)?);
+        command.env("OSTLER_PEERS", peers::install(peers::NATIVE)?);
     }
     Ok(cargo::exit_code(cargo::status(&mut command)?))
 }

@@ -23,9 +23,9 @@ pub(crate) const FOR_TESTS: &[Pin] = &[
     ("@modelcontextprotocol/server-everything", "2026.8.31"),
 ];
 
-/// What the benchmarks need. Apart from the tests', because it brings a native program of some hundred megabytes:
+/// What the benchmarks need, and the tests against the newer program. Apart from the other, because it brings a native program of some hundred megabytes:
 /// npm chooses among its optional dependencies the one for this machine.
-pub(crate) const FOR_BENCHMARKS: &[Pin] = &[("@anthropic-ai/claude-agent-sdk", "0.3.325")];
+pub(crate) const NATIVE: &[Pin] = &[("@anthropic-ai/claude-agent-sdk", "0.3.325")];
 
 /// Installs what is not there yet; the folder to hand on as `OSTLER_PEERS`.
 pub(crate) fn install(pins: &[Pin]) -> Result<PathBuf> {

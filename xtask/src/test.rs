@@ -66,7 +66,8 @@ fn perform(plan: &Plan, tally: &mut Tally) {
     }
     let mut folder = None;
     if plan.peers {
-        match step("the vendor's programs", || peers::install(peers::FOR_TESTS)) {
+        let install = || Ok((peers::install(peers::FOR_TESTS)?, peers::install(peers::NATIVE)?));
+        match step("the vendor's programs", install) {
             Ok(installed) => folder = Some(installed),
             Err(error) => tally.fail(format!("peers: {error:#}")),
         }
@@ -89,11 +90,12 @@ fn prepare() -> Result<()> {
     Ok(())
 }
 
-fn cargo_test(plan: &Plan, peers: Option<PathBuf>, tally: &mut Tally) -> Result<()> {
+fn cargo_test(plan: &Plan, peers: Option<(PathBuf, PathBuf)>, tally: &mut Tally) -> Result<()> {
     let mut command = cargo::cargo(&["test", "--workspace", "--locked", "--no-fail-fast", "--"]);
-    if let Some(peers) = peers {
+    if let Some((peers, native)) = peers {
         // Ignored tests are exactly those that need the peers.
         command.arg("--include-ignored").env("OSTLER_PEERS", peers);
+        command.env("OSTLER_NATIVE_PEERS", native);
     }
     let mut child =
         command.args(&plan.filter).stdout(Stdio::piped()).spawn().context("starting cargo")?;

@@ -1,6 +1,5 @@
 //! Drives a [`Turn`]: performs what it asks for, feeds back what happened. Carries, does not decide.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::call::{self, CallResult, Tools};
+use crate::compact::{self, Attempts, Compacted, Compaction, Gauge, Job, NotCompacted, Trigger};
 use crate::hooks::Event;
 use crate::host::Host;
 use crate::mcp::Servers;
@@ -43,11 +43,28 @@ pub(crate) struct World {
     pub(crate) cx: ToolCx,
     pub(crate) limits: Limits,
     pub(crate) sampling: Sampling,
+    pub(crate) compaction: Compaction,
+    /// How full the context of this conversation is.
+    pub(crate) gauge: Gauge,
     /// The MCP servers, whose tools come on top once they are connected.
     pub(crate) servers: Servers,
 }
 
 impl World {
+    /// A request to the model, which begins like every other one.
+    pub(crate) fn request(&self, messages: Arc<Vec<Said>>, whole: bool) -> Request {
+        Request {
+            model: self.model_name.as_ref().to_owned(),
+            max_tokens: MAX_OUTPUT_TOKENS,
+            stream: !whole,
+            tools: self.specs.clone(),
+            server_tools: Vec::new(),
+            system: self.system.clone(),
+            messages,
+            sampling: self.sampling.clone(),
+        }
+    }
+
     /// The same with the tools of the MCP servers. Waits for those that still connect, unless the turn is stopped.
     pub(crate) async fn with_server_tools(&self) -> Self {
         let more = tokio::select! {
@@ -124,15 +141,18 @@ pub(crate) async fn drive(
     prompt: Vec<ContentBlock>,
 ) -> Finished {
     let needs_answer = world.tools.contains_key(structured::NAME);
+    let request: Vec<_> = prompt.iter().filter_map(ContentBlock::as_text).collect();
+    let request = request.join("\n");
     let mut turn =
         Turn::new(conversation, prompt, world.limits.max_turns).needing_answer(needs_answer);
     turn = turn.asking_after_tools(world.host.hooks().any_for(&HookEvent::PostToolBatch));
-    let mut driver = Driver::new(world);
-    let mut deadline = pin!(deadline(world.limits.timeout));
+    let mut driver = Driver::new(world, request);
     loop {
         while let Some(output) = turn.poll() {
             match output {
-                Output::AskModel { conversation, whole } => driver.ask(conversation, whole),
+                Output::AskModel { conversation, whole } => {
+                    driver.ask_if_it_fits(conversation, whole, &mut turn).await
+                }
                 Output::RunTool(call) => driver.run(call),
                 Output::Prompt(words) => driver.prompt(words.to_owned()).await,
                 Output::Feedback(words) => {
@@ -148,7 +168,7 @@ pub(crate) async fn drive(
             // An interruption comes first: it also ends tools, and their results must not start another round.
             biased;
             () = world.cx.cancelled.cancelled() => driver.interrupt(&mut turn).await,
-            () = &mut deadline => turn.handle(Input::Deadline),
+            () = passed(driver.deadline) => turn.handle(Input::Deadline),
             event = next_event(&mut driver.stream) => driver.heard(event, &mut turn).await,
             Some(done) = driver.jobs.join_next() => driver.ran(done, &mut turn).await,
         }
@@ -156,9 +176,9 @@ pub(crate) async fn drive(
 }
 
 /// Waits until the time is up; for ever when there is no limit.
-async fn deadline(timeout: Option<Duration>) {
-    match timeout {
-        Some(timeout) => tokio::time::sleep(timeout).await,
+async fn passed(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }
@@ -185,11 +205,17 @@ struct Driver<'a> {
     jobs: JoinSet<(CallResult, String, Value)>,
     /// The calls of the response that are done, as hooks are told of them.
     batch: Vec<Value>,
+    /// When the time is up.
+    deadline: Option<tokio::time::Instant>,
+    /// What the user asked for, in words.
+    request: String,
+    attempts: Attempts,
     finished: Finished,
 }
 
 impl<'a> Driver<'a> {
-    fn new(world: &'a World) -> Self {
+    fn new(world: &'a World, request: String) -> Self {
+        let now = tokio::time::Instant::now();
         let finished =
             Finished { n_user_messages: 1, ..Finished::new(Ending::Completed, Vec::new()) };
         Self {
@@ -201,6 +227,9 @@ impl<'a> Driver<'a> {
             frame: None,
             jobs: JoinSet::new(),
             batch: Vec::new(),
+            deadline: world.limits.timeout.and_then(|timeout| now.checked_add(timeout)),
+            request,
+            attempts: Attempts::default(),
             finished,
         }
     }
@@ -208,16 +237,61 @@ impl<'a> Driver<'a> {
     fn ask(&mut self, messages: Arc<Vec<Said>>, whole: bool) {
         self.response = Accumulator::default();
         self.asked = Some(Instant::now());
-        self.stream = Some(self.world.model.respond(Request {
-            model: self.world.model_name.as_ref().to_owned(),
-            max_tokens: MAX_OUTPUT_TOKENS,
-            stream: !whole,
-            tools: self.world.specs.clone(),
-            server_tools: Vec::new(),
-            system: self.world.system.clone(),
-            messages,
-            sampling: self.world.sampling.clone(),
-        }));
+        self.attempts.ask();
+        self.stream = Some(self.world.model.respond(self.world.request(messages, whole)));
+    }
+
+    /// Makes the conversation shorter, and returns what the turn is to hear; nothing when it stays as it is.
+    async fn compact(&mut self, turn: &Turn, is_too_long: bool) -> Option<Input> {
+        let World { host, cx, .. } = self.world;
+        let (conversation, to) = (turn.conversation(), turn.unanswered());
+        if to.0 == 0 {
+            // The prompt is all there is.
+            return None;
+        }
+        let is_answered = to == compact::cut::end(&conversation);
+        let job = Job {
+            trigger: Trigger::Auto,
+            conversation: &conversation,
+            to,
+            request: is_answered.then_some(self.request.as_str()),
+            instructions: None,
+            is_too_long,
+        };
+        let deadline = self.deadline;
+        let stop = async {
+            tokio::select! {
+                () = cx.cancelled.cancelled() => {}
+                () = passed(deadline) => {}
+            }
+        };
+        // Rare and large: its place is not in every turn.
+        match Box::pin(compact::compact(self.world, job, stop)).await {
+            Ok(Compacted { conversation, prompt_from, .. }) => {
+                self.attempts.succeed();
+                Some(Input::Compacted { conversation, prompt_from })
+            }
+            Err(NotCompacted::Stopped) if cx.cancelled.is_cancelled() => Some(Input::Interrupt),
+            Err(NotCompacted::Stopped) => Some(Input::Deadline),
+            Err(why) => {
+                self.attempts.failed = true;
+                let text = format!("The conversation was not compacted: {}", why.reason());
+                host.inform(text, "warning", Some("compact_failed")).await;
+                None
+            }
+        }
+    }
+
+    /// Asks the model, with a shorter conversation if this one would not fit.
+    async fn ask_if_it_fits(&mut self, messages: Arc<Vec<Said>>, whole: bool, turn: &mut Turn) {
+        if !whole && self.attempts.is_due(self.world, &messages) {
+            match self.compact(turn, false).await {
+                Some(input) => turn.handle(input),
+                None => self.ask(messages, whole),
+            }
+        } else {
+            self.ask(messages, whole);
+        }
     }
 
     fn run(&mut self, call: ToolUseBlock) {
@@ -287,6 +361,7 @@ impl<'a> Driver<'a> {
         let usage = message.usage.clone().unwrap_or_default();
         // The model that answered, which after a fallback is not the one that was asked.
         self.world.host.spent.add(&message.model, &usage);
+        self.world.gauge.measure(&usage);
         add(&mut self.finished.usage, Some(&usage));
         self.finished.stop_reason.clone_from(&message.stop_reason);
         let over = self.over_limit();
@@ -369,6 +444,11 @@ impl<'a> Driver<'a> {
     async fn fail(&mut self, error: ModelError, turn: &mut Turn) {
         self.hang_up();
         self.close_stream(false).await;
+        if self.attempts.helps_against(self.world, &error)
+            && let Some(input) = self.compact(turn, true).await
+        {
+            return turn.handle(input);
+        }
         turn.handle(Input::Failed(error));
     }
 
@@ -493,6 +573,7 @@ impl<'a> Driver<'a> {
             Ending::Completed
             | Ending::HookStopped
             | Ending::Blocked(_)
+            | Ending::Command { .. }
             | Ending::MaxTurns
             | Ending::SchemaMissed
             | Ending::OverLimit(_) => {}
@@ -507,7 +588,7 @@ pub(crate) const REFUSED: &str = "The model declined to answer this.";
 pub(crate) const CUT: &str = "The answer was longer than the model may write, also in pieces.";
 
 /// Enough for long files, and what the models of today all allow.
-const MAX_OUTPUT_TOKENS: u64 = 32_000;
+pub(crate) const MAX_OUTPUT_TOKENS: u64 = 32_000;
 
 fn add(total: &mut Usage, one: Option<&Usage>) {
     let Some(one) = one else { return };

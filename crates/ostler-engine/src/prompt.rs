@@ -12,6 +12,7 @@ use ostler_proto::message::system::Informational;
 use ostler_proto::message::{System, User};
 use serde_json::{Value, json};
 
+use crate::compact::{by_hand, command};
 use crate::drive::{Finished, World, drive};
 use crate::hooks::Event;
 use crate::hooks::verdict::Verdict;
@@ -54,6 +55,11 @@ pub(crate) async fn answer(
     start: Option<Start>,
 ) -> Finished {
     let host = &world.host;
+    if let [prompt] = &prompts[..]
+        && command::read(prompt).is_some()
+    {
+        return obey(world, conversation, prompt.clone()).await;
+    }
     let heard = tokio::select! {
         // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
         biased;
@@ -79,6 +85,28 @@ pub(crate) async fn answer(
     }
     host.send(report::init(world)).await;
     drive(world, conversation, blocks).await
+}
+
+/// Runs a command in place of a turn. Hooks hear it first: what the user wants of the summary goes to the model.
+async fn obey(world: &World, conversation: Vec<Said>, prompt: User) -> Finished {
+    let taken = tokio::select! {
+        biased;
+        () = world.cx.cancelled.cancelled() => {
+            let ending = Ending::Interrupted { in_tools: false };
+            return Finished::new(ending, conversation);
+        }
+        taken = submit(world, prompt) => taken,
+    };
+    match taken {
+        Ok(taken) => {
+            let instructions = command::read(&taken.kept).unwrap_or_default();
+            by_hand::run(world, conversation, &instructions).await
+        }
+        Err(reason) => {
+            world.host.send(refusal(world, &reason)).await;
+            Finished::new(Ending::Blocked(reason), conversation)
+        }
+    }
 }
 
 /// The turn ends before hooks have heard the prompts. What nobody has looked at does not go to the model, neither now

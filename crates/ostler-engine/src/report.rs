@@ -7,6 +7,7 @@ use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::Init;
 use ostler_proto::message::{ResultSubtype, System, TerminalReason, TurnResult};
 
+use crate::compact::command;
 use crate::drive::{CUT, Finished, REFUSED, World};
 use crate::host::{Host, fresh_uuid};
 use crate::model::ModelError;
@@ -22,6 +23,7 @@ pub(crate) fn init(world: &World) -> ToHost {
         tools: world.specs.iter().map(|spec| spec.name.clone()).collect(),
         model: world.model_name.as_ref().to_owned(),
         permission_mode: world.host.mode(),
+        slash_commands: vec![command::NAME.to_owned()],
         claude_code_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         output_style: Some("default".to_owned()),
         agents: Some(vec!["general-purpose".to_owned()]),
@@ -70,6 +72,11 @@ impl Totals {
             Ending::Blocked(reason) => {
                 result.result = Some(reason);
                 result.terminal_reason = Some(TerminalReason::HookStopped);
+            }
+            Ending::Command { name, outcome } => {
+                result.local_command = Some(name.to_owned());
+                result.is_error = outcome.is_err();
+                result.result = Some(outcome.unwrap_or_else(|why| why));
             }
             Ending::Failed(error) => {
                 // The turn itself went as it should: the text says how the API failed.

@@ -33,6 +33,8 @@ use self::queue::{Answers, Queue};
 pub use self::state::StateEvents;
 use self::state::Told;
 use crate::call::Tools;
+pub use crate::compact::Compaction;
+use crate::compact::{Gauge, command};
 use crate::context;
 use crate::context::memory::MemoryFile;
 pub use crate::drive::Limits;
@@ -73,6 +75,8 @@ pub struct SessionOptions {
     pub limits: Limits,
     /// How the model answers.
     pub sampling: Sampling,
+    /// When the conversation is compacted.
+    pub compaction: Compaction,
     /// A system prompt in place of the engine's own. An empty one is a prompt too.
     pub system_prompt: Option<String>,
     /// Added to the system prompt.
@@ -119,6 +123,7 @@ impl SessionOptions {
             folders: Folders::default(),
             limits: Limits::default(),
             sampling: Sampling::default(),
+            compaction: Compaction::default(),
             system_prompt: None,
             append_system_prompt: None,
             memory: Vec::new(),
@@ -255,6 +260,8 @@ impl Setup {
             cx,
             limits: options.limits,
             sampling: options.sampling,
+            compaction: options.compaction,
+            gauge: Gauge::default(),
         };
         let SessionOptions { system_prompt, append_system_prompt, memory, .. } = options;
         let answer = answer.map(Arc::new);
@@ -458,7 +465,9 @@ impl Session {
         let mut world = self.world.clone();
         world.cx.cancelled = self.interrupt.clone();
         let conversation = std::mem::take(&mut self.conversation);
-        let start = self.start.take();
+        // What begins a session belongs to its first prompt, which a command is not.
+        let is_command = prompts.iter().any(|prompt| command::read(prompt).is_some());
+        let start = if is_command { None } else { self.start.take() };
         self.turns.spawn(async move {
             let world = world.with_server_tools().await;
             prompt::answer(&world, conversation, prompts, start).await
@@ -487,7 +496,10 @@ impl Session {
             }
         };
         self.conversation = std::mem::take(&mut finished.conversation);
-        let result = self.totals.result(&self.world, finished);
+        let mut result = self.totals.result(&self.world, finished);
+        if let ToHost::Result(result) = &mut result {
+            result.queued_turn_count = Some(self.queue.n_turns());
+        }
         self.world.host.send(result).await;
     }
 }

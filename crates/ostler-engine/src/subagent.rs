@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::compact::Gauge;
 use crate::drive::{Finished, World, drive};
 use crate::hooks::Event;
 use crate::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
@@ -48,7 +49,7 @@ impl Tool for Agent {
             )));
         }
         let host = self.0.host.for_subagent(&cx.call);
-        let world = World { host, cx: cx.clone(), ..self.0.clone() };
+        let world = World { host, cx: cx.clone(), gauge: Gauge::default(), ..self.0.clone() };
         let world = world.with_server_tools().await;
         let mut prompt = vec![ContentBlock::text(args.prompt.as_str())];
         world.host.say_as_user(prompt.clone(), None).await;
@@ -82,7 +83,10 @@ fn report(args: &Args, finished: Finished) -> Result<ToolOutput, ToolError> {
         Ending::MaxTurns | Ending::OverLimit(_) | Ending::SchemaMissed => {
             failed(args, format!("reached a limit; its last words: {text}"))
         }
-        Ending::Refused => failed(args, "got no answer from the model".to_owned()),
+        // Commands are for the user, who does not speak here.
+        Ending::Refused | Ending::Command { .. } => {
+            failed(args, "got no answer from the model".to_owned())
+        }
         Ending::MaxOutputTokens => failed(args, "answered at too great a length".to_owned()),
         Ending::Failed(error) => failed(args, format!("failed: {error}")),
     }

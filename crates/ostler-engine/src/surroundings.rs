@@ -51,7 +51,12 @@ impl Surroundings for Inside {
     }
 }
 
-async fn ask(model: &dyn Model, host: &Host, request: Request) -> Result<Message, ModelError> {
+/// Asks a model outside of a turn, and waits for the whole answer. It counts for the session's costs.
+pub(crate) async fn ask(
+    model: &dyn Model,
+    host: &Host,
+    request: Request,
+) -> Result<Message, ModelError> {
     let mut events = model.respond(request);
     let mut response = Accumulator::default();
     while let Some(event) = events.next().await {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ostler_proto::{AgentId, ToolUseId};
+use ostler_proto::{AgentId, ToolUseId, Uuid};
 
 use crate::store::{AgentMeta, StoreError, TranscriptWriter};
 
@@ -36,6 +36,11 @@ impl Transcript {
     /// The file.
     pub(crate) fn path(&self) -> PathBuf {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.path().to_owned()
+    }
+
+    /// The line that was written last.
+    pub(crate) fn leaf(&self) -> Option<Uuid> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.leaf().cloned()
     }
 
     /// The file of a subagent, beside this one; `None` when it cannot be made.

@@ -42,18 +42,21 @@ impl Client {
             None => Arc::new(Process::find()),
         };
         let limit = options.engine.start_timeout.unwrap_or(START_TIMEOUT);
-        let link = transport.start(options.start()?).await?;
-        let (commands, inbox) = session::run(link, &options);
-        let mut client = Self { handle: Handle::new(commands), inbox };
-        let introduced = tokio::time::timeout(limit, client.introduce(options.initialize())).await;
-        match introduced {
-            Ok(Ok(reply)) => {
-                client.handle.introduced(reply);
-                Ok(client)
+        let start = options.start()?;
+        let connecting = async {
+            let link = transport.start(start).await?;
+            let (commands, inbox) = session::run(link, &options);
+            let mut client = Self { handle: Handle::new(commands), inbox };
+            match client.introduce(options.initialize()).await {
+                Ok(reply) => {
+                    client.handle.introduced(reply);
+                    Ok(client)
+                }
+                Err(error) => Err(client.reason(error).await),
             }
-            Ok(Err(error)) => Err(client.reason(error).await),
-            Err(_) => Err(Error::TimedOut { what: "the engine's start", limit }),
-        }
+        };
+        let late = |_| Error::TimedOut { what: "the engine's start", limit };
+        tokio::time::timeout(limit, connecting).await.map_err(late)?
     }
 
     async fn introduce(&self, initialize: Initialize) -> Result<InitializeReply, Error> {

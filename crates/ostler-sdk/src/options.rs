@@ -22,7 +22,7 @@ use crate::permission::{
     on_question,
 };
 use crate::process::Process;
-use crate::transport::{Environment, Transport};
+use crate::transport::{Environment, StderrListener, Transport};
 
 /// What a session is to be like. The default leaves everything to the engine, and loads no settings files.
 ///
@@ -203,7 +203,7 @@ pub struct EngineOptions {
     /// Arguments this version has no name for.
     pub extra_args: Vec<(String, Option<String>)>,
     /// Hears what it writes to its error output.
-    pub stderr: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    pub stderr: Option<StderrListener>,
     /// How long it may take to start; 60 s if `None`.
     pub start_timeout: Option<Duration>,
 }

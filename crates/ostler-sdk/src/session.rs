@@ -9,8 +9,9 @@ mod quiet;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use futures::stream::{BoxStream, StreamExt as _};
+use futures::stream::{BoxStream, SelectAll, StreamExt as _};
 use ostler_proto::control::{AskEngine, ControlRequest, ControlResponse, Success};
 use ostler_proto::frame::{ToEngine, ToHost};
 use ostler_proto::message::{System, User};
@@ -31,6 +32,9 @@ use crate::transport::Link;
 const BACKLOG: usize = 64 * 1024;
 /// How many frames may wait for the engine before prompts and requests have to.
 const OUTBOX: usize = 64;
+
+/// How long an engine that nobody wants any more may take to tidy up.
+const LAST_CHANCE: Duration = Duration::from_secs(2);
 
 /// What a host wants of its session.
 pub(crate) enum Command {
@@ -88,7 +92,7 @@ pub(crate) fn run(link: Link, options: &Options) -> (mpsc::Sender<Command>, Inbo
         callbacks: Callbacks::new(options),
         answering: JoinSet::new(),
         outbox: VecDeque::new(),
-        feeding: None,
+        feeding: SelectAll::new(),
         messages,
         backlog: Arc::clone(&backlog),
         quiet: Quiet::default(),
@@ -109,7 +113,7 @@ struct Session {
     answering: JoinSet<(RequestId, ControlResponse)>,
     /// Frames for the engine.
     outbox: VecDeque<ToEngine>,
-    feeding: Option<BoxStream<'static, User>>,
+    feeding: SelectAll<BoxStream<'static, User>>,
     messages: mpsc::UnboundedSender<Result<Message, Error>>,
     backlog: Arc<Backlog>,
     quiet: Quiet,
@@ -128,6 +132,7 @@ struct Work {
 }
 
 /// What a session waits for.
+#[expect(clippy::large_enum_variant, reason = "taken apart at once")]
 enum Event {
     Heard(Option<Result<ToHost, Error>>),
     /// The engine takes a frame.
@@ -144,7 +149,7 @@ enum Event {
 impl Session {
     async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         loop {
-            if self.closes_when_quiet && self.feeding.is_none() && self.is_quiet() {
+            if self.closes_when_quiet && self.feeding.is_empty() && self.is_quiet() {
                 self.close();
             }
             match self.next(&mut commands).await {
@@ -165,10 +170,10 @@ impl Session {
                     self.closes_when_quiet = true;
                 }
                 Event::Fed(Some(prompt)) => self.say(prompt),
-                Event::Fed(None) => self.feeding = None,
+                // The streams that have ended are gone.
+                Event::Fed(None) => {}
                 Event::Taken => {}
-                // The engine goes, with everything it started.
-                Event::Unread => return,
+                Event::Unread => return self.abandoned().await,
             }
         }
     }
@@ -181,7 +186,7 @@ impl Session {
             _ = self.link.to_engine.reserve(), if !self.outbox.is_empty() => Event::CanSend,
             Some((id, response)) = next_answer(&mut self.answering) => Event::Answered(id, response),
             command = commands.recv(), if has_room && self.has_commander => Event::Commanded(command),
-            prompt = next_prompt(&mut self.feeding), if has_room => Event::Fed(prompt),
+            prompt = self.feeding.next(), if has_room && !self.feeding.is_empty() => Event::Fed(prompt),
             () = self.backlog.taken.notified(), if is_full => Event::Taken,
             () = self.messages.closed() => Event::Unread,
         }
@@ -199,9 +204,14 @@ impl Session {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Say(prompt) => self.say(*prompt),
-            Command::Feed(prompts) => self.feeding = Some(prompts),
+            Command::Feed(prompts) => self.feeding.push(prompts),
             Command::CloseWhenQuiet => self.closes_when_quiet = true,
             Command::Close => self.close(),
+            Command::Ask(_, answer) if !self.is_open => {
+                let reason = "the engine's input is closed".to_owned();
+                // Whoever asked may have gone meanwhile.
+                let _ = answer.send(Err(CallError::Closed { id: RequestId::default(), reason }));
+            }
             Command::Ask(request, answer) => match self.peer.ask(answer) {
                 Ok(id) => self.send(ToEngine::ControlRequest(ControlRequest {
                     request_id: Some(id),
@@ -290,13 +300,29 @@ impl Session {
         let _ = self.messages.send(message);
     }
 
+    /// Nobody reads any more: the engine goes, with everything it started. It is asked first, because some engines start
+    /// things that only they can end.
+    async fn abandoned(mut self) {
+        self.answering.shutdown().await;
+        self.link.to_engine = mpsc::channel(1).0;
+        self.link.from_engine = futures::stream::empty().boxed();
+        self.link.engine.terminate();
+        // Dropping the engine ends what is still there.
+        let _ = tokio::time::timeout(LAST_CHANCE, self.link.engine.ended()).await;
+    }
+
     /// The engine has nothing more to say.
     async fn ended(mut self) {
         for (waiting, error) in self.peer.close("the engine has ended") {
             let _ = waiting.send(Err(error));
         }
         self.link.to_engine = mpsc::channel(1).0;
-        match self.link.engine.ended().await {
+        let end = tokio::select! {
+            end = self.link.engine.ended() => Some(end),
+            () = self.messages.closed() => None,
+        };
+        let Some(end) = end else { return self.abandoned().await };
+        match end {
             // The exit code of an engine whose last turn failed tells nothing new.
             Err(Error::Exited { .. }) if self.last_turn_failed => {}
             Err(error) => self.tell(Err(error)),
@@ -313,12 +339,5 @@ async fn next_answer(
         if let Ok(answer) = answering.join_next().await? {
             return Some(answer);
         }
-    }
-}
-
-async fn next_prompt(feeding: &mut Option<BoxStream<'static, User>>) -> Option<User> {
-    match feeding {
-        Some(prompts) => prompts.next().await,
-        None => std::future::pending().await,
     }
 }

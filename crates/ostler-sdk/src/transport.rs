@@ -21,6 +21,9 @@ pub trait Transport: Send + Sync + 'static {
     fn start(&self, start: Start) -> BoxFuture<'static, Result<Link, Error>>;
 }
 
+/// Hears what an engine writes to its error output.
+pub type StderrListener = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// What an engine is started with.
 #[derive(Clone, Default)]
 #[non_exhaustive]
@@ -32,7 +35,7 @@ pub struct Start {
     /// Its environment.
     pub env: Environment,
     /// Hears what it writes to its error output.
-    pub stderr: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    pub stderr: Option<StderrListener>,
 }
 
 /// The environment of an engine.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod abandoned;
+mod backends;
 mod demo;
 mod doctor;
 mod hooks;

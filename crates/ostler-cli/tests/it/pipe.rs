@@ -1,6 +1,7 @@
 //! The program without a person: `--print` and its formats, and frames in both directions.
 
 use ostler_proto::frame::{Frame, ToHost};
+use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::{Value, json};
 
 use crate::run::{Ostler, Ran};
@@ -109,4 +110,35 @@ fn a_malformed_line_ends_the_program_and_says_why() {
     }
     let ran = Ostler::new().args(&["-p"]).type_lines(&["  "]);
     assert!(ran.stderr.contains("the prompt is empty"), "{}", ran.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_background_command_is_told_from_start_to_end_before_the_program_ends() {
+    let input = json!({"command": "echo hi", "run_in_background": true, "description": "greet"});
+    let script = Script::new()
+        .rule(when().turn(0), reply().tool_use("Bash", input))
+        .rule(when(), reply().text("Fine."));
+    let api = ScriptedApi::start(script).await;
+    let ran = Ostler::new()
+        .env("ANTHROPIC_API_KEY", "key")
+        .env("ANTHROPIC_BASE_URL", &api.base_url())
+        .args(&["--permission-mode", "bypassPermissions"])
+        .args(&["-p", "--output-format", "stream-json", "go"])
+        .type_lines(&[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let summaries = summaries(&ran);
+    let of_task = |line: &&String| line.contains("task");
+    let tasks: Vec<_> = summaries.iter().filter(of_task).map(String::as_str).collect();
+    let expected = [
+        "system background_tasks_changed",
+        "system task_started",
+        "system task_updated",
+        "system task_notification",
+        "system background_tasks_changed",
+    ];
+    assert_eq!(tasks, expected, "{summaries:?}");
+    let turns = summaries.iter().filter(|line| *line == "result success").count();
+    assert_eq!((turns, summaries.last().unwrap().as_str()), (2, "result success"));
+    let result: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(result["origin"]["kind"], "task-notification");
 }

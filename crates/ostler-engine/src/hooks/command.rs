@@ -177,9 +177,13 @@ pub(super) fn answer(event: &HookEvent, text: &str) -> Result<HookOutput, String
         return serde_json::from_str(text)
             .map_err(|error| format!("its answer is malformed: {error}"));
     }
-    let is_context = event::takes_text(event) && !text.is_empty();
-    let context = is_context.then(|| HookOutput::context(event, text)).flatten();
-    Ok(context.unwrap_or_default())
+    if !event::takes_text(event) || text.is_empty() {
+        return Ok(HookOutput::none());
+    }
+    Ok(HookOutput::context(event, text).unwrap_or_else(|| {
+        let said = serde_json::json!({"hookEventName": event, "additionalContext": text});
+        serde_json::from_value(serde_json::json!({"hookSpecificOutput": said})).unwrap_or_default()
+    }))
 }
 
 fn shell() -> &'static str {

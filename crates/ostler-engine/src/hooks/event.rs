@@ -1,7 +1,7 @@
 //! What is special about each event: what a matcher is compared with, and what objections and plain output mean.
 //!
 //! Hooks can be registered for every event of the protocol. Those of [`WITHOUT_OCCASION`] are kept and never run,
-//! because nothing in this version gives rise to them: there is no compaction, no MCP client, no watcher of files or
+//! because nothing in this version gives rise to them: there is no MCP client, no watcher of files or
 //! settings, no task list shared by a team, no worktree, no slash command, no change of model within a session.
 
 use std::time::Duration;
@@ -11,8 +11,6 @@ use ostler_proto::hook::HookEvent;
 /// Events that nothing in this version sets off.
 pub(super) const WITHOUT_OCCASION: &[HookEvent] = &[
     HookEvent::UserPromptExpansion,
-    HookEvent::PreCompact,
-    HookEvent::PostCompact,
     HookEvent::PreModelSwitch,
     HookEvent::PostModelSwitch,
     HookEvent::Setup,
@@ -81,11 +79,14 @@ pub(super) fn takes_objections(event: &HookEvent) -> bool {
     )
 }
 
-/// Whether output that is not JSON is text for the model.
+/// Whether output that is not JSON is text for the model. Before a compaction it says what the summary should keep.
 pub(super) fn takes_text(event: &HookEvent) -> bool {
     matches!(
         event,
-        HookEvent::UserPromptSubmit | HookEvent::UserPromptExpansion | HookEvent::SessionStart
+        HookEvent::UserPromptSubmit
+            | HookEvent::UserPromptExpansion
+            | HookEvent::SessionStart
+            | HookEvent::PreCompact
     )
 }
 

@@ -119,6 +119,10 @@ impl Verdict {
             HookSpecificOutput::Stop(output) => output.additional_context,
             HookSpecificOutput::SubagentStart(output) => output.additional_context,
             HookSpecificOutput::SubagentStop(output) => output.additional_context,
+            // Not in the published list, and still the only way to say what a summary should keep.
+            HookSpecificOutput::Unknown(output) => {
+                output.get("additionalContext").and_then(Value::as_str).map(str::to_owned)
+            }
             _ => None,
         };
         self.context.extend(context.filter(|text| !text.is_empty()));

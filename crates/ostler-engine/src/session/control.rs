@@ -15,6 +15,7 @@ use ostler_proto::{Extra, RequestId};
 use serde_json::{Value, json};
 
 use super::Session;
+use crate::compact::command;
 use crate::hooks::registry;
 use crate::model::{Thinking, ThinkingDisplay};
 use crate::structured::StructuredOutput;
@@ -87,7 +88,11 @@ impl Session {
         self.setup.answer = answer.map(Arc::new).or(self.setup.answer.take());
         self.world = self.setup.world();
         Ok(json!({
-            "commands": [],
+            "commands": [{
+                "name": command::NAME,
+                "description": command::DESCRIPTION,
+                "argumentHint": command::ARGUMENT_HINT,
+            }],
             "agents": [],
             "output_style": "default",
             "available_output_styles": ["default"],

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use ostler_proto::Uuid;
 use ostler_proto::message::{Origin, User};
 
+use crate::compact::command;
+
 /// What waits, in the order it came.
 #[derive(Debug, Default)]
 pub(super) struct Queue(VecDeque<User>);
@@ -14,10 +16,21 @@ impl Queue {
         self.0.push_back(prompt);
     }
 
-    /// Everything that waits, as soon as something of it wants an answer.
+    /// Everything that waits, as soon as something of it wants an answer. A command is a turn of its own.
     pub(super) fn take(&mut self) -> Option<Vec<User>> {
         let wants_answer = |prompt: &User| prompt.should_query != Some(false);
-        self.0.iter().any(wants_answer).then(|| self.0.drain(..).collect())
+        let command = self.0.iter().position(|prompt| command::read(prompt).is_some());
+        let n_prompts = command.unwrap_or(self.0.len());
+        if self.0.iter().take(n_prompts).any(wants_answer) {
+            return Some(self.0.drain(..n_prompts).collect());
+        }
+        self.0.remove(command?).map(|command| vec![command])
+    }
+
+    /// How many turns it would take to answer what waits.
+    pub(super) fn n_turns(&self) -> u64 {
+        let mut rest = Self(self.0.clone());
+        std::iter::from_fn(|| rest.take()).count() as u64
     }
 
     /// The prompts the host has given names to.
@@ -51,5 +64,24 @@ impl Answers {
             named: prompts.iter().filter_map(|prompt| prompt.uuid.clone()).collect(),
             origin: origin.filter(|_| !by_person),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_proto::api::Content;
+
+    use super::*;
+
+    #[test]
+    fn what_waits_together_is_one_turn_and_what_wants_no_answer_none() {
+        let prompt = || User::new(Content::Text("x".to_owned()), None);
+        let mut queue = Queue::default();
+        assert_eq!(queue.n_turns(), 0);
+        queue.push(User { should_query: Some(false), ..prompt() });
+        assert_eq!(queue.n_turns(), 0);
+        queue.push(prompt());
+        queue.push(prompt());
+        assert_eq!(queue.n_turns(), 1);
     }
 }

@@ -69,7 +69,9 @@ fn accepted<'a>(
                 matches!(line, TranscriptLine::User(_) | TranscriptLine::Assistant(_))
             });
             let prompt = spoken.filter(|at| {
-                matches!(kept[*at], TranscriptLine::User(_)) && answers(kept[*at]).next().is_none()
+                // A summary stands for a conversation that the API once accepted.
+                matches!(kept[*at], TranscriptLine::User(line) if line.place.is_compact_summary != Some(true))
+                    && answers(kept[*at]).next().is_none()
             });
             match prompt {
                 Some(prompt) => kept.truncate(prompt),

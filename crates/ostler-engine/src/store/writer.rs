@@ -241,6 +241,9 @@ impl TranscriptWriter {
         if let Some(post) = metadata.post_tokens {
             kept["postTokens"] = post.into();
         }
+        if let Some(duration) = &metadata.duration_ms {
+            kept["durationMs"] = serde_json::json!(duration);
+        }
         self.append(&TranscriptLine::System(Box::new(SystemEntry {
             // The conversation begins anew here.
             parent_uuid: None,

@@ -84,6 +84,13 @@ pub enum Input {
         /// Whether the turn ends instead.
         stop: bool,
     },
+    /// The conversation was made shorter before it was answered: the model is asked with this one instead.
+    Compacted {
+        /// What is left of it.
+        conversation: Vec<Said>,
+        /// Where in it the prompt begins that has no answer yet.
+        prompt_from: (usize, usize),
+    },
     /// Time is up.
     Deadline,
     /// Somebody wants it to stop.
@@ -167,6 +174,13 @@ pub enum Ending {
     Interrupted {
         /// Whether tools were running or waiting.
         in_tools: bool,
+    },
+    /// A command was run in the model's place.
+    Command {
+        /// Its name.
+        name: &'static str,
+        /// What it prints, or why it failed.
+        outcome: Result<String, String>,
     },
     /// The limit on model calls was reached with calls still to answer.
     MaxTurns,
@@ -311,6 +325,12 @@ impl Turn {
                 return self.next_round(|turn| turn.user_says(context));
             }
             Input::Failed(error) => return self.fail(error),
+            Input::Compacted { conversation, prompt_from } => {
+                self.conversation = Arc::new(conversation);
+                self.before = prompt_from;
+                self.rounds = self.rounds.saturating_sub(1);
+                return self.ask_model(false);
+            }
             Input::Deadline => return self.end(Ending::OverLimit(Limit::Time), None),
             Input::Interrupt => return self.interrupt(),
         }
@@ -320,6 +340,22 @@ impl Turn {
     /// The next thing to do. `None` means: wait for an [`Input`].
     pub fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front()
+    }
+
+    /// Where the prompt begins, until the model has answered it with something; the end of the conversation then.
+    pub fn unanswered(&self) -> (usize, usize) {
+        match self.rounds {
+            0 | 1 => self.before,
+            _ => (
+                self.conversation.len(),
+                self.conversation.last().map_or(0, |last| last.content.len()),
+            ),
+        }
+    }
+
+    /// The conversation so far.
+    pub fn conversation(&self) -> Arc<Vec<Said>> {
+        Arc::clone(&self.conversation)
     }
 
     /// The conversation after the turn, fit to be continued.

@@ -493,3 +493,42 @@ fn whoever_wants_to_be_asked_after_tools_may_add_to_the_results_or_end_the_turn(
     let lines = told(turn(), ran().into_iter().chain([stop]));
     assert!(lines.contains(&"done HookStopped".to_owned()), "{lines:#?}");
 }
+
+/// A conversation that was compacted before a prompt was answered.
+fn compacted(prompt: &str) -> Input {
+    let content = vec![ContentBlock::text("summary"), ContentBlock::text(prompt)];
+    let conversation = vec![Said { role: Role::User, content }];
+    Input::Compacted { conversation, prompt_from: (1, 1) }
+}
+
+#[test]
+fn a_conversation_that_was_compacted_is_asked_with_instead() {
+    assert_eq!(
+        story([compacted("why?"), say("because"), REPLIED, STOP], Some(1)),
+        [
+            "ask why?",
+            "ask summary+why?",
+            "may stop? false",
+            "done Completed",
+            "end summary+why? | because"
+        ]
+    );
+}
+
+#[test]
+fn a_prompt_that_is_refused_after_a_compaction_is_all_that_is_forgotten() {
+    let error = ModelError::Status { status: 400, kind: "x".into(), message: "no".into() };
+    let story = story([compacted("why?"), Input::Failed(error)], None);
+    assert_eq!(story.last().unwrap(), "end summary");
+}
+
+#[test]
+fn a_prompt_is_unanswered_until_the_model_has_said_something() {
+    let before = vec![Said { role: Role::User, content: vec![ContentBlock::text("a")] }];
+    let mut turn = Turn::new(before, vec![ContentBlock::text("b")], None);
+    assert_eq!(turn.unanswered(), (1, 1));
+    turn.handle(call("t", true));
+    turn.handle(stopped(StopReason::ToolUse));
+    turn.handle(done("t"));
+    assert_eq!(turn.unanswered(), (3, 1));
+}

@@ -9,7 +9,7 @@ use ostler_proto::mcp::{McpServerConfig, SdkServer};
 use ostler_proto::permission::PermissionMode;
 use serde_json::{Value, json};
 
-use super::{Options, SettingSource, SystemPrompt};
+use super::{ModelOptions, Options, SettingSource, SystemPrompt};
 use crate::error::Error;
 use crate::transport::{Environment, Start};
 
@@ -45,6 +45,13 @@ impl Options {
                 "the mode bypassPermissions needs permissions.allow_dangerously_skip_permissions = true".to_owned(),
             ));
         }
+        self.check_limits()?;
+        self.check_session()?;
+        if self.context.sandbox.is_some() && self.given_settings().is_none() {
+            return Err(Error::Options(
+                "context.sandbox cannot be added to a settings file; put it into that file, or give context.settings as JSON".to_owned(),
+            ));
+        }
         let mut names: Vec<String> =
             self.tools.in_process.iter().map(|server| server.name()).collect();
         names.extend(self.tools.mcp_servers.keys().cloned());
@@ -53,6 +60,46 @@ impl Options {
             return Err(Error::Options(format!("there are two MCP servers named {}", twice[0])));
         }
         Ok(())
+    }
+
+    fn check_limits(&self) -> Result<(), Error> {
+        let wrong = |text: &str| Err(Error::Options(text.to_owned()));
+        if self.limits.max_turns == Some(0) {
+            return wrong("limits.max_turns must be 1 or more");
+        }
+        if self.limits.max_budget_usd.is_some_and(|dollars| !dollars.is_finite() || dollars <= 0.0)
+        {
+            return wrong("limits.max_budget_usd must be more than 0");
+        }
+        let ModelOptions { name, fallback, .. } = &self.model;
+        if fallback.is_some() && name == fallback {
+            return wrong("model.fallback must be another model than model.name");
+        }
+        Ok(())
+    }
+
+    fn check_session(&self) -> Result<(), Error> {
+        let wrong = |text: &str| Err(Error::Options(text.to_owned()));
+        let choice = &self.session.choice;
+        let goes_on = choice.go_on || choice.resume.is_some();
+        if choice.go_on && choice.resume.is_some() {
+            return wrong("session.choice: resume and go_on name two conversations; use one");
+        }
+        if choice.fork && !goes_on {
+            return wrong("session.choice.fork needs a conversation to copy: set resume or go_on");
+        }
+        if choice.resume_at.is_some() && choice.resume.is_none() {
+            return wrong("session.choice.resume_at needs session.choice.resume");
+        }
+        if choice.id.is_some() && goes_on && !choice.fork {
+            return wrong("session.choice.id is for a new conversation: add fork, or leave it out");
+        }
+        Ok(())
+    }
+
+    /// Settings that are written out; `None` when they are in a file.
+    fn given_settings(&self) -> Option<serde_json::Map<String, Value>> {
+        serde_json::from_str(self.context.settings.as_deref().unwrap_or("{}")).ok()
     }
 
     /// The command line.
@@ -112,15 +159,9 @@ impl Options {
     /// The settings, with the sandbox in them.
     fn settings(&self) -> Option<String> {
         let Some(sandbox) = &self.context.sandbox else { return self.context.settings.clone() };
-        let given = self.context.settings.as_deref().unwrap_or("{}");
-        // A file is read by the engine; only settings that are written out can be added to.
-        match serde_json::from_str::<Value>(given) {
-            Ok(Value::Object(mut settings)) => {
-                settings.insert("sandbox".to_owned(), json!(sandbox));
-                Some(Value::Object(settings).to_string())
-            }
-            _ => self.context.settings.clone(),
-        }
+        let mut settings = self.given_settings()?;
+        settings.insert("sandbox".to_owned(), json!(sandbox));
+        Some(Value::Object(settings).to_string())
     }
 
     fn mcp_config(&self) -> Option<Value> {

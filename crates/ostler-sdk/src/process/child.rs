@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use super::find::Program;
 use crate::error::Error;
-use crate::transport::{Engine, Link, Start};
+use crate::transport::{Engine, Link, Start, StderrListener};
 
 /// How many frames may wait for an engine that does not read.
 const FRAMES_AHEAD: usize = 256;
@@ -33,6 +33,10 @@ pub(super) fn start(program: &Program, start: Start) -> Result<Link, Error> {
     let mut command = Command::new(&program.path);
     command.args(&program.before).args(start.launch.to_args());
     if let Some(cwd) = &start.cwd {
+        // The system would blame the program.
+        if !cwd.is_dir() {
+            return Err(Error::Options(format!("there is no folder {} to work in", cwd.display())));
+        }
         command.current_dir(cwd);
     }
     if start.env.replaces {
@@ -81,7 +85,7 @@ fn read(stdout: ChildStdout) -> BoxStream<'static, Result<ToHost, Error>> {
     stream::unfold(reader, |mut reader| async move {
         loop {
             match reader.decoder.next_frame() {
-                Some(Err(DecodeError::NotAnObject { .. })) => continue,
+                Some(Err(error)) if is_noise(&error) => continue,
                 Some(frame) => return Some((frame.map_err(Error::from), reader)),
                 None if reader.is_at_end => return None,
                 None => {}
@@ -98,12 +102,17 @@ fn read(stdout: ChildStdout) -> BoxStream<'static, Result<ToHost, Error>> {
     .boxed()
 }
 
+/// Whether it is something a program on the way (a debugger, a wrapper) wrote, and no broken frame.
+fn is_noise(error: &DecodeError) -> bool {
+    match error {
+        DecodeError::NotAnObject { .. } => true,
+        DecodeError::NotJson { text, .. } => !text.trim_start().starts_with('{'),
+        _ => false,
+    }
+}
+
 /// Keeps the end of the error output, and passes it on.
-async fn listen(
-    mut stderr: ChildStderr,
-    tail: Tail,
-    listener: Option<Arc<dyn Fn(&str) + Send + Sync>>,
-) {
+async fn listen(mut stderr: ChildStderr, tail: Tail, listener: Option<StderrListener>) {
     let mut buffer = vec![0; 8 * 1024];
     while let Ok(n @ 1..) = stderr.read(&mut buffer).await {
         tail.push(&buffer[..n]);

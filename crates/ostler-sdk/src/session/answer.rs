@@ -83,7 +83,9 @@ impl Callbacks {
             let Some(callback) = &self.on_permission else {
                 return Err("there is no callback for permissions".to_owned());
             };
-            callback(PermissionRequest { question: question.clone(), cancelled })
+            let request = PermissionRequest { question: question.clone(), cancelled };
+            // A callback may panic before it returns its future, too.
+            async { callback(request).await }.boxed()
         };
         let decision = AssertUnwindSafe(decision).catch_unwind();
         let decision = match self.timeout {
@@ -109,7 +111,6 @@ impl Callbacks {
             .get(&call.callback_id)
             .ok_or_else(|| format!("No hook callback found for ID: {}", call.callback_id))?;
         let context = HookContext { tool_use_id: call.tool_use_id, cancelled };
-        // A callback may panic before it returns its future, too.
         let running = async { callback(call.input, context).await };
         let output = AssertUnwindSafe(running).catch_unwind().await;
         let output = output.unwrap_or_else(|_| Err("the hook panicked".to_owned()))?;
@@ -125,7 +126,7 @@ impl Callbacks {
             .get(&server_name)
             .ok_or_else(|| format!("SDK MCP server not found: {server_name}"))?;
         let id = message.get("id").cloned();
-        let handled = AssertUnwindSafe(server.handle(message)).catch_unwind().await;
+        let handled = AssertUnwindSafe(async { server.handle(message).await }).catch_unwind().await;
         let response = handled.unwrap_or_else(|_| {
             let error = json!({"code": -32603, "message": "the server panicked"});
             Some(json!({"jsonrpc": "2.0", "id": id, "error": error}))

@@ -13,19 +13,19 @@ use ostler_proto::message::system::{SessionState, TaskOutcome};
 /// What is going on.
 #[derive(Debug, Default)]
 pub(super) struct Quiet {
-    /// A prompt, or the end of a task, has not had its result yet.
-    expects_result: bool,
+    /// A prompt has not had its result yet.
+    has_prompt: bool,
+    /// The end of a task has not had its turn yet.
+    has_news: bool,
     /// Background tasks that run.
     tasks: HashSet<TaskId>,
     /// What the engine says about itself; older ones say nothing.
     state: Option<SessionState>,
-    begun: bool,
 }
 
 impl Quiet {
     pub(super) fn prompted(&mut self) {
-        self.begun = true;
-        self.expects_result = true;
+        self.has_prompt = true;
         // What the engine said before does not count any more.
         if self.state.is_some() {
             self.state = Some(SessionState::Running);
@@ -34,7 +34,10 @@ impl Quiet {
 
     pub(super) fn heard(&mut self, frame: &ToHost) {
         match frame {
-            ToHost::Result(_) => self.expects_result = false,
+            ToHost::Result(_) => {
+                self.has_prompt = false;
+                self.has_news = false;
+            }
             ToHost::System(System::SessionStateChanged(changed)) => {
                 self.state = Some(changed.state.clone());
             }
@@ -44,7 +47,7 @@ impl Quiet {
             ToHost::System(System::TaskNotification(task)) => {
                 // The end of a task is told to the model, unless somebody ended it on purpose.
                 if self.tasks.remove(&task.task_id) && task.status != TaskOutcome::Stopped {
-                    self.expects_result = true;
+                    self.has_news = true;
                 }
                 if self.state.is_some() {
                     self.state = Some(SessionState::Running);
@@ -61,9 +64,9 @@ impl Quiet {
         let is_idle = match &self.state {
             // An engine that tells its state knows best: it need not run a turn for every task.
             Some(state) => *state == SessionState::Idle,
-            None => !self.expects_result,
+            None => !self.has_news,
         };
-        self.begun && is_idle && self.tasks.is_empty()
+        !self.has_prompt && is_idle && self.tasks.is_empty()
     }
 }
 
@@ -111,8 +114,8 @@ mod tests {
     #[test]
     fn a_result_is_enough_when_nothing_else_goes_on() {
         assert_eq!(story(&["prompt", "result"]), "-q");
-        assert_eq!(story(&["result"]), "-", "nothing was asked yet");
         assert_eq!(story(&["prompt", "result", "prompt", "result"]), "-q-q");
+        assert_eq!(story(&["state idle", "prompt", "state idle", "result", "state idle"]), "q--qq");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ostler_engine::context::memory::{self, MemoryFile, Sources};
 use ostler_engine::model::{Effort, Sampling, Thinking, ThinkingDisplay};
-use ostler_engine::session::{self, Connection, Limits, SessionOptions};
+use ostler_engine::session::{self, Compaction, Connection, Limits, SessionOptions};
 use ostler_engine::settings::{Folders, Problem};
 use ostler_engine::tool::AnyTool;
 use ostler_proto::SessionId;
@@ -54,6 +54,7 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
             ..Limits::default()
         },
         sampling: sampling(launch)?,
+        compaction: Compaction::from_settings(&settings.extra),
         system_prompt: launch.system_prompt.clone(),
         append_system_prompt: launch.append_system_prompt.clone(),
         memory: memory(scene),

@@ -49,7 +49,7 @@ async fn answer(api: &ScriptedApi, options: Options) -> Vec<Message> {
 }
 
 fn last(messages: &[Message]) -> String {
-    messages.iter().filter_map(Message::as_result).last().unwrap().result.clone().unwrap()
+    messages.iter().rev().find_map(Message::as_result).unwrap().result.clone().unwrap()
 }
 
 #[tokio::test]

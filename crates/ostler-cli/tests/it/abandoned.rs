@@ -1,0 +1,163 @@
+//! Clients that are dropped at any moment leave nothing behind: no process, no task, no memory.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use ostler::engine::Embedded;
+use ostler::{Client, Options};
+use ostler_testkit::{Script, ScriptedApi, reply, when};
+use serde_json::json;
+
+/// Far more than anything here takes.
+const LIMIT: Duration = Duration::from_secs(120);
+/// In the environment of everything a test starts.
+const MARK: &str = "OSTLER_TEST_ABANDONED";
+
+fn script() -> Script {
+    let sleeps = json!({"command": "sleep 600; true", "description": "Wait"});
+    Script::new()
+        .rule(when().prompt_contains("stall"), reply().text("never").stall(2))
+        .rule(when().prompt_contains("tool").turn(0), reply().tool_use("Bash", sleeps))
+        .rule(when().prompt_contains("hello"), reply().text("Hello."))
+}
+
+fn options(base: Options, api: &ScriptedApi, folder: &std::path::Path, mark: &str) -> Options {
+    let folder = folder.display().to_string();
+    base.model("claude-sonnet-4-5")
+        .cwd(&folder)
+        .allow(["Bash"])
+        .env("ANTHROPIC_BASE_URL", api.base_url())
+        .env("ANTHROPIC_API_KEY", "any")
+        .env("HOME", folder)
+        .env(MARK, mark)
+}
+
+/// Starts a client and leaves it: at once, while it starts, during a response, during a tool, after a turn.
+async fn abandon(number: usize, options: Options) {
+    if number % 5 == 0 {
+        // Polled once, then dropped.
+        let mut connecting = std::pin::pin!(Client::connect(options));
+        let _ = futures::poll!(connecting.as_mut());
+        return;
+    }
+    let mut client = Client::connect(options).await.unwrap();
+    match number % 5 {
+        1 => {}
+        2 => client.send("stall").await.unwrap(),
+        3 => {
+            client.send("tool").await.unwrap();
+            // Up to the call.
+            for _ in 0..2 {
+                client.next().await.unwrap().unwrap();
+            }
+        }
+        _ => drop(client.prompt("hello").await.unwrap()),
+    }
+}
+
+/// Abandons clients, some at a time.
+async fn abandon_all(count: usize, base: &Options) {
+    let abandoned = AtomicUsize::new(0);
+    let clients = futures::stream::iter(0..count).for_each_concurrent(8, |number| {
+        let (options, abandoned) = (base.clone(), &abandoned);
+        async move {
+            abandon(number, options).await;
+            abandoned.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let ended = tokio::time::timeout(LIMIT, clients).await;
+    assert!(ended.is_ok(), "stuck after {}", abandoned.load(Ordering::Relaxed));
+}
+
+/// Processes that carry a mark.
+fn marked(mark: &str) -> Vec<String> {
+    let wanted = format!("{MARK}={mark}");
+    let is_ours = |pid: &String| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+    };
+    let names = std::fs::read_dir("/proc").unwrap();
+    let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(is_ours).collect()
+}
+
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Waits until something holds.
+async fn until(what: &str, mut holds: impl FnMut() -> Result<(), String>) {
+    let mut last = String::new();
+    let waited = tokio::time::timeout(LIMIT, async {
+        while let Err(state) = holds() {
+            last = state;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let waited = waited.await;
+    assert!(waited.is_ok(), "{what}: {last}");
+}
+
+/// The API lives on a thread of its own, so that the tasks of a test's runtime are those of its clients.
+struct Api {
+    server: Option<ScriptedApi>,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl Api {
+    async fn start() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let server = runtime.spawn(ScriptedApi::start(script())).await.unwrap();
+        Self { server: Some(server), runtime: Some(runtime) }
+    }
+}
+
+impl Drop for Api {
+    fn drop(&mut self) {
+        drop(self.server.take());
+        // A runtime must not be dropped where it would block another one.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn leaves_nothing(base: Options, mark: &str, count: usize) {
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    let mut after_first = None;
+    for _ in 0..5 {
+        // A new one each time: it remembers every request.
+        let api = Api::start().await;
+        let folder = tempfile::tempdir().unwrap();
+        let base = options(base.clone(), api.server.as_ref().unwrap(), folder.path(), mark);
+        abandon_all(count / 5, &base).await;
+        until("everything ends", || match (tasks(), marked(mark)) {
+            (now, left) if now <= before && left.is_empty() => Ok(()),
+            (now, left) => Err(format!("{now} tasks, {before} before; processes {left:?}")),
+        })
+        .await;
+        drop(api);
+        after_first.get_or_insert_with(resident_kib);
+    }
+    let growth = resident_kib().saturating_sub(after_first.unwrap());
+    // Other tests run in this process; a leak per client would be far more.
+    assert!(growth < 64 * 1024, "{growth} KiB more");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_embedded_engines() {
+    leaves_nothing(Options::new().transport(Embedded), "embedded", 1000).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hundreds_of_child_processes() {
+    leaves_nothing(Options::new().executable(env!("CARGO_BIN_EXE_ostler")), "child", 200).await;
+}

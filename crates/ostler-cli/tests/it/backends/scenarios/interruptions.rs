@@ -1,0 +1,161 @@
+//! Interrupting, and talking to a session that runs.
+
+use futures::FutureExt as _;
+use ostler::Decision;
+use ostler::proto::permission::PermissionMode;
+use ostler_testkit::{Script, reply, when};
+use serde_json::json;
+
+use super::super::{Scenario, scenario};
+use super::{deciding, replies, touch, touch_script};
+
+pub(super) fn all() -> Vec<Scenario> {
+    vec![
+        scenario(
+            "interrupt",
+            replies(vec![
+                reply().text_pieces(["Hel", "lo."]).gate(1, "midway"),
+                reply().text("Again."),
+            ]),
+            |stage| {
+                async {
+                    let mut client = stage.client(stage.options()).await;
+                    client.send("Say hello").await.unwrap();
+                    stage.within("the response", stage.api.gate("midway").reached()).await;
+                    stage.within("the interrupt", client.handle().interrupt()).await.unwrap();
+                    stage.turn(&mut client).await;
+                    client.send("Once more").await.unwrap();
+                    stage.turn(&mut client).await;
+                    drop(client);
+                }
+                .boxed()
+            },
+            r#"init
+               interrupted
+               result error_during_execution error
+               init
+               text Again.
+               result success "Again.""#,
+        ),
+        scenario(
+            "interrupt-idle",
+            replies(vec![reply().text("Hello.")]),
+            |stage| {
+                async {
+                    let mut client = stage.client(stage.options()).await;
+                    stage.within("the interrupt", client.handle().interrupt()).await.unwrap();
+                    client.send("Say hello").await.unwrap();
+                    stage.turn(&mut client).await;
+                    drop(client);
+                }
+                .boxed()
+            },
+            r#"init
+               text Hello.
+               result success "Hello.""#,
+        ),
+        scenario(
+            "interrupt-perm",
+            touch_script(),
+            |stage| {
+                async {
+                    let (asks, mut asked) = tokio::sync::mpsc::unbounded_channel();
+                    let log = stage.asked.clone();
+                    let options = stage.options().on_permission(move |request| {
+                        let (asks, log) = (asks.clone(), log.clone());
+                        async move {
+                            asks.send(()).unwrap();
+                            request.cancelled.cancelled().await;
+                            log.add("taken back");
+                            Decision::allow()
+                        }
+                    });
+                    let mut client = stage.client(options).await;
+                    client.send("Run it").await.unwrap();
+                    stage.within("the question", asked.recv()).await.unwrap();
+                    stage.within("the interrupt", client.handle().interrupt()).await.unwrap();
+                    stage.turn(&mut client).await;
+                    stage.note_file("made.txt");
+                    drop(client);
+                }
+                .boxed()
+            },
+            r#"init
+               call Bash {"command":"touch made.txt","description":"Make it"}
+               tool failed
+               interrupted
+               result error_during_execution error
+               made.txt is not there"#,
+        ),
+        scenario(
+            "interrupt-tool",
+            replies(vec![
+                reply().tool_use(
+                    "Bash",
+                    json!({"command": "touch made.txt; sleep 600", "description": "Wait"}),
+                ),
+                reply().text("Done."),
+            ]),
+            |stage| {
+                async {
+                    let mut client = stage.client(deciding(stage, Decision::allow())).await;
+                    client.send("Run it").await.unwrap();
+                    let made = stage.file("made.txt");
+                    let running = async {
+                        while !made.exists() {
+                            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                        }
+                    };
+                    stage.within("the command", running).await;
+                    stage.within("the interrupt", client.handle().interrupt()).await.unwrap();
+                    stage.turn(&mut client).await;
+                    drop(client);
+                }
+                .boxed()
+            },
+            r#"init
+               call Bash {"command":"touch made.txt; sleep 600","description":"Wait"}
+               tool failed
+               interrupted
+               result error_during_execution error
+               * may Bash?"#,
+        ),
+        scenario(
+            "control",
+            Script::new()
+                .rule(when().turn(0), touch("made.txt"))
+                .rule(when().turn(1), reply().text("Done."))
+                .rule(when().turn(2), reply().text("Changed.")),
+            |stage| {
+                async {
+                    let mut client = stage.client(deciding(stage, Decision::deny("no"))).await;
+                    let handle = client.handle();
+                    let mode = PermissionMode::AcceptEdits;
+                    stage.within("the mode", handle.set_permission_mode(mode)).await.unwrap();
+                    client.send("Run it").await.unwrap();
+                    stage.turn(&mut client).await;
+                    stage.note_file("made.txt");
+                    let model = Some("claude-opus-4-5".to_owned());
+                    stage.within("the model", handle.set_model(model)).await.unwrap();
+                    client.send("Say something").await.unwrap();
+                    stage.turn(&mut client).await;
+                    let requests = stage.requests();
+                    let model = requests.last().unwrap().body["model"].to_string();
+                    stage.note(format!("the last model was {model}"));
+                    drop(client);
+                }
+                .boxed()
+            },
+            r#"init
+               call Bash {"command":"touch made.txt","description":"Make it"}
+               tool ok
+               text Done.
+               result success "Done."
+               made.txt is there
+               init
+               text Changed.
+               result success "Changed."
+               the last model was "claude-opus-4-5""#,
+        ),
+    ]
+}

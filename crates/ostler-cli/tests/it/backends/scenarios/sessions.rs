@@ -1,0 +1,111 @@
+//! Conversations that go on.
+
+use futures::FutureExt as _;
+use ostler::{Client, Message};
+use ostler_testkit::{Script, reply, when};
+
+use super::super::stage::Stage;
+use super::super::{Scenario, scenario};
+
+/// Every answer says how long the conversation was.
+fn counting() -> Script {
+    Script::new()
+        .rule(when().turn(0), reply().text("First."))
+        .rule(when().turn(1), reply().text("Second."))
+        .rule(when().turn(2), reply().text("Third."))
+}
+
+/// A first turn, and its session's id.
+async fn first(stage: &Stage) -> String {
+    let mut client: Client = stage.client(stage.options()).await;
+    let result = stage.within("the result", client.prompt("One")).await.unwrap();
+    stage.close(client).await;
+    result.session_id.to_string()
+}
+
+/// One more turn; its answer, and whether the session's id is the given one.
+async fn next(stage: &Stage, options: ostler::Options, id: &str) {
+    let mut messages = ostler::query("Go on", options);
+    while let Some(message) = stage.within("a message", messages.next()).await {
+        if let Message::Result(result) = message.unwrap() {
+            let same = if result.session_id.as_str() == id { "same" } else { "another" };
+            stage.note(format!("{} in {same} session", result.result.unwrap_or_default()));
+        }
+    }
+}
+
+pub(super) fn all() -> Vec<Scenario> {
+    vec![
+        scenario(
+            "resume",
+            counting(),
+            |stage| {
+                async {
+                    let id = first(stage).await;
+                    next(stage, stage.options().resume(&id), &id).await;
+                    next(stage, stage.options().continue_newest(), &id).await;
+                }
+                .boxed()
+            },
+            "Second. in same session
+             Third. in same session",
+        ),
+        scenario(
+            "fork",
+            counting(),
+            |stage| {
+                async {
+                    let id = first(stage).await;
+                    next(stage, stage.options().resume(&id).fork(), &id).await;
+                    next(stage, stage.options().resume(&id), &id).await;
+                }
+                .boxed()
+            },
+            "Second. in another session
+             Second. in same session",
+        ),
+        scenario(
+            "resume-missing",
+            counting(),
+            |stage| {
+                async {
+                    let missing = "11111111-1111-4111-8111-111111111111";
+                    stage.query("Go on", stage.options().resume(missing)).await;
+                }
+                .boxed()
+            },
+            "error Turn",
+        ),
+        scenario(
+            "session-id",
+            counting(),
+            |stage| {
+                async {
+                    let id = "22222222-2222-4222-8222-222222222222";
+                    let mut options = stage.options();
+                    options.session.choice.id = Some(id.to_owned());
+                    next(stage, options, id).await;
+                }
+                .boxed()
+            },
+            "First. in same session",
+        ),
+        scenario(
+            "ephemeral",
+            counting(),
+            |stage| {
+                async {
+                    let id = "33333333-3333-4333-8333-333333333333";
+                    let mut options = stage.options();
+                    options.session.choice.id = Some(id.to_owned());
+                    options.session.ephemeral = true;
+                    next(stage, options, id).await;
+                    stage.query("Go on", stage.options().resume(id)).await;
+                }
+                .boxed()
+            },
+            "First. in same session
+             error Turn",
+        ),
+    ]
+}

@@ -1,0 +1,195 @@
+//! Where a scenario is played: a backend, a scripted API, a home and a folder of its own.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ostler::engine::Embedded;
+use ostler::{Client, Message, Options, Prompt, query};
+use ostler_testkit::{RecordedRequest, Script, ScriptedApi, reply, when};
+use tempfile::TempDir;
+
+use super::story;
+
+/// Long enough for a cold start of the slowest backend on a busy machine.
+const LIMIT: Duration = Duration::from_secs(90);
+/// A model both of the vendor's programs know.
+pub(super) const MODEL: &str = "claude-sonnet-4-5";
+
+/// What a session runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Backend {
+    /// The engine in this process.
+    Embedded,
+    /// `ostler` as a child process.
+    Child,
+    /// The vendor's command line program 2.1.50, as the TypeScript SDK 0.2.50 brings it.
+    Vendor50,
+    /// The vendor's command line program 2.1.325, as the TypeScript SDK 0.3.325 brings it.
+    Vendor325,
+}
+
+impl Backend {
+    fn options(self) -> Options {
+        match self {
+            Self::Embedded => Options::new().transport(Embedded),
+            Self::Child => Options::new().executable(env!("CARGO_BIN_EXE_ostler")),
+            Self::Vendor50 => Options::new()
+                .executable(package("OSTLER_PEERS", "claude-agent-sdk").join("cli.js")),
+            Self::Vendor325 => {
+                let machine = std::env::consts::ARCH.replace("x86_64", "x64");
+                let name =
+                    format!("claude-agent-sdk-linux-{}", machine.replace("aarch64", "arm64"));
+                Options::new().executable(package("OSTLER_NATIVE_PEERS", &name).join("claude"))
+            }
+        }
+    }
+}
+
+/// A package of the vendor's, in a folder that a variable names: `cargo xtask test` sets it.
+fn package(variable: &str, name: &str) -> PathBuf {
+    let folder = std::env::var_os(variable)
+        .unwrap_or_else(|| panic!("{variable} names a folder with node_modules"));
+    let folder = PathBuf::from(folder).join("node_modules/@anthropic-ai").join(name);
+    folder.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+}
+
+/// One scenario on one backend.
+pub(super) struct Stage {
+    pub(super) backend: Backend,
+    pub(super) api: ScriptedApi,
+    pub(super) home: TempDir,
+    pub(super) folder: TempDir,
+    said: Mutex<Vec<String>>,
+    /// What callbacks were asked; apart from the messages, because nothing orders the two.
+    pub(super) asked: Log,
+}
+
+/// Lines that callbacks write.
+#[derive(Clone, Default)]
+pub(super) struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    pub(super) fn add(&self, line: impl Into<String>) {
+        self.0.lock().unwrap().push(line.into());
+    }
+}
+
+impl Stage {
+    pub(super) async fn new(backend: Backend, script: Script) -> Self {
+        // The older of the vendor's programs asks a small model about commands; that is no part of any story.
+        let aside = Script::new().rule(when().model("claude-haiku*"), reply().text("none"));
+        let api = ScriptedApi::start(aside).await;
+        api.append(script);
+        Self {
+            backend,
+            api,
+            home: tempfile::tempdir().unwrap(),
+            folder: tempfile::tempdir().unwrap(),
+            said: Mutex::default(),
+            asked: Log::default(),
+        }
+    }
+
+    /// Options for a session on this stage, away from the user's own settings.
+    pub(super) fn options(&self) -> Options {
+        let home = self.home.path().display().to_string();
+        let mut options = self
+            .backend
+            .options()
+            .model(MODEL)
+            .cwd(self.folder.path())
+            .env("ANTHROPIC_BASE_URL", self.api.base_url())
+            .env("ANTHROPIC_API_KEY", "any")
+            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+            .env("DISABLE_TELEMETRY", "1")
+            .env("DISABLE_AUTOUPDATER", "1")
+            .env("IS_SANDBOX", "1")
+            .env("HOME", home);
+        options.engine.env.replaces = true;
+        options.env("PATH", std::env::var("PATH").unwrap())
+    }
+
+    /// What the model of the conversation was asked.
+    pub(super) fn requests(&self) -> Vec<RecordedRequest> {
+        let mut requests = self.api.requests();
+        requests.retain(|request| !request.body["model"].to_string().contains("haiku"));
+        requests
+    }
+
+    /// Notes something that happened.
+    pub(super) fn note(&self, line: impl Into<String>) {
+        self.said.lock().unwrap().push(line.into());
+    }
+
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Notes whether a file is there.
+    pub(super) fn note_file(&self, name: &str) {
+        let there = if Path::new(&self.file(name)).exists() { "is there" } else { "is not there" };
+        self.note(format!("{name} {there}"));
+    }
+
+    /// Gives one prompt, and tells everything up to the end.
+    pub(super) async fn query(&self, prompt: impl Into<Prompt>, options: Options) {
+        let mut messages = query(prompt, options);
+        while let Some(message) = self.within("a message", messages.next()).await {
+            self.tell(&message);
+        }
+    }
+
+    /// Starts a client.
+    pub(super) async fn client(&self, options: Options) -> Client {
+        self.within("the start", Client::connect(options)).await.unwrap()
+    }
+
+    /// Tells everything up to the next result, and returns that.
+    pub(super) async fn turn(&self, client: &mut Client) {
+        loop {
+            let Some(message) = self.within("a message", client.next()).await else {
+                return self.note("over");
+            };
+            self.tell(&message);
+            if matches!(message, Ok(Message::Result(_)) | Err(_)) {
+                return;
+            }
+        }
+    }
+
+    /// Tells everything up to the end.
+    pub(super) async fn close(&self, client: Client) {
+        match self.within("the end", client.close()).await {
+            Ok(()) => {}
+            Err(error) => self.note(format!("error {:?}", error.kind())),
+        }
+    }
+
+    fn tell(&self, message: &Result<Message, ostler::Error>) {
+        match message {
+            Ok(message) => story::lines(message).into_iter().for_each(|line| self.note(line)),
+            Err(error) => self.note(format!("error {:?}", error.kind())),
+        }
+    }
+
+    /// Waits, but not for ever.
+    pub(super) async fn within<T>(&self, what: &str, future: impl Future<Output = T>) -> T {
+        let waited = tokio::time::timeout(LIMIT, future).await;
+        waited.unwrap_or_else(|_| {
+            let said = self.said.lock().unwrap().join("\n");
+            panic!("{what} does not come; so far:\n{said}")
+        })
+    }
+
+    /// Everything that happened.
+    pub(super) fn story(self) -> String {
+        let mut story = self.said.into_inner().unwrap();
+        let asked = self.asked.0.lock().unwrap();
+        story.extend(asked.iter().map(|line| format!("* {line}")));
+        story.extend(
+            self.api.take_failures().iter().map(|failure| format!("API: {}", failure.report)),
+        );
+        story.join("\n")
+    }
+}

@@ -1,0 +1,65 @@
+//! `/compact`: a compaction that the user asks for, in place of a turn.
+
+use ostler_proto::api::Content;
+use ostler_proto::frame::ToHost;
+use ostler_proto::message::User;
+
+use super::{Compacted, Job, NotCompacted, Trigger, command, compact, cut};
+use crate::drive::{Finished, World};
+use crate::host::fresh_uuid;
+use crate::model::Said;
+use crate::report;
+use crate::turn::Ending;
+
+/// What is said where there is nothing to do.
+const EMPTY: &str = "There is nothing to compact yet.";
+
+/// Compacts the whole conversation.
+pub(crate) async fn run(world: &World, conversation: Vec<Said>, instructions: &str) -> Finished {
+    if conversation.is_empty() {
+        world.host.send(report::init(world)).await;
+        return finished(Ok(EMPTY.to_owned()), conversation);
+    }
+    let job = Job {
+        trigger: Trigger::Manual,
+        conversation: &conversation,
+        to: cut::end(&conversation),
+        request: None,
+        instructions: Some(instructions).filter(|words| !words.is_empty()),
+        is_too_long: false,
+    };
+    match compact(world, job, world.cx.cancelled.cancelled()).await {
+        Ok(Compacted { conversation, tokens: (before, after), .. }) => {
+            let words = format!("Compacted {before} tokens to about {after}.");
+            say(world, &words).await;
+            finished(Ok(String::new()), conversation)
+        }
+        Err(why) => {
+            world.host.send(report::init(world)).await;
+            match &why {
+                NotCompacted::Stopped => {
+                    Finished::new(Ending::Interrupted { in_tools: false }, conversation)
+                }
+                NotCompacted::Blocked(_) | NotCompacted::Failed(_) => {
+                    let words = format!("The conversation was not compacted: {}", why.reason());
+                    finished(Err(words), conversation)
+                }
+            }
+        }
+    }
+}
+
+fn finished(outcome: Result<String, String>, conversation: Vec<Said>) -> Finished {
+    Finished::new(Ending::Command { name: command::NAME, outcome }, conversation)
+}
+
+/// What the command prints. It is no part of the conversation.
+async fn say(world: &World, words: &str) {
+    let text = format!("<local-command-stdout>{words}</local-command-stdout>");
+    let user = User {
+        uuid: Some(fresh_uuid()),
+        is_replay: Some(true),
+        ..User::new(Content::Text(text), Some(world.host.session_id.clone()))
+    };
+    world.host.send(ToHost::User(Box::new(user))).await;
+}

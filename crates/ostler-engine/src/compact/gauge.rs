@@ -1,0 +1,179 @@
+//! How full the context window is, and when that is too full. Pure, except that the last measurement is shared.
+//!
+//! What the API counted for the last response is exact; only what was said since then is estimated. An estimate that
+//! is too low costs a refused request, after which the conversation is compacted all the same.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ostler_proto::api::{ContentBlock, Role, Usage};
+use serde_json::{Map, Value};
+
+use crate::drive::{MAX_OUTPUT_TOKENS, World};
+use crate::model::{Said, pricing};
+
+/// The window of a model that is not known: the smallest that any model of today has.
+const UNKNOWN_WINDOW: u64 = 200_000;
+
+/// How much of the window may be full, in percent.
+const FULL_PERCENT: u64 = 85;
+
+/// What an image takes, about; its bytes say nothing about it.
+const IMAGE_TOKENS: u64 = 1_600;
+
+/// When a conversation is compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compaction {
+    /// Whether it happens by itself when the context window is nearly full. `/compact` works in any case.
+    pub automatic: bool,
+    /// A smaller window than the model's, in tokens; the window of a model that is not known.
+    pub window: Option<u64>,
+}
+
+impl Default for Compaction {
+    fn default() -> Self {
+        Self { automatic: true, window: None }
+    }
+}
+
+impl Compaction {
+    /// As settings say it: `autoCompactEnabled` and `autoCompactWindow`. What is not understood changes nothing.
+    pub fn from_settings(settings: &Map<String, Value>) -> Self {
+        let automatic = settings.get("autoCompactEnabled").and_then(Value::as_bool).unwrap_or(true);
+        let window = settings.get("autoCompactWindow").and_then(Value::as_u64);
+        Self { automatic, window: window.filter(|window| *window > 0) }
+    }
+
+    /// From how many tokens on the context of a model counts as full: the next answer still has room.
+    pub fn threshold(&self, model: &str) -> u64 {
+        let window = match (self.window, pricing::context_window(model)) {
+            (Some(wanted), Some(known)) => wanted.min(known),
+            (Some(window), None) | (None, Some(window)) => window,
+            (None, None) => UNKNOWN_WINDOW,
+        };
+        let answer = MAX_OUTPUT_TOKENS.min(window / 4);
+        (window - answer).min(window.saturating_mul(FULL_PERCENT) / 100)
+    }
+}
+
+/// How many tokens the API counted last for a conversation: all that went in, and the answer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gauge(Arc<AtomicU64>);
+
+impl Gauge {
+    /// Notes what the API counted.
+    pub(crate) fn measure(&self, usage: &Usage) {
+        let tokens = usage.total_input().saturating_add(usage.output_tokens.unwrap_or(0));
+        self.0.store(tokens, Ordering::Relaxed);
+    }
+
+    /// The conversation is another one now.
+    pub(super) fn forget(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// The tokens of a conversation, as exactly as they are known.
+    pub(crate) fn tokens(&self, world: &World, conversation: &[Said]) -> u64 {
+        match self.0.load(Ordering::Relaxed) {
+            0 => beginning(world).saturating_add(estimate(conversation)),
+            measured => measured.saturating_add(estimate(since_last_answer(conversation))),
+        }
+    }
+}
+
+/// What was said after the last response.
+fn since_last_answer(conversation: &[Said]) -> &[Said] {
+    let answer = conversation.iter().rposition(|said| said.role == Role::Assistant);
+    &conversation[answer.map_or(0, |answer| answer + 1)..]
+}
+
+/// What stands before every conversation.
+fn beginning(world: &World) -> u64 {
+    let tools = world
+        .specs
+        .iter()
+        .map(|spec| spec.name.len() + spec.description.len() + spec.input_schema.to_string().len());
+    (tools.sum::<usize>() + world.system.len()) as u64 / 4
+}
+
+fn estimate(conversation: &[Said]) -> u64 {
+    let blocks = conversation.iter().flat_map(|said| &said.content);
+    blocks.map(tokens).fold(0, u64::saturating_add)
+}
+
+fn tokens(block: &ContentBlock) -> u64 {
+    match block {
+        ContentBlock::Text(text) => text.text.len() as u64 / 4 + 1,
+        block => serde_json::to_value(block).map_or(0, |block| weigh(&block)),
+    }
+}
+
+/// Four bytes are a token, except in what is encoded: pictures and pages count as such.
+fn weigh(value: &Value) -> u64 {
+    match value {
+        Value::Object(source) if source.get("type").is_some_and(|kind| kind == "base64") => {
+            let kind = source.get("media_type").and_then(Value::as_str).unwrap_or_default();
+            let data = source.get("data").and_then(Value::as_str).map_or(0, str::len) as u64;
+            if kind.starts_with("image/") { IMAGE_TOKENS } else { data / 16 }
+        }
+        Value::Object(fields) => fields.values().map(weigh).fold(1, u64::saturating_add),
+        Value::Array(items) => items.iter().map(weigh).fold(0, u64::saturating_add),
+        Value::String(text) => text.len() as u64 / 4 + 1,
+        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_context_is_full_while_there_is_still_room_for_an_answer() {
+        let threshold =
+            |model: &str, window| Compaction { automatic: true, window }.threshold(model);
+        assert_eq!(threshold("claude-opus-5-5", None), 850_000);
+        assert_eq!(threshold("claude-opus-4-5", None), 168_000);
+        assert_eq!(threshold("somebody-elses", None), 168_000);
+        assert_eq!(threshold("somebody-elses", Some(1_000_000)), 850_000);
+        assert_eq!(threshold("claude-opus-5-5", Some(400_000)), 340_000);
+        assert_eq!(threshold("claude-opus-4-5", Some(400_000)), 168_000, "it has no more");
+        assert_eq!(threshold("somebody-elses", Some(1000)), 750);
+        assert_eq!(threshold("somebody-elses", Some(1)), 0);
+    }
+
+    #[test]
+    fn settings_may_switch_it_off_or_make_the_window_smaller() {
+        let read = |value: Value| Compaction::from_settings(value.as_object().unwrap());
+        assert_eq!(read(json!({})), Compaction::default());
+        assert!(!read(json!({"autoCompactEnabled": false})).automatic);
+        assert_eq!(read(json!({"autoCompactWindow": 5000})).window, Some(5000));
+        let odd = json!({"autoCompactEnabled": "no", "autoCompactWindow": 0});
+        assert_eq!(read(odd), Compaction::default());
+    }
+
+    #[test]
+    fn only_what_was_said_since_the_last_answer_is_estimated() {
+        let said = |role, text: String| Said { role, content: vec![ContentBlock::text(text)] };
+        let conversation = [
+            said(Role::User, "x".repeat(4000)),
+            said(Role::Assistant, "y".repeat(4000)),
+            said(Role::User, "z".repeat(400)),
+        ];
+        assert_eq!(estimate(since_last_answer(&conversation)), 101);
+        assert_eq!(estimate(since_last_answer(&conversation[..2])), 0);
+        assert_eq!(estimate(since_last_answer(&conversation[..1])), 1001);
+        assert!(estimate(&conversation) > 2000);
+    }
+
+    #[test]
+    fn pictures_do_not_count_by_their_bytes() {
+        let image = |kind: &str| {
+            json!({"type": "tool_result", "tool_use_id": "t", "content": [
+            {"type": "image", "source": {"type": "base64", "media_type": kind, "data": "A".repeat(160_000)}}]})
+        };
+        assert!((1_600..1_700).contains(&weigh(&image("image/png"))));
+        assert!((10_000..10_100).contains(&weigh(&image("application/pdf"))));
+    }
+}

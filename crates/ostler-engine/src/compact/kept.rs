@@ -1,0 +1,133 @@
+//! The end of a compaction: what the host sees of it, what is written down, who is told.
+
+use std::time::Duration;
+
+use ostler_proto::Num;
+use ostler_proto::api::{Content, ContentBlock, Role};
+use ostler_proto::frame::ToHost;
+use ostler_proto::hook::HookEvent;
+use ostler_proto::message::system::{CompactBoundary, CompactMetadata};
+use ostler_proto::message::{System, User};
+use serde_json::json;
+
+use super::{Compacted, Job, Summary, Trigger, cut, words};
+use crate::drive::World;
+use crate::hooks::Event;
+use crate::host::fresh_uuid;
+use crate::model::Said;
+use crate::report;
+
+/// Puts the summary in the place of the conversation. From here on nothing can fail.
+pub(super) async fn keep(
+    world: &World,
+    job: &Job<'_>,
+    summary: Summary,
+    took: Duration,
+) -> Compacted {
+    let before = world.gauge.tokens(world, job.conversation);
+    let messages = cut::before(job.conversation, job.to);
+    let beginning = words::beginning(&summary.text, &messages, summary.covered, job.request);
+    let prompt = cut::behind(job.conversation, job.to);
+    let mut first = vec![ContentBlock::text(beginning.as_str())];
+    first.extend(prompt.iter().cloned());
+    let mut conversation = vec![Said { role: Role::User, content: first }];
+    // What the API counted was the conversation before.
+    world.gauge.forget();
+    let tokens = (before, world.gauge.tokens(world, &conversation));
+    if job.trigger == Trigger::Manual {
+        world.host.send(report::init(world)).await;
+    }
+    mark(world, job.trigger, tokens, took).await;
+    write(world, beginning).await;
+    let context = tell_hooks(world, job.trigger, &summary.text).await;
+    let n_context = context.len();
+    write_quietly(world, &context, true).await;
+    write_quietly(world, &prompt, false).await;
+    if let Some(first) = conversation.first_mut() {
+        first.content.splice(1..1, context);
+    }
+    Compacted { conversation, prompt_from: (1, 1 + n_context), tokens }
+}
+
+/// `compact_boundary`: the conversation begins anew.
+async fn mark(world: &World, trigger: Trigger, (before, after): (u64, u64), took: Duration) {
+    let host = &world.host;
+    let boundary = CompactBoundary {
+        compact_metadata: CompactMetadata {
+            trigger: trigger.as_str().to_owned(),
+            pre_tokens: before,
+            post_tokens: Some(after),
+            duration_ms: Some(Num::from(took.as_millis() as u64)),
+            ..CompactMetadata::default()
+        },
+        logical_parent_uuid: host.transcript.as_ref().and_then(|transcript| transcript.leaf()),
+        session_id: host.session_id.clone(),
+        uuid: fresh_uuid(),
+        ..CompactBoundary::default()
+    };
+    let frame = ToHost::System(System::CompactBoundary(boundary));
+    let lost = host.record(|writer| writer.frame(&frame));
+    show(world, lost.into_iter().chain([frame])).await;
+}
+
+/// The summary itself.
+async fn write(world: &World, beginning: String) {
+    let host = &world.host;
+    let summary = User {
+        uuid: Some(fresh_uuid()),
+        is_synthetic: Some(true),
+        is_replay: Some(false),
+        ..User::new(Content::Text(beginning), Some(host.session_id.clone()))
+    };
+    let lost = host.record(|writer| writer.compact_summary(&summary));
+    show(world, lost.into_iter().chain([ToHost::User(Box::new(summary))])).await;
+}
+
+/// Writes down what the conversation also begins with, for whoever resumes it. Hosts have seen it, or are not to.
+async fn write_quietly(world: &World, blocks: &[ContentBlock], is_synthetic: bool) {
+    if blocks.is_empty() {
+        return;
+    }
+    let host = &world.host;
+    let user = User {
+        uuid: Some(fresh_uuid()),
+        is_synthetic: is_synthetic.then_some(true),
+        ..User::new(blocks.to_vec().into(), Some(host.session_id.clone()))
+    };
+    let frame = ToHost::User(Box::new(user));
+    if let Some(lost) = host.record(|writer| writer.frame(&frame)) {
+        show(world, [lost]).await;
+    }
+}
+
+/// Shows the host what is written down already. It sees nothing of the conversations of subagents.
+async fn show(world: &World, frames: impl IntoIterator<Item = ToHost>) {
+    for frame in frames {
+        if world.host.agent.is_none() {
+            let _ = world.host.frames.send(frame).await;
+        }
+    }
+}
+
+/// Tells hooks what came of it, and that the conversation begins anew. Returns what they want the model to read.
+async fn tell_hooks(world: &World, trigger: Trigger, summary: &str) -> Vec<ContentBlock> {
+    let World { host, cx, .. } = world;
+    let hooks = host.hooks();
+    let all = async {
+        let fields = json!({"trigger": trigger.as_str(), "compact_summary": summary});
+        hooks.run(host, &cx.cwd, Event::new(HookEvent::PostCompact, fields)).await;
+        if host.agent.is_some() {
+            return Vec::new();
+        }
+        let fields = json!({"source": "compact", "model": world.model_name.as_ref()});
+        let event = Event::new(HookEvent::SessionStart, fields);
+        let verdict = hooks.run(host, &cx.cwd, event).await;
+        let words = verdict.first_words.into_iter().chain(verdict.context);
+        words.filter(|text| !text.trim().is_empty()).map(ContentBlock::text).collect()
+    };
+    tokio::select! {
+        biased;
+        () = cx.cancelled.cancelled() => Vec::new(),
+        context = all => context,
+    }
+}

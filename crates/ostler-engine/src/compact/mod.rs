@@ -1,0 +1,267 @@
+//! Compaction: a conversation that fills the context window becomes a summary of itself.
+//!
+//! The model is asked for the summary at the end of the conversation as it is, so that the request begins with the
+//! same bytes as the last one. What comes out is one message of the user's side: summary, the last messages as text,
+//! and the prompt that has no answer yet, word by word. No call, result or thought is in it, so nothing can be parted
+//! from what it belongs to. Until the summary is there nothing changes: a compaction that fails, is forbidden by a
+//! hook or is interrupted leaves the conversation and its file as they were.
+//!
+//! `gauge.rs` says when, `cut.rs` where, `words.rs` with which words, `command.rs` knows `/compact`; `kept.rs` writes
+//! down what came of it.
+
+pub(crate) mod by_hand;
+pub(crate) mod command;
+pub(crate) mod cut;
+mod gauge;
+mod kept;
+mod words;
+
+use std::future::Future;
+use std::time::Instant;
+
+use ostler_proto::api::{ContentBlock, Role, StopReason};
+use ostler_proto::frame::ToHost;
+use ostler_proto::hook::HookEvent;
+use ostler_proto::message::System;
+use ostler_proto::message::system::Status;
+use serde_json::json;
+
+use self::cut::Place;
+pub use self::gauge::Compaction;
+pub(crate) use self::gauge::Gauge;
+use crate::drive::World;
+use crate::hooks::Event;
+use crate::host::fresh_uuid;
+use crate::model::{ModelError, Said};
+use crate::surroundings;
+
+/// How many model calls at least lie between two compactions that happen by themselves.
+const CALLS_BETWEEN: u32 = 3;
+
+/// Who wants a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trigger {
+    /// The user.
+    Manual,
+    /// The engine, because the context is full.
+    Auto,
+}
+
+impl Trigger {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Manual => "manual",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+/// What is to be compacted.
+pub(crate) struct Job<'a> {
+    pub(crate) trigger: Trigger,
+    pub(crate) conversation: &'a [Said],
+    /// Where the prompt begins that is kept as it is; the end of the conversation when there is none.
+    pub(crate) to: Place,
+    /// The request that is being worked on, when it is not behind `to`.
+    pub(crate) request: Option<&'a str>,
+    /// What the user wants of the summary.
+    pub(crate) instructions: Option<&'a str>,
+    /// The API has refused the conversation because of its length.
+    pub(crate) is_too_long: bool,
+}
+
+/// A conversation after a compaction.
+#[derive(Debug)]
+pub(crate) struct Compacted {
+    pub(crate) conversation: Vec<Said>,
+    /// Where in it the prompt begins that has no answer yet.
+    pub(crate) prompt_from: Place,
+    /// Tokens before and after, the latter estimated.
+    pub(crate) tokens: (u64, u64),
+}
+
+/// Why a conversation was not compacted.
+#[derive(Debug, PartialEq)]
+pub(crate) enum NotCompacted {
+    /// A hook does not want it.
+    Blocked(String),
+    /// It did not work out.
+    Failed(String),
+    /// Whoever wanted it does not wait any more.
+    Stopped,
+}
+
+impl NotCompacted {
+    /// In words for people.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Blocked(reason) if reason.is_empty() => "a hook does not want it".to_owned(),
+            Self::Blocked(reason) => format!("a hook does not want it: {reason}"),
+            Self::Failed(reason) => reason.clone(),
+            Self::Stopped => "it was interrupted".to_owned(),
+        }
+    }
+}
+
+/// What a turn has tried so far, so that it does not try for ever.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts {
+    /// One did not work out, and the next one will not either.
+    pub(crate) failed: bool,
+    /// The context was full again right after one.
+    refilled: bool,
+    /// The API has refused the conversation because of its length once.
+    was_too_long: bool,
+    /// Model calls since the last one.
+    calls_since: Option<u32>,
+}
+
+impl Attempts {
+    /// Whether the conversation is to be compacted before the model is asked.
+    pub(crate) fn is_due(&mut self, world: &World, conversation: &[Said]) -> bool {
+        let answers_user = conversation.last().is_some_and(|last| last.role == Role::User);
+        if !world.compaction.automatic || self.failed || self.refilled || !answers_user {
+            return false;
+        }
+        let threshold = world.compaction.threshold(&world.model_name);
+        if world.gauge.tokens(world, conversation) < threshold {
+            return false;
+        }
+        self.refilled = self.calls_since.is_some_and(|calls| calls < CALLS_BETWEEN);
+        !self.refilled
+    }
+
+    /// Whether to compact after an error of the API. Once per turn.
+    pub(crate) fn helps_against(&mut self, world: &World, error: &ModelError) -> bool {
+        error.is_prompt_too_long()
+            && world.compaction.automatic
+            && !self.failed
+            && !std::mem::replace(&mut self.was_too_long, true)
+    }
+
+    /// The model is asked.
+    pub(crate) fn ask(&mut self) {
+        self.calls_since = self.calls_since.map(|calls| calls.saturating_add(1));
+    }
+
+    /// A compaction worked out.
+    pub(crate) fn succeed(&mut self) {
+        self.calls_since = Some(0);
+    }
+}
+
+/// Compacts a conversation, unless `stop` comes first.
+pub(crate) async fn compact(
+    world: &World,
+    job: Job<'_>,
+    stop: impl Future<Output = ()>,
+) -> Result<Compacted, NotCompacted> {
+    let begun = Instant::now();
+    tell(world, Status { status: Some("compacting".to_owned()), ..Status::default() }).await;
+    let made = tokio::select! {
+        // First, because an interruption also takes back what hooks are asked: that is no verdict of theirs.
+        biased;
+        () = stop => Err(NotCompacted::Stopped),
+        made = summarise(world, &job) => made,
+    };
+    match made {
+        Ok(summary) => {
+            let compact_result = Some("success".to_owned());
+            tell(world, Status { compact_result, ..Status::default() }).await;
+            Ok(kept::keep(world, &job, summary, begun.elapsed()).await)
+        }
+        Err(why) => {
+            let status = Status {
+                compact_result: Some("failed".to_owned()),
+                compact_error: Some(why.reason()),
+                ..Status::default()
+            };
+            tell(world, status).await;
+            Err(why)
+        }
+    }
+}
+
+/// A summary, and how many messages it was made of.
+struct Summary {
+    text: String,
+    covered: usize,
+}
+
+async fn summarise(world: &World, job: &Job<'_>) -> Result<Summary, NotCompacted> {
+    let wishes = ask_hooks(world, job).await?;
+    let question = words::question(&wishes);
+    let mut places = cut::places(job.conversation, job.to);
+    if job.is_too_long {
+        // With the question it would be longer still.
+        places.retain(|place| *place != cut::end(job.conversation));
+    }
+    let mut refused = "there is nothing to summarise".to_owned();
+    for place in places {
+        let messages = cut::asking(job.conversation, place, &question);
+        match ask_model(world, messages).await {
+            Ok(text) => return Ok(Summary { text, covered: place.0 }),
+            Err(Refused::TooLong(why)) => refused = why,
+            Err(Refused::Other(why)) => return Err(NotCompacted::Failed(why)),
+        }
+    }
+    Err(NotCompacted::Failed(refused))
+}
+
+/// Hears hooks before anything is done: whether it may be, and what they and the user want of the summary.
+async fn ask_hooks(world: &World, job: &Job<'_>) -> Result<Vec<String>, NotCompacted> {
+    let fields = json!({"trigger": job.trigger.as_str(), "custom_instructions": job.instructions});
+    let event = Event::new(HookEvent::PreCompact, fields);
+    let verdict = world.host.hooks().run(&world.host, &world.cx.cwd, event).await;
+    match verdict.block.or(verdict.stop) {
+        Some(reason) => Err(NotCompacted::Blocked(reason)),
+        None => {
+            let wish = job.instructions.map(str::to_owned);
+            Ok(wish.into_iter().chain(verdict.context).collect())
+        }
+    }
+}
+
+enum Refused {
+    /// There is no room for the question.
+    TooLong(String),
+    Other(String),
+}
+
+/// Asks for the summary, with the same beginning as every request of the conversation. Calls in the answer are not
+/// run: forbidding them in the request would change its beginning.
+async fn ask_model(world: &World, messages: Vec<Said>) -> Result<String, Refused> {
+    let asked = Instant::now();
+    let request = world.request(messages.into(), false);
+    let mut answer = surroundings::ask(&*world.model, &world.host, request.clone()).await;
+    if answer.as_ref().is_err_and(ModelError::is_broken_stream) {
+        let whole = crate::model::Request { stream: false, ..request };
+        answer = surroundings::ask(&*world.model, &world.host, whole).await;
+    }
+    world.host.spent.add_time(asked.elapsed());
+    let message = match answer {
+        Ok(message) => message,
+        Err(error) if error.is_prompt_too_long() => {
+            return Err(Refused::TooLong(error.to_string()));
+        }
+        Err(error) => return Err(Refused::Other(error.to_string())),
+    };
+    if message.stop_reason == Some(StopReason::Refusal) {
+        return Err(Refused::Other("the model declined to write a summary".to_owned()));
+    }
+    let texts: Vec<&str> = message.content.iter().filter_map(ContentBlock::as_text).collect();
+    match texts.join("\n").trim() {
+        "" => Err(Refused::Other("the model wrote no summary".to_owned())),
+        text => Ok(text.to_owned()),
+    }
+}
+
+/// Tells the host how the compaction stands. Those of subagents are their own affair.
+async fn tell(world: &World, status: Status) {
+    let host = &world.host;
+    if host.agent.is_none() {
+        let session_id = host.session_id.clone();
+        let status = Status { session_id, uuid: fresh_uuid(), ..status };
+        host.send(ToHost::System(System::Status(status))).await;
+    }
+}

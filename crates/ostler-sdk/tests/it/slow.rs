@@ -1,0 +1,41 @@
+//! A reader that does not read delays nobody.
+
+use ostler_sdk::{Client, Decision};
+
+use crate::fake::{ANSWERS, Fake, INTRODUCES, within};
+
+/// A thousand messages, then a question whose answer is written to a file.
+const ASKS_AFTER_MANY: &str = r#"
+read -r prompt
+i=0
+while [ $i -lt 1000 ]; do
+  printf '%s\n' '{"type":"system","subtype":"status","status":null,"uuid":"u","session_id":"s"}'
+  i=$((i+1))
+done
+printf '%s\n' '{"type":"control_request","request_id":"q","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t"}}'
+read -r answer
+printf '%s' "$answer" > answer.partial; mv answer.partial answer
+"#;
+
+#[tokio::test]
+async fn questions_are_answered_while_nobody_reads() {
+    let fake = Fake::new(&[INTRODUCES, ASKS_AFTER_MANY, ANSWERS, "cat > /dev/null"]);
+    let options = fake.options().on_permission(|_| async { Decision::allow() });
+    let mut client = within(Client::connect(options)).await.unwrap();
+    client.send("hello").await.unwrap();
+    let answer = fake.folder.path().join("answer");
+    within(async {
+        while !answer.exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    let answer = std::fs::read_to_string(answer).unwrap();
+    assert!(answer.contains(r#""behavior":"allow""#), "{answer}");
+    // Nothing was lost meanwhile.
+    let mut count = 0;
+    while within(client.next()).await.unwrap().unwrap().as_result().is_none() {
+        count += 1;
+    }
+    assert_eq!(count, 1000);
+}
