@@ -117,7 +117,7 @@
 //!
 //! | options | the engine is |
 //! |---|---|
-//! | [`ostler::options()`](options) | in this process: starts in no time, moves messages without serialising them |
+//! | [`ostler::options()`](options()) | in this process: starts in no time, moves messages without serialising them |
 //! | [`Options::new`] | a program found by `OSTLER_ENGINE`, or as `ostler` or `claude` on the `PATH` |
 //! | [`Options::executable`] | that program: `ostler`, or Claude Code as a binary or as `cli.js` |
 //! | [`Options::transport`] | whatever implements [`transport::Transport`] |
@@ -132,7 +132,7 @@
 //!
 //! | [`ErrorKind`] | what happened | what to do |
 //! |---|---|---|
-//! | `Engine` | there is no engine, or it does not start | install one, or use [`options`] |
+//! | `Engine` | there is no engine, or it does not start | install one, or use [`options()`] |
 //! | `Usage` | the options contradict each other or the machine | correct them |
 //! | `Connection` | the engine has gone; [`Error::exit_code`], [`Error::stderr`] | start a new session and resume |
 //! | `Protocol` | the engine said something malformed | report it; the engine is too old, too new or broken |

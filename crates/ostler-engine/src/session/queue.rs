@@ -84,4 +84,23 @@ mod tests {
         queue.push(prompt());
         assert_eq!(queue.n_turns(), 1);
     }
+
+    #[test]
+    fn a_command_is_a_turn_of_its_own() {
+        let mut queue = Queue::default();
+        let quiet = User { should_query: Some(false), ..User::prompt("by the way") };
+        for prompt in [User::prompt("a"), User::prompt("b"), User::prompt("/compact"), quiet] {
+            queue.push(prompt);
+        }
+        assert_eq!(queue.n_turns(), 2);
+        assert_eq!(queue.take().map(|prompts| prompts.len()), Some(2));
+        queue.push(User::prompt("/compact again"));
+        assert_eq!(queue.n_turns(), 2);
+        assert_eq!(queue.take(), Some(vec![User::prompt("/compact")]));
+        // What wants no answer goes with the next prompt, not with a command.
+        assert_eq!(queue.take(), Some(vec![User::prompt("/compact again")]));
+        assert_eq!(queue.take(), None);
+        queue.push(User::prompt("c"));
+        assert_eq!(queue.take().map(|prompts| prompts.len()), Some(2));
+    }
 }

@@ -12,6 +12,118 @@ pub(super) struct Difference {
 
 pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
+        scenario: "allowed-tools",
+        backends: &[Backend::Vendor50],
+        reason: "it asks about this command in spite of the rule; observed, the cause is not known",
+        story: r#"init
+            call Bash {"command":"touch made.txt","description":"Make it"}
+            tool failed
+            text Done.
+            result success "Done." denied=1
+            made.txt is not there
+            * may Bash?"#,
+    },
+    Difference {
+        scenario: "bgbash",
+        backends: &[Backend::Vendor50],
+        reason: "it tells of a task when it next looks, not when the task starts",
+        story: r#"init
+            call Bash {"command":"sleep 1; touch made.txt","description":"Wait","run_in_background":true}
+            tool ok
+            text It runs.
+            task started
+            result success "It runs."
+            task completed
+            init
+            call Bash {"command":"touch after.txt","description":"After"}
+            tool ok
+            text It ran.
+            result success "It ran."
+            made.txt is there
+            after.txt is there
+            * may Bash?
+            * may Bash?"#,
+    },
+    Difference {
+        scenario: "bgstop",
+        backends: &[Backend::Vendor50],
+        reason: "a task that the host ends is not told of",
+        story: r#"the end of the task is told: false"#,
+    },
+    Difference {
+        scenario: "budget",
+        backends: &[Backend::Vendor50],
+        reason: "its results that end a turn early are not marked as errors",
+        story: r#"init
+            text Dear.
+            result error_max_budget_usd"#,
+    },
+    Difference {
+        scenario: "control",
+        backends: &[Backend::Vendor325],
+        reason: "that program tells the conversation about the new model",
+        story: r#"init
+            call Bash {"command":"touch made.txt","description":"Make it"}
+            tool ok
+            text Done.
+            result success "Done."
+            made.txt is there
+            note
+            init
+            text Changed.
+            result success "Changed."
+            the last model was "claude-opus-4-5""#,
+    },
+    Difference {
+        scenario: "deny-interrupt",
+        backends: &[Backend::Vendor50],
+        reason: "its results that end a turn early are not marked as errors",
+        story: r#"init
+            call Bash {"command":"touch made.txt","description":"Make it"}
+            tool failed
+            interrupted
+            result error_during_execution denied=1
+            made.txt is not there
+            * may Bash?"#,
+    },
+    Difference {
+        scenario: "err-e400",
+        backends: &[Backend::Vendor50],
+        reason: "its results do not name the status of the API",
+        story: r#"init
+            trouble unknown
+            result success error"#,
+    },
+    Difference {
+        scenario: "err-e401",
+        backends: &[Backend::Vendor50],
+        reason: "its results do not name the status of the API",
+        story: r#"init
+            trouble authentication_failed
+            result success error"#,
+    },
+    Difference {
+        scenario: "hook-ask",
+        backends: &[Backend::Vendor50],
+        reason: "an allow rule outweighs a hook that wants a question",
+        story: r#"init
+            call Bash {"command":"touch made.txt","description":"Make it"}
+            tool ok
+            text Done.
+            result success "Done.""#,
+    },
+    Difference {
+        scenario: "hook-deny",
+        backends: &[Backend::Vendor50],
+        reason: "a hook's no is not counted among the denials",
+        story: r#"init
+            call Bash {"command":"touch made.txt","description":"Make it"}
+            tool failed
+            text Done.
+            result success "Done."
+            made.txt is not there"#,
+    },
+    Difference {
         scenario: "hook-prompt-block",
         backends: &[Backend::Embedded, Backend::Child],
         reason: "a blocked prompt begins no turn, and what the hook said is passed on as it is",
@@ -19,19 +131,17 @@ pub(super) const DIFFERENCES: &[Difference] = &[
             0 requests"#,
     },
     Difference {
-        scenario: "plan",
-        backends: &[Backend::Embedded, Backend::Child],
-        reason: "there is no plan mode tool yet",
+        scenario: "hook-prompt-block",
+        backends: &[Backend::Vendor50],
+        reason: "what the hook said is not passed on",
         story: r#"init
-            call ExitPlanMode {"plan":"1. do it"}
-            tool failed
-            text Planned.
-            result success "Planned.""#,
+            result success ""
+            0 requests"#,
     },
     Difference {
         scenario: "hook-throw",
-        backends: &[Backend::Vendor325],
-        reason: "the vendor's program lets a call pass when its guard breaks down; here a guard that fails denies",
+        backends: &[Backend::Vendor50, Backend::Vendor325],
+        reason: "the vendor's programs let a call pass when its guard breaks down; here a guard that fails denies",
         story: r#"init
             call Bash {"command":"touch made.txt","description":"Make it"}
             tool ok
@@ -52,6 +162,29 @@ pub(super) const DIFFERENCES: &[Difference] = &[
             made.txt is not there"#,
     },
     Difference {
+        scenario: "hook-timeout",
+        backends: &[Backend::Vendor50],
+        reason: "the vendor's older program lets a call pass when its guard does not answer; here that denies",
+        story: r#"init
+            call Bash {"command":"touch made.txt","description":"Make it"}
+            tool ok
+            text Done.
+            result success "Done."
+            made.txt is there
+            * may Bash?"#,
+    },
+    Difference {
+        scenario: "interrupt",
+        backends: &[Backend::Vendor50],
+        reason: "its results that end a turn early are not marked as errors",
+        story: r#"init
+            interrupted
+            result error_during_execution
+            init
+            text Again.
+            result success "Again.""#,
+    },
+    Difference {
         scenario: "interrupt-perm",
         backends: &[Backend::Vendor325],
         reason: "a question that was taken back counts as a denial there",
@@ -63,20 +196,84 @@ pub(super) const DIFFERENCES: &[Difference] = &[
             made.txt is not there"#,
     },
     Difference {
-        scenario: "control",
-        backends: &[Backend::Vendor325],
-        reason: "that program tells the conversation about the new model",
+        scenario: "interrupt-perm",
+        backends: &[Backend::Vendor50],
+        reason: "its results that end a turn early are not marked as errors, and a question that was taken back counts as a denial",
         story: r#"init
             call Bash {"command":"touch made.txt","description":"Make it"}
+            tool failed
+            interrupted
+            result error_during_execution denied=1
+            made.txt is not there"#,
+    },
+    Difference {
+        scenario: "interrupt-tool",
+        backends: &[Backend::Vendor50],
+        reason: "its results that end a turn early are not marked as errors",
+        story: r#"init
+            call Bash {"command":"touch made.txt; sleep 60","description":"Wait"}
+            tool failed
+            interrupted
+            result error_during_execution
+            * may Bash?"#,
+    },
+    Difference {
+        scenario: "maxturns",
+        backends: &[Backend::Vendor50],
+        reason: "its results that end a turn early are not marked as errors",
+        story: r#"init
+            call Bash {"command":"touch a.txt","description":"Make it"}
             tool ok
-            text Done.
-            result success "Done."
-            made.txt is there
-            note
-            init
-            text Changed.
-            result success "Changed."
-            the last model was "claude-opus-4-5""#,
+            result error_max_turns
+            * may Bash?"#,
+    },
+    Difference {
+        scenario: "plan",
+        backends: &[Backend::Embedded, Backend::Child],
+        reason: "there is no plan mode tool yet",
+        story: r#"init
+            call ExitPlanMode {"plan":"1. do it"}
+            tool failed
+            text Planned.
+            result success "Planned.""#,
+    },
+    Difference {
+        scenario: "refusal",
+        backends: &[Backend::Vendor50],
+        reason: "it does not try a refused answer once more",
+        story: r#"init
+            text I would rather not.
+            trouble invalid_request
+            result success error"#,
+    },
+    Difference {
+        scenario: "structbad",
+        backends: &[Backend::Vendor50],
+        reason: "it goes on after the answer it has; here the turn is over",
+        story: r#"init
+            call StructuredOutput {"answer":42}
+            tool failed
+            call StructuredOutput {"answer":"42"}
+            tool ok
+            text Never.
+            result success "Never." = {"answer":"42"}"#,
+    },
+    Difference {
+        scenario: "structured",
+        backends: &[Backend::Vendor50],
+        reason: "it keeps asking for the answer it already has until its tries are used up",
+        story: r#"init
+            call StructuredOutput {"answer":"42"}
+            tool ok
+            call StructuredOutput {"answer":"42"}
+            tool ok
+            call StructuredOutput {"answer":"42"}
+            tool ok
+            call StructuredOutput {"answer":"42"}
+            tool ok
+            call StructuredOutput {"answer":"42"}
+            tool ok
+            result error_max_structured_output_retries error"#,
     },
 ];
 

@@ -4,6 +4,7 @@ use futures::FutureExt as _;
 use ostler::Decision;
 use ostler::Message;
 use ostler::proto::message::System;
+use ostler::proto::message::system::TaskOutcome;
 use ostler_testkit::{Script, reply, when};
 use serde_json::json;
 
@@ -55,7 +56,7 @@ pub(super) fn all() -> Vec<Scenario> {
         ),
         scenario(
             "bgstop",
-            in_background("sleep 600"),
+            in_background("sleep 60"),
             |stage| {
                 async {
                     let mut client = stage.client(stage.options().allow(["Bash"])).await;
@@ -72,17 +73,23 @@ pub(super) fn all() -> Vec<Scenario> {
                     }
                     let stopping = client.handle();
                     stage.within("the stop", stopping.stop_task(task.unwrap())).await.unwrap();
+                    client.send("Go on").await.unwrap();
+                    let mut told = false;
                     while let Some(message) = stage.within("a message", client.next()).await {
-                        if let Message::System(System::TaskNotification(task)) = message.unwrap() {
-                            stage.note(format!("task {}", task.status));
-                            break;
+                        match message.unwrap() {
+                            Message::System(System::TaskNotification(task)) => {
+                                told = task.status == TaskOutcome::Stopped;
+                            }
+                            Message::Result(_) => break,
+                            _ => {}
                         }
                     }
+                    stage.note(format!("the end of the task is told: {told}"));
                     drop(client);
                 }
                 .boxed()
             },
-            "task stopped",
+            "the end of the task is told: true",
         ),
     ]
 }

@@ -60,20 +60,15 @@ pub(super) fn all() -> Vec<Scenario> {
             |stage| {
                 async {
                     let (asks, mut asked) = tokio::sync::mpsc::unbounded_channel();
-                    let log = stage.asked.clone();
                     let options = stage.options().on_permission(move |request| {
-                        let (asks, log) = (asks.clone(), log.clone());
-                        async move {
-                            asks.send(()).unwrap();
-                            request.cancelled.cancelled().await;
-                            log.add("taken back");
-                            Decision::allow()
-                        }
+                        asks.send(request.cancelled.clone()).unwrap();
+                        futures::future::pending()
                     });
                     let mut client = stage.client(options).await;
                     client.send("Run it").await.unwrap();
-                    stage.within("the question", asked.recv()).await.unwrap();
+                    let question = stage.within("the question", asked.recv()).await.unwrap();
                     stage.within("the interrupt", client.handle().interrupt()).await.unwrap();
+                    stage.within("the withdrawal", question.cancelled()).await;
                     stage.turn(&mut client).await;
                     stage.note_file("made.txt");
                     drop(client);
@@ -92,7 +87,7 @@ pub(super) fn all() -> Vec<Scenario> {
             replies(vec![
                 reply().tool_use(
                     "Bash",
-                    json!({"command": "touch made.txt; sleep 600", "description": "Wait"}),
+                    json!({"command": "touch made.txt; sleep 60", "description": "Wait"}),
                 ),
                 reply().text("Done."),
             ]),
@@ -114,7 +109,7 @@ pub(super) fn all() -> Vec<Scenario> {
                 .boxed()
             },
             r#"init
-               call Bash {"command":"touch made.txt; sleep 600","description":"Wait"}
+               call Bash {"command":"touch made.txt; sleep 60","description":"Wait"}
                tool failed
                interrupted
                result error_during_execution error

@@ -105,6 +105,7 @@ pub(super) fn all() -> Vec<Scenario> {
             replies(vec![
                 reply().tool_use("StructuredOutput", json!({"answer": 42})),
                 reply().tool_use("StructuredOutput", json!({"answer": "42"})),
+                reply().text("Never."),
             ]),
             |stage| {
                 async {

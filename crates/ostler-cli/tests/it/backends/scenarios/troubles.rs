@@ -114,8 +114,10 @@ pub(super) fn all() -> Vec<Scenario> {
                 async {
                     let options = deciding(stage, Decision::allow()).deny(["Bash"]);
                     stage.query("Run it", options).await;
-                    let offered = stage.requests()[0].body["tools"].to_string();
-                    stage.note(format!("Bash is offered: {}", offered.contains("\"Bash\"")));
+                    let request = stage.requests().remove(0);
+                    let mut tools = request.body["tools"].as_array().unwrap().iter();
+                    let offered = tools.any(|tool| tool["name"] == "Bash");
+                    stage.note(format!("Bash is offered: {offered}"));
                     stage.note_file("made.txt");
                 }
                 .boxed()
