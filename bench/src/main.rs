@@ -9,6 +9,7 @@ mod engine;
 mod long;
 mod measure;
 mod process;
+mod sdk;
 mod size;
 mod table;
 mod traffic;
@@ -20,15 +21,24 @@ use anyhow::Result;
 /// Runs the benchmark, prints its figures, and says which promises it found broken.
 type Benchmark = fn() -> Result<Vec<String>>;
 
-const BENCHMARKS: &[(&str, Benchmark)] =
-    &[("decode", decode::run), ("engine", engine::run), ("long", long::run), ("size", size::run)];
+const BENCHMARKS: &[(&str, Benchmark)] = &[
+    ("decode", decode::run),
+    ("engine", engine::run),
+    ("long", long::run),
+    ("sdk", sdk::run),
+    ("size", size::run),
+];
 
 fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     match wanted.first().map(String::as_str) {
         Some(process::WATCH) => return process::watch(&wanted[1..]),
         Some(long::CONVERSE) => return long::converse(&wanted[1..]),
+        Some(sdk::CONSUME) => return sdk::consume(),
         _ => {}
+    }
+    if let Ok(n_deltas) = std::env::var(sdk::FAKE_ENGINE) {
+        return sdk::speak(&n_deltas);
     }
     for name in &wanted {
         if !BENCHMARKS.iter().any(|(known, _)| known == name) {

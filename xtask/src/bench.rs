@@ -5,12 +5,14 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 
-use crate::{cargo, peers, setup};
+use crate::{cargo, peers, python, setup};
 
 /// The benchmarks that measure the program as it is shipped.
 const OF_THE_PROGRAM: &[&str] = &["engine", "size"];
-/// The benchmarks that run the vendor's program beside it.
-const WITH_PEERS: &[&str] = &["engine"];
+/// The benchmarks that run the vendor's programs beside it.
+const WITH_PEERS: &[&str] = &["engine", "sdk"];
+/// The benchmarks that run the vendor's Python package beside it.
+const WITH_PYTHON: &[&str] = &["sdk"];
 
 pub(crate) fn bench(names: &[OsString]) -> Result<ExitCode> {
     setup::linker()?;
@@ -25,6 +27,10 @@ pub(crate) fn bench(names: &[OsString]) -> Result<ExitCode> {
     if concerns(names, WITH_PEERS) {
         eprintln!("installing the vendor's program, unless it is there (some hundred megabytes)…");
         command.env("OSTLER_PEERS", peers::install(peers::NATIVE)?);
+    }
+    if concerns(names, WITH_PYTHON) {
+        eprintln!("installing the vendor's Python SDK, unless it is there…");
+        command.env("OSTLER_PYTHON", python::install(python::FOR_BENCHMARKS)?);
     }
     Ok(cargo::exit_code(cargo::status(&mut command)?))
 }

@@ -7,6 +7,7 @@ mod cargo;
 mod checksum;
 mod fuzz;
 mod peers;
+mod python;
 mod run;
 mod setup;
 mod tally;

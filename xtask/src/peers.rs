@@ -29,7 +29,7 @@ pub(crate) const NATIVE: &[Pin] = &[("@anthropic-ai/claude-agent-sdk", "0.3.325"
 
 /// Installs what is not there yet; the folder to hand on as `OSTLER_PEERS`.
 pub(crate) fn install(pins: &[Pin]) -> Result<PathBuf> {
-    let cache = cache(|name| env::var_os(name).map(PathBuf::from))?;
+    let cache = cache_folder()?;
     let folder = cache.join(folder_name(pins));
     if folder.is_dir() {
         return Ok(folder);
@@ -71,7 +71,12 @@ fn install_into(folder: &Path, pins: &[Pin]) -> Result<()> {
     Ok(())
 }
 
-/// Where to keep things that can be fetched again. `variable` looks into the environment.
+/// Where to keep things that can be fetched again.
+pub(crate) fn cache_folder() -> Result<PathBuf> {
+    cache(|name| env::var_os(name).map(PathBuf::from))
+}
+
+/// The same; `variable` looks into the environment.
 fn cache(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf> {
     let set = |name: &str| variable(name).filter(|value| !value.as_os_str().is_empty());
     set("OSTLER_CACHE")

@@ -1,0 +1,73 @@
+//! The vendor's Python packages, from PyPI, at the versions benchmarks and tests know, in an environment of their own.
+//!
+//! It lives in the same cache as the [`peers`], under a name made of the list of versions. A virtual environment
+//! cannot be moved, so a file written last says that it is complete.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::checksum::checksum;
+use crate::{cargo, peers, setup};
+
+/// What the benchmarks need, as pip names it.
+pub(crate) const FOR_BENCHMARKS: &[&str] = &["claude-agent-sdk==0.2.182"];
+
+/// Says that an environment is complete.
+const COMPLETE: &str = "complete";
+
+/// Installs what is not there yet; the environment's folder, with `bin/python` in it.
+pub(crate) fn install(pins: &[&str]) -> Result<PathBuf> {
+    let folder = peers::cache_folder()?.join(folder_name(pins));
+    if folder.join(COMPLETE).is_file() {
+        return Ok(folder);
+    }
+    if !setup::works("python3", &["-c", "import venv, ensurepip"]) {
+        bail!(
+            "python3 with venv is missing, with which the vendor's Python SDK is installed; \
+             on Debian or Ubuntu: sudo apt-get install python3-venv"
+        );
+    }
+    // What an interrupted installation left behind is of no use.
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
+    }
+    let mut venv = Command::new("python3");
+    run(venv.args(["-m", "venv"]).arg(&folder))?;
+    let mut pip = Command::new(folder.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    run(pip.args(["--retries", "5", "--only-binary", ":all:"]).args(pins))?;
+    fs::write(folder.join(COMPLETE), "")
+        .with_context(|| format!("writing {}", folder.display()))?;
+    Ok(folder)
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    // Standard output is for results.
+    let status = cargo::status(command.stdout(std::io::stderr()))?;
+    let program = Path::new(command.get_program()).display();
+    ensure!(status.success(), "{program} ended with {status}");
+    Ok(())
+}
+
+fn folder_name(pins: &[&str]) -> String {
+    format!("python-{:016x}", checksum(&pins.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FOR_BENCHMARKS, folder_name};
+
+    #[test]
+    fn other_versions_get_another_folder() {
+        assert_eq!(folder_name(&["a==1"]), folder_name(&["a==1"]));
+        assert_ne!(folder_name(&["a==1"]), folder_name(&["a==2"]));
+    }
+
+    #[test]
+    fn versions_are_exact() {
+        assert!(FOR_BENCHMARKS.iter().all(|pin| pin.contains("==")));
+    }
+}
