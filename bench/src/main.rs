@@ -2,7 +2,6 @@
 //!
 //! Each benchmark is a module with one function, listed in [`BENCHMARKS`]. They compare two things in the same
 //! run and judge by the ratio, which says the same on a slow machine as on a fast one.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people at a terminal")]
 
 mod decode;
 mod engine;

@@ -2,7 +2,6 @@
 //!
 //! `ostler-fuzz [--seconds N] [--seed S]`, or `ostler-fuzz FILE…` to run the targets on given inputs. Exits with 1
 //! when a promise is broken; the input, shortened, is then in `target/fuzz-failures`.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people at a terminal")]
 
 mod failure;
 mod mutate;

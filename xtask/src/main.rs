@@ -1,6 +1,5 @@
 //! `cargo xtask <command>`: what one does with this repository, in plain Rust, so that a fresh machine needs no
 //! other tool. One file per command; this one only finds the command.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people at a terminal")]
 
 mod bench;
 mod cargo;

@@ -1,5 +1,4 @@
 //! Work that goes on while the conversation does: the agent is told when it ends, and a query waits for that.
-#![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 use ostler::Message;
 use ostler::proto::message::System;

@@ -1,5 +1,4 @@
 //! A conversation: a client keeps the session open, for as many prompts as one likes.
-#![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 use ostler::{Client, Decision};
 

@@ -1,5 +1,4 @@
 //! What can go wrong, and how to tell one trouble from another.
-#![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 use ostler::{Error, ErrorKind, Options};
 

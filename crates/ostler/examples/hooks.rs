@@ -1,5 +1,4 @@
 //! Hooks: look at every call before it runs, and at every result. The closure's input says which event it is for.
-#![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 use ostler::hook::{HookOutput, PostToolUseInput, PreToolUseInput};
 use ostler::{Client, Hook};

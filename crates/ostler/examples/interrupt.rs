@@ -1,5 +1,4 @@
 //! Stop an agent that takes too long. The session stays usable.
-#![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 use ostler::{Client, Message};
 

@@ -1,5 +1,4 @@
 //! Decide what the agent may do: rules for what is clear, a callback for everything else.
-#![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 use ostler::{Client, Decision, PermissionRequest};
 use serde_json::json;

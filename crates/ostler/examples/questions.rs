@@ -1,5 +1,4 @@
 //! Answer the agent's questions. They are not permissions: there is something to choose.
-#![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 use ostler::{Answers, QuestionRequest};
 

@@ -1,5 +1,4 @@
 //! Ask something, read what the agent says. Without a key in the environment an offline demo answers.
-#![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 #[tokio::main]
 async fn main() -> Result<(), ostler::Error> {

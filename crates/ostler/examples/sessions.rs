@@ -1,5 +1,4 @@
 //! Sessions are kept on disk: go on with one later, or try something in a copy of it.
-#![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 #[tokio::main]
 async fn main() -> Result<(), ostler::Error> {

@@ -1,5 +1,4 @@
 //! Show the answer while it is being written, and what the agent does in between.
-#![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 use std::io::Write as _;
 

@@ -1,5 +1,4 @@
 //! An answer as a value: the type says what the agent has to come back with.
-#![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 use schemars::JsonSchema;
 use serde::Deserialize;
