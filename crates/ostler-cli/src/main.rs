@@ -2,8 +2,10 @@
 
 mod args;
 mod chat;
+mod compose;
 mod diff;
 mod doctor;
+mod editor;
 mod engine;
 mod input;
 mod keys;
@@ -26,7 +28,6 @@ mod wrap;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use ostler::engine::kept::Kept;
 use ostler::engine::{self as host, Running, StartError};
 
@@ -36,7 +37,7 @@ use crate::engine::Engine;
 use crate::screen::Screen;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = Args::of_process();
     let mut screen = Screen::new();
     match run(args, &mut screen) {
         Ok(code) => code,

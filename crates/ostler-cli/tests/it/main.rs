@@ -16,3 +16,4 @@ mod signals;
 mod start;
 mod terminal;
 mod tmux;
+mod writing;
