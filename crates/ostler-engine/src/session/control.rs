@@ -5,10 +5,11 @@ use std::sync::Arc;
 use ostler_proto::control::{
     AskEngine, ControlRequest, ControlResponse, Failure, GetTaskOutput, GetTaskOutputReply,
     Initialize, Interrupt, Response, SetMaxThinkingTokens, SetModel, SetPermissionMode, StopTask,
-    UNSUPPORTED_REQUEST,
+    Success, UNSUPPORTED_REQUEST,
 };
 use ostler_proto::frame::ToHost;
 use ostler_proto::mcp::{McpServerConfig, SdkServer};
+use ostler_proto::message::CommandState;
 use ostler_proto::permission::{PermissionDestination, PermissionUpdate, SetModeUpdate};
 use ostler_proto::quirks::system_prompt_text;
 use ostler_proto::{Extra, RequestId};
@@ -52,6 +53,18 @@ impl Session {
             AskEngine::McpMessage(_) => Ok(json!({})),
             AskEngine::StopTask(stop) => self.stop_task(stop).await,
             AskEngine::GetTaskOutput(get) => self.task_output(get),
+            AskEngine::RewindFiles(it) => {
+                let dry_run = it.dry_run.unwrap_or(false);
+                self.world.host.rewind(&it.user_message_id, dry_run).await.map(|reply| json!(reply))
+            }
+            AskEngine::CancelAsyncMessage(cancel) => {
+                let cancelled = self.queue.withdraw(&cancel.message_uuid);
+                if cancelled {
+                    let named = vec![cancel.message_uuid.clone()];
+                    self.tell_of_prompts(named, CommandState::Cancelled).await;
+                }
+                Ok(json!({"cancelled": cancelled}))
+            }
             other => {
                 let subtype = other.tag().unwrap_or("none");
                 let error = format!("Unsupported control request subtype: {subtype}");
@@ -60,10 +73,7 @@ impl Session {
             }
         };
         let response = match payload {
-            Ok(payload) => {
-                let id = request.request_id.unwrap_or_default();
-                ControlResponse::success(id, Some(payload))
-            }
+            Ok(payload) => success(request.request_id, payload),
             Err(error) => failure(request.request_id, error, None),
         };
         self.world.host.send(ToHost::ControlResponse(response)).await;
@@ -112,12 +122,17 @@ impl Session {
             waiting.push(asker);
             self.world.host.send(ToHost::ControlCancelRequest(cancel)).await;
         }
+        let mut cancelled = Vec::new();
         let payload = match interrupt.cancel_queued {
-            Some(true) => json!({"still_queued": [], "cancelled": self.queue.clear()}),
+            Some(true) => {
+                cancelled = self.queue.clear();
+                json!({"still_queued": [], "cancelled": cancelled})
+            }
             _ => json!({"still_queued": self.queue.named()}),
         };
-        let response = ControlResponse::success(request_id.unwrap_or_default(), Some(payload));
+        let response = success(request_id, payload);
         self.world.host.send(ToHost::ControlResponse(response)).await;
+        self.tell_of_prompts(cancelled, CommandState::Cancelled).await;
         self.interrupt.cancel();
         drop(waiting);
     }
@@ -127,15 +142,14 @@ impl Session {
         let destination = PermissionDestination::Session;
         let update = SetModeUpdate { mode: set.mode.clone(), destination, extra: Extra::default() };
         let host = self.world.host.clone();
-        let id = request_id.unwrap_or_default();
         match host.change_policy(&PermissionUpdate::SetMode(update)) {
             Ok(()) => {
-                let response = ControlResponse::success(id, Some(json!({"mode": set.mode})));
+                let response = success(request_id, json!({"mode": set.mode}));
                 host.send(ToHost::ControlResponse(response)).await;
                 host.tell_mode().await;
             }
             Err(error) => {
-                let response = failure(Some(id), error.to_string(), error.code());
+                let response = failure(request_id, error.to_string(), error.code());
                 host.send(ToHost::ControlResponse(response)).await;
             }
         }
@@ -199,8 +213,14 @@ impl Session {
     }
 }
 
+/// An answer; a request without an id gets one without an id.
+fn success(request_id: Option<RequestId>, payload: Value) -> ControlResponse {
+    let response = Some(payload);
+    let success = Success { request_id, response, ..Success::default() };
+    ControlResponse { response: Response::Success(success), extra: Extra::default() }
+}
+
 fn failure(request_id: Option<RequestId>, error: String, code: Option<&str>) -> ControlResponse {
-    let request_id = Some(request_id.unwrap_or_default());
     let error_code = code.map(str::to_owned);
     let failure = Failure { request_id, error, error_code, ..Failure::default() };
     ControlResponse { response: Response::Error(failure), extra: Extra::default() }

@@ -10,7 +10,7 @@ use ostler_engine::session::{self, Compaction, Connection, Limits, SessionOption
 use ostler_engine::settings::{Folders, Problem};
 use ostler_engine::tool::AnyTool;
 use ostler_proto::SessionId;
-use ostler_proto::launch::{self, Launch, ToolSet};
+use ostler_proto::launch::{self, Answerer, Launch, ToolSet};
 
 use super::pick::{self, Picked};
 use super::rules::{self, Rules};
@@ -70,6 +70,10 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         mcp_servers: servers::configured(scene)?,
         state_events: state_events(scene),
         background_wait: background_wait(scene),
+        answerer: answerer(scene),
+        replay_user_messages: launch.replay_user_messages,
+        mirror: launch.session_mirror,
+        checkpoints: is_on(scene, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
         ..SessionOptions::new(model, policy)
     })
     .map_err(StartError::Refused)?;
@@ -130,13 +134,26 @@ fn memory(scene: &Scene) -> Vec<MemoryFile> {
 
 /// Whether the host hears what the session is doing, and whether only the host does.
 fn state_events(scene: &Scene) -> Option<session::StateEvents> {
-    let is_on = |name: &str| scene.var(name).is_some_and(|value| value == "1" || value == "true");
-    if is_on("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
+    if is_on(scene, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
         Some(session::StateEvents::ForEverybody)
-    } else if is_on("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
+    } else if is_on(scene, "CLAUDE_CODE_SDK_READS_SESSION_STATE") {
         Some(session::StateEvents::ForHost)
     } else {
         None
+    }
+}
+
+/// Whether a variable switches something on.
+fn is_on(scene: &Scene, name: &str) -> bool {
+    scene.var(name).is_some_and(|value| value == "1" || value == "true")
+}
+
+/// Who answers permission questions. A program that has not said that it does will not.
+fn answerer(scene: &Scene) -> Answerer {
+    match &scene.launch.permission_prompts {
+        Some(answerer) => answerer.clone(),
+        None if scene.is_interactive => Answerer::Host,
+        None => Answerer::Nobody,
     }
 }
 
