@@ -7,6 +7,7 @@
 mod control;
 mod lifecycle;
 pub(crate) mod queue;
+mod servers;
 mod state;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -20,7 +21,6 @@ use ostler_proto::control::{AskHost, ControlRequest};
 use ostler_proto::frame::{ToEngine, ToHost};
 use ostler_proto::hook::HookEvent;
 use ostler_proto::launch::Answerer;
-use ostler_proto::mcp::McpServerConfig;
 use ostler_proto::message::system::SessionState;
 use ostler_proto::message::{CommandState, Origin, TaskNotificationOrigin, User};
 use ostler_proto::peer::{CallError, Peer};
@@ -44,7 +44,7 @@ pub use crate::drive::Limits;
 use crate::drive::{Finished, World};
 use crate::hooks::{Event, Hooks, registry};
 use crate::host::{Host, HostCall, Question, fresh_uuid};
-use crate::mcp::{Connector, Servers};
+use crate::mcp::{Connector, KnownServer, Servers};
 use crate::model::{Model, Said, Sampling};
 use crate::permission::Policy;
 use crate::prompt::{self, Start};
@@ -105,7 +105,7 @@ pub struct SessionOptions {
     /// What reaches MCP servers; without it there are none.
     pub connector: Option<Arc<dyn Connector>>,
     /// MCP servers by name. Those inside the host may also come with `initialize`.
-    pub mcp_servers: BTreeMap<String, McpServerConfig>,
+    pub mcp_servers: BTreeMap<String, KnownServer>,
     /// Whether the host hears what the session is doing: `session_state_changed`.
     pub state_events: Option<StateEvents>,
     /// How long background tasks may go on once the host has nothing more to say; `None` for as long as they like.
@@ -233,6 +233,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         interrupt: CancellationToken::new(),
         totals: Totals::default(),
         background_wait,
+        asides: JoinSet::new(),
     };
     // The one task of the session; it ends when the host drops its end.
     tokio::spawn(session.run(inbox, called));
@@ -280,8 +281,8 @@ impl Setup {
         let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
         let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
         let servers = Servers::new(options.connector, &host);
-        for (name, config) in options.mcp_servers {
-            servers.add(&name, config, false);
+        for (name, known) in options.mcp_servers {
+            servers.add(&name, known);
         }
         let base = World {
             servers,
@@ -351,6 +352,8 @@ struct Session {
     interrupt: CancellationToken,
     totals: Totals,
     background_wait: Option<Duration>,
+    /// Answers to the host that take their time; given up with the session.
+    asides: JoinSet<()>,
 }
 
 impl Session {

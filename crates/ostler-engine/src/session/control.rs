@@ -8,7 +8,6 @@ use ostler_proto::control::{
     Success, UNSUPPORTED_REQUEST,
 };
 use ostler_proto::frame::ToHost;
-use ostler_proto::mcp::{McpServerConfig, SdkServer};
 use ostler_proto::message::CommandState;
 use ostler_proto::permission::{PermissionDestination, PermissionUpdate, SetModeUpdate};
 use ostler_proto::quirks::system_prompt_text;
@@ -39,18 +38,27 @@ impl Session {
             AskEngine::SetModel(set) => Ok(self.set_model(set)),
             AskEngine::SetMaxThinkingTokens(set) => self.set_thinking(set),
             AskEngine::McpStatus(_) => Ok(json!({"mcpServers": self.world.servers.status()})),
-            AskEngine::McpReconnect(it) => {
-                self.world.servers.reconnect(&it.server_name).map(|()| json!({}))
-            }
+            AskEngine::McpReconnect(it) => match self.world.servers.reconnect(&it.server_name) {
+                Ok(()) => return self.connect(request.request_id, it.server_name.clone()),
+                Err(error) => Err(error),
+            },
             AskEngine::McpToggle(it) => {
-                self.world.servers.toggle(&it.server_name, it.enabled).map(|()| json!({}))
+                match self.world.servers.toggle(&it.server_name, it.enabled) {
+                    Ok(()) if it.enabled => {
+                        return self.connect(request.request_id, it.server_name.clone());
+                    }
+                    toggled => toggled.map(|()| json!({})),
+                }
             }
-            AskEngine::McpSetServers(set) => {
-                let (added, removed) = self.world.servers.set(&set.servers);
-                Ok(json!({"added": added, "removed": removed, "errors": {}}))
+            AskEngine::McpSetServers(set) => return self.set_servers(request.request_id, set),
+            AskEngine::McpMessage(it) => {
+                let servers = self.world.servers.clone();
+                servers.deliver(&it.server_name, it.message.clone()).await.map(|()| json!({}))
             }
-            // What a server in the host has to say by itself: nothing here waits for it.
-            AskEngine::McpMessage(_) => Ok(json!({})),
+            AskEngine::McpReadResource(it) => match self.world.servers.find(&it.server_name) {
+                Ok(server) => return self.read_resource(request.request_id, server, &it.uri),
+                Err(error) => Err(error),
+            },
             AskEngine::StopTask(stop) => self.stop_task(stop).await,
             AskEngine::GetTaskOutput(get) => self.task_output(get),
             AskEngine::RewindFiles(it) => {
@@ -91,10 +99,7 @@ impl Session {
         if let Some(append) = &initialize.append_system_prompt {
             self.setup.append_system_prompt = Some(append.clone());
         }
-        for name in initialize.sdk_mcp_servers.iter().flatten() {
-            let config = SdkServer { name: name.clone(), ..SdkServer::default() };
-            self.world.servers.add(name, McpServerConfig::Sdk(config), false);
-        }
+        let parked = self.add_servers(initialize);
         self.setup.answer = answer.map(Arc::new).or(self.setup.answer.take());
         self.world = self.setup.world();
         Ok(json!({
@@ -110,6 +115,7 @@ impl Session {
             "account": {},
             "pid": std::process::id(),
             "hook_on_failure_supported": true,
+            "sdk_mcp_manifests_parked": parked,
         }))
     }
 
@@ -214,13 +220,17 @@ impl Session {
 }
 
 /// An answer; a request without an id gets one without an id.
-fn success(request_id: Option<RequestId>, payload: Value) -> ControlResponse {
+pub(super) fn success(request_id: Option<RequestId>, payload: Value) -> ControlResponse {
     let response = Some(payload);
     let success = Success { request_id, response, ..Success::default() };
     ControlResponse { response: Response::Success(success), extra: Extra::default() }
 }
 
-fn failure(request_id: Option<RequestId>, error: String, code: Option<&str>) -> ControlResponse {
+pub(super) fn failure(
+    request_id: Option<RequestId>,
+    error: String,
+    code: Option<&str>,
+) -> ControlResponse {
     let error_code = code.map(str::to_owned);
     let failure = Failure { request_id, error, error_code, ..Failure::default() };
     ControlResponse { response: Response::Error(failure), extra: Extra::default() }

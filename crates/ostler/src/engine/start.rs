@@ -14,7 +14,8 @@ use ostler_proto::launch::{self, Answerer, Launch, ToolSet};
 
 use super::pick::{self, Picked};
 use super::rules::{self, Rules};
-use super::servers::{self, Reach};
+use super::server_files;
+use super::servers::Reach;
 use super::{Scene, StartError, sessions};
 
 /// How long a prompt is awaited before hooks hear of it.
@@ -44,6 +45,7 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
     let Picked { model, remark } = pick::model(scene, &settings)?;
     let name = model.name().to_owned();
     let opened = sessions::open(scene)?;
+    let found = server_files::find(scene, &settings)?;
     let launch = &scene.launch;
     let connection = session::start(SessionOptions {
         tools: tools(launch)?,
@@ -66,8 +68,8 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         hook_events: launch.include_hook_events,
         idle_notice: Some(IDLE_NOTICE),
         partial_messages: scene.is_interactive || launch.include_partial_messages,
-        connector: Some(Arc::new(Reach { call_timeout: tool_timeout(scene) })),
-        mcp_servers: servers::configured(scene)?,
+        connector: Some(Arc::new(Reach::of(scene))),
+        mcp_servers: found.servers,
         state_events: state_events(scene),
         background_wait: background_wait(scene),
         answerer: answerer(scene),
@@ -77,7 +79,8 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         ..SessionOptions::new(model, policy)
     })
     .map_err(StartError::Refused)?;
-    Ok(Running { connection, model: name, remark, warnings: settings.warnings, folders })
+    let warnings = settings.warnings.into_iter().chain(found.warnings).collect();
+    Ok(Running { connection, model: name, remark, warnings, folders })
 }
 
 /// The tools there are. One that is denied altogether is not offered at all.
@@ -155,11 +158,6 @@ fn answerer(scene: &Scene) -> Answerer {
         None if scene.is_interactive => Answerer::Host,
         None => Answerer::Nobody,
     }
-}
-
-/// How long a call of an MCP tool may take.
-fn tool_timeout(scene: &Scene) -> Option<Duration> {
-    scene.var("MCP_TOOL_TIMEOUT").and_then(|ms| ms.parse().ok()).map(Duration::from_millis)
 }
 
 /// How long background tasks may go on after the last prompt; 0 for as long as they like.
