@@ -72,7 +72,8 @@ async fn play_all<'a>(
     let mut drivers = BTreeMap::new();
     for sdk in sdks.filter(|sdk| scenarios.iter().any(|scenario| scenario.sdks.contains(sdk))) {
         let program = if program.as_os_str() == "vendor" { sdk.vendor()? } else { found(program)? };
-        drivers.insert(sdk, (Driver::start(sdk, &args.kit.join("drivers"))?, program));
+        drivers
+            .insert(sdk, (Driver::start(sdk, &args.kit.join("drivers"), args.verbose)?, program));
     }
     let pairs = scenarios.iter().flat_map(|scenario| {
         let mine = drivers.iter().filter(|(sdk, _)| scenario.sdks.contains(sdk));
