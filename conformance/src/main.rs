@@ -40,6 +40,9 @@ struct Args {
     /// Also write every run as one line of a test program, for counting.
     #[arg(long)]
     as_tests: bool,
+    /// Write every run into this folder, to be compared with later.
+    #[arg(long)]
+    save: Option<PathBuf>,
     /// Print all events of the runs.
     #[arg(long)]
     verbose: bool,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use ostler_testkit::{Script, ScriptedApi, reply, when};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -27,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const QUESTIONS: [&str; 4] = ["ask", "hook", "tool", "elicitation"];
 
 /// What happened in a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Log {
     /// `{kind: payload}` each.
     pub(crate) events: Vec<Value>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use futures::{StreamExt as _, stream};
 
 use crate::driver::Driver;
@@ -34,6 +34,9 @@ pub(crate) async fn run(args: &Args) -> Result<bool> {
     let mut outcomes = Vec::new();
     for (scenario, sdk, log) in play_all(args, &wanted, program).await? {
         let difference = first_difference(scenario, sdk, &log);
+        if let Some(folder) = &args.save {
+            save(folder, &scenario.name, sdk, &log)?;
+        }
         if args.verbose {
             print_log(scenario, sdk, &log);
         }
@@ -90,6 +93,18 @@ async fn play_all<'a>(
 fn found(program: &Path) -> Result<PathBuf> {
     ensure!(program.is_file(), "there is no program {}", program.display());
     Ok(program.canonicalize()?)
+}
+
+/// Where a run is kept.
+fn place(folder: &Path, scenario: &str, sdk: Sdk) -> PathBuf {
+    folder.join(format!("{scenario}.{sdk}.json"))
+}
+
+fn save(folder: &Path, scenario: &str, sdk: Sdk, log: &Log) -> Result<()> {
+    std::fs::create_dir_all(folder).context("making the folder for runs")?;
+    let path = place(folder, scenario, sdk);
+    std::fs::write(&path, serde_json::to_string(log)?)
+        .with_context(|| format!("writing {}", path.display()))
 }
 
 fn print_log(scenario: &Scenario, sdk: Sdk, log: &Log) {
