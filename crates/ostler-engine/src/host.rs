@@ -25,6 +25,7 @@ use crate::hooks::Hooks;
 use crate::hooks::registry::Hook;
 use crate::model::{Fallback, ModelError, Retry};
 use crate::permission::{Decision, Policy, UpdateError};
+use crate::record::Tape;
 use crate::settings::Folders;
 use crate::spent::Spent;
 use crate::store::{StoreError, TranscriptWriter};
@@ -53,6 +54,8 @@ pub(crate) struct Host {
     pub(crate) hooks: Arc<Mutex<Hooks>>,
     /// Variables for the commands of hooks.
     pub(crate) env: Arc<BTreeMap<String, String>>,
+    /// What calls are recorded on, or replayed from.
+    pub(crate) tape: Option<Tape>,
 }
 
 /// What turns want of the session's line to the host.

@@ -45,6 +45,7 @@ use crate::mcp::{Connector, Servers};
 use crate::model::{Model, Said, Sampling};
 use crate::permission::Policy;
 use crate::prompt::{self, Start};
+use crate::record::Tape;
 use crate::report::Totals;
 use crate::scratch::Scratch;
 use crate::settings::Folders;
@@ -107,6 +108,8 @@ pub struct SessionOptions {
     pub state_events: Option<StateEvents>,
     /// How long background tasks may go on once the host has nothing more to say; `None` for as long as they like.
     pub background_wait: Option<Duration>,
+    /// What tool calls are recorded on, or replayed from; the model has its own part in that.
+    pub tape: Option<Tape>,
 }
 
 /// How long background tasks may go on after the last prompt, where nobody says otherwise.
@@ -139,6 +142,7 @@ impl SessionOptions {
             mcp_servers: BTreeMap::new(),
             state_events: None,
             background_wait: Some(BACKGROUND_WAIT),
+            tape: None,
         }
     }
 }
@@ -184,6 +188,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         spent: Spent::default(),
         hooks: Arc::new(Mutex::new(hooks)),
         env: Arc::new(std::mem::take(&mut options.env)),
+        tape: options.tape.take(),
     };
     for hooks in &options.hooks {
         host.add_hooks(registry::commands(hooks)?);

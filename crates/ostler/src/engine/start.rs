@@ -41,7 +41,7 @@ pub struct Running {
 /// When settings, model, conversation or what was asked for make no sense; nothing has been started then.
 pub fn start(scene: &Scene) -> Result<Running, StartError> {
     let Rules { policy, folders, settings } = rules::load(scene)?;
-    let Picked { model, remark } = pick::model(scene, &settings)?;
+    let Picked { model, remark, tape } = pick::model(scene, &settings)?;
     let name = model.name().to_owned();
     let opened = sessions::open(scene)?;
     let launch = &scene.launch;
@@ -70,6 +70,7 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         mcp_servers: servers::configured(scene)?,
         state_events: state_events(scene),
         background_wait: background_wait(scene),
+        tape,
         ..SessionOptions::new(model, policy)
     })
     .map_err(StartError::Refused)?;
