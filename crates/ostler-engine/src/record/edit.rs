@@ -61,7 +61,8 @@ pub(crate) fn edit_value(value: &mut Value, editor: &impl Editor) {
         Value::Object(fields) => {
             let is_binary = fields.get("type").and_then(Value::as_str) == Some("base64");
             for (name, field) in fields {
-                if !(is_binary && name == "data") && !OPAQUE.contains(&name.as_str()) {
+                let is_opaque = OPAQUE.contains(&name.as_str()) || (is_binary && name == "data");
+                if !is_opaque {
                     edit_value(field, editor);
                 }
             }
