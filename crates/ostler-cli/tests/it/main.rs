@@ -10,6 +10,7 @@ mod doctor;
 mod hooks;
 mod model;
 mod pipe;
+mod record;
 mod rules;
 mod run;
 mod sessions;
