@@ -1,16 +1,20 @@
 //! The command line.
 
 mod more;
+mod unknown;
+mod wire;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use ostler_proto::launch::{Launch, SessionChoice};
 use ostler_proto::permission::PermissionMode;
 use serde_json::Value;
 
 use self::more::More;
+use self::wire::Wire;
 
 /// An agent that works in this folder.
 ///
@@ -19,7 +23,7 @@ use self::more::More;
 /// Without ANTHROPIC_API_KEY it runs on a small offline demo that understands a few plain sentences.
 /// NO_COLOR switches off colours and everything that moves. `ostler doctor` looks for what is wrong.
 #[derive(Debug, Parser)]
-#[command(version, about, long_about)]
+#[command(version, about, long_about, args_override_self = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -125,6 +129,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     pub(crate) more: More,
+
+    #[command(flatten)]
+    pub(crate) wire: Wire,
 }
 
 /// What else the program can do.
@@ -180,12 +187,23 @@ pub(crate) enum InputFormat {
 }
 
 impl Args {
-    /// What was typed. Ends the program where that makes no sense, and says why.
-    pub(crate) fn of_process() -> Self {
-        match Self::parse().settled() {
-            Ok(args) => args,
-            Err(why) => Self::command().error(ErrorKind::ArgumentConflict, why).exit(),
-        }
+    /// Reads the command line; also what was left out of it, because only another version knows it.
+    ///
+    /// # Errors
+    /// When it makes no sense, or asks for help.
+    pub(crate) fn read(arguments: Vec<OsString>) -> Result<(Self, Vec<String>), clap::Error> {
+        let mut command = Self::command();
+        command.build();
+        let unknown::Sorted { arguments, unknown } = unknown::sort(&command, arguments);
+        let matches = Self::command().try_get_matches_from(arguments)?;
+        let args = Self::from_arg_matches(&matches)?.settled();
+        let odd = |why| Self::command().error(ErrorKind::ArgumentConflict, why);
+        Ok((args.map_err(odd)?, unknown))
+    }
+
+    /// Whether a command line is that of a program that speaks in frames.
+    pub(crate) fn is_of_program(arguments: &[OsString]) -> bool {
+        unknown::speaks_in_frames(arguments)
     }
 
     /// With a command and a prompt told apart.
@@ -232,7 +250,7 @@ impl Args {
                 id: self.session_id.clone(),
             },
             no_session_persistence: self.no_session_persistence,
-            ..self.more.launch()
+            ..self.wire.launch(self.more.launch())
         }
     }
 
@@ -270,7 +288,10 @@ mod tests {
 
     fn parsed(line: &str) -> Result<Args, String> {
         let words = std::iter::once("ostler").chain(line.split(' '));
-        Args::try_parse_from(words).map_err(|error| error.to_string())?.settled()
+        let (args, unknown) =
+            Args::read(words.map(OsString::from).collect()).map_err(|error| error.to_string())?;
+        assert!(unknown.is_empty(), "{unknown:?}");
+        Ok(args)
     }
 
     #[test]
