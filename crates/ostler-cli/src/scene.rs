@@ -29,6 +29,8 @@ pub(crate) fn at(args: &Args, cwd: PathBuf) -> Scene {
     scene.trusts_project = args.trust_project;
     scene.is_interactive = !args.is_for_programs();
     scene.entrypoint = scene_entrypoint();
+    scene.time_limit = args.max_time;
+    scene.token_limit = args.max_tokens;
     scene
 }
 

@@ -16,6 +16,7 @@ mod tape;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ostler_proto::launch::Launch;
 
@@ -41,6 +42,10 @@ pub struct Scene {
     pub more_variables: Vec<String>,
     /// Who starts it, for the session's file: `cli`, `sdk-rs`.
     pub entrypoint: String,
+    /// The longest time for one prompt.
+    pub time_limit: Option<Duration>,
+    /// The most tokens for one prompt, in and out.
+    pub token_limit: Option<u64>,
 }
 
 /// An environment: looks up a variable.
@@ -57,6 +62,8 @@ impl Scene {
             is_interactive: false,
             more_variables: Vec::new(),
             entrypoint: "sdk-rs".to_owned(),
+            time_limit: None,
+            token_limit: None,
         }
     }
 
