@@ -20,3 +20,4 @@ mod talk;
 mod terminal;
 mod tmux;
 mod wire;
+mod writing;
