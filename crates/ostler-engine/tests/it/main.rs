@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod api_errors;
+mod bodies;
 mod compact;
 mod decisions;
 mod faults;
