@@ -4,6 +4,7 @@
 
 mod abandoned;
 mod backends;
+mod checkpoints;
 mod demo;
 mod doctor;
 mod hooks;
@@ -15,5 +16,7 @@ mod run;
 mod sessions;
 mod signals;
 mod start;
+mod talk;
 mod terminal;
 mod tmux;
+mod wire;
