@@ -13,6 +13,7 @@ mod interrupts;
 mod long;
 mod model;
 mod modes;
+mod record;
 mod rounds;
 mod session;
 mod settings;
