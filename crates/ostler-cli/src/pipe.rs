@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use crate::args::{Args, InputFormat, OutputFormat};
 use crate::engine::{self, INTERRUPT};
 use crate::question;
+use crate::screen::Screen;
 use crate::signals::{STOPPED, Signals, Told};
 
 /// Answers what comes in, and prints what was asked for. Exits with 1 when the last result was an error, and with
@@ -54,6 +55,22 @@ pub(crate) async fn run(args: &Args, connection: Connection) -> anyhow::Result<E
     }
     let code = finish(args, last)?;
     Ok(if is_stopped { ExitCode::from(STOPPED) } else { code })
+}
+
+/// Waits for hooks that run without any prompt. What they complain about is told; programs see the frames.
+pub(crate) async fn only_hooks(
+    args: &Args,
+    mut connection: Connection,
+    screen: &mut Screen,
+) -> anyhow::Result<ExitCode> {
+    while let Some(frame) = connection.from_engine.recv().await {
+        match frame {
+            frame if args.output_format == OutputFormat::StreamJson => print(&frame.to_line())?,
+            ToHost::System(System::Informational(told)) => screen.complain(&told.content),
+            _ => {}
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// How the frames came to an end.

@@ -245,6 +245,14 @@ impl Servers {
         Some(tools)
     }
 
+    /// A server that is connected.
+    pub(crate) fn connected(&self, name: &str) -> Option<Arc<dyn Server>> {
+        match &self.lock().entries.get(name)?.how {
+            How::Connected(server) if server.lost().is_none() => Some(Arc::clone(server)),
+            _ => None,
+        }
+    }
+
     /// How every server is, as `mcp_status` tells it.
     pub(crate) fn status(&self) -> Vec<Value> {
         let state = self.lock();

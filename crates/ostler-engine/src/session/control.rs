@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ostler_proto::control::{
     AskEngine, ControlRequest, ControlResponse, Failure, GetTaskOutput, GetTaskOutputReply,
-    Initialize, Interrupt, Response, SetMaxThinkingTokens, SetModel, SetPermissionMode, StopTask,
+    Initialize, Interrupt, Response, SetMaxThinkingTokens, SetPermissionMode, StopTask,
     UNSUPPORTED_REQUEST,
 };
 use ostler_proto::frame::ToHost;
@@ -35,7 +35,7 @@ impl Session {
             AskEngine::SetPermissionMode(set) => {
                 return self.set_mode(request.request_id, set).await;
             }
-            AskEngine::SetModel(set) => Ok(self.set_model(set)),
+            AskEngine::SetModel(set) => return self.set_model(request.request_id, set).await,
             AskEngine::SetMaxThinkingTokens(set) => self.set_thinking(set),
             AskEngine::McpStatus(_) => Ok(json!({"mcpServers": self.world.servers.status()})),
             AskEngine::McpReconnect(it) => {
@@ -141,16 +141,6 @@ impl Session {
         }
     }
 
-    /// Another model, from the next turn on.
-    fn set_model(&mut self, set: &SetModel) -> Value {
-        let base = &mut self.setup.base;
-        let wanted = set.model.as_deref().filter(|name| !matches!(*name, "" | "default"));
-        base.model_name = wanted.unwrap_or(base.model.name()).into();
-        let payload = json!({"model": base.model_name.as_ref()});
-        self.world = self.setup.world();
-        payload
-    }
-
     /// How much the model may think, from the next turn on.
     fn set_thinking(&mut self, set: &SetMaxThinkingTokens) -> Result<Value, String> {
         let sampling = &mut self.setup.base.sampling;
@@ -199,7 +189,11 @@ impl Session {
     }
 }
 
-fn failure(request_id: Option<RequestId>, error: String, code: Option<&str>) -> ControlResponse {
+pub(super) fn failure(
+    request_id: Option<RequestId>,
+    error: String,
+    code: Option<&str>,
+) -> ControlResponse {
     let request_id = Some(request_id.unwrap_or_default());
     let error_code = code.map(str::to_owned);
     let failure = Failure { request_id, error, error_code, ..Failure::default() };

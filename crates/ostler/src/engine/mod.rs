@@ -34,6 +34,8 @@ pub struct Scene {
     pub trusts_project: bool,
     /// Whether a person is at the other end: events of responses are wanted in any case.
     pub is_interactive: bool,
+    /// Whether that person writes one prompt after the other.
+    pub is_conversation: bool,
     /// Who starts it, for the session's file: `cli`, `sdk-rs`.
     pub entrypoint: String,
 }
@@ -50,6 +52,7 @@ impl Scene {
             env: Arc::new(|name| std::env::var(name).ok()),
             trusts_project: false,
             is_interactive: false,
+            is_conversation: false,
             entrypoint: "sdk-rs".to_owned(),
         }
     }

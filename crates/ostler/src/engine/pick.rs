@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use ostler_engine::model::{ApiConfig, ApiModel, Credential, Model};
+use ostler_engine::model::{ApiConfig, ApiModel, Credential, Model, pricing};
 use ostler_engine::offline::OfflineModel;
 use ostler_engine::settings::Settings;
 
@@ -11,6 +11,8 @@ use super::{Scene, StartError};
 
 /// The model asked for when nobody says which.
 pub const DEFAULT_MODEL: &str = "claude-opus-5-5";
+/// The model for small questions when nobody says which.
+pub const SMALL_MODEL: &str = "claude-haiku-5-5";
 /// The model that needs no key.
 pub const OFFLINE: &str = "offline-demo";
 
@@ -48,6 +50,14 @@ pub fn model(scene: &Scene, settings: &Settings) -> Result<Picked, StartError> {
             "no ANTHROPIC_API_KEY is set, so this is the offline demo; say \"help\" to see what it can do",
         )),
     }
+}
+
+/// The model for questions that need no great one. Where the session's own is none that is known, nothing is known
+/// about others that can be reached there either.
+pub(super) fn small_model(scene: &Scene, settings: &Settings, model: &str) -> Option<String> {
+    let env = |name: &str| settings.env.get(name).cloned().or_else(|| scene.var(name));
+    let said = env("ANTHROPIC_DEFAULT_HAIKU_MODEL").or_else(|| env("ANTHROPIC_SMALL_FAST_MODEL"));
+    said.or_else(|| pricing::family(model).map(|_| SMALL_MODEL.to_owned()))
 }
 
 /// How the API is reached, and where the key comes from.
