@@ -7,6 +7,7 @@
 //! [`session`] (who talks to whom).
 
 mod call;
+mod checkpoint;
 mod compact;
 pub mod context;
 mod drive;

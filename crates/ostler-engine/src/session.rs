@@ -5,7 +5,9 @@
 //! and reach the host through it.
 
 mod control;
+mod lifecycle;
 pub(crate) mod queue;
+mod servers;
 mod state;
 mod switch;
 
@@ -16,14 +18,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ostler_proto::api::{Content, Role};
-use ostler_proto::control::{AskHost, ControlRequest};
+use ostler_proto::control::{AskHost, ControlRequest, Elicitation, ElicitationReply};
 use ostler_proto::frame::{ToEngine, ToHost};
 use ostler_proto::hook::{ExitReason, HookEvent, SetupTrigger};
-use ostler_proto::mcp::McpServerConfig;
+use ostler_proto::launch::Answerer;
 use ostler_proto::message::system::SessionState;
-use ostler_proto::message::{Origin, TaskNotificationOrigin, User};
+use ostler_proto::message::{CommandState, Origin, TaskNotificationOrigin, User};
 use ostler_proto::peer::{CallError, Peer};
-use ostler_proto::{Extra, RequestId, SessionId, TaskId};
+use ostler_proto::{Extra, RequestId, SessionId, TaskId, Uuid};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -36,16 +38,18 @@ pub use self::state::StateEvents;
 use self::state::Told;
 use self::switch::{Heard, Wanted};
 use crate::call::Tools;
+use crate::checkpoint::Checkpoints;
 pub use crate::compact::Compaction;
 use crate::compact::{Gauge, command};
 use crate::context;
 use crate::context::memory::MemoryFile;
 pub use crate::drive::Limits;
 use crate::drive::{Finished, World};
+use crate::hooks::elicit::elicit;
 use crate::hooks::{Event, Helpers, Hooks, Judge, occasions, registry};
 use crate::host::{Host, HostCall, Question, fresh_uuid};
 use crate::live::{Live, LiveSettings};
-use crate::mcp::{Connector, Servers};
+use crate::mcp::{Connector, KnownServer, Servers};
 use crate::model::{Model, Said, Sampling};
 use crate::permission::Policy;
 use crate::prompt::{self, Start};
@@ -116,11 +120,19 @@ pub struct SessionOptions {
     /// What reaches MCP servers; without it there are none.
     pub connector: Option<Arc<dyn Connector>>,
     /// MCP servers by name. Those inside the host may also come with `initialize`.
-    pub mcp_servers: BTreeMap<String, McpServerConfig>,
+    pub mcp_servers: BTreeMap<String, KnownServer>,
     /// Whether the host hears what the session is doing: `session_state_changed`.
     pub state_events: Option<StateEvents>,
     /// How long background tasks may go on once the host has nothing more to say; `None` for as long as they like.
     pub background_wait: Option<Duration>,
+    /// Who answers permission questions.
+    pub answerer: Answerer,
+    /// Whether prompts are sent back as they are taken up.
+    pub replay_user_messages: bool,
+    /// Whether the host gets what is written to the session's file.
+    pub mirror: bool,
+    /// Whether files are kept as they were before each prompt, to be put back.
+    pub checkpoints: bool,
 }
 
 /// How long background tasks may go on after the last prompt, where nobody says otherwise.
@@ -158,6 +170,10 @@ impl SessionOptions {
             mcp_servers: BTreeMap::new(),
             state_events: None,
             background_wait: Some(BACKGROUND_WAIT),
+            answerer: Answerer::Host,
+            replay_user_messages: false,
+            mirror: false,
+            checkpoints: false,
         }
     }
 }
@@ -181,13 +197,17 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     let (frames, from_engine) = mpsc::channel(FRAMES_AHEAD);
     let (calls, called) = mpsc::channel(FRAMES_AHEAD);
     let fresh = || SessionId::from(uuid::Uuid::new_v4().to_string());
+    let scratch = Scratch::default();
+    let checkpoints = options.checkpoints.then(|| checkpoints(&options, &scratch));
     let (session_id, conversation, transcript, resumed) = match options.opened.take() {
-        Some(Opened { writer, conversation, resumed, .. }) => {
+        Some(Opened { mut writer, conversation, resumed, .. }) => {
+            if options.mirror {
+                writer.mirror();
+            }
             (writer.session_id().clone(), conversation, Some(Transcript::new(writer)), resumed)
         }
         None => (options.session_id.take().unwrap_or_else(fresh), Vec::new(), None, false),
     };
-    let scratch = Scratch::default();
     options.policy.scratch = Some(scratch.path().to_owned());
     let hooks = hooks(&options, transcript.as_ref());
     let host = Host {
@@ -204,6 +224,9 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         hooks: Arc::new(Mutex::new(hooks)),
         live: options.live.clone().map(|live| Arc::new(Live::new(live))),
         env: Arc::new(std::mem::take(&mut options.env)),
+        answerer: Arc::new(options.answerer.clone()),
+        replays: options.replay_user_messages,
+        checkpoints,
     };
     for hooks in &options.hooks {
         host.add_hooks(registry::commands(hooks)?);
@@ -238,6 +261,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         asked_person: HashSet::new(),
         told,
         queue: Queue::default(),
+        answering: Vec::new(),
         conversation,
         start: Some(Start { source, memory }),
         idle_notice,
@@ -246,10 +270,22 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         interrupt: CancellationToken::new(),
         totals: Totals::default(),
         background_wait,
+        asides: JoinSet::new(),
     };
     // The one task of the session; it ends when the host drops its end.
     tokio::spawn(session.run(inbox, called));
     Ok(Connection { to_engine, from_engine })
+}
+
+/// Backups lie beside the sessions, in the vendor's scheme; those of a session that keeps nothing go with it.
+fn checkpoints(options: &SessionOptions, scratch: &Scratch) -> Checkpoints {
+    let Some(opened) = &options.opened else {
+        let folder = scratch.folder().unwrap_or(scratch.path());
+        return Checkpoints::new(folder.join("file-history"), &options.cwd, Vec::new());
+    };
+    let config = opened.writer.path().ancestors().nth(3).unwrap_or(&options.cwd);
+    let folder = config.join("file-history").join(opened.writer.session_id().as_str());
+    Checkpoints::new(folder, &options.cwd, opened.snapshots.clone())
 }
 
 fn hooks(options: &SessionOptions, transcript: Option<&Transcript>) -> Hooks {
@@ -282,8 +318,8 @@ impl Setup {
         let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
         let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
         let servers = Servers::new(options.connector, &host);
-        for (name, config) in options.mcp_servers {
-            servers.add(&name, config, false);
+        for (name, known) in options.mcp_servers {
+            servers.add(&name, known);
         }
         let base = World {
             servers,
@@ -340,6 +376,8 @@ struct Session {
     asked_person: HashSet<RequestId>,
     told: Told,
     queue: Queue,
+    /// The prompts that the running turn answers, as far as the host has given them names.
+    answering: Vec<Uuid>,
     conversation: Vec<Said>,
     /// What is told with the first prompt.
     start: Option<Start>,
@@ -360,6 +398,8 @@ struct Session {
     prepare: Option<SetupTrigger>,
     only_prepare: bool,
     is_conversation: bool,
+    /// Answers to the host that take their time; given up with the session.
+    asides: JoinSet<()>,
 }
 
 impl Session {
@@ -401,7 +441,7 @@ impl Session {
         loop {
             if self.turns.is_empty() && self.switches.is_empty() {
                 match self.queue.take() {
-                    Some(prompts) => self.begin(prompts),
+                    Some(prompts) => self.begin(prompts).await,
                     None if open || tasks.are_open() => {}
                     None => {
                         self.told.tell(&self.world.host, SessionState::Idle).await;
@@ -416,9 +456,7 @@ impl Session {
                     Some(frame) => self.receive(frame).await,
                     None => {
                         open = false;
-                        if self.is_conversation && self.turns.is_empty() {
-                            reason = ExitReason::PromptInputExit;
-                        }
+                        reason = self.exit_reason();
                         self.tell_waiting("Stream closed");
                     }
                 },
@@ -426,6 +464,7 @@ impl Session {
                     HostCall::Ask(question) => self.ask(*question).await,
                     HostCall::Withdraw(token) => self.withdraw(token).await,
                     HostCall::TaskEnded(id) => self.task_ended(&id),
+                    HostCall::Elicit { question, answer } => self.elicit(*question, answer),
                 },
                 Some(finished) = self.turns.join_next() => {
                     self.end(finished).await;
@@ -436,6 +475,9 @@ impl Session {
                 () = idle(self.idle_since, self.idle_notice) => self.tell_idle(),
                 // Nobody reads any more: whatever runs is for nobody, and goes.
                 () = frames.closed() => {
+                    if open {
+                        reason = self.exit_reason();
+                    }
                     self.turns.shutdown().await;
                     break;
                 }
@@ -443,6 +485,14 @@ impl Session {
         }
         tasks.shutdown().await;
         reason
+    }
+
+    /// Why the session ends, if the host leaves now.
+    fn exit_reason(&self) -> ExitReason {
+        match self.is_conversation && self.turns.is_empty() {
+            true => ExitReason::PromptInputExit,
+            false => ExitReason::Other,
+        }
     }
 
     /// What it is doing.
@@ -456,7 +506,7 @@ impl Session {
 
     async fn receive(&mut self, frame: ToEngine) {
         match frame {
-            ToEngine::User(user) if user.message.role == Role::User => self.queue.push(*user),
+            ToEngine::User(user) if user.message.role == Role::User => self.enqueue(*user).await,
             ToEngine::ControlRequest(request) => self.control(request).await,
             ToEngine::ControlResponse(answer) => {
                 let id = answer.response.request_id();
@@ -469,9 +519,24 @@ impl Session {
                     let _ = waiting.send(result);
                 }
             }
+            ToEngine::UpdateEnvironmentVariables(update) => {
+                self.update_environment(update.variables)
+            }
             // Nothing that a host asks for takes long enough to be cancelled yet; the rest needs no answer.
             _ => {}
         }
+    }
+
+    /// Gets an answer for an MCP server, unless it does not wait for it any more.
+    fn elicit(&mut self, question: Elicitation, mut answer: oneshot::Sender<ElicitationReply>) {
+        let (host, cwd) = (self.world.host.clone(), self.world.cx.cwd.clone());
+        self.asides.spawn(async move {
+            let reply = tokio::select! {
+                reply = elicit(&host, &cwd, question) => reply,
+                () = answer.closed() => return,
+            };
+            let _ = answer.send(reply);
+        });
     }
 
     /// The model hears of it, unless it knows.
@@ -524,8 +589,11 @@ impl Session {
         }
     }
 
-    fn begin(&mut self, mut prompts: Vec<User>) {
+    async fn begin(&mut self, mut prompts: Vec<User>) {
         self.idle_since = None;
+        self.told.tell(&self.world.host, SessionState::Running).await;
+        self.tell_of_prompts(queue::named(&prompts), CommandState::Started).await;
+        self.answering = queue::named(&prompts);
         self.totals.begin(&self.world.host, Answers::to(&prompts));
         for prompt in &mut prompts {
             prompt.uuid.get_or_insert_with(fresh_uuid);
@@ -561,7 +629,8 @@ impl Session {
             Err(error) => {
                 // A bug in the engine. The conversation is lost with the turn, the session is not.
                 let result = self.totals.broken(&self.world.host, &error.to_string());
-                return self.world.host.send(result).await;
+                self.world.host.send(result).await;
+                return self.tell_of_end().await;
             }
         };
         self.conversation = std::mem::take(&mut finished.conversation);
@@ -570,6 +639,7 @@ impl Session {
             result.queued_turn_count = Some(self.queue.n_turns());
         }
         self.world.host.send(result).await;
+        self.tell_of_end().await;
     }
 }
 

@@ -56,8 +56,12 @@ pub struct Launch {
     pub setting_sources: Option<Vec<String>>,
     /// More settings: JSON, or the path of a file.
     pub settings: Option<String>,
-    /// MCP servers: `{"mcpServers": {…}}`.
+    /// MCP servers: `{"mcpServers": {…}}`, the path of a file with such, or a list of either.
     pub mcp_config: Option<Value>,
+    /// Settings that only make things stricter: JSON.
+    pub managed_settings: Option<String>,
+    /// Where the project's settings are, if not in the working directory.
+    pub project_config_root: Option<String>,
     /// Whether servers from anywhere else are left out.
     pub strict_mcp_config: bool,
     /// Folders of plugins.
@@ -206,13 +210,26 @@ impl Launch {
         // These two read everything up to the next flag, so that the value has to stand by itself. It begins with a
         // brace, or is a path.
         args.pair("settings", self.settings.as_deref());
-        args.pair("mcp-config", self.mcp_config.as_ref().map(Value::to_string).as_deref());
+        args.pair("managed-settings", self.managed_settings.as_deref());
+        args.value("project-config-root", self.project_config_root.as_deref());
+        for place in self.mcp_configs() {
+            args.pair("mcp-config", Some(&place));
+        }
         args.flag("strict-mcp-config", self.strict_mcp_config);
         args.each("plugin-dir", &self.plugin_dirs);
         args.number("json-schema", self.json_schema.as_ref());
         args.flag("include-partial-messages", self.include_partial_messages);
         args.flag("include-hook-events", self.include_hook_events);
         args.flag("replay-user-messages", self.replay_user_messages);
+    }
+
+    fn mcp_configs(&self) -> Vec<String> {
+        let text = |place: &Value| place.as_str().map_or_else(|| place.to_string(), str::to_owned);
+        match &self.mcp_config {
+            None => Vec::new(),
+            Some(Value::Array(places)) => places.iter().map(text).collect(),
+            Some(place) => vec![text(place)],
+        }
     }
 
     fn session_args(&self, args: &mut Arguments) {
@@ -370,6 +387,12 @@ mod tests {
                 Launch { mcp_config: Some(json!({"mcpServers": {}})), ..nothing() },
                 r#"--mcp-config {"mcpServers":{}}"#,
             ),
+            (
+                Launch { mcp_config: Some(json!([{}, "a.json"])), ..nothing() },
+                "--mcp-config {} --mcp-config a.json",
+            ),
+            (Launch { managed_settings: some("{}"), ..nothing() }, "--managed-settings {}"),
+            (Launch { project_config_root: some("/p"), ..nothing() }, "--project-config-root=/p"),
             (Launch { strict_mcp_config: true, ..nothing() }, "--strict-mcp-config"),
             (Launch { plugin_dirs: list(&["/p"]), ..nothing() }, "--plugin-dir=/p"),
             (

@@ -4,6 +4,7 @@
 
 mod abandoned;
 mod backends;
+mod checkpoints;
 mod demo;
 mod doctor;
 mod hooks;
@@ -14,5 +15,7 @@ mod run;
 mod sessions;
 mod signals;
 mod start;
+mod talk;
 mod terminal;
 mod tmux;
+mod wire;

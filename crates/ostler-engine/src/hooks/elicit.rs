@@ -11,8 +11,7 @@ use super::Event;
 use super::verdict::Verdict;
 use crate::host::Host;
 
-/// Gets an answer: from hooks, else from the host. For whoever speaks with MCP servers.
-#[allow(dead_code, reason = "MCP servers cannot ask yet")]
+/// Gets an answer: from hooks, else from the host.
 pub(crate) async fn elicit(host: &Host, cwd: &Path, question: Elicitation) -> ElicitationReply {
     let hooks = host.hooks();
     let event = Event::new(HookEvent::Elicitation, fields(&question));
@@ -33,7 +32,10 @@ pub(crate) async fn elicit(host: &Host, cwd: &Path, question: Elicitation) -> El
 
 async fn ask_host(host: &Host, question: Elicitation) -> ElicitationReply {
     let asked = host.ask::<Elicitation>(AskHost::Elicitation(question)).await;
-    asked.unwrap_or_else(|_| reply(ElicitationAction::Decline, None))
+    let is_answer =
+        |reply: &ElicitationReply| matches!(reply.action.as_str(), "accept" | "decline" | "cancel");
+    let answer = asked.ok().filter(is_answer);
+    answer.unwrap_or_else(|| reply(ElicitationAction::Decline, None))
 }
 
 fn reply(action: ElicitationAction, content: Option<Value>) -> ElicitationReply {

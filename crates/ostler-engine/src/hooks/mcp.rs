@@ -32,8 +32,8 @@ pub(super) async fn call(
 ) -> Result<(String, HookOutput), String> {
     let McpHook { server, tool, input } = hook;
     let connected = servers
-        .connected(server)
-        .ok_or_else(|| format!("needs the MCP server {server}, which is not connected"))?;
+        .find(server)
+        .map_err(|_| format!("needs the MCP server {server}, which is not connected"))?;
     let input = fill(&Value::Object(input.clone()), told);
     let cx = ToolCx { cwd: cwd.to_owned(), ..ToolCx::default() };
     let called = connected.call(tool, input, &cx).await;

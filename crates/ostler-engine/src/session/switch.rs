@@ -1,13 +1,13 @@
 //! Another model, at the host's request. Hooks hear of it first and may object; no turn begins meanwhile.
 
 use ostler_proto::RequestId;
-use ostler_proto::control::{ControlResponse, SetModel};
+use ostler_proto::control::SetModel;
 use ostler_proto::frame::ToHost;
 use ostler_proto::hook::HookEvent;
 use serde_json::{Value, json};
 
 use super::Session;
-use super::control::failure;
+use super::control::{failure, success};
 use crate::hooks::Event;
 use crate::switch::Switch;
 
@@ -87,7 +87,7 @@ impl Session {
         self.setup.base.model_name = switch.to.as_str().into();
         self.world = self.setup.world();
         let payload: Value = json!({"model": switch.to});
-        let response = ControlResponse::success(request_id.unwrap_or_default(), Some(payload));
+        let response = success(request_id, payload);
         self.world.host.send(ToHost::ControlResponse(response)).await;
         let hooks = self.world.host.hooks();
         if is_same || !hooks.any_for(&HookEvent::PostModelSwitch) {

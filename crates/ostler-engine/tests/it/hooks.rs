@@ -4,6 +4,7 @@ mod asking;
 mod begin_and_end;
 mod config;
 mod effects;
+mod elicitation;
 mod events;
 mod http;
 mod models;

@@ -154,6 +154,8 @@ impl Options {
             session: self.session.choice.clone(),
             no_session_persistence: self.session.ephemeral,
             session_mirror: false,
+            managed_settings: None,
+            project_config_root: None,
             extra: self.engine.extra_args.clone(),
         }
     }

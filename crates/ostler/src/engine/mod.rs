@@ -7,6 +7,8 @@ mod error;
 pub mod kept;
 pub mod pick;
 pub mod rules;
+mod server_files;
+mod server_output;
 mod servers;
 pub mod sessions;
 mod start;

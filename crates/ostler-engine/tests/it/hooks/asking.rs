@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use ostler_engine::mcp::{Connected, Connector, Place, Server, ServerTool};
+use ostler_engine::mcp::{Connected, Connector, HostLine, Place, Server, ServerTool};
 use ostler_engine::tool::{RunFuture, ToolCx, ToolError, ToolOutput};
 use ostler_proto::mcp::{McpServerConfig, StdioServer};
 use ostler_testkit::{Script, reply, when};
@@ -90,10 +90,10 @@ async fn what_a_model_judges_counts_for_the_costs_of_the_session() {
 struct Words(Result<String, String>);
 
 impl Connector for Words {
-    fn connect(&self, name: String, _: Place) -> BoxFuture<'static, Connected> {
+    fn connect(&self, name: String, _: Place, _: HostLine) -> BoxFuture<'static, Connected> {
         let server: Arc<dyn Server> = Arc::new(Words(self.0.clone()));
         let is_there = name == "guard";
-        Box::pin(async move { is_there.then_some(server).ok_or("no such program".to_owned()) })
+        Box::pin(async move { is_there.then_some(server).ok_or("no such program".into()) })
     }
 }
 
@@ -133,8 +133,8 @@ async fn guarded(event: &str, server: &str, answer: Result<Value, &str>) -> Test
         options.hooks = vec![hooks];
         options.connector = Some(Arc::new(words));
         let server = McpServerConfig::Stdio(StdioServer::default());
-        options.mcp_servers.insert("guard".to_owned(), server.clone());
-        options.mcp_servers.insert("broken".to_owned(), server);
+        options.mcp_servers.insert("guard".to_owned(), server.clone().into());
+        options.mcp_servers.insert("broken".to_owned(), server.into());
     })
     .await
 }
