@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_engine::model::{ApiConfig, ApiModel, Credential, Header, Model, Renewal};
+use ostler_engine::model::{ApiConfig, ApiModel, Credential, Header, Model, Renewal, pricing};
 use ostler_engine::offline::OfflineModel;
 use ostler_engine::record::Tape;
 use ostler_engine::settings::Settings;
@@ -15,6 +15,8 @@ use super::{Scene, StartError, tape};
 pub const DEFAULT_MODEL: &str = "claude-opus-5-5";
 /// What the key is called where it must not stand.
 pub(super) const KEY: &str = "API_KEY";
+/// The model for small questions when nobody says which.
+pub const SMALL_MODEL: &str = "claude-haiku-5-5";
 /// The model that needs no key.
 pub const OFFLINE: &str = "offline-demo";
 
@@ -76,6 +78,14 @@ fn real(
             "no ANTHROPIC_API_KEY is set, so this is the offline demo; say \"help\" to see what it can do",
         )),
     }
+}
+
+/// The model for questions that need no great one. Where the session's own is none that is known, nothing is known
+/// about others that can be reached there either.
+pub(super) fn small_model(scene: &Scene, settings: &Settings, model: &str) -> Option<String> {
+    let env = |name: &str| settings.env.get(name).cloned().or_else(|| scene.var(name));
+    let said = env("ANTHROPIC_DEFAULT_HAIKU_MODEL").or_else(|| env("ANTHROPIC_SMALL_FAST_MODEL"));
+    said.or_else(|| pricing::family(model).map(|_| SMALL_MODEL.to_owned()))
 }
 
 /// How the API is reached, and where the key comes from.
