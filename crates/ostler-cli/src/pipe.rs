@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use ostler_engine::session::Connection;
+use ostler_proto::api::Role;
 use ostler_proto::codec::FrameDecoder;
 use ostler_proto::control::{AskHost, ControlRequest, ControlResponse};
 use ostler_proto::frame::{Frame, ToEngine, ToHost};
@@ -196,6 +197,11 @@ async fn read_frames(to_engine: mpsc::Sender<ToEngine>) -> anyhow::Result<()> {
         decoder.push(&bytes[..n]);
         while let Some(frame) = decoder.next_frame() {
             match frame {
+                // Whoever sends it believes that it is heard.
+                Ok(ToEngine::User(user)) if user.message.role != Role::User => {
+                    let role = user.message.role.as_str();
+                    anyhow::bail!("Expected message role 'user', got '{role}'");
+                }
                 Ok(frame) => to_engine.send(frame).await.context("the engine has gone")?,
                 Err(DecodeError::NotAnObject { .. }) => {}
                 Err(error) => return Err(error.into()),
