@@ -9,6 +9,7 @@ use ostler_proto::api::{
 };
 use ostler_proto::control::{Ask, AskHost, CanUseTool, Success};
 use ostler_proto::frame::ToHost;
+use ostler_proto::launch::Answerer;
 use ostler_proto::message::system::{
     ApiRetry, Informational, ModelFallback, ModelRefusalNoFallback, PermissionDenied,
     SessionWritesLost, Status,
@@ -21,10 +22,12 @@ use ostler_proto::permission::{PermissionMode, PermissionResult, PermissionUpdat
 use ostler_proto::{AgentId, Extra, Num, SessionId, TaskId, ToolUseId, Uuid};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::checkpoint::Checkpoints;
 use crate::hooks::Hooks;
 use crate::hooks::registry::Hook;
 use crate::model::{Fallback, ModelError, Retry};
 use crate::permission::{Decision, Policy, UpdateError};
+use crate::record::Tape;
 use crate::settings::Folders;
 use crate::spent::Spent;
 use crate::store::{StoreError, TranscriptWriter};
@@ -53,6 +56,14 @@ pub(crate) struct Host {
     pub(crate) hooks: Arc<Mutex<Hooks>>,
     /// Variables for the commands of hooks.
     pub(crate) env: Arc<BTreeMap<String, String>>,
+    /// Who answers permission questions.
+    pub(crate) answerer: Arc<Answerer>,
+    /// Whether prompts are sent back as they are taken up.
+    pub(crate) replays: bool,
+    /// How files were before each prompt, if that is kept.
+    pub(crate) checkpoints: Option<Checkpoints>,
+    /// What calls are recorded on, or replayed from.
+    pub(crate) tape: Option<Tape>,
 }
 
 /// What turns want of the session's line to the host.
@@ -140,7 +151,16 @@ impl Host {
         if let Some(lost) = self.record(|writer| writer.frame(&frame)) {
             let _ = self.frames.send(lost).await;
         }
+        self.mirror().await;
         let _ = self.frames.send(frame).await;
+    }
+
+    /// Sends what was written to the session's file since the last time, if the host wants to have it too.
+    pub(crate) async fn mirror(&self) {
+        let Some(transcript) = &self.transcript else { return };
+        if let Some(written) = transcript.mirrored() {
+            let _ = self.frames.send(ToHost::TranscriptMirror(written)).await;
+        }
     }
 
     /// Writes to the session's file, if there is one. Returns the frame that tells of a failure, the first time.
@@ -196,49 +216,80 @@ impl Host {
         self.send(ToHost::User(Box::new(user))).await;
     }
 
+    /// Sends a prompt back as it is taken up.
+    pub(crate) async fn replay(&self, prompt: User) {
+        let replay = User {
+            session_id: Some(self.session_id.clone()),
+            timestamp: Some(format!("{:.3}", jiff::Timestamp::now())),
+            is_replay: Some(true),
+            ..prompt
+        };
+        self.send(ToHost::User(Box::new(replay))).await;
+    }
+
     /// Sends words of the engine itself on the user's side.
     pub(crate) async fn say_synthetic(&self, words: String) {
-        let user = User {
+        self.send(ToHost::User(Box::new(self.synthetic(words)))).await;
+    }
+
+    fn synthetic(&self, words: String) -> User {
+        User {
             parent_tool_use_id: self.parent.clone(),
             uuid: Some(fresh_uuid()),
             is_synthetic: Some(true),
             ..User::new(Content::Text(words), Some(self.session_id.clone()))
-        };
-        self.send(ToHost::User(Box::new(user))).await;
+        }
     }
 
     /// Sends words of the engine itself in the model's place, because the model has none.
     pub(crate) async fn say_error(&self, words: String, error: AssistantError) {
-        self.say_failure(words, error, None, StopReason::StopSequence).await;
+        let failure = self.failure(words, error, StopReason::StopSequence);
+        self.send(ToHost::Assistant(Box::new(failure))).await;
+    }
+
+    /// A response was stopped as unsafe, and the model is asked once more: for the user, and for the model.
+    pub(crate) async fn refused_once(&self, refused: &Message, words: String) {
+        let text =
+            format!("{} was stopped by its safeguards; it is asked once more.", refused.model);
+        self.inform(text, "notice", None).await;
+        let user = User { refused_message_id: refused.id.clone(), ..self.synthetic(words) };
+        self.send(ToHost::User(Box::new(user))).await;
     }
 
     /// The model would not answer, and no other takes over.
-    pub(crate) async fn refused(&self, model: &str, words: &str) {
+    pub(crate) async fn refused(&self, refused: &Message, words: &str) {
+        let detail = |name: &str| {
+            let details = refused.stop_details.as_ref()?;
+            details.get(name)?.as_str().map(str::to_owned)
+        };
         let frame = ModelRefusalNoFallback {
-            original_model: model.to_owned(),
+            original_model: refused.model.clone(),
+            api_refusal_category: detail("category"),
+            api_refusal_explanation: detail("explanation"),
+            refused_user_message_uuid: self.transcript.as_ref().and_then(|it| it.prompt_line()),
             content: words.to_owned(),
             session_id: self.session_id.clone(),
             uuid: fresh_uuid(),
             ..ModelRefusalNoFallback::default()
         };
         self.send(ToHost::System(System::ModelRefusalNoFallback(frame))).await;
-        let error = AssistantError::InvalidRequest;
-        self.say_failure(words.to_owned(), error, None, StopReason::Refusal).await;
+        let failure = Assistant {
+            refused_message_id: refused.id.clone(),
+            ..self.failure(words.to_owned(), AssistantError::InvalidRequest, StopReason::Refusal)
+        };
+        self.send(ToHost::Assistant(Box::new(failure))).await;
     }
 
     /// The same for an answer of the API, with its status: whoever resumes the session must know what was refused.
     pub(crate) async fn say_api_error(&self, error: &ModelError) {
-        let (kind, status) = (error.kind(), error.status());
-        self.say_failure(error.to_string(), kind, status, StopReason::StopSequence).await;
+        let failure = Assistant {
+            api_error_status: error.status(),
+            ..self.failure(error.to_string(), error.kind(), StopReason::StopSequence)
+        };
+        self.send(ToHost::Assistant(Box::new(failure))).await;
     }
 
-    async fn say_failure(
-        &self,
-        words: String,
-        error: AssistantError,
-        status: Option<u16>,
-        stop_reason: StopReason,
-    ) {
+    fn failure(&self, words: String, error: AssistantError, stop_reason: StopReason) -> Assistant {
         let message = Message {
             id: Some(fresh_uuid().to_string()),
             r#type: Some("message".to_owned()),
@@ -249,17 +300,15 @@ impl Host {
             stop_sequence: Some(String::new()),
             ..Message::default()
         };
-        let assistant = Assistant {
+        Assistant {
             message,
             parent_tool_use_id: self.parent.clone(),
             session_id: self.session_id.clone(),
             uuid: fresh_uuid(),
             error: Some(error),
             is_api_error_message: Some(true),
-            api_error_status: status,
             ..Assistant::default()
-        };
-        self.send(ToHost::Assistant(Box::new(assistant))).await;
+        }
     }
 
     /// Sends an event of the response, if the host wants to see them. Subagents keep theirs to themselves.

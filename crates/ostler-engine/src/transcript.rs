@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ostler_proto::{AgentId, ToolUseId, Uuid};
+use ostler_proto::message::TranscriptMirror;
+use ostler_proto::{AgentId, Extra, ToolUseId, Uuid};
 
 use crate::store::{AgentMeta, StoreError, TranscriptWriter};
 
@@ -33,6 +34,15 @@ impl Transcript {
         (!std::mem::replace(&mut state.lost, true)).then_some(error)
     }
 
+    /// What was written since the last time, for a host that keeps a copy.
+    pub(crate) fn mirrored(&self) -> Option<TranscriptMirror> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = state.writer.take_mirrored();
+        let file_path = state.writer.path().display().to_string();
+        let extra = Extra::default();
+        (!entries.is_empty()).then_some(TranscriptMirror { file_path, entries, extra })
+    }
+
     /// The file.
     pub(crate) fn path(&self) -> PathBuf {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.path().to_owned()
@@ -41,6 +51,11 @@ impl Transcript {
     /// The line that was written last.
     pub(crate) fn leaf(&self) -> Option<Uuid> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.leaf().cloned()
+    }
+
+    /// The line of the newest prompt.
+    pub(crate) fn prompt_line(&self) -> Option<Uuid> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.prompt_line().cloned()
     }
 
     /// The file of a subagent, beside this one; `None` when it cannot be made.

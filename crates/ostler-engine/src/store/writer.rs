@@ -19,6 +19,7 @@ use ostler_proto::message::{Assistant, System, User};
 use ostler_proto::permission::PermissionMode;
 use ostler_proto::transcript::{Entry, Place, SystemEntry, TranscriptLine};
 use ostler_proto::{AgentId, SessionId, ToolUseId, Uuid};
+use serde_json::Value;
 
 use super::file::{LineFile, create_private};
 use super::folder::{git_branch, is_uuid, real_path, session_file};
@@ -49,8 +50,14 @@ pub struct TranscriptWriter {
     leaf: Option<Uuid>,
     /// Which lines made the calls of this turn.
     calls: HashMap<ToolUseId, Uuid>,
+    /// The newest response, and the line that was the leaf before it.
+    response: Option<(String, Option<Uuid>)>,
+    /// The line of the newest prompt.
+    prompt: Option<Uuid>,
     pub(super) last_prompt: Option<String>,
     pub(super) clock: Clock,
+    /// What was written and not yet taken by [`TranscriptWriter::take_mirrored`]; `None` if nobody does.
+    mirrored: Option<Vec<Value>>,
 }
 
 impl TranscriptWriter {
@@ -90,8 +97,11 @@ impl TranscriptWriter {
             agent: None,
             leaf: None,
             calls: HashMap::new(),
+            response: None,
+            prompt: None,
             last_prompt: None,
             clock: Clock::default(),
+            mirrored: None,
         }
     }
 
@@ -115,12 +125,23 @@ impl TranscriptWriter {
         let mut file = create_private(&meta_path).map_err(io_error("create", &meta_path))?;
         file.write_all(&text).map_err(io_error("write", &meta_path))?;
         let writer = Self::new(LineFile::new(path), self.session_id.clone(), self.scene.clone());
-        Ok(Self { agent: Some(agent), ..writer })
+        let mirrored = self.mirrored.as_ref().map(|_| Vec::new());
+        Ok(Self { agent: Some(agent), mirrored, ..writer })
     }
 
     /// The file. Hooks get to know it before it exists.
     pub fn path(&self) -> &Path {
         self.file.path()
+    }
+
+    /// Keeps what is written for [`TranscriptWriter::take_mirrored`] from now on, also in files of subagents.
+    pub fn mirror(&mut self) {
+        self.mirrored.get_or_insert_default();
+    }
+
+    /// The lines that were written since the last time.
+    pub fn take_mirrored(&mut self) -> Vec<Value> {
+        self.mirrored.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// The session.
@@ -133,6 +154,19 @@ impl TranscriptWriter {
         self.leaf.as_ref()
     }
 
+    /// The line of the newest prompt.
+    pub(crate) fn prompt_line(&self) -> Option<&Uuid> {
+        self.prompt.as_ref()
+    }
+
+    /// A response was stopped as unsafe: what follows hangs under what was there before it, so that nobody who resumes
+    /// the session brings it back. Its lines stay in the file, beside the conversation.
+    fn leave_out(&mut self, refused: Option<&str>) {
+        if let Some((_, before)) = self.response.take_if(|(id, _)| Some(id.as_str()) == refused) {
+            self.leaf = before;
+        }
+    }
+
     /// Writes down a prompt as its turn begins.
     ///
     /// # Errors
@@ -143,6 +177,7 @@ impl TranscriptWriter {
         self.last_prompt = prompt.message.content.as_ref().map(|content| content.text());
         let mut entry = self.user(prompt);
         entry.place.permission_mode = Some(mode.clone());
+        self.prompt = Some(entry.place.uuid.clone());
         self.append(&TranscriptLine::User(Box::new(entry)))
     }
 
@@ -154,6 +189,12 @@ impl TranscriptWriter {
         let ours = |parent: &Option<ToolUseId>| self.agent.is_some() || parent.is_none();
         match frame {
             ToHost::Assistant(said) if ours(&said.parent_tool_use_id) => {
+                self.leave_out(said.refused_message_id.as_deref());
+                if let Some(id) = &said.message.id
+                    && self.response.as_ref().is_none_or(|(newest, _)| newest != id)
+                {
+                    self.response = Some((id.clone(), self.leaf.clone()));
+                }
                 let entry = self.assistant(said);
                 self.append(&TranscriptLine::Assistant(Box::new(entry)))
             }
@@ -161,6 +202,7 @@ impl TranscriptWriter {
             ToHost::User(user)
                 if ours(&user.parent_tool_use_id) && user.is_replay != Some(true) =>
             {
+                self.leave_out(user.refused_message_id.as_deref());
                 let entry = self.user(user);
                 self.append(&TranscriptLine::User(Box::new(entry)))
             }
@@ -191,6 +233,9 @@ impl TranscriptWriter {
             Err(error) => Err(error.into()),
         };
         written.map_err(io_error("write", self.path()))?;
+        if let Some(mirrored) = &mut self.mirrored {
+            mirrored.extend(serde_json::to_value(line));
+        }
         let Some(links) = links(line) else { return Ok(()) };
         let uuid = Uuid::from(links.uuid);
         self.calls.extend(calls(line).map(|call| (call.clone(), uuid.clone())));
