@@ -16,6 +16,7 @@ mod tape;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ostler_proto::launch::Launch;
 
@@ -43,6 +44,10 @@ pub struct Scene {
     pub is_conversation: bool,
     /// Who starts it, for the session's file: `cli`, `sdk-rs`.
     pub entrypoint: String,
+    /// The longest time for one prompt.
+    pub time_limit: Option<Duration>,
+    /// The most tokens for one prompt, in and out.
+    pub token_limit: Option<u64>,
 }
 
 /// An environment: looks up a variable.
@@ -60,6 +65,8 @@ impl Scene {
             more_variables: Vec::new(),
             is_conversation: false,
             entrypoint: "sdk-rs".to_owned(),
+            time_limit: None,
+            token_limit: None,
         }
     }
 
