@@ -11,6 +11,7 @@ mod servers;
 pub mod sessions;
 mod start;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -30,6 +31,8 @@ pub struct Scene {
     pub cwd: PathBuf,
     /// The environment.
     pub env: Env,
+    /// What commands and hooks get to see beside the environment of this process.
+    pub variables: BTreeMap<String, String>,
     /// Whether this project's settings may allow tools and run hooks; if not, they can only make things stricter.
     pub trusts_project: bool,
     /// Whether a person is at the other end: events of responses are wanted in any case.
@@ -48,6 +51,7 @@ impl Scene {
             launch,
             cwd: cwd.into(),
             env: Arc::new(|name| std::env::var(name).ok()),
+            variables: BTreeMap::new(),
             trusts_project: false,
             is_interactive: false,
             entrypoint: "sdk-rs".to_owned(),

@@ -61,7 +61,8 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         opened,
         session_id: launch.session.id.as_deref().map(SessionId::from),
         json_schema: launch.json_schema.clone(),
-        env: settings.env,
+        // As it would be for a process of its own: settings change what the environment says.
+        env: scene.variables.clone().into_iter().chain(settings.env).collect(),
         hooks: settings.hooks.into_iter().map(|(_, hooks)| hooks).collect(),
         hook_events: launch.include_hook_events,
         idle_notice: Some(IDLE_NOTICE),
