@@ -1,15 +1,19 @@
 //! The command line.
 
 mod more;
+mod unknown;
+mod wire;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use ostler_proto::launch::{Launch, SessionChoice};
 use ostler_proto::permission::PermissionMode;
 use serde_json::Value;
 
 use self::more::More;
+use self::wire::Wire;
 
 /// An agent that works in this folder.
 ///
@@ -18,7 +22,13 @@ use self::more::More;
 /// Without ANTHROPIC_API_KEY it runs on a small offline demo that understands a few plain sentences.
 /// NO_COLOR switches off colours and everything that moves. `ostler doctor` looks for what is wrong.
 #[derive(Debug, Parser)]
-#[command(version, about, long_about, args_conflicts_with_subcommands = true)]
+#[command(
+    version,
+    about,
+    long_about,
+    args_conflicts_with_subcommands = true,
+    args_override_self = true
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -124,6 +134,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     pub(crate) more: More,
+
+    #[command(flatten)]
+    pub(crate) wire: Wire,
 }
 
 /// What else the program can do.
@@ -167,6 +180,23 @@ pub(crate) enum InputFormat {
 }
 
 impl Args {
+    /// Reads the command line; also what was left out of it, because only another version knows it.
+    ///
+    /// # Errors
+    /// When it makes no sense, or asks for help.
+    pub(crate) fn read(arguments: Vec<OsString>) -> Result<(Self, Vec<String>), clap::Error> {
+        let mut command = Self::command();
+        command.build();
+        let unknown::Sorted { arguments, unknown } = unknown::sort(&command, arguments);
+        let matches = Self::command().try_get_matches_from(arguments)?;
+        Ok((Self::from_arg_matches(&matches)?, unknown))
+    }
+
+    /// Whether a command line is that of a program that speaks in frames.
+    pub(crate) fn is_of_program(arguments: &[OsString]) -> bool {
+        unknown::speaks_in_frames(arguments)
+    }
+
     /// What an engine is to be started with.
     pub(crate) fn launch(&self) -> Launch {
         Launch {
@@ -190,7 +220,7 @@ impl Args {
                 id: self.session_id.clone(),
             },
             no_session_persistence: self.no_session_persistence,
-            ..self.more.launch()
+            ..self.wire.launch(self.more.launch())
         }
     }
 

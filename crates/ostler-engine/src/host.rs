@@ -9,6 +9,7 @@ use ostler_proto::api::{
 };
 use ostler_proto::control::{Ask, AskHost, CanUseTool, Success};
 use ostler_proto::frame::ToHost;
+use ostler_proto::launch::Answerer;
 use ostler_proto::message::system::{
     ApiRetry, Informational, ModelFallback, ModelRefusalNoFallback, PermissionDenied,
     SessionWritesLost, Status,
@@ -21,10 +22,12 @@ use ostler_proto::permission::{PermissionMode, PermissionResult, PermissionUpdat
 use ostler_proto::{AgentId, Extra, Num, SessionId, TaskId, ToolUseId, Uuid};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::checkpoint::Checkpoints;
 use crate::hooks::Hooks;
 use crate::hooks::registry::Hook;
 use crate::model::{Fallback, ModelError, Retry};
 use crate::permission::{Decision, Policy, UpdateError};
+use crate::record::Tape;
 use crate::settings::Folders;
 use crate::spent::Spent;
 use crate::store::{StoreError, TranscriptWriter};
@@ -53,6 +56,14 @@ pub(crate) struct Host {
     pub(crate) hooks: Arc<Mutex<Hooks>>,
     /// Variables for the commands of hooks.
     pub(crate) env: Arc<BTreeMap<String, String>>,
+    /// Who answers permission questions.
+    pub(crate) answerer: Arc<Answerer>,
+    /// Whether prompts are sent back as they are taken up.
+    pub(crate) replays: bool,
+    /// How files were before each prompt, if that is kept.
+    pub(crate) checkpoints: Option<Checkpoints>,
+    /// What calls are recorded on, or replayed from.
+    pub(crate) tape: Option<Tape>,
 }
 
 /// What turns want of the session's line to the host.
@@ -140,7 +151,16 @@ impl Host {
         if let Some(lost) = self.record(|writer| writer.frame(&frame)) {
             let _ = self.frames.send(lost).await;
         }
+        self.mirror().await;
         let _ = self.frames.send(frame).await;
+    }
+
+    /// Sends what was written to the session's file since the last time, if the host wants to have it too.
+    pub(crate) async fn mirror(&self) {
+        let Some(transcript) = &self.transcript else { return };
+        if let Some(written) = transcript.mirrored() {
+            let _ = self.frames.send(ToHost::TranscriptMirror(written)).await;
+        }
     }
 
     /// Writes to the session's file, if there is one. Returns the frame that tells of a failure, the first time.
@@ -194,6 +214,17 @@ impl Host {
         user.uuid = Some(fresh_uuid());
         user.tool_use_result = structured;
         self.send(ToHost::User(Box::new(user))).await;
+    }
+
+    /// Sends a prompt back as it is taken up.
+    pub(crate) async fn replay(&self, prompt: User) {
+        let replay = User {
+            session_id: Some(self.session_id.clone()),
+            timestamp: Some(format!("{:.3}", jiff::Timestamp::now())),
+            is_replay: Some(true),
+            ..prompt
+        };
+        self.send(ToHost::User(Box::new(replay))).await;
     }
 
     /// Sends words of the engine itself on the user's side.

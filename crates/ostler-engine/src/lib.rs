@@ -7,6 +7,7 @@
 //! [`session`] (who talks to whom).
 
 mod call;
+mod checkpoint;
 mod compact;
 pub mod context;
 mod drive;
@@ -17,6 +18,7 @@ pub mod model;
 pub mod offline;
 pub mod permission;
 mod prompt;
+pub mod record;
 mod report;
 pub mod scratch;
 pub mod session;

@@ -7,9 +7,12 @@ mod error;
 pub mod kept;
 pub mod pick;
 pub mod rules;
+mod server_files;
+mod server_output;
 mod servers;
 pub mod sessions;
 mod start;
+mod tape;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,7 +34,7 @@ pub struct Scene {
     pub cwd: PathBuf,
     /// The environment.
     pub env: Env,
-    /// What commands and hooks get to see beside the environment of this process.
+    /// Variables in it that this process does not have; commands and hooks get to see them too.
     pub variables: BTreeMap<String, String>,
     /// Whether this project's settings may allow tools and run hooks; if not, they can only make things stricter.
     pub trusts_project: bool,

@@ -278,12 +278,6 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         story: r#"the model is told of the agent: false"#,
     },
     Difference {
-        scenario: "opt-checkpointing-off",
-        backends: &[Backend::Embedded, Backend::Child],
-        reason: "files are not kept yet",
-        story: r#"error Unsupported"#,
-    },
-    Difference {
         scenario: "opt-effort",
         backends: &[Backend::Vendor50],
         reason: "it has no such option",
@@ -304,29 +298,9 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         scenario: "opt-plugins",
-        backends: &[Backend::Embedded],
+        backends: &[Backend::Embedded, Backend::Child],
         reason: "there are no plugins yet",
         story: r#"the plugin is there: false"#,
-    },
-    Difference {
-        scenario: "opt-plugins",
-        backends: &[Backend::Child],
-        reason: "there are no plugins yet",
-        story: r#"error Connection
-            the plugin is there: false"#,
-    },
-    Difference {
-        scenario: "opt-replay",
-        backends: &[Backend::Embedded],
-        reason: "prompts are not sent back yet",
-        story: r#"0 prompt comes back"#,
-    },
-    Difference {
-        scenario: "opt-replay",
-        backends: &[Backend::Child],
-        reason: "prompts are not sent back yet",
-        story: r#"error Connection
-            0 prompt comes back"#,
     },
     Difference {
         scenario: "opt-tools",
