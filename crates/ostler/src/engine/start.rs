@@ -69,7 +69,8 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         opened,
         session_id: launch.session.id.as_deref().map(SessionId::from),
         json_schema: launch.json_schema.clone(),
-        env: settings.env.clone(),
+        // As it would be for a process of its own: settings change what the environment says.
+        env: scene.variables.clone().into_iter().chain(settings.env.clone()).collect(),
         live: Some(rules::live(scene, &folders, settings.clone())),
         small_model: pick::small_model(scene, &settings, &name),
         prepare: launch.setup.clone(),
