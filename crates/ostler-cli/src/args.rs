@@ -6,7 +6,9 @@ mod wire;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use ostler_proto::launch::{Launch, SessionChoice};
 use ostler_proto::permission::PermissionMode;
@@ -22,13 +24,7 @@ use self::wire::Wire;
 /// Without ANTHROPIC_API_KEY it runs on a small offline demo that understands a few plain sentences.
 /// NO_COLOR switches off colours and everything that moves. `ostler doctor` looks for what is wrong.
 #[derive(Debug, Parser)]
-#[command(
-    version,
-    about,
-    long_about,
-    args_conflicts_with_subcommands = true,
-    args_override_self = true
-)]
+#[command(version, about, long_about, args_override_self = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -41,15 +37,15 @@ pub(crate) struct Args {
     pub(crate) model: Option<String>,
 
     /// How freely tools run: default, acceptEdits, plan, dontAsk or bypassPermissions
-    #[arg(long, value_name = "MODE", value_parser = permission_mode)]
+    #[arg(long, value_name = "MODE", value_parser = permission_mode, global = true)]
     pub(crate) permission_mode: Option<PermissionMode>,
 
     /// More settings: JSON, or the path of a file
-    #[arg(long, value_name = "JSON-OR-FILE")]
+    #[arg(long, value_name = "JSON-OR-FILE", global = true)]
     pub(crate) settings: Option<String>,
 
     /// Let this project's settings allow tools and run hooks; without it they can only make things stricter
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub(crate) trust_project: bool,
 
     /// The most model calls for one prompt
@@ -59,6 +55,14 @@ pub(crate) struct Args {
     /// The most dollars to spend
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<f64>,
+
+    /// The most tokens for one prompt, in and out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: Option<u64>,
+
+    /// The longest time for one prompt, such as 90s, 10m or 2h
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) max_time: Option<Duration>,
 
     /// The model to use when the other one is overloaded
     #[arg(long, value_name = "NAME")]
@@ -129,7 +133,7 @@ pub(crate) struct Args {
     pub(crate) json_schema: Option<Value>,
 
     /// Work in this folder instead of the current one
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     pub(crate) cwd: Option<PathBuf>,
 
     #[command(flatten)]
@@ -154,9 +158,21 @@ pub(crate) enum Command {
     Explain {
         /// The tool, such as Bash
         tool: String,
-        /// Its input: JSON, or in a word what it is about (the command, the file)
+        /// Its input: JSON, or in words what it is about (the command, the file)
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         input: Vec<String>,
     },
+}
+
+impl Command {
+    /// How it is called.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Sessions { .. } => "sessions",
+            Self::Doctor => "doctor",
+            Self::Explain { .. } => "explain",
+        }
+    }
 }
 
 /// What to print.
@@ -189,12 +205,35 @@ impl Args {
         command.build();
         let unknown::Sorted { arguments, unknown } = unknown::sort(&command, arguments);
         let matches = Self::command().try_get_matches_from(arguments)?;
-        Ok((Self::from_arg_matches(&matches)?, unknown))
+        let read = Self::from_arg_matches(&matches)?.settled();
+        let clash = |why| Self::command().error(ErrorKind::ArgumentConflict, why);
+        Ok((read.map_err(clash)?, unknown))
     }
 
     /// Whether a command line is that of a program that speaks in frames.
     pub(crate) fn is_of_program(arguments: &[OsString]) -> bool {
         unknown::speaks_in_frames(arguments)
+    }
+
+    /// With a command and a prompt told apart.
+    fn settled(mut self) -> Result<Self, String> {
+        let Some(command) = &self.command else { return Ok(self) };
+        let word = command.word();
+        if let Some(prompt) = &self.prompt {
+            return Err(format!(
+                "`{word}` is a command and cannot follow the prompt `{prompt}`: write `ostler {word}`, or quote the whole prompt"
+            ));
+        }
+        if !self.is_for_programs() {
+            return Ok(self);
+        }
+        // With --print, a word is a prompt.
+        if let Command::Sessions { all: false } | Command::Doctor = command {
+            self.prompt = Some(word.to_owned());
+            self.command = None;
+            return Ok(self);
+        }
+        Err(format!("`{word}` prints for people: leave out --print and the formats"))
     }
 
     /// What an engine is to be started with.
@@ -236,6 +275,23 @@ fn json(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
 
+/// `90s`, `10m`, `2h`; a plain number is seconds.
+fn time(text: &str) -> Result<Duration, String> {
+    let number = text.trim_end_matches(['s', 'm', 'h']);
+    let unit = match &text[number.len()..] {
+        "" | "s" => Some(1),
+        "m" => Some(60),
+        "h" => Some(3600),
+        _ => None,
+    };
+    let seconds = number.parse::<u64>().ok().zip(unit);
+    seconds
+        .and_then(|(number, unit)| number.checked_mul(unit))
+        .filter(|seconds| *seconds > 0)
+        .map(Duration::from_secs)
+        .ok_or_else(|| "write a time such as 90s, 10m or 2h".to_owned())
+}
+
 fn uuid(text: &str) -> Result<String, String> {
     match text.parse::<uuid::Uuid>() {
         Ok(_) => Ok(text.to_owned()),
@@ -249,5 +305,75 @@ fn permission_mode(word: &str) -> Result<PermissionMode, String> {
             Err("use default, acceptEdits, plan, dontAsk or bypassPermissions".to_owned())
         }
         mode => Ok(mode),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Args, String> {
+        let words = std::iter::once("ostler").chain(line.split(' '));
+        Args::try_parse_from(words).map_err(|error| error.to_string())?.settled()
+    }
+
+    #[test]
+    fn options_stand_before_a_command_or_behind_it() {
+        for line in [
+            "--permission-mode plan --cwd / explain Bash git log --oneline -p",
+            "explain --permission-mode plan --cwd / Bash git log --oneline -p",
+        ] {
+            let args = parsed(line).unwrap();
+            assert_eq!(args.permission_mode, Some(PermissionMode::Plan), "{line}");
+            assert_eq!(args.cwd, Some("/".into()), "{line}");
+            let Some(Command::Explain { tool, input }) = args.command else { panic!("{line}") };
+            assert_eq!((tool.as_str(), input.join(" ").as_str()), ("Bash", "git log --oneline -p"));
+        }
+        assert!(matches!(
+            parsed("sessions --all").unwrap().command,
+            Some(Command::Sessions { all: true })
+        ));
+    }
+
+    #[test]
+    fn a_word_is_a_prompt_where_a_program_reads_the_answer() {
+        for line in ["-p doctor", "--output-format json doctor", "-p -- doctor"] {
+            let args = parsed(line).unwrap();
+            assert!(args.command.is_none(), "{line}");
+            assert_eq!(args.prompt.as_deref(), Some("doctor"), "{line}");
+        }
+        assert_eq!(parsed("hello").unwrap().prompt.as_deref(), Some("hello"));
+    }
+
+    #[test]
+    fn times_are_written_with_a_unit() {
+        for (text, seconds) in [("90", 90), ("90s", 90), ("10m", 600), ("2h", 7200)] {
+            assert_eq!(time(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for odd in [
+            "",
+            "0",
+            "s",
+            "1x",
+            "-1s",
+            "1ss",
+            "99999999999999999999h",
+            "18446744073709551615h",
+            "1.5h",
+        ] {
+            assert!(time(odd).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_says_what_to_do() {
+        for (line, told) in [
+            ("hello doctor", "write `ostler doctor`"),
+            ("-p explain Bash ls", "leave out --print"),
+            ("--permission-mode sure explain Bash ls", "use default, acceptEdits, plan"),
+        ] {
+            let error = parsed(line).unwrap_err();
+            assert!(error.contains(told), "{line}: {error}");
+        }
     }
 }

@@ -17,6 +17,7 @@ mod tape;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ostler_proto::launch::Launch;
 
@@ -40,8 +41,14 @@ pub struct Scene {
     pub trusts_project: bool,
     /// Whether a person is at the other end: events of responses are wanted in any case.
     pub is_interactive: bool,
+    /// Whether that person writes one prompt after the other.
+    pub is_conversation: bool,
     /// Who starts it, for the session's file: `cli`, `sdk-rs`.
     pub entrypoint: String,
+    /// The longest time for one prompt.
+    pub time_limit: Option<Duration>,
+    /// The most tokens for one prompt, in and out.
+    pub token_limit: Option<u64>,
 }
 
 /// An environment: looks up a variable.
@@ -57,7 +64,10 @@ impl Scene {
             variables: BTreeMap::new(),
             trusts_project: false,
             is_interactive: false,
+            is_conversation: false,
             entrypoint: "sdk-rs".to_owned(),
+            time_limit: None,
+            token_limit: None,
         }
     }
 
