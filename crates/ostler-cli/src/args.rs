@@ -211,9 +211,9 @@ impl Args {
         command.build();
         let unknown::Sorted { arguments, unknown } = unknown::sort(&command, arguments);
         let matches = Self::command().try_get_matches_from(arguments)?;
-        let args = Self::from_arg_matches(&matches)?.settled();
-        let odd = |why| Self::command().error(ErrorKind::ArgumentConflict, why);
-        Ok((args.map_err(odd)?, unknown))
+        let read = Self::from_arg_matches(&matches)?.settled();
+        let clash = |why| Self::command().error(ErrorKind::ArgumentConflict, why);
+        Ok((read.map_err(clash)?, unknown))
     }
 
     /// Whether a command line is that of a program that speaks in frames.
@@ -320,10 +320,7 @@ mod tests {
 
     fn parsed(line: &str) -> Result<Args, String> {
         let words = std::iter::once("ostler").chain(line.split(' '));
-        let (args, unknown) =
-            Args::read(words.map(OsString::from).collect()).map_err(|error| error.to_string())?;
-        assert!(unknown.is_empty(), "{unknown:?}");
-        Ok(args)
+        Args::try_parse_from(words).map_err(|error| error.to_string())?.settled()
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::shown::Shown;
 use crate::structured;
 use crate::subagent::KIND;
 use crate::surroundings::Inside;
+use crate::switch::tell_of_fallback;
 use crate::tool::ToolCx;
 use crate::turn::{
     Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Limit, Output, StopAfter, StopVerdict, Turn,
@@ -311,7 +312,10 @@ impl<'a> Driver<'a> {
             Some(Ok(ModelEvent::Stream(event))) => self.streamed(event, turn).await,
             Some(Ok(ModelEvent::Whole(message))) => self.whole(message, turn).await,
             Some(Ok(ModelEvent::Retry(retry))) => self.world.host.retrying(&retry).await,
-            Some(Ok(ModelEvent::Fallback(fallback))) => self.world.host.fell_back(fallback).await,
+            Some(Ok(ModelEvent::Fallback(fallback))) => {
+                tell_of_fallback(self.world, &fallback);
+                self.world.host.fell_back(fallback).await;
+            }
             Some(Err(error)) => self.fail(error, turn).await,
             None => {
                 self.fail(ModelError::Broken("it has no end".to_owned()), turn).await;

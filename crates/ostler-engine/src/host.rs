@@ -1,13 +1,14 @@
 //! The engine's line to its host: frames out, questions and their answers.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler_proto::api::{
     Content, ContentBlock, Message, Role, SYNTHETIC_MODEL, StopReason, StreamEvent, ToolUseBlock,
 };
-use ostler_proto::control::{Ask, AskHost, CanUseTool, Success};
+use ostler_proto::control::{Ask, AskHost, CanUseTool, Elicitation, ElicitationReply, Success};
 use ostler_proto::frame::ToHost;
 use ostler_proto::launch::Answerer;
 use ostler_proto::message::system::{
@@ -25,8 +26,9 @@ use tokio::sync::{mpsc, oneshot};
 use crate::checkpoint::Checkpoints;
 use crate::hooks::Hooks;
 use crate::hooks::registry::Hook;
+use crate::live::Live;
 use crate::model::{Fallback, ModelError, Retry};
-use crate::permission::{Decision, Policy, UpdateError};
+use crate::permission::{Decision, Policy, UpdateError, kept_in};
 use crate::record::Tape;
 use crate::settings::Folders;
 use crate::spent::Spent;
@@ -54,6 +56,8 @@ pub(crate) struct Host {
     pub(crate) spent: Spent,
     /// The hooks, to which the host may add its own.
     pub(crate) hooks: Arc<Mutex<Hooks>>,
+    /// Settings that may change; `None` where nobody looks at them again.
+    pub(crate) live: Option<Arc<Live>>,
     /// Variables for the commands of hooks.
     pub(crate) env: Arc<BTreeMap<String, String>>,
     /// Who answers permission questions.
@@ -75,6 +79,8 @@ pub(crate) enum HostCall {
     Withdraw(u64),
     /// A background task has ended.
     TaskEnded(TaskId),
+    /// An MCP server has a question for the user.
+    Elicit { question: Box<Elicitation>, answer: oneshot::Sender<ElicitationReply> },
 }
 
 /// A question on its way to the host, and where the answer is awaited.
@@ -121,8 +127,28 @@ impl Host {
 
     /// Changes the permissions, in settings files too where that is meant.
     pub(crate) fn change_policy(&self, update: &PermissionUpdate) -> Result<(), UpdateError> {
-        let mut policy = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
-        policy.apply_and_keep(update, &self.folders)
+        let before = self.policy();
+        {
+            let mut policy = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+            policy.apply_and_keep(update, &self.folders)?;
+        }
+        if let (Some(live), Ok(Some(file))) = (&self.live, kept_in(update, &self.folders)) {
+            live.wrote(&file);
+        }
+        if let PermissionUpdate::AddDirectories(_) = update {
+            self.tell_of_directories(&before);
+        }
+        Ok(())
+    }
+
+    /// Tells hooks which directories were added, except those that were within reach before.
+    fn tell_of_directories(&self, before: &Policy) {
+        let now = self.policy();
+        let is_known =
+            |folder: &&Path| before.working_directories().any(|known| folder.starts_with(known));
+        for folder in now.directories().filter(|folder| !is_known(folder)) {
+            self.hooks().directory_added(self, &now.cwd, folder, "register_repo_root");
+        }
     }
 
     /// Tells which mode holds now.
