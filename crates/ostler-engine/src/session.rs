@@ -53,6 +53,7 @@ use crate::mcp::{Connector, KnownServer, Servers};
 use crate::model::{Model, Said, Sampling};
 use crate::permission::Policy;
 use crate::prompt::{self, Start};
+use crate::record::Tape;
 use crate::report::Totals;
 use crate::scratch::Scratch;
 use crate::settings::Folders;
@@ -133,6 +134,8 @@ pub struct SessionOptions {
     pub mirror: bool,
     /// Whether files are kept as they were before each prompt, to be put back.
     pub checkpoints: bool,
+    /// What tool calls are recorded on, or replayed from; the model has its own part in that.
+    pub tape: Option<Tape>,
 }
 
 /// How long background tasks may go on after the last prompt, where nobody says otherwise.
@@ -174,6 +177,7 @@ impl SessionOptions {
             replay_user_messages: false,
             mirror: false,
             checkpoints: false,
+            tape: None,
         }
     }
 }
@@ -227,6 +231,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         answerer: Arc::new(options.answerer.clone()),
         replays: options.replay_user_messages,
         checkpoints,
+        tape: options.tape.take(),
     };
     for hooks in &options.hooks {
         host.add_hooks(registry::commands(hooks)?);

@@ -12,6 +12,7 @@ mod server_output;
 mod servers;
 pub mod sessions;
 mod start;
+mod tape;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub struct Scene {
     pub is_interactive: bool,
     /// Whether that person writes one prompt after the other.
     pub is_conversation: bool,
+    /// Names of variables in it that this process does not have.
+    pub more_variables: Vec<String>,
     /// Who starts it, for the session's file: `cli`, `sdk-rs`.
     pub entrypoint: String,
 }
@@ -55,6 +58,7 @@ impl Scene {
             trusts_project: false,
             is_interactive: false,
             is_conversation: false,
+            more_variables: Vec::new(),
             entrypoint: "sdk-rs".to_owned(),
         }
     }
