@@ -119,6 +119,8 @@ pub(crate) struct Finished {
     /// User-role messages of the turn, as `num_turns` counts them.
     pub(crate) n_user_messages: u64,
     pub(crate) n_tool_calls: u64,
+    /// How often a response was stopped as unsafe.
+    pub(crate) n_safety_stops: u64,
 }
 
 impl Finished {
@@ -135,6 +137,7 @@ impl Finished {
             denials: Vec::new(),
             n_user_messages: 0,
             n_tool_calls: 0,
+            n_safety_stops: 0,
         }
     }
 }
@@ -159,7 +162,7 @@ pub(crate) async fn drive(
                     driver.ask_if_it_fits(conversation, whole, &mut turn).await
                 }
                 Output::RunTool(call) => driver.run(call),
-                Output::Prompt(words) => driver.prompt(words.to_owned()).await,
+                Output::Prompt(words) => driver.nudge(words.to_owned()).await,
                 Output::Feedback(words) => {
                     driver.prompt(format!("Stop hook feedback:\n{words}")).await
                 }
@@ -377,6 +380,11 @@ impl<'a> Driver<'a> {
         self.world.gauge.measure(&usage);
         add(&mut self.finished.usage, Some(&usage));
         self.finished.stop_reason.clone_from(&message.stop_reason);
+        if message.stop_reason == Some(StopReason::Refusal) {
+            self.finished.n_safety_stops += 1;
+            // Its end says why.
+            self.frame = Some(Message { content: Vec::new(), ..message.clone() });
+        }
         let over = self.over_limit();
         turn.handle(Input::Replied { stop_reason: message.stop_reason.clone(), over });
     }
@@ -565,6 +573,23 @@ impl<'a> Driver<'a> {
         self.tell_of_failure(error, words).await;
     }
 
+    /// Words of the turn itself that make the model go on.
+    async fn nudge(&mut self, words: String) {
+        match self.refused().cloned() {
+            Some(refused) => {
+                self.finished.n_user_messages += 1;
+                self.world.host.refused_once(&refused, words).await;
+            }
+            None => self.prompt(words).await,
+        }
+    }
+
+    /// The response that was stopped as unsafe, if the newest one was.
+    fn refused(&self) -> Option<&Message> {
+        let was_refused = self.finished.stop_reason == Some(StopReason::Refusal);
+        self.frame.as_ref().filter(|_| was_refused)
+    }
+
     /// Something the turn itself says on the user's side.
     async fn prompt(&mut self, words: String) {
         self.finished.n_user_messages += 1;
@@ -587,7 +612,8 @@ impl<'a> Driver<'a> {
                 self.tell_of_failure(error.kind(), error.to_string()).await;
             }
             Ending::Refused => {
-                host.refused(self.world.model.name(), REFUSED).await;
+                let refused = self.refused().cloned().unwrap_or_default();
+                host.refused(&refused, REFUSED).await;
                 self.tell_of_failure(AssistantError::InvalidRequest, REFUSED.to_owned()).await;
             }
             Ending::MaxOutputTokens => {

@@ -283,47 +283,67 @@ impl Host {
 
     /// Sends words of the engine itself on the user's side.
     pub(crate) async fn say_synthetic(&self, words: String) {
-        let user = User {
+        self.send(ToHost::User(Box::new(self.synthetic(words)))).await;
+    }
+
+    fn synthetic(&self, words: String) -> User {
+        User {
             parent_tool_use_id: self.parent.clone(),
             uuid: Some(fresh_uuid()),
             is_synthetic: Some(true),
             ..User::new(Content::Text(words), Some(self.session_id.clone()))
-        };
-        self.send(ToHost::User(Box::new(user))).await;
+        }
     }
 
     /// Sends words of the engine itself in the model's place, because the model has none.
     pub(crate) async fn say_error(&self, words: String, error: AssistantError) {
-        self.say_failure(words, error, None, StopReason::StopSequence).await;
+        let failure = self.failure(words, error, StopReason::StopSequence);
+        self.send(ToHost::Assistant(Box::new(failure))).await;
+    }
+
+    /// A response was stopped as unsafe, and the model is asked once more: for the user, and for the model.
+    pub(crate) async fn refused_once(&self, refused: &Message, words: String) {
+        let text =
+            format!("{} was stopped by its safeguards; it is asked once more.", refused.model);
+        self.inform(text, "notice", None).await;
+        let user = User { refused_message_id: refused.id.clone(), ..self.synthetic(words) };
+        self.send(ToHost::User(Box::new(user))).await;
     }
 
     /// The model would not answer, and no other takes over.
-    pub(crate) async fn refused(&self, model: &str, words: &str) {
+    pub(crate) async fn refused(&self, refused: &Message, words: &str) {
+        let detail = |name: &str| {
+            let details = refused.stop_details.as_ref()?;
+            details.get(name)?.as_str().map(str::to_owned)
+        };
         let frame = ModelRefusalNoFallback {
-            original_model: model.to_owned(),
+            original_model: refused.model.clone(),
+            api_refusal_category: detail("category"),
+            api_refusal_explanation: detail("explanation"),
+            refused_user_message_uuid: self.transcript.as_ref().and_then(|it| it.prompt_line()),
             content: words.to_owned(),
             session_id: self.session_id.clone(),
             uuid: fresh_uuid(),
             ..ModelRefusalNoFallback::default()
         };
         self.send(ToHost::System(System::ModelRefusalNoFallback(frame))).await;
-        let error = AssistantError::InvalidRequest;
-        self.say_failure(words.to_owned(), error, None, StopReason::Refusal).await;
+        let failure = Assistant {
+            refused_message_id: refused.id.clone(),
+            ..self.failure(words.to_owned(), AssistantError::InvalidRequest, StopReason::Refusal)
+        };
+        self.send(ToHost::Assistant(Box::new(failure))).await;
     }
 
     /// The same for an answer of the API, with its status: whoever resumes the session must know what was refused.
     pub(crate) async fn say_api_error(&self, error: &ModelError) {
-        let (kind, status) = (error.kind(), error.status());
-        self.say_failure(error.to_string(), kind, status, StopReason::StopSequence).await;
+        let failure = Assistant {
+            api_error_status: error.status(),
+            ..self.failure(error.to_string(), error.kind(), StopReason::StopSequence)
+        };
+        self.send(ToHost::Assistant(Box::new(failure))).await;
     }
 
-    async fn say_failure(
-        &self,
-        words: String,
-        error: AssistantError,
-        status: Option<u16>,
-        stop_reason: StopReason,
-    ) {
+    fn failure(&self, words: String, error: AssistantError, stop_reason: StopReason) -> Assistant {
         let message = Message {
             id: Some(fresh_uuid().to_string()),
             r#type: Some("message".to_owned()),
@@ -334,17 +354,15 @@ impl Host {
             stop_sequence: Some(String::new()),
             ..Message::default()
         };
-        let assistant = Assistant {
+        Assistant {
             message,
             parent_tool_use_id: self.parent.clone(),
             session_id: self.session_id.clone(),
             uuid: fresh_uuid(),
             error: Some(error),
             is_api_error_message: Some(true),
-            api_error_status: status,
             ..Assistant::default()
-        };
-        self.send(ToHost::Assistant(Box::new(assistant))).await;
+        }
     }
 
     /// Sends an event of the response, if the host wants to see them. Subagents keep theirs to themselves.

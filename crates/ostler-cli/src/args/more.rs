@@ -142,8 +142,6 @@ impl More {
             setting_sources: self.setting_sources.as_deref().map(words),
             permission_prompts: nobody.then_some(Answerer::Nobody).or(host),
             allow_skip_permissions: self.allow_dangerously_skip_permissions,
-            setup: self.setup(),
-            only_setup: self.init_only,
             tape: TapeChoice {
                 record: self.record.clone(),
                 replay: self.replay.clone(),
@@ -151,6 +149,8 @@ impl More {
                 replay_match: self.replay_match.clone(),
                 replay_timing: self.replay_timing.clone(),
             },
+            setup: self.setup(),
+            only_setup: self.init_only,
             ..Launch::default()
         }
     }

@@ -1,9 +1,12 @@
 //! The scenarios: those that were recorded from the vendor's SDKs, retold.
 
 mod background;
+mod engine_options;
 mod hooks;
 mod interruptions;
+mod model_options;
 mod permissions;
+mod servers;
 mod sessions;
 mod talk;
 mod troubles;
@@ -24,6 +27,9 @@ pub(super) fn all() -> Vec<Scenario> {
         troubles::all(),
         sessions::all(),
         background::all(),
+        model_options::all(),
+        engine_options::all(),
+        servers::all(),
     ];
     parts.into_iter().flatten().collect()
 }
