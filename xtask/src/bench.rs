@@ -30,7 +30,7 @@ pub(crate) fn bench(names: &[OsString]) -> Result<ExitCode> {
     }
     if concerns(names, WITH_PYTHON) {
         eprintln!("installing the vendor's Python SDK, unless it is there…");
-        command.env("OSTLER_PYTHON", python::install(python::FOR_BENCHMARKS)?);
+        command.env("OSTLER_PYTHON", python::install(python::SDK)?);
     }
     Ok(cargo::exit_code(cargo::status(&mut command)?))
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use ostler_engine::session::Connection;
 use ostler_proto::RequestId;
+use ostler_proto::control::{AskHost, ControlRequest, ControlResponse};
 use ostler_proto::frame::{Frame, ToEngine, ToHost};
 use ostler_proto::message::{System, TurnResult, User};
 use tokio::sync::mpsc;
@@ -122,6 +123,7 @@ impl Pipe {
             print(&frame.to_line())?;
         }
         match frame {
+            ToHost::ControlRequest(request) => self.refuse(request).await?,
             ToHost::System(System::Init(_)) => self.is_busy = true,
             ToHost::Result(result) => {
                 self.last = Some(*result);
@@ -132,6 +134,14 @@ impl Pipe {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Without frames coming in nobody answers the engine. It is told so, because it would wait.
+    async fn refuse(&self, request: ControlRequest<AskHost>) -> anyhow::Result<()> {
+        let Some(engine) = &self.held else { return Ok(()) };
+        let id = request.request_id.unwrap_or_default();
+        let response = ControlResponse::error(id, "nobody is here to answer");
+        Ok(engine.send(ToEngine::ControlResponse(response)).await?)
     }
 
     /// Ends the session, whatever it is doing.

@@ -149,7 +149,6 @@
 
 pub mod engine;
 
-pub use ostler_proto as proto;
 pub use ostler_sdk::*;
 
 /// Options for a session whose engine runs inside this process; everything else is as in [`Options::new`].

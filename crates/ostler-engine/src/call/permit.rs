@@ -80,8 +80,12 @@ pub(super) async fn permit(
         (Outcome::Allow, _) => return Ok(Permit { prepared, input, context, stop }),
         (Outcome::Ask, _) => decision,
     };
-    let input = ask(tools, cx, host, call, input, decision).await?;
-    Ok(Permit { prepared: read(&input)?, input, context, stop })
+    let answered = ask(tools, cx, host, call, input.clone(), decision).await?;
+    // What was asked about is what runs, unless the answer changed it.
+    if answered != input {
+        prepared = read(&answered)?;
+    }
+    Ok(Permit { prepared, input: answered, context, stop })
 }
 
 async fn ask_hooks(cx: &ToolCx, host: &Host, call: &ToolUseBlock, input: &Value) -> Verdict {

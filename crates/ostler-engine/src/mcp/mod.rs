@@ -311,7 +311,8 @@ impl Servers {
         }
     }
 
-    /// Waits until none of these servers connects any more; those that failed, and why.
+    /// Waits until none of these servers connects any more; those that failed, and why. Whoever says which is not to
+    /// ask anything here.
     pub(crate) async fn settled(
         &self,
         is_meant: impl Fn(&str) -> bool,
@@ -358,7 +359,7 @@ impl Servers {
         connected.map(|(_, server)| server).ok_or_else(|| format!("Server not found: {name}"))
     }
 
-    /// Whether there are servers of this kind among those with the given names: inside the host or not.
+    /// Whether a server lives inside the host.
     pub(crate) fn is_in_host(&self, name: &str) -> bool {
         let state = self.lock();
         let entry = state.entries.get(name);

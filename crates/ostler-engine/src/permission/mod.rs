@@ -12,6 +12,7 @@ mod matching;
 mod place;
 mod policy;
 mod read_guard;
+mod repository;
 mod rule;
 mod shell;
 mod suggest;

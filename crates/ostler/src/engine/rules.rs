@@ -32,6 +32,9 @@ pub fn load(scene: &Scene) -> Result<Rules, StartError> {
         kept.confirm(&folders, &mut settings);
     }
     let launch = &scene.launch;
+    if let Some(managed) = &launch.managed_settings {
+        tighten(&mut settings, managed)?;
+    }
     let mut policy = Policy::new(&scene.cwd, PermissionMode::Default);
     policy.user_folder.clone_from(&folders.user);
     policy.home = scene.var("HOME").map(PathBuf::from);
@@ -54,6 +57,19 @@ pub fn load(scene: &Scene) -> Result<Rules, StartError> {
         policy.add_directory(folder, Source::CliArg);
     }
     Ok(Rules { policy, folders, settings })
+}
+
+/// Takes from the settings of a host that manages this engine what makes things stricter, and nothing else.
+fn tighten(settings: &mut Settings, managed: &str) -> Result<(), StartError> {
+    if !managed.trim_start().starts_with('{') {
+        return Err(StartError::Refused("--managed-settings is not a JSON object".to_owned()));
+    }
+    let flag = Some(managed.to_owned());
+    let managed = settings::load(&Folders::default(), &Sources { flag, ..Sources::default() })?;
+    let forbids = |(behavior, ..): &(Behavior, Rule, Source)| *behavior != Behavior::Allow;
+    settings.rules.extend(managed.rules.into_iter().filter(forbids));
+    settings.bypass_disabled |= managed.bypass_disabled;
+    Ok(())
 }
 
 fn add_rules(policy: &mut Policy, behavior: Behavior, rules: &[String]) -> Result<(), StartError> {

@@ -1,0 +1,102 @@
+//! Runs what was asked for, some runs at a time, and prints what came of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use futures::{StreamExt as _, stream};
+
+use crate::driver::Driver;
+use crate::judge::first_difference;
+use crate::play::{Log, play};
+use crate::scenario::Scenario;
+use crate::sdk::Sdk;
+use crate::{Args, table};
+
+/// One scenario with one SDK, and what came of it.
+pub(crate) struct Outcome {
+    pub(crate) scenario: String,
+    pub(crate) about: String,
+    pub(crate) sdk: Sdk,
+    /// The first difference from what is expected.
+    pub(crate) difference: Option<String>,
+}
+
+/// Whether all passed.
+pub(crate) async fn run(args: &Args) -> Result<bool> {
+    let wanted = wanted(args)?;
+    let Some(program) = args.cli.as_deref().filter(|_| !args.list) else {
+        wanted.iter().for_each(|scenario| println!("{:32} {}", scenario.name, scenario.about));
+        return Ok(true);
+    };
+    let start = Instant::now();
+    let mut outcomes = Vec::new();
+    for (scenario, sdk, log) in play_all(args, &wanted, program).await? {
+        let difference = first_difference(scenario, sdk, &log);
+        if args.verbose {
+            print_log(scenario, sdk, &log);
+        }
+        let (name, about) = (scenario.name.clone(), scenario.about.clone());
+        outcomes.push(Outcome { scenario: name, about, sdk, difference });
+    }
+    print!("{}", table::render(&outcomes));
+    if args.as_tests {
+        print!("{}", table::as_tests(&outcomes));
+    }
+    let failed = outcomes.iter().filter(|outcome| outcome.difference.is_some()).count();
+    eprintln!(
+        "conformance: {} runs of {} scenarios, {failed} failed, {:.0} s",
+        outcomes.len(),
+        wanted.len(),
+        start.elapsed().as_secs_f64()
+    );
+    Ok(failed == 0)
+}
+
+fn wanted(args: &Args) -> Result<Vec<Scenario>> {
+    let mut scenarios = Scenario::all(&args.kit.join("scenarios"))?;
+    let named = |scenario: &Scenario| args.only.iter().any(|part| scenario.name.contains(part));
+    scenarios.retain(|scenario| args.only.is_empty() || named(scenario));
+    ensure!(!scenarios.is_empty(), "no scenario is called like {:?}", args.only);
+    Ok(scenarios)
+}
+
+/// Plays all of them with every SDK they are for.
+async fn play_all<'a>(
+    args: &Args,
+    scenarios: &'a [Scenario],
+    program: &Path,
+) -> Result<Vec<(&'a Scenario, Sdk, Log)>> {
+    let sdks = Sdk::ALL.into_iter().filter(|sdk| args.sdk.is_empty() || args.sdk.contains(sdk));
+    let mut drivers = BTreeMap::new();
+    for sdk in sdks.filter(|sdk| scenarios.iter().any(|scenario| scenario.sdks.contains(sdk))) {
+        let program = if program.as_os_str() == "vendor" { sdk.vendor()? } else { found(program)? };
+        drivers.insert(sdk, (Driver::start(sdk, &args.kit.join("drivers"))?, program));
+    }
+    let pairs = scenarios.iter().flat_map(|scenario| {
+        let mine = drivers.iter().filter(|(sdk, _)| scenario.sdks.contains(sdk));
+        mine.map(move |(sdk, (driver, program))| (scenario, *sdk, driver, program))
+    });
+    let runs = pairs.map(|(scenario, sdk, driver, program)| async move {
+        let log = play(scenario, sdk, driver, program).await;
+        let failed = |error| Log { faults: vec![format!("{error:#}")], ..Log::default() };
+        (scenario, sdk, log.unwrap_or_else(failed))
+    });
+    Ok(stream::iter(runs).buffered(args.jobs).collect().await)
+}
+
+fn found(program: &Path) -> Result<PathBuf> {
+    ensure!(program.is_file(), "there is no program {}", program.display());
+    Ok(program.canonicalize()?)
+}
+
+fn print_log(scenario: &Scenario, sdk: Sdk, log: &Log) {
+    println!("== {} {sdk}", scenario.name);
+    for event in &log.events {
+        println!("{event}");
+    }
+    for fault in &log.faults {
+        println!("fault: {fault}");
+    }
+}
