@@ -47,6 +47,8 @@ pub(crate) async fn run(args: &Args, connection: Connection) -> anyhow::Result<E
     let is_stopped = pipe.is_stopped;
     let last = pipe.last.take();
     match ended {
+        // The host asked for the end, and keeps its own end open.
+        Ended::ByItself if pipe.to_engine.upgrade().is_some() => reader.abort(),
         Ended::ByItself => reader.await.context("reading standard input")??,
         Ended::Told(code) => {
             pipe.end().await;

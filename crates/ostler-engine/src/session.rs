@@ -7,17 +7,18 @@
 mod control;
 mod lifecycle;
 pub(crate) mod queue;
+mod requests;
 mod servers;
 mod state;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ostler_proto::api::{Content, Role};
-use ostler_proto::control::{AskHost, ControlRequest};
+use ostler_proto::control::{AccountInfo, AskHost, ControlRequest};
 use ostler_proto::frame::{ToEngine, ToHost};
 use ostler_proto::hook::HookEvent;
 use ostler_proto::launch::Answerer;
@@ -25,7 +26,7 @@ use ostler_proto::message::system::SessionState;
 use ostler_proto::message::{CommandState, Origin, TaskNotificationOrigin, User};
 use ostler_proto::peer::{CallError, Peer};
 use ostler_proto::{Extra, RequestId, SessionId, TaskId, Uuid};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -118,6 +119,10 @@ pub struct SessionOptions {
     pub mirror: bool,
     /// Whether files are kept as they were before each prompt, to be put back.
     pub checkpoints: bool,
+    /// What settings say, by the wire's names of where they stand; the later ones win. Only to be shown to hosts.
+    pub settings: Vec<(String, Map<String, Value>)>,
+    /// Who pays.
+    pub account: AccountInfo,
 }
 
 /// How long background tasks may go on after the last prompt, where nobody says otherwise.
@@ -154,6 +159,8 @@ impl SessionOptions {
             replay_user_messages: false,
             mirror: false,
             checkpoints: false,
+            settings: Vec::new(),
+            account: AccountInfo::default(),
         }
     }
 }
@@ -221,7 +228,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         setup,
         peer: Peer::new("engine-"),
         asked: HashMap::new(),
-        asked_person: HashSet::new(),
+        asked_person: HashMap::new(),
         told,
         queue: Queue::default(),
         answering: Vec::new(),
@@ -234,6 +241,8 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         totals: Totals::default(),
         background_wait,
         asides: JoinSet::new(),
+        begun: Instant::now(),
+        is_told_to_end: false,
     };
     // The one task of the session; it ends when the host drops its end.
     tokio::spawn(session.run(inbox, called));
@@ -266,6 +275,9 @@ struct Setup {
     memory: Vec<MemoryFile>,
     /// The shape the answer must have.
     answer: Option<Arc<StructuredOutput>>,
+    /// What settings say, by where they stand.
+    settings: Vec<(String, Map<String, Value>)>,
+    account: AccountInfo,
 }
 
 impl Setup {
@@ -285,6 +297,7 @@ impl Setup {
             servers.add(&name, known);
         }
         let base = World {
+            key_source: options.account.api_key_source.as_deref().map(Arc::from),
             servers,
             model_name: options.model.name().into(),
             model: options.model,
@@ -298,9 +311,11 @@ impl Setup {
             compaction: options.compaction,
             gauge: Gauge::default(),
         };
-        let SessionOptions { system_prompt, append_system_prompt, memory, .. } = options;
+        let SessionOptions {
+            system_prompt, append_system_prompt, memory, settings, account, ..
+        } = options;
         let answer = answer.map(Arc::new);
-        Self { base, system_prompt, append_system_prompt, memory, answer }
+        Self { base, system_prompt, append_system_prompt, memory, answer, settings, account }
     }
 
     fn world(&self) -> World {
@@ -336,7 +351,7 @@ struct Session {
     /// The ids that questions of turns were sent under.
     asked: HashMap<u64, RequestId>,
     /// Those of them that only a person can answer.
-    asked_person: HashSet<RequestId>,
+    asked_person: HashMap<RequestId, ControlRequest<AskHost>>,
     told: Told,
     queue: Queue,
     /// The prompts that the running turn answers, as far as the host has given them names.
@@ -354,6 +369,9 @@ struct Session {
     background_wait: Option<Duration>,
     /// Answers to the host that take their time; given up with the session.
     asides: JoinSet<()>,
+    begun: Instant,
+    /// The host wants no more of it.
+    is_told_to_end: bool,
 }
 
 impl Session {
@@ -374,6 +392,10 @@ impl Session {
         let tasks = self.world.cx.tasks.clone();
         let mut patience = pin!(wait(self.background_wait));
         loop {
+            if open && self.is_told_to_end {
+                open = false;
+                self.tell_waiting("the session was told to end");
+            }
             if self.turns.is_empty() {
                 match self.queue.take() {
                     Some(prompts) => self.begin(prompts).await,
@@ -466,14 +488,14 @@ impl Session {
         match self.peer.ask(question.answer) {
             Ok(id) => {
                 self.asked.insert(question.token, id.clone());
-                if matches!(question.request, AskHost::CanUseTool(_) | AskHost::Elicitation(_)) {
-                    self.asked_person.insert(id.clone());
-                }
                 let request = ControlRequest {
-                    request_id: Some(id),
+                    request_id: Some(id.clone()),
                     request: question.request,
                     extra: Extra::default(),
                 };
+                if matches!(request.request, AskHost::CanUseTool(_) | AskHost::Elicitation(_)) {
+                    self.asked_person.insert(id, request.clone());
+                }
                 self.world.host.send(ToHost::ControlRequest(request)).await;
             }
             Err((waiting, error)) => _ = waiting.send(Err(error)),

@@ -11,6 +11,7 @@ mod hooks;
 mod mcp;
 mod model;
 mod pipe;
+mod requests;
 mod rules;
 mod run;
 mod sessions;

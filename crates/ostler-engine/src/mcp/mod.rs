@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 pub use self::line::HostLine;
 use self::tool::McpTool;
 use crate::host::{Host, HostCall};
+use crate::model::ToolSpec;
 use crate::tool::{AnyTool, RunFuture, ToolCx};
 
 /// Reaches MCP servers.
@@ -364,6 +365,16 @@ impl Servers {
         let state = self.lock();
         let entry = state.entries.get(name);
         entry.is_some_and(|entry| matches!(entry.config, McpServerConfig::Sdk(_)))
+    }
+
+    /// The tools of those that are connected, as the model sees them, with the servers' names.
+    pub(crate) fn specs(&self) -> Vec<(String, ToolSpec)> {
+        let of = |(name, server): (String, Arc<dyn Server>)| {
+            let tools = server.tools().into_iter();
+            let spec = |tool| McpTool::new(&name, tool, Arc::clone(&server)).spec();
+            tools.map(|tool| (name.clone(), spec(tool))).collect::<Vec<_>>()
+        };
+        self.connected().into_iter().flat_map(of).collect()
     }
 
     /// Hands on what a server inside the host says by itself.

@@ -3,20 +3,22 @@
 use std::sync::Arc;
 
 use ostler_proto::control::{
-    AskEngine, ControlRequest, ControlResponse, Failure, GetTaskOutput, GetTaskOutputReply,
-    Initialize, Interrupt, Response, SetMaxThinkingTokens, SetModel, SetPermissionMode, StopTask,
-    Success, UNSUPPORTED_REQUEST,
+    AskEngine, AskHost, ControlRequest, ControlResponse, Failure, GetTaskOutput,
+    GetTaskOutputReply, Initialize, Interrupt, Response, SetMaxThinkingTokens, SetPermissionMode,
+    StopTask, Success, UNSUPPORTED_REQUEST,
 };
 use ostler_proto::frame::ToHost;
-use ostler_proto::message::CommandState;
+use ostler_proto::message::{CommandState, User};
 use ostler_proto::permission::{PermissionDestination, PermissionUpdate, SetModeUpdate};
 use ostler_proto::quirks::system_prompt_text;
 use ostler_proto::{Extra, RequestId};
 use serde_json::{Value, json};
 
 use super::Session;
+use super::requests::models;
 use crate::compact::command;
 use crate::hooks::registry;
+use crate::host::fresh_uuid;
 use crate::model::{Thinking, ThinkingDisplay};
 use crate::structured::StructuredOutput;
 use crate::tasks::output;
@@ -35,7 +37,7 @@ impl Session {
             AskEngine::SetPermissionMode(set) => {
                 return self.set_mode(request.request_id, set).await;
             }
-            AskEngine::SetModel(set) => Ok(self.set_model(set)),
+            AskEngine::SetModel(set) => Ok(self.change_model(set.model.as_deref()).await),
             AskEngine::SetMaxThinkingTokens(set) => self.set_thinking(set),
             AskEngine::McpStatus(_) => Ok(json!({"mcpServers": self.world.servers.status()})),
             AskEngine::McpReconnect(it) => match self.world.servers.reconnect(&it.server_name) {
@@ -73,18 +75,48 @@ impl Session {
                 }
                 Ok(json!({"cancelled": cancelled}))
             }
-            other => {
-                let subtype = other.tag().unwrap_or("none");
-                let error = format!("Unsupported control request subtype: {subtype}");
-                let response = failure(request.request_id, error, Some(UNSUPPORTED_REQUEST));
-                return self.world.host.send(ToHost::ControlResponse(response)).await;
-            }
+            other => match self.look(other).await {
+                Some(payload) => payload,
+                None => {
+                    let subtype = other.tag().unwrap_or("none");
+                    let error = format!("Unsupported control request subtype: {subtype}");
+                    let response = failure(request.request_id, error, Some(UNSUPPORTED_REQUEST));
+                    return self.world.host.send(ToHost::ControlResponse(response)).await;
+                }
+            },
         };
         let response = match payload {
+            Ok(payload) if matches!(request.request, AskEngine::Initialize(_)) => {
+                self.with_open_questions(success(request.request_id, payload))
+            }
             Ok(payload) => success(request.request_id, payload),
             Err(error) => failure(request.request_id, error, None),
         };
         self.world.host.send(ToHost::ControlResponse(response)).await;
+    }
+
+    /// Adds what is still to be answered, for a host that introduces itself anew.
+    fn with_open_questions(&self, mut response: ControlResponse) -> ControlResponse {
+        let open = |is_permission: bool| {
+            let mut questions: Vec<_> = self
+                .asked_person
+                .iter()
+                .filter(|(_, asked)| {
+                    matches!(asked.request, AskHost::CanUseTool(_)) == is_permission
+                })
+                .collect();
+            questions.sort_by_key(|(id, _)| (id.as_str().len(), (*id).clone()));
+            let frame = |(_, asked): (_, &ControlRequest<AskHost>)| {
+                serde_json::to_value(ToHost::ControlRequest(asked.clone())).ok()
+            };
+            let frames: Vec<Value> = questions.into_iter().filter_map(frame).collect();
+            (!frames.is_empty()).then_some(frames)
+        };
+        if let Response::Success(success) = &mut response.response {
+            success.pending_permission_requests = open(true);
+            success.pending_elicitation_requests = open(false);
+        }
+        response
     }
 
     /// What the host brings along. Prompts and schema hold from the next turn on.
@@ -111,9 +143,12 @@ impl Session {
             "agents": [],
             "output_style": "default",
             "available_output_styles": ["default"],
-            "models": [],
-            "account": {},
+            "models": models(self.world.model.name()),
+            "account": self.setup.account,
             "pid": std::process::id(),
+            "claude_code_version": env!("CARGO_PKG_VERSION"),
+            "current_permission_mode": self.world.host.mode(),
+            "hooks_applied": true,
             "hook_on_failure_supported": true,
             "sdk_mcp_manifests_parked": parked,
         }))
@@ -161,14 +196,17 @@ impl Session {
         }
     }
 
-    /// Another model, from the next turn on.
-    fn set_model(&mut self, set: &SetModel) -> Value {
+    /// Another model, from the next turn on. Whoever reads the conversation is told.
+    pub(super) async fn change_model(&mut self, wanted: Option<&str>) -> Value {
         let base = &mut self.setup.base;
-        let wanted = set.model.as_deref().filter(|name| !matches!(*name, "" | "default"));
+        let wanted = wanted.filter(|name| !matches!(*name, "" | "default"));
         base.model_name = wanted.unwrap_or(base.model.name()).into();
-        let payload = json!({"model": base.model_name.as_ref()});
+        let model = Arc::clone(&base.model_name);
         self.world = self.setup.world();
-        payload
+        let words = format!("<local-command-stdout>Set model to `{model}`</local-command-stdout>");
+        let told = User { uuid: Some(fresh_uuid()), ..User::prompt(words.as_str()) };
+        self.world.host.replay(told).await;
+        json!({"model": model.as_ref()})
     }
 
     /// How much the model may think, from the next turn on.

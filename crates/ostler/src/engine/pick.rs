@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ostler_engine::model::{ApiConfig, ApiModel, Credential, Model};
 use ostler_engine::offline::OfflineModel;
 use ostler_engine::settings::Settings;
+use ostler_proto::control::AccountInfo;
 
 use super::{Scene, StartError};
 
@@ -21,6 +22,8 @@ pub struct Picked {
     pub model: Arc<dyn Model>,
     /// What to tell the user.
     pub remark: Option<&'static str>,
+    /// Who pays.
+    pub account: AccountInfo,
 }
 
 /// Picks the model.
@@ -33,13 +36,13 @@ pub fn model(scene: &Scene, settings: &Settings) -> Result<Picked, StartError> {
         return Ok(offline("the offline demo, as you asked"));
     }
     match (wanted, reach(scene, settings)?) {
-        (_, Some(Reached { mut config, .. })) => {
+        (_, Some(Reached { mut config, account, .. })) => {
             config.fallback_model.clone_from(&scene.launch.fallback_model);
             config.betas.extend(scene.launch.betas.iter().cloned());
             let model = ApiModel::new(config).map_err(|error| {
                 StartError::Model(format!("cannot set up the connection to the model: {error}"))
             })?;
-            Ok(Picked { model: Arc::new(model), remark: None })
+            Ok(Picked { model: Arc::new(model), remark: None, account })
         }
         (Some(name), None) => Err(StartError::Model(format!(
             "the model {name} needs a key: set ANTHROPIC_API_KEY, or try `--model {OFFLINE}` without one"
@@ -57,6 +60,8 @@ pub struct Reached {
     pub config: ApiConfig,
     /// Where the key comes from, in words; never the key.
     pub key: String,
+    /// The same for programs.
+    pub account: AccountInfo,
 }
 
 /// How the API would be reached; `None` without a key.
@@ -76,7 +81,9 @@ pub fn reach(scene: &Scene, settings: &Settings) -> Result<Option<Reached>, Star
             Credential::Token(_) => "ANTHROPIC_AUTH_TOKEN",
         };
         let place = if settings.env.contains_key(variable) { " in the settings" } else { "" };
-        return Ok(Some(Reached { config, key: format!("{variable} is set{place}") }));
+        let account = account(variable);
+        let key = format!("{variable} is set{place}");
+        return Ok(Some(Reached { config, key, account }));
     }
     let Some(helper) = &settings.api_key_helper else { return Ok(None) };
     let key = key_from(helper)
@@ -87,7 +94,20 @@ pub fn reach(scene: &Scene, settings: &Settings) -> Result<Option<Reached>, Star
     )
     .map_err(malformed)?;
     let key = "apiKeyHelper of the settings gives one".to_owned();
-    Ok(config.map(|config| Reached { config, key }))
+    let account = account("apiKeyHelper");
+    Ok(config.map(|config| Reached { config, key, account }))
+}
+
+/// Who pays, by where the key comes from.
+fn account(source: &str) -> AccountInfo {
+    let is_token = source == "ANTHROPIC_AUTH_TOKEN";
+    let (token, key) = if is_token { (source, "none") } else { ("none", source) };
+    AccountInfo {
+        token_source: Some(token.to_owned()),
+        api_key_source: Some(key.to_owned()),
+        api_provider: Some("firstParty".to_owned()),
+        ..AccountInfo::default()
+    }
 }
 
 /// Runs the command that the user has for getting a key. What it prints is a secret: no error shows it.
@@ -109,7 +129,8 @@ fn key_from(helper: &str) -> Result<String, String> {
 
 /// The offline demo.
 pub fn offline(remark: &'static str) -> Picked {
-    Picked { model: Arc::new(OfflineModel::new()), remark: Some(remark) }
+    let account = account("none");
+    Picked { model: Arc::new(OfflineModel::new()), remark: Some(remark), account }
 }
 
 #[cfg(test)]

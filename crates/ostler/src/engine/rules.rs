@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use ostler_engine::permission::{Behavior, Policy, Rule, Source};
 use ostler_engine::settings::{self, Folders, Settings, Sources};
 use ostler_proto::permission::PermissionMode;
+use serde_json::{Map, Value};
 
 use super::kept::Kept;
 use super::{Scene, StartError};
@@ -102,6 +103,27 @@ fn sources(scene: &Scene, trusts_project: bool) -> Sources {
         flag: scene.launch.settings.clone(),
         trusts_project,
     }
+}
+
+/// The settings as they stand in their files and on the command line, for hosts that want to see them.
+pub(super) fn as_written(scene: &Scene, folders: &Folders) -> Vec<(String, Map<String, Value>)> {
+    let read = |path: PathBuf| std::fs::read_to_string(path).ok();
+    let file = |source: Source| folders.file(source).and_then(read);
+    let flag = scene.launch.settings.clone().and_then(|flag| {
+        if flag.trim_start().starts_with('{') { Some(flag) } else { read(PathBuf::from(flag)) }
+    });
+    let of = |name: &str, source: Source| file(source).filter(|_| wants(scene, name));
+    let texts = [
+        ("userSettings", of("user", Source::User)),
+        ("projectSettings", of("project", Source::Project)),
+        ("localSettings", of("local", Source::Local)),
+        ("flagSettings", flag),
+        ("policySettings", file(Source::Managed)),
+    ];
+    let parsed = texts
+        .into_iter()
+        .filter_map(|(name, text)| Some((name.to_owned(), serde_json::from_str(&text?).ok()?)));
+    parsed.collect()
 }
 
 /// Where settings are kept.
