@@ -26,9 +26,13 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn start(sdk: Sdk, drivers: &Path) -> Result<Self> {
+    /// Its standard error is full of warnings about options that scenarios choose on purpose; `verbose` shows it.
+    pub(crate) fn start(sdk: Sdk, drivers: &Path, verbose: bool) -> Result<Self> {
         let mut command = sdk.driver(drivers)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        if !verbose {
+            command.stderr(Stdio::null());
+        }
         let mut child = command.spawn().with_context(|| format!("starting the driver of {sdk}"))?;
         let mut stdin = child.stdin.take().context("its input is a pipe")?;
         let stdout = child.stdout.take().context("its output is a pipe")?;

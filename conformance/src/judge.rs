@@ -61,11 +61,11 @@ fn missing(kind: &str, pattern: &Value, log: &Log, seen: usize) -> String {
 fn unexpected(scenario: &Scenario, sdk: Sdk, log: &Log) -> Option<String> {
     let foreseen = |event: &Value| {
         let facts = scenario.expect.iter().filter(|fact| fact.concerns(sdk));
-        facts
-            .filter_map(|fact| {
-                fact.event.as_ref().or(fact.count.as_ref().map(|(_, pattern)| pattern))
-            })
-            .any(|pattern| fits(pattern, event))
+        let patterns = facts.flat_map(|fact| {
+            let counted = fact.count.as_ref().map(|(_, pattern)| pattern);
+            [fact.event.as_ref(), fact.may.as_ref(), counted]
+        });
+        patterns.flatten().any(|pattern| fits(pattern, event))
     };
     let failed = |event: &&Value| {
         event.get("thrown").is_some() || event.pointer("/returned/error").is_some()

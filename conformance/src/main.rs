@@ -1,9 +1,13 @@
 //! The conformance kit's runner: plays scenarios with the official SDKs on any program that speaks their protocol, and
 //! prints a table. `cargo xtask conformance` installs the SDKs and starts it; `README.md` describes the scenarios.
 
+mod against;
+mod differ;
 mod driver;
 mod fill;
 mod judge;
+mod known;
+mod normal;
 mod pattern;
 mod play;
 mod scenario;
@@ -40,6 +44,12 @@ struct Args {
     /// Also write every run as one line of a test program, for counting.
     #[arg(long)]
     as_tests: bool,
+    /// Compare message by message with another program (`vendor` or a path), or with runs that were kept in a folder.
+    #[arg(long)]
+    against: Option<PathBuf>,
+    /// Write every run into this folder, to be compared with later.
+    #[arg(long)]
+    save: Option<PathBuf>,
     /// Print all events of the runs.
     #[arg(long)]
     verbose: bool,

@@ -2,10 +2,11 @@
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use ostler_testkit::{Script, ScriptedApi, reply, when};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -27,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const QUESTIONS: [&str; 4] = ["ask", "hook", "tool", "elicitation"];
 
 /// What happened in a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Log {
     /// `{kind: payload}` each.
     pub(crate) events: Vec<Value>,
@@ -77,10 +78,10 @@ impl<'a> Stage<'a> {
         // Some programs ask a small model on the side; that is no part of any scenario.
         let aside = Script::new().rule(when().model("claude-haiku*"), reply().text("none"));
         let api = ScriptedApi::start(aside).await;
-        api.append(scenario.script()?);
         let (home, folder) = (tempfile::tempdir()?, tempfile::tempdir()?);
         let paths = [(folder.path(), "cwd"), (home.path(), "home")];
         let saved = paths.map(|(path, name)| (name.to_owned(), json!(path))).into();
+        api.append(scenario.script(&saved)?);
         let log = Log { saved, ..Log::default() };
         let answers = scenario.answers.clone();
         let stage = Self { scenario, sdk, program, api, home, folder, answers, log };
@@ -137,6 +138,7 @@ impl<'a> Stage<'a> {
         let watcher = hear(listener);
         let mut scene = Scene {
             run: driver.run(start),
+            start: self.log.events.len(),
             cursor: self.log.events.len(),
             open: Vec::new(),
             calls: 0,
@@ -152,7 +154,7 @@ impl<'a> Stage<'a> {
             if session.prompt.is_none() {
                 scene.run.tell(json!({"do": "end"}));
             }
-            played = self.until(&mut scene, "the end", |event| event.get("ended").is_some()).await;
+            played = self.ended(&mut scene).await;
         }
         drop(scene);
         self.hear_out(session, watcher, address, played.is_ok()).await?;
@@ -218,6 +220,8 @@ impl<'a> Stage<'a> {
         } else if let Some(name) = &step.file {
             let content = std::fs::read_to_string(self.folder.path().join(name)).ok();
             self.log.events.push(json!({"file": {"name": name, "content": content}}));
+        } else if let Some(name) = &step.wait_file {
+            self.wait_file(name, scene).await?;
         } else if let Some(files) = &step.write {
             self.write(files)?;
         } else if let Some(signal) = &step.signal {
@@ -253,14 +257,9 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    async fn until(
-        &mut self,
-        scene: &mut Scene<'_>,
-        what: &str,
-        wanted: impl Fn(&Value) -> bool,
-    ) -> Result<()> {
-        while !self.log.events[scene.cursor..].iter().any(&wanted) {
-            self.advance(scene, what).await?;
+    async fn ended(&mut self, scene: &mut Scene<'_>) -> Result<()> {
+        while !self.log.events[scene.start..].iter().any(|event| event.get("ended").is_some()) {
+            self.advance(scene, "the end").await?;
         }
         Ok(())
     }
@@ -272,6 +271,20 @@ impl<'a> Stage<'a> {
             tokio::select! {
                 () = gate_there.reached() => {}
                 event = scene.run.next() => self.note(event.context("the driver is gone")?, scene)?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn wait_file(&mut self, name: &str, scene: &mut Scene<'_>) -> Result<()> {
+        let path = self.folder.path().join(name);
+        let deadline = Instant::now() + LIMIT;
+        while !path.exists() {
+            ensure!(Instant::now() < deadline, "waited {LIMIT:?} in vain for the file {name}");
+            // Nobody tells of files; questions on the way want an answer too.
+            let event = tokio::time::timeout(Duration::from_millis(10), scene.run.next()).await;
+            if let Ok(event) = event {
+                self.note(event.context("the driver is gone")?, scene)?;
             }
         }
         Ok(())
@@ -381,6 +394,8 @@ impl<'a> Stage<'a> {
 /// One session while it goes on.
 struct Scene<'a> {
     run: Run<'a>,
+    /// The events of earlier sessions lie before.
+    start: usize,
     /// What was waited for lies before.
     cursor: usize,
     /// Questions nobody has answered yet.

@@ -10,6 +10,7 @@ use ostler_testkit::Script;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::fill::{Saved, fill};
 use crate::sdk::Sdk;
 
 /// A scenario, with the name of its file.
@@ -134,6 +135,8 @@ pub(crate) struct Step {
     pub(crate) value: Option<Value>,
     /// Notes a file of the working folder as it is now.
     pub(crate) file: Option<String>,
+    /// Waits until a file is in the working folder.
+    pub(crate) wait_file: Option<String>,
     /// Writes files in the working folder.
     pub(crate) write: Option<BTreeMap<String, String>>,
     /// Ends the input.
@@ -160,6 +163,7 @@ impl Step {
             self.answer.is_some(),
             self.file.is_some(),
             self.write.is_some(),
+            self.wait_file.is_some(),
             self.end.is_some(),
             self.abort.is_some(),
             self.signal.is_some(),
@@ -196,6 +200,8 @@ pub(crate) struct Fact {
     pub(crate) event: Option<Value>,
     /// A pattern that no event fits.
     pub(crate) never: Option<Value>,
+    /// A pattern for an exception that may be thrown, or not.
+    pub(crate) may: Option<Value>,
     /// A pattern, and how many events fit it.
     pub(crate) count: Option<(usize, Value)>,
     /// For these SDKs only.
@@ -229,7 +235,7 @@ impl Scenario {
         let name = path.file_stem().context("a file has a name")?;
         scenario.name = name.to_string_lossy().into_owned();
         // Said now and not in the middle of a run.
-        scenario.script()?;
+        scenario.script(&Saved::new())?;
         for step in scenario.sessions.iter().flat_map(|session| &session.steps) {
             ensure!(
                 step.verbs() == 1,
@@ -238,14 +244,17 @@ impl Scenario {
             );
         }
         for fact in &scenario.expect {
-            let given = [fact.event.is_some(), fact.never.is_some(), fact.count.is_some()];
+            let Fact { event, never, may, count, .. } = fact;
+            let given = [event.is_some(), never.is_some(), may.is_some(), count.is_some()];
             let given = given.into_iter().filter(|given| *given).count();
-            ensure!(given == 1, "a fact is one of event, never and count: {fact:?}");
+            ensure!(given == 1, "a fact is one of event, never, may and count: {fact:?}");
         }
         Ok(scenario)
     }
 
-    pub(crate) fn script(&self) -> Result<Script> {
-        Ok(Script::from_json(&self.script.to_string())?)
+    /// The script, with the placeholders in it replaced.
+    pub(crate) fn script(&self, saved: &Saved) -> Result<Script> {
+        let filled = fill(&self.script, saved, &Value::Null);
+        Ok(Script::from_json(&filled.to_string())?)
     }
 }

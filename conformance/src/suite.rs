@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use futures::{StreamExt as _, stream};
 
+use crate::against::Played;
 use crate::driver::Driver;
 use crate::judge::first_difference;
 use crate::play::{Log, play};
 use crate::scenario::Scenario;
 use crate::sdk::Sdk;
-use crate::{Args, table};
+use crate::{Args, against, table};
 
 /// One scenario with one SDK, and what came of it.
 pub(crate) struct Outcome {
@@ -31,27 +32,46 @@ pub(crate) async fn run(args: &Args) -> Result<bool> {
         return Ok(true);
     };
     let start = Instant::now();
-    let mut outcomes = Vec::new();
-    for (scenario, sdk, log) in play_all(args, &wanted, program).await? {
-        let difference = first_difference(scenario, sdk, &log);
-        if args.verbose {
-            print_log(scenario, sdk, &log);
+    let played = play_all(args, &wanted, program).await?;
+    for (scenario, sdk, log) in &played {
+        if let Some(folder) = &args.save {
+            save(folder, &scenario.name, *sdk, log)?;
         }
-        let (name, about) = (scenario.name.clone(), scenario.about.clone());
-        outcomes.push(Outcome { scenario: name, about, sdk, difference });
+        if args.verbose {
+            print_log(scenario, *sdk, log);
+        }
     }
+    let good = match &args.against {
+        Some(other) => {
+            let theirs = if other.is_dir() {
+                load_all(other, &played)?
+            } else {
+                play_all(args, &wanted, other).await?
+            };
+            against::compare(args, &played, &theirs)?
+        }
+        None => judge(args, &played),
+    };
+    eprintln!("conformance: {} runs, {:.0} s", played.len(), start.elapsed().as_secs_f64());
+    Ok(good)
+}
+
+/// Prints the table; whether all passed.
+fn judge(args: &Args, played: &[Played<'_>]) -> bool {
+    let outcome = |(scenario, sdk, log): &Played<'_>| Outcome {
+        scenario: scenario.name.clone(),
+        about: scenario.about.clone(),
+        sdk: *sdk,
+        difference: first_difference(scenario, *sdk, log),
+    };
+    let outcomes: Vec<Outcome> = played.iter().map(outcome).collect();
     print!("{}", table::render(&outcomes));
     if args.as_tests {
         print!("{}", table::as_tests(&outcomes));
     }
     let failed = outcomes.iter().filter(|outcome| outcome.difference.is_some()).count();
-    eprintln!(
-        "conformance: {} runs of {} scenarios, {failed} failed, {:.0} s",
-        outcomes.len(),
-        wanted.len(),
-        start.elapsed().as_secs_f64()
-    );
-    Ok(failed == 0)
+    println!("\n{} runs passed, {failed} failed", outcomes.len() - failed);
+    failed == 0
 }
 
 fn wanted(args: &Args) -> Result<Vec<Scenario>> {
@@ -67,12 +87,13 @@ async fn play_all<'a>(
     args: &Args,
     scenarios: &'a [Scenario],
     program: &Path,
-) -> Result<Vec<(&'a Scenario, Sdk, Log)>> {
+) -> Result<Vec<Played<'a>>> {
     let sdks = Sdk::ALL.into_iter().filter(|sdk| args.sdk.is_empty() || args.sdk.contains(sdk));
     let mut drivers = BTreeMap::new();
     for sdk in sdks.filter(|sdk| scenarios.iter().any(|scenario| scenario.sdks.contains(sdk))) {
         let program = if program.as_os_str() == "vendor" { sdk.vendor()? } else { found(program)? };
-        drivers.insert(sdk, (Driver::start(sdk, &args.kit.join("drivers"))?, program));
+        drivers
+            .insert(sdk, (Driver::start(sdk, &args.kit.join("drivers"), args.verbose)?, program));
     }
     let pairs = scenarios.iter().flat_map(|scenario| {
         let mine = drivers.iter().filter(|(sdk, _)| scenario.sdks.contains(sdk));
@@ -89,6 +110,29 @@ async fn play_all<'a>(
 fn found(program: &Path) -> Result<PathBuf> {
     ensure!(program.is_file(), "there is no program {}", program.display());
     Ok(program.canonicalize()?)
+}
+
+/// Where a run is kept.
+fn place(folder: &Path, scenario: &str, sdk: Sdk) -> PathBuf {
+    folder.join(format!("{scenario}.{sdk}.json"))
+}
+
+fn save(folder: &Path, scenario: &str, sdk: Sdk, log: &Log) -> Result<()> {
+    std::fs::create_dir_all(folder).context("making the folder for runs")?;
+    let path = place(folder, scenario, sdk);
+    std::fs::write(&path, serde_json::to_string(log)?)
+        .with_context(|| format!("writing {}", path.display()))
+}
+
+/// The runs of the same scenarios with the same SDKs that were kept.
+fn load_all<'a>(folder: &Path, played: &[Played<'a>]) -> Result<Vec<Played<'a>>> {
+    let load = |(scenario, sdk, _): &Played<'a>| {
+        let path = place(folder, &scenario.name, *sdk);
+        let text = std::fs::read_to_string(&path);
+        let text = text.with_context(|| format!("reading {}", path.display()))?;
+        Ok((*scenario, *sdk, serde_json::from_str(&text)?))
+    };
+    played.iter().map(load).collect()
 }
 
 fn print_log(scenario: &Scenario, sdk: Sdk, log: &Log) {

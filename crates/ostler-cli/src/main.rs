@@ -2,9 +2,11 @@
 
 mod args;
 mod chat;
+mod compose;
 mod debug;
 mod diff;
 mod doctor;
+mod editor;
 mod engine;
 mod frames;
 mod input;

@@ -27,6 +27,7 @@ use crate::hooks::Hooks;
 use crate::hooks::registry::Hook;
 use crate::model::{Fallback, ModelError, Retry};
 use crate::permission::{Decision, Policy, UpdateError};
+use crate::record::Tape;
 use crate::settings::Folders;
 use crate::spent::Spent;
 use crate::store::{StoreError, TranscriptWriter};
@@ -61,6 +62,8 @@ pub(crate) struct Host {
     pub(crate) replays: bool,
     /// How files were before each prompt, if that is kept.
     pub(crate) checkpoints: Option<Checkpoints>,
+    /// What calls are recorded on, or replayed from.
+    pub(crate) tape: Option<Tape>,
 }
 
 /// What turns want of the session's line to the host.

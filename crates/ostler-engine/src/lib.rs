@@ -18,6 +18,7 @@ pub mod model;
 pub mod offline;
 pub mod permission;
 mod prompt;
+pub mod record;
 mod report;
 pub mod scratch;
 pub mod session;

@@ -49,6 +49,7 @@ use crate::mcp::{Connector, KnownServer, Servers};
 use crate::model::{Model, Said, Sampling};
 use crate::permission::Policy;
 use crate::prompt::{self, Start};
+use crate::record::Tape;
 use crate::report::Totals;
 use crate::scratch::Scratch;
 use crate::settings::Folders;
@@ -123,6 +124,8 @@ pub struct SessionOptions {
     pub settings: Vec<(String, Map<String, Value>)>,
     /// Who pays.
     pub account: AccountInfo,
+    /// What tool calls are recorded on, or replayed from; the model has its own part in that.
+    pub tape: Option<Tape>,
 }
 
 /// How long background tasks may go on after the last prompt, where nobody says otherwise.
@@ -161,6 +164,7 @@ impl SessionOptions {
             checkpoints: false,
             settings: Vec::new(),
             account: AccountInfo::default(),
+            tape: None,
         }
     }
 }
@@ -213,6 +217,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         answerer: Arc::new(options.answerer.clone()),
         replays: options.replay_user_messages,
         checkpoints,
+        tape: options.tape.take(),
     };
     for hooks in &options.hooks {
         host.add_hooks(registry::commands(hooks)?);

@@ -82,6 +82,9 @@ pub struct Launch {
     /// Whether what is kept on disk is also sent to the host.
     pub session_mirror: bool,
 
+    /// Whether the run is recorded, or replayed from a recording.
+    pub tape: TapeChoice,
+
     /// Arguments this version has no name for; without a value they stand alone.
     pub extra: Vec<(String, Option<String>)>,
 }
@@ -137,6 +140,21 @@ pub struct SessionChoice {
     pub id: Option<String>,
 }
 
+/// A recording of the model's traffic. Only `ostler` itself knows of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TapeChoice {
+    /// The file that the run is added to.
+    pub record: Option<String>,
+    /// The file that answers in the model's place.
+    pub replay: Option<String>,
+    /// Where the results of tools come from in a replay: `real` or `recorded`.
+    pub replay_tools: Option<String>,
+    /// How alike a request must be to a recorded one: `strict` or `loose`.
+    pub replay_match: Option<String>,
+    /// When events come in a replay: `instant` or `recorded`.
+    pub replay_timing: Option<String>,
+}
+
 impl Launch {
     /// The arguments, always in the same order. Each value is one argument together with its flag, so that none can be
     /// taken for a flag; no shell is involved.
@@ -149,6 +167,7 @@ impl Launch {
         self.permission_args(&mut args);
         self.context_args(&mut args);
         self.session_args(&mut args);
+        self.tape_args(&mut args);
         for (name, value) in &self.extra {
             match value {
                 Some(value) => args.value(name, Some(value)),
@@ -236,6 +255,17 @@ impl Launch {
         args.value("session-id", session.id.as_deref());
         args.flag("no-session-persistence", self.no_session_persistence);
         args.flag("session-mirror", self.session_mirror);
+    }
+}
+
+impl Launch {
+    fn tape_args(&self, args: &mut Arguments) {
+        let TapeChoice { record, replay, replay_tools, replay_match, replay_timing } = &self.tape;
+        args.value("record", record.as_deref());
+        args.value("replay", replay.as_deref());
+        args.value("replay-tools", replay_tools.as_deref());
+        args.value("replay-match", replay_match.as_deref());
+        args.value("replay-timing", replay_timing.as_deref());
     }
 }
 

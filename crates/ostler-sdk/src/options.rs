@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub(crate) use self::start::hook_id;
 pub use ostler_proto::agent::AgentDefinition;
-pub use ostler_proto::launch::{SessionChoice, Thinking, ToolSet};
+pub use ostler_proto::launch::{SessionChoice, TapeChoice, Thinking, ToolSet};
 pub use ostler_proto::mcp::McpServerConfig;
 pub use ostler_proto::permission::PermissionMode;
 pub use ostler_proto::sandbox::SandboxSettings;
@@ -57,6 +57,8 @@ pub struct Options {
     pub session: SessionOptions,
     /// What is reported.
     pub output: OutputOptions,
+    /// Whether the run is recorded, or replayed from a recording; for `ostler` as the engine.
+    pub tape: TapeChoice,
     /// The engine itself.
     pub engine: EngineOptions,
 }
@@ -398,6 +400,28 @@ impl Options {
     #[must_use]
     pub fn executable(self, path: impl AsRef<std::path::Path>) -> Self {
         self.transport(Process::new(path))
+    }
+
+    /// Adds all traffic with the model to a recording, without secrets. For `ostler` as the engine, in this process or
+    /// as a program.
+    #[must_use]
+    pub fn record(mut self, file: impl AsRef<std::path::Path>) -> Self {
+        self.tape.record = Some(file.as_ref().display().to_string());
+        self
+    }
+
+    /// Lets a recording answer in the model's place: no key, no network, the same answers every time.
+    #[must_use]
+    pub fn replay(mut self, file: impl AsRef<std::path::Path>) -> Self {
+        self.tape.replay = Some(file.as_ref().display().to_string());
+        self
+    }
+
+    /// Has a replay take the results of tools from the recording, too: nothing is looked at or touched.
+    #[must_use]
+    pub fn replay_tools(mut self) -> Self {
+        self.tape.replay_tools = Some("recorded".to_owned());
+        self
     }
 
     /// How the engine is reached.

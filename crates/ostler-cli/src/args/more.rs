@@ -1,6 +1,6 @@
 //! The part of the command line that programs use more often than people.
 
-use ostler_proto::launch::{Answerer, Launch, Thinking, ToolSet};
+use ostler_proto::launch::{Answerer, Launch, TapeChoice, Thinking, ToolSet};
 use serde_json::Value;
 
 /// How the model answers, which tools there are, and what programs say.
@@ -62,6 +62,26 @@ pub(crate) struct More {
     #[arg(long, value_name = "WHO", hide = true)]
     permission_prompts: Option<String>,
 
+    /// Write all traffic with the model to this file, without secrets [env: OSTLER_RECORD]
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    record: Option<String>,
+
+    /// Let this recording answer in the model's place, without any network [env: OSTLER_REPLAY]
+    #[arg(long, value_name = "FILE")]
+    replay: Option<String>,
+
+    /// Where the results of tools come from in a replay [env: OSTLER_REPLAY_TOOLS]
+    #[arg(long, value_name = "FROM", value_parser = ["real", "recorded"])]
+    replay_tools: Option<String>,
+
+    /// How alike a request must be to a recorded one [env: OSTLER_REPLAY_MATCH]
+    #[arg(long, value_name = "HOW", value_parser = ["strict", "loose"])]
+    replay_match: Option<String>,
+
+    /// When the events of an answer come in a replay [env: OSTLER_REPLAY_TIMING]
+    #[arg(long, value_name = "WHEN", value_parser = ["instant", "recorded"])]
+    replay_timing: Option<String>,
+
     /// Let the mode bypassPermissions be chosen later
     #[arg(long)]
     allow_dangerously_skip_permissions: bool,
@@ -103,6 +123,13 @@ impl More {
             setting_sources: self.setting_sources.as_deref().map(words),
             permission_prompts: nobody.then_some(Answerer::Nobody).or(host),
             allow_skip_permissions: self.allow_dangerously_skip_permissions,
+            tape: TapeChoice {
+                record: self.record.clone(),
+                replay: self.replay.clone(),
+                replay_tools: self.replay_tools.clone(),
+                replay_match: self.replay_match.clone(),
+                replay_timing: self.replay_timing.clone(),
+            },
             ..Launch::default()
         }
     }
@@ -217,6 +244,20 @@ mod tests {
             Launch { task_budget: Some(9), managed_settings: some("{}"), ..nothing() },
             Launch { project_config_root: some("/p"), ..nothing() },
             Launch { permission_prompts: Some(Answerer::Tool("mcp__a__b".into())), ..nothing() },
+            Launch {
+                tape: TapeChoice { record: some("a b.jsonl"), ..Default::default() },
+                ..nothing()
+            },
+            Launch {
+                tape: TapeChoice {
+                    replay: some("-a.jsonl"),
+                    replay_tools: some("recorded"),
+                    replay_match: some("loose"),
+                    replay_timing: some("recorded"),
+                    ..Default::default()
+                },
+                ..nothing()
+            },
             Launch {
                 session: SessionChoice { go_on: true, fork: true, ..Default::default() },
                 ..nothing()

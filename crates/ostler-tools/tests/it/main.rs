@@ -13,6 +13,7 @@ mod pdf;
 mod read;
 mod rules;
 mod session;
+mod shapes;
 mod todo_write;
 mod web_search;
 mod whole;

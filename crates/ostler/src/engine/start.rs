@@ -42,7 +42,7 @@ pub struct Running {
 /// When settings, model, conversation or what was asked for make no sense; nothing has been started then.
 pub fn start(scene: &Scene) -> Result<Running, StartError> {
     let Rules { policy, folders, settings } = rules::load(scene)?;
-    let Picked { model, remark, account } = pick::model(scene, &settings)?;
+    let Picked { model, remark, account, tape } = pick::model(scene, &settings)?;
     let name = model.name().to_owned();
     let opened = sessions::open(scene)?;
     let found = server_files::find(scene, &settings)?;
@@ -78,6 +78,7 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         replay_user_messages: launch.replay_user_messages,
         mirror: launch.session_mirror,
         checkpoints: is_on(scene, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
+        tape,
         ..SessionOptions::new(model, policy)
     })
     .map_err(StartError::Refused)?;
