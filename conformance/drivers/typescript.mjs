@@ -128,7 +128,10 @@ class Run {
   }
 }
 
-process.on('unhandledRejection', (error) => process.stderr.write(`unhandled rejection: ${error?.stack ?? error}\n`));
+// An SDK that fails outside of any call would take all other runs with it.
+for (const trouble of ['unhandledRejection', 'uncaughtException']) {
+  process.on(trouble, (error) => process.stderr.write(`${trouble}: ${error?.stack ?? error}\n`));
+}
 
 for await (const line of createInterface({ input: process.stdin })) {
   const command = JSON.parse(line);

@@ -111,6 +111,9 @@ async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     for warning in &warnings {
         screen.complain(&warning.to_string());
     }
+    if scene.launch.only_setup {
+        return pipe::only_hooks(args, connection, screen).await;
+    }
     if args.is_for_programs() {
         return pipe::run(args, connection).await;
     }

@@ -28,6 +28,7 @@ pub(crate) fn at(args: &Args, cwd: PathBuf) -> Scene {
     let mut scene = Scene::new(launch, cwd);
     scene.trusts_project = args.trust_project;
     scene.is_interactive = !args.is_for_programs();
+    scene.is_conversation = scene.is_interactive && args.prompt.is_none();
     scene.entrypoint = scene_entrypoint();
     scene
 }

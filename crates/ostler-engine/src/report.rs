@@ -70,6 +70,7 @@ impl Totals {
             usage: finished.usage,
             permission_denials: finished.denials,
             structured_output: finished.structured,
+            safety_stops: (finished.n_safety_stops > 0).then(|| finished.n_safety_stops.into()),
             ..self.frame(&world.host)
         };
         match finished.ending {

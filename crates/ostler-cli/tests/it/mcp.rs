@@ -10,7 +10,7 @@ use crate::talk::Talk;
 
 /// A server in the shell: greets with a variable, asks the user, permits, and has a resource. It stands in a
 /// configuration, so `${…}` in it would be filled in.
-const SERVER: &str = r#"
+pub(crate) const SERVER: &str = r#"
 id() { printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'; }
 say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 while IFS= read -r line; do

@@ -1,5 +1,6 @@
 //! Record and replay: a run over the scripted API is recorded, the API goes away, and the run comes again.
 
+mod asides;
 mod faults;
 mod peers;
 mod secrets;

@@ -32,6 +32,8 @@ pub(super) enum Refusal {
     Mistake(String),
     /// Somebody said no.
     Denied { message: String, interrupt: bool },
+    /// A hook said no, and that the turn is to end with it.
+    Stopped(String),
 }
 
 /// Decides on a call. Whoever changes its input has it read anew; everything but a clear yes is a no.
@@ -50,6 +52,9 @@ pub(super) async fn permit(
     let hook = verdict.decision.as_ref().map(|(word, reason)| (*word, reason.clone()));
     if let Some((Word::Deny, reason)) = &hook {
         let message = format!("PreToolUse:{} hook error: {reason}", call.name);
+        if verdict.stop.is_some() {
+            return Err(Refusal::Stopped(message));
+        }
         return Err(Refusal::Denied { message, interrupt: false });
     }
     let mut input = input;

@@ -15,9 +15,10 @@ use tokio::time::Instant;
 
 use super::attempts;
 use super::config::read_base_url;
+use super::credential::Keyring;
 use super::retry::{self, Failure};
 use super::sse::SseDecoder;
-use super::{ApiConfig, Credential, EventStream, Model, ModelError, ModelEvent, Request};
+use super::{ApiConfig, EventStream, Model, ModelError, ModelEvent, Request};
 
 /// A model behind the Messages API.
 #[derive(Clone, Debug)]
@@ -31,6 +32,7 @@ pub(crate) struct Api {
     client: reqwest::Client,
     url: Url,
     pub(crate) config: ApiConfig,
+    pub(crate) keyring: Keyring,
     /// Models that were given up for the fallback.
     given_up: Mutex<HashSet<String>>,
 }
@@ -59,8 +61,9 @@ impl ApiModel {
         }
         let client = client.build().map_err(|error| connection(error).error)?;
         url.set_path(&format!("{}/v1/messages", url.path().trim_end_matches('/')));
+        let keyring = Keyring::new(&config.credential, config.renewal.clone(), &config.headers)?;
         let given_up = Mutex::default();
-        Ok(Self { api: Arc::new(Api { client, url, config, given_up }) })
+        Ok(Self { api: Arc::new(Api { client, url, config, keyring, given_up }) })
     }
 }
 
@@ -79,8 +82,8 @@ pub(crate) type Attempt = BoxStream<'static, Result<ModelEvent, Failure>>;
 
 impl Api {
     /// Sends the request once. `patience` is how many times the usual to wait for the first byte.
-    pub(crate) fn send(&self, request: &Request, patience: u32) -> Attempt {
-        let sent = self.client.post(self.url.clone()).json(request);
+    pub(crate) fn send(&self, request: &Request, credential: HeaderMap, patience: u32) -> Attempt {
+        let sent = self.client.post(self.url.clone()).headers(credential).json(request);
         let timeouts = self.config.timeouts;
         if request.stream {
             let deadline = Instant::now() + timeouts.first_byte.saturating_mul(patience);
@@ -206,9 +209,9 @@ async fn accepted(response: Response) -> Result<Response, Failure> {
         return Ok(response);
     }
     let header = |name: &str| response.headers().get(name)?.to_str().ok();
-    let milliseconds = header("retry-after-ms").and_then(|value| value.parse().ok());
+    let milliseconds = header("retry-after-ms").and_then(|value| value.trim().parse::<f64>().ok());
     let retry_after = milliseconds
-        .map(Duration::from_millis)
+        .and_then(|milliseconds| Duration::try_from_secs_f64(milliseconds / 1000.0).ok())
         .or_else(|| retry::read_retry_after(header("retry-after")?, SystemTime::now()));
     let should_retry = header("x-should-retry").and_then(|value| value.parse().ok());
     let body = response.text().await.unwrap_or_default();
@@ -226,15 +229,8 @@ fn headers(config: &ApiConfig) -> Result<HeaderMap, ModelError> {
     let refused = |what: &str| {
         ModelError::Connection(format!("{what} contains characters a header cannot carry"))
     };
-    let (name, value) = match &config.credential {
-        Credential::Key(key) => (HeaderName::from_static("x-api-key"), key.trim().to_owned()),
-        Credential::Token(token) => (header::AUTHORIZATION, format!("Bearer {}", token.trim())),
-    };
-    let mut value = HeaderValue::from_str(&value).map_err(|_| refused("the API key"))?;
-    value.set_sensitive(true);
     let ours = HeaderValue::from_static;
     let mut headers = HeaderMap::from_iter([
-        (name, value),
         (header::USER_AGENT, ours(concat!("ostler/", env!("CARGO_PKG_VERSION")))),
         (HeaderName::from_static("anthropic-version"), ours("2023-06-01")),
     ]);
@@ -294,6 +290,7 @@ pub(crate) fn install_crypto_provider() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Credential;
 
     #[test]
     fn only_this_machine_is_loopback() {

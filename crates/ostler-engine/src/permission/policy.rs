@@ -106,6 +106,11 @@ impl Policy {
         self.directories.retain(|(kept, from)| *kept != directory || *from != source);
     }
 
+    /// Takes all working directories of a source away.
+    pub fn remove_directories(&mut self, source: Source) {
+        self.directories.retain(|(_, from)| *from != source);
+    }
+
     /// The working directories besides the main one.
     pub fn directories(&self) -> impl Iterator<Item = &Path> {
         self.directories.iter().map(|(directory, _)| directory.as_path())

@@ -8,7 +8,7 @@ use ostler_proto::control::{
     StopTask, Success, UNSUPPORTED_REQUEST,
 };
 use ostler_proto::frame::ToHost;
-use ostler_proto::message::{CommandState, User};
+use ostler_proto::message::CommandState;
 use ostler_proto::permission::{PermissionDestination, PermissionUpdate, SetModeUpdate};
 use ostler_proto::quirks::system_prompt_text;
 use ostler_proto::{Extra, RequestId};
@@ -18,7 +18,6 @@ use super::Session;
 use super::requests::models;
 use crate::compact::command;
 use crate::hooks::registry;
-use crate::host::fresh_uuid;
 use crate::model::{Thinking, ThinkingDisplay};
 use crate::structured::StructuredOutput;
 use crate::tasks::output;
@@ -37,7 +36,7 @@ impl Session {
             AskEngine::SetPermissionMode(set) => {
                 return self.set_mode(request.request_id, set).await;
             }
-            AskEngine::SetModel(set) => Ok(self.change_model(set.model.as_deref()).await),
+            AskEngine::SetModel(set) => return self.set_model(request.request_id, set).await,
             AskEngine::SetMaxThinkingTokens(set) => self.set_thinking(set),
             AskEngine::McpStatus(_) => Ok(json!({"mcpServers": self.world.servers.status()})),
             AskEngine::McpReconnect(it) => match self.world.servers.reconnect(&it.server_name) {
@@ -196,19 +195,6 @@ impl Session {
         }
     }
 
-    /// Another model, from the next turn on. Whoever reads the conversation is told.
-    pub(super) async fn change_model(&mut self, wanted: Option<&str>) -> Value {
-        let base = &mut self.setup.base;
-        let wanted = wanted.filter(|name| !matches!(*name, "" | "default"));
-        base.model_name = wanted.unwrap_or(base.model.name()).into();
-        let model = Arc::clone(&base.model_name);
-        self.world = self.setup.world();
-        let words = format!("<local-command-stdout>Set model to `{model}`</local-command-stdout>");
-        let told = User { uuid: Some(fresh_uuid()), ..User::prompt(words.as_str()) };
-        self.world.host.replay(told).await;
-        json!({"model": model.as_ref()})
-    }
-
     /// How much the model may think, from the next turn on.
     fn set_thinking(&mut self, set: &SetMaxThinkingTokens) -> Result<Value, String> {
         let sampling = &mut self.setup.base.sampling;
@@ -232,8 +218,7 @@ impl Session {
         // Hosts stop what they see, and that may be over by now.
         match tasks.get(&stop.task_id) {
             Some((_, None)) => tasks.stop(&stop.task_id).await.map(|_| json!({})),
-            Some((_, Some(_))) => Ok(json!({})),
-            None => Err(format!("there is no task {}", stop.task_id)),
+            Some((_, Some(_))) | None => Ok(json!({})),
         }
     }
 

@@ -105,6 +105,8 @@ pub struct Settings {
     pub default_mode: Option<PermissionMode>,
     /// Hooks, as they stand in each file.
     pub hooks: Vec<(Source, Value)>,
+    /// Who wants no hooks; those are left out already.
+    pub hooks_disabled_by: Vec<Source>,
     /// Variables for the session and its children.
     pub env: BTreeMap<String, String>,
     /// The model.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod api_errors;
+mod bodies;
 mod compact;
 mod decisions;
 mod faults;
@@ -12,6 +13,7 @@ mod interrupts;
 mod long;
 mod model;
 mod modes;
+mod record;
 mod rounds;
 mod session;
 mod settings;

@@ -39,6 +39,8 @@ pub struct Scene {
     pub is_interactive: bool,
     /// Names of variables in it that this process does not have.
     pub more_variables: Vec<String>,
+    /// Whether that person writes one prompt after the other.
+    pub is_conversation: bool,
     /// Who starts it, for the session's file: `cli`, `sdk-rs`.
     pub entrypoint: String,
 }
@@ -56,6 +58,7 @@ impl Scene {
             trusts_project: false,
             is_interactive: false,
             more_variables: Vec::new(),
+            is_conversation: false,
             entrypoint: "sdk-rs".to_owned(),
         }
     }

@@ -1,9 +1,11 @@
 //! What may run: settings and the launch made into a policy.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use ostler_engine::live::LiveSettings;
 use ostler_engine::permission::{Behavior, Policy, Rule, Source};
-use ostler_engine::settings::{self, Folders, Settings, Sources};
+use ostler_engine::settings::{self, Folders, Settings, SettingsError, Sources};
 use ostler_proto::permission::PermissionMode;
 use serde_json::{Map, Value};
 
@@ -27,15 +29,8 @@ pub struct Rules {
 /// When one cannot be understood, or what the launch asks for is forbidden or makes no sense.
 pub fn load(scene: &Scene) -> Result<Rules, StartError> {
     let folders = folders(scene);
-    let trusts_project = scene.trusts_project || names_project(scene);
-    let mut settings = settings::load(&folders, &sources(scene, trusts_project))?;
-    if !trusts_project && let Some(kept) = Kept::of(&folders) {
-        kept.confirm(&folders, &mut settings);
-    }
+    let settings = read(scene, &folders)?;
     let launch = &scene.launch;
-    if let Some(managed) = &launch.managed_settings {
-        tighten(&mut settings, managed)?;
-    }
     let mut policy = Policy::new(&scene.cwd, PermissionMode::Default);
     policy.user_folder.clone_from(&folders.user);
     policy.home = scene.var("HOME").map(PathBuf::from);
@@ -61,16 +56,49 @@ pub fn load(scene: &Scene) -> Result<Rules, StartError> {
 }
 
 /// Takes from the settings of a host that manages this engine what makes things stricter, and nothing else.
-fn tighten(settings: &mut Settings, managed: &str) -> Result<(), StartError> {
-    if !managed.trim_start().starts_with('{') {
-        return Err(StartError::Refused("--managed-settings is not a JSON object".to_owned()));
-    }
+fn tighten(settings: &mut Settings, managed: &str) -> Result<(), SettingsError> {
     let flag = Some(managed.to_owned());
     let managed = settings::load(&Folders::default(), &Sources { flag, ..Sources::default() })?;
     let forbids = |(behavior, ..): &(Behavior, Rule, Source)| *behavior != Behavior::Allow;
     settings.rules.extend(managed.rules.into_iter().filter(forbids));
     settings.bypass_disabled |= managed.bypass_disabled;
     Ok(())
+}
+
+fn read(scene: &Scene, folders: &Folders) -> Result<Settings, SettingsError> {
+    let trusts_project = scene.trusts_project || names_project(scene);
+    let mut settings = settings::load(folders, &sources(scene, trusts_project))?;
+    if !trusts_project && let Some(kept) = Kept::of(folders) {
+        kept.confirm(folders, &mut settings);
+    }
+    if let Some(managed) = &scene.launch.managed_settings {
+        tighten(&mut settings, managed)?;
+    }
+    Ok(settings)
+}
+
+/// The same settings, to be looked at again while the session runs.
+pub(super) fn live(scene: &Scene, folders: &Folders, now: Settings) -> LiveSettings {
+    let Sources { user, project, local, .. } = sources(scene, false);
+    let wanted = [
+        (Source::User, user),
+        (Source::Project, project),
+        (Source::Local, local),
+        (Source::Managed, true),
+    ];
+    let files = wanted.into_iter().filter(|(_, is_wanted)| *is_wanted);
+    let files = files.filter_map(|(source, _)| Some((source, folders.file(source)?))).collect();
+    let skills = [
+        folders.user.as_ref().filter(|_| user).map(|folder| folder.join("skills")),
+        project.then(|| folders.project.join(".claude/skills")),
+    ];
+    let (scene, folders) = (scene.clone(), folders.clone());
+    LiveSettings {
+        now,
+        files,
+        skills: skills.into_iter().flatten().collect(),
+        load: Arc::new(move || read(&scene, &folders)),
+    }
 }
 
 fn add_rules(policy: &mut Policy, behavior: Behavior, rules: &[String]) -> Result<(), StartError> {

@@ -1,9 +1,11 @@
 //! The scenarios: those that were recorded from the vendor's SDKs, retold.
 
 mod background;
+mod checkpoints;
 mod hooks;
 mod interruptions;
 mod permissions;
+mod servers;
 mod sessions;
 mod talk;
 mod troubles;
@@ -24,6 +26,8 @@ pub(super) fn all() -> Vec<Scenario> {
         troubles::all(),
         sessions::all(),
         background::all(),
+        servers::all(),
+        checkpoints::all(),
     ];
     parts.into_iter().flatten().collect()
 }
