@@ -86,6 +86,17 @@ pub(super) const DIFFERENCES: &[Difference] = &[
             * may Bash?"#,
     },
     Difference {
+        scenario: "elicit",
+        backends: &[Backend::Vendor50],
+        reason: "it does not pass on what a server asks the user",
+        story: r#"init
+            call mcp__shell__wonder {}
+            tool ok
+            text Done.
+            result success "Done."
+            the model heard you are bob: false"#,
+    },
+    Difference {
         scenario: "err-e400",
         backends: &[Backend::Vendor50],
         reason: "its results do not name the status of the API",

@@ -20,21 +20,26 @@ struct Add {
 
 fn calc() -> Server {
     let add = tool("add", "Adds two numbers", |it: Add| async move {
-        it.a.checked_add(it.b).ok_or("too large")
+        if it.a < 0 { Err("no negative numbers") } else { Ok(it.a + it.b) }
     });
     Server::new("calc", "1.0.0").tool(add)
 }
 
-/// One call of a tool, and its result in the model's words.
-fn adding(a: i64, b: i64) -> Script {
-    replies(vec![
-        reply().tool_use("mcp__calc__add", json!({"a": a, "b": b})),
-        reply().text("{{tool_result}}"),
-    ])
+/// One call of a tool, then a last word.
+fn calling(tool: &str, input: Value) -> Script {
+    replies(vec![reply().tool_use(tool, input), reply().text("Done.")])
+}
+
+/// Notes whether the model heard something: some backends add words of their own to results.
+fn note_heard(stage: &Stage, words: &str) {
+    let heard = stage.requests().pop().unwrap().body["messages"].to_string().contains(words);
+    stage.note(format!("the model heard {words}: {heard}"));
 }
 
 fn program() -> McpServerConfig {
-    serde_json::from_value(json!({"command": "/bin/sh", "args": ["-c", SERVER]})).unwrap()
+    let env = json!({"GREETED": "you"});
+    serde_json::from_value(json!({"command": "/bin/sh", "args": ["-c", SERVER], "env": env}))
+        .unwrap()
 }
 
 /// Notes how servers are.
@@ -59,23 +64,25 @@ pub(super) fn all() -> Vec<Scenario> {
     vec![
         scenario(
             "mcp",
-            adding(2, 3),
+            calling("mcp__calc__add", json!({"a": 2, "b": 3})),
             |stage| {
                 async {
                     let options = stage.options().server(calc()).allow(["mcp__calc__add"]);
                     stage.query("Add them", options).await;
+                    note_heard(stage, "5");
                 }
                 .boxed()
             },
             r#"init
                call mcp__calc__add {"a":2,"b":3}
                tool ok
-               text 5
-               result success "5""#,
+               text Done.
+               result success "Done."
+               the model heard 5: true"#,
         ),
         scenario(
             "mcp-ask",
-            adding(2, 3),
+            calling("mcp__calc__add", json!({"a": 2, "b": 3})),
             |stage| {
                 async {
                     let options = deciding(stage, Decision::allow()).server(calc());
@@ -86,25 +93,27 @@ pub(super) fn all() -> Vec<Scenario> {
             r#"init
                call mcp__calc__add {"a":2,"b":3}
                tool ok
-               text 5
-               result success "5"
+               text Done.
+               result success "Done."
                * may mcp__calc__add?"#,
         ),
         scenario(
             "mcp-error",
-            adding(i64::MAX, 1),
+            calling("mcp__calc__add", json!({"a": -2, "b": 3})),
             |stage| {
                 async {
                     let options = stage.options().server(calc()).allow(["mcp__calc__add"]);
                     stage.query("Add them", options).await;
+                    note_heard(stage, "no negative numbers");
                 }
                 .boxed()
             },
             r#"init
-               call mcp__calc__add {"a":9223372036854775807,"b":1}
+               call mcp__calc__add {"a":-2,"b":3}
                tool failed
-               text too large
-               result success "too large""#,
+               text Done.
+               result success "Done."
+               the model heard no negative numbers: true"#,
         ),
         scenario(
             "mcp-many",
@@ -132,24 +141,23 @@ pub(super) fn all() -> Vec<Scenario> {
         ),
         scenario(
             "mcp-program",
-            replies(vec![
-                reply().tool_use("mcp__shell__greet", json!({})),
-                reply().text("{{tool_result}}"),
-            ]),
+            calling("mcp__shell__greet", json!({})),
             |stage| {
                 async {
-                    let options = stage.options().env("GREETED", "you");
+                    let options = stage.options();
                     let options =
                         options.mcp_server("shell", program()).allow(["mcp__shell__greet"]);
                     stage.query("Greet", options).await;
+                    note_heard(stage, "hello you");
                 }
                 .boxed()
             },
             r#"init
                call mcp__shell__greet {}
                tool ok
-               text hello you
-               result success "hello you""#,
+               text Done.
+               result success "Done."
+               the model heard hello you: true"#,
         ),
         scenario(
             "mcp-control",
@@ -187,10 +195,7 @@ pub(super) fn all() -> Vec<Scenario> {
         ),
         scenario(
             "elicit",
-            replies(vec![
-                reply().tool_use("mcp__shell__wonder", json!({})),
-                reply().text("{{tool_result}}"),
-            ]),
+            calling("mcp__shell__wonder", json!({})),
             |stage| {
                 async {
                     let log = stage.asked.clone();
@@ -207,14 +212,16 @@ pub(super) fn all() -> Vec<Scenario> {
                             async move { ostler::Elicited::accept().with_content(content) }
                         });
                     stage.query("Wonder", options).await;
+                    note_heard(stage, "you are bob");
                 }
                 .boxed()
             },
             r#"init
                call mcp__shell__wonder {}
                tool ok
-               text you are bob
-               result success "you are bob"
+               text Done.
+               result success "Done."
+               the model heard you are bob: true
                * shell asks: Your name?"#,
         ),
     ]
