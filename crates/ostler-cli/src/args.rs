@@ -1,6 +1,7 @@
 //! The command line.
 
 mod more;
+mod offers;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use ostler_proto::permission::PermissionMode;
 use serde_json::Value;
 
 use self::more::More;
+use self::offers::Offers;
 
 /// An agent that works in this folder.
 ///
@@ -124,6 +126,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     pub(crate) more: More,
+
+    #[command(flatten)]
+    offers: Offers,
 }
 
 /// What else the program can do.
@@ -190,6 +195,10 @@ impl Args {
                 id: self.session_id.clone(),
             },
             no_session_persistence: self.no_session_persistence,
+            agent: self.offers.agent.clone(),
+            agents: self.offers.agents.clone().unwrap_or_default(),
+            plugin_dirs: self.offers.plugin_dir.clone(),
+            plugin_dirs_without_servers: self.offers.plugin_dir_no_mcp.clone(),
             ..self.more.launch()
         }
     }

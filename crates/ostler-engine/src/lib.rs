@@ -6,12 +6,15 @@
 //! To read it, begin with [`turn`] (what is decided, without IO), then `drive` (how it is carried out), then
 //! [`session`] (who talks to whom).
 
+mod agents;
 mod call;
+mod commands;
 mod compact;
 pub mod context;
 mod drive;
 mod hooks;
 mod host;
+pub mod library;
 pub mod mcp;
 pub mod model;
 pub mod offline;
@@ -25,7 +28,6 @@ mod shown;
 mod spent;
 pub mod store;
 mod structured;
-mod subagent;
 mod surroundings;
 pub mod tasks;
 pub mod tool;

@@ -4,6 +4,7 @@
 //! (a terminal, the SDK, a pipe) needs to know nothing else. One task owns everything here; turns run beside it
 //! and reach the host through it.
 
+mod clear;
 mod control;
 pub(crate) mod queue;
 mod state;
@@ -32,17 +33,23 @@ use tokio_util::sync::CancellationToken;
 use self::queue::{Answers, Queue};
 pub use self::state::StateEvents;
 use self::state::Told;
+pub use crate::agents::Delegation;
+use crate::agents::{self, Agent, Past};
 use crate::call::Tools;
+use crate::commands::{self, BuiltIn, Called, Skill};
 pub use crate::compact::Compaction;
-use crate::compact::{Gauge, command};
+use crate::compact::Gauge;
 use crate::context;
 use crate::context::memory::MemoryFile;
+use crate::context::planning::OWN_PLANNING;
 pub use crate::drive::Limits;
 use crate::drive::{Finished, World};
 use crate::hooks::{Event, Hooks, registry};
 use crate::host::{Host, HostCall, Question, fresh_uuid};
+use crate::library::DEFAULT_STYLE;
+use crate::library::{AgentKind, Library};
 use crate::mcp::{Connector, Servers};
-use crate::model::{Model, Said, Sampling};
+use crate::model::{Aliases, Model, Said, Sampling};
 use crate::permission::Policy;
 use crate::prompt::{self, Start};
 use crate::report::Totals;
@@ -51,10 +58,10 @@ use crate::settings::Folders;
 use crate::spent::Spent;
 use crate::store::Opened;
 use crate::structured::StructuredOutput;
-use crate::subagent::Agent;
 use crate::tasks::Tasks;
-use crate::tool::{AnyTool, ToolCx, erase};
+use crate::tool::{AnyTool, ToolCx};
 use crate::transcript::Transcript;
+use crate::turn::Ending;
 
 /// How many frames may wait for a slow host before the engine waits too.
 const FRAMES_AHEAD: usize = 256;
@@ -63,8 +70,20 @@ const FRAMES_AHEAD: usize = 256;
 pub struct SessionOptions {
     /// The model.
     pub model: Arc<dyn Model>,
-    /// The tools on offer, beside `Agent`, which every session has.
+    /// The tools on offer, beside those the engine brings along.
     pub tools: Vec<Arc<dyn AnyTool>>,
+    /// Tools of the engine itself that are not offered: `Agent`, `Skill`.
+    pub withheld: Vec<String>,
+    /// What short names of models stand for.
+    pub aliases: Aliases,
+    /// What files offer.
+    pub library: Library,
+    /// The kind of agent that leads the conversation.
+    pub agent: Option<String>,
+    /// The style of the answers.
+    pub output_style: Option<String>,
+    /// How work is handed to subagents.
+    pub delegation: Delegation,
     /// The working directory.
     pub cwd: PathBuf,
     /// What decides about tool calls.
@@ -118,6 +137,12 @@ impl SessionOptions {
         Self {
             model,
             tools: Vec::new(),
+            withheld: Vec::new(),
+            aliases: Aliases::default(),
+            library: Library::default(),
+            agent: None,
+            output_style: None,
+            delegation: Delegation::default(),
             cwd: policy.cwd.clone(),
             policy,
             folders: Folders::default(),
@@ -179,13 +204,17 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         calls,
         partial_messages: options.partial_messages,
         agent: None,
+        speaker: None,
+        narrowing: Arc::default(),
+        granted: Arc::default(),
+        before_planning: Arc::default(),
         policy: Arc::new(Mutex::new(options.policy.clone())),
         folders: Arc::new(options.folders.clone()),
         spent: Spent::default(),
         hooks: Arc::new(Mutex::new(hooks)),
         env: Arc::new(std::mem::take(&mut options.env)),
     };
-    for hooks in &options.hooks {
+    for hooks in options.hooks.iter().chain(&options.library.hooks()) {
         host.add_hooks(registry::commands(hooks)?);
     }
     let answer = options.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
@@ -200,6 +229,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         peer: Peer::new("engine-"),
         asked: HashMap::new(),
         asked_person: HashSet::new(),
+        asked_behind: HashSet::new(),
         told,
         queue: Queue::default(),
         conversation,
@@ -210,6 +240,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         interrupt: CancellationToken::new(),
         totals: Totals::default(),
         background_wait,
+        held: None,
     };
     // The one task of the session; it ends when the host drops its end.
     tokio::spawn(session.run(inbox, called));
@@ -228,9 +259,13 @@ struct Setup {
     base: World,
     system_prompt: Option<String>,
     append_system_prompt: Option<String>,
-    memory: Vec<MemoryFile>,
     /// The shape the answer must have.
     answer: Option<Arc<StructuredOutput>>,
+    /// The kind of agent that leads the conversation.
+    agent: Option<String>,
+    /// The style of the answers.
+    output_style: Option<String>,
+    withheld: Vec<String>,
 }
 
 impl Setup {
@@ -252,6 +287,13 @@ impl Setup {
         let base = World {
             servers,
             model_name: options.model.name().into(),
+            aliases: Arc::new(options.aliases),
+            library: Arc::new(options.library),
+            memory: Arc::new(options.memory),
+            delegation: options.delegation,
+            past: Past::default(),
+            planning: OWN_PLANNING.into(),
+            style: DEFAULT_STYLE.into(),
             model: options.model,
             tools: Arc::new(tools),
             specs: Arc::new(specs),
@@ -263,24 +305,54 @@ impl Setup {
             compaction: options.compaction,
             gauge: Gauge::default(),
         };
-        let SessionOptions { system_prompt, append_system_prompt, memory, .. } = options;
-        let answer = answer.map(Arc::new);
-        Self { base, system_prompt, append_system_prompt, memory, answer }
+        let SessionOptions { system_prompt, append_system_prompt, agent, withheld, .. } = options;
+        let (answer, output_style) = (answer.map(Arc::new), options.output_style);
+        Self { base, system_prompt, append_system_prompt, answer, agent, output_style, withheld }
     }
 
     fn world(&self) -> World {
+        let append = [self.style(), self.append_system_prompt.clone()];
+        let append = append.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         let system = context::system_prompt(
             &self.base.cx.cwd,
             self.system_prompt.as_deref(),
-            self.append_system_prompt.as_deref(),
-            &self.memory,
+            Some(&append),
+            &self.base.memory,
         );
-        let world = World { system: system.into(), ..self.base.clone() };
-        let world = with_tool(world.clone(), erase(Agent(world)));
+        let mut world = World { system: system.into(), ..self.base.clone() };
+        if let Some(kind) = self.leader() {
+            world = agents::world_of(&world, &kind);
+            let wanted = kind.definition.model.as_deref();
+            world.model_name = world.aliases.full_name(wanted, &self.base.model_name).into();
+        }
+        world.style = self.output_style.as_deref().unwrap_or(DEFAULT_STYLE).into();
+        if !self.withheld.iter().any(|name| agents::is_name(name)) {
+            let agent = Agent::offered(world.clone());
+            world = with_tool(world, agent);
+        }
+        if !self.withheld.iter().any(|name| name == Skill::NAME)
+            && let Some(skill) = Skill::offered(world.clone())
+        {
+            world = with_tool(world, skill);
+        }
         match &self.answer {
             Some(answer) => with_tool(world, answer.clone()),
             None => world,
         }
+    }
+}
+
+impl Setup {
+    /// The kind of agent that leads the conversation, if it is known by now.
+    fn leader(&self) -> Option<AgentKind> {
+        agents::kind(&self.base.library, self.agent.as_deref()?)
+    }
+
+    /// What the style adds to the system prompt. A host with a prompt of its own has its own style.
+    fn style(&self) -> Option<String> {
+        let name = self.output_style.as_deref().filter(|_| self.system_prompt.is_none())?;
+        // A file that has gone since it was listed is told of by `style_trouble`.
+        self.base.library.style(name)?.text().ok()
     }
 }
 
@@ -302,6 +374,8 @@ struct Session {
     asked: HashMap<u64, RequestId>,
     /// Those of them that only a person can answer.
     asked_person: HashSet<RequestId>,
+    /// Those of them that the turn does not wait for.
+    asked_behind: HashSet<RequestId>,
     told: Told,
     queue: Queue,
     conversation: Vec<Said>,
@@ -315,6 +389,8 @@ struct Session {
     interrupt: CancellationToken,
     totals: Totals,
     background_wait: Option<Duration>,
+    /// A result that waits for subagents in the background.
+    held: Option<ToHost>,
 }
 
 impl Session {
@@ -332,13 +408,12 @@ impl Session {
     ) {
         let mut open = true;
         let frames = self.world.host.frames.clone();
-        let tasks = self.world.cx.tasks.clone();
         let mut patience = pin!(wait(self.background_wait));
         loop {
             if self.turns.is_empty() {
                 match self.queue.take() {
                     Some(prompts) => self.begin(prompts),
-                    None if open || tasks.are_open() => {}
+                    None if open || self.world.cx.tasks.are_open() => {}
                     None => {
                         self.told.tell(&self.world.host, SessionState::Idle).await;
                         break;
@@ -358,7 +433,7 @@ impl Session {
                 Some(call) = called.recv() => match call {
                     HostCall::Ask(question) => self.ask(*question).await,
                     HostCall::Withdraw(token) => self.withdraw(token).await,
-                    HostCall::TaskEnded(id) => self.task_ended(&id),
+                    HostCall::TaskEnded(id) => self.task_ended(&id).await,
                 },
                 Some(finished) = self.turns.join_next() => {
                     self.end(finished).await;
@@ -373,12 +448,18 @@ impl Session {
                 }
             }
         }
-        tasks.shutdown().await;
+        self.world.cx.tasks.shutdown().await;
+        // Whoever waits for it gets no other.
+        if let Some(result) = self.held.take() {
+            self.world.host.send(result).await;
+        }
     }
 
     /// What it is doing.
     fn state(&self) -> SessionState {
-        match (self.turns.is_empty(), self.asked_person.is_empty()) {
+        // Subagents in the background count: they may still have questions, and a turn follows from them.
+        let is_quiet = self.turns.is_empty() && !self.world.cx.tasks.have_agents();
+        match (is_quiet, self.asked_person.is_empty()) {
             (true, true) => SessionState::Idle,
             (_, false) => SessionState::RequiresAction,
             (false, true) => SessionState::Running,
@@ -387,13 +468,17 @@ impl Session {
 
     async fn receive(&mut self, frame: ToEngine) {
         match frame {
-            ToEngine::User(user) if user.message.role == Role::User => self.queue.push(*user),
+            ToEngine::User(user) if user.message.role == Role::User => {
+                let is_command = commands::read(&self.world.library, &user).is_some();
+                self.queue.push(*user, is_command);
+            }
             ToEngine::ControlRequest(request) => self.control(request).await,
             ToEngine::ControlResponse(answer) => {
                 let id = answer.response.request_id();
                 self.asked.retain(|_, asked| Some(&*asked) != id.as_ref());
                 if let Some(id) = &id {
                     self.asked_person.remove(id);
+                    self.asked_behind.remove(id);
                 }
                 if let Some((waiting, result)) = self.peer.answered(answer) {
                     // Whoever asked may have been interrupted meanwhile.
@@ -406,24 +491,28 @@ impl Session {
     }
 
     /// The model hears of it, unless it knows.
-    fn task_ended(&mut self, id: &TaskId) {
+    async fn task_ended(&mut self, id: &TaskId) {
         self.told.again();
-        let Some(words) = self.world.cx.tasks.close(id) else { return };
+        let Some(words) = self.world.cx.tasks.close(id) else { return self.tell_result().await };
         let origin = TaskNotificationOrigin {
             producer: Some("session-task".to_owned()),
             ..TaskNotificationOrigin::default()
         };
-        self.queue.push(User {
+        let user = User {
             is_synthetic: Some(true),
             origin: Some(Origin::TaskNotification(origin)),
             ..User::new(Content::Text(words), Some(self.world.host.session_id.clone()))
-        });
+        };
+        self.queue.push(user, false);
     }
 
     async fn ask(&mut self, question: Question) {
         match self.peer.ask(question.answer) {
             Ok(id) => {
                 self.asked.insert(question.token, id.clone());
+                if question.in_background {
+                    self.asked_behind.insert(id.clone());
+                }
                 if matches!(question.request, AskHost::CanUseTool(_) | AskHost::Elicitation(_)) {
                     self.asked_person.insert(id.clone());
                 }
@@ -443,6 +532,7 @@ impl Session {
         let cancelled = self.asked.remove(&token).and_then(|id| self.peer.cancel(&id));
         if let Some((_, cancel)) = cancelled {
             self.asked_person.remove(&cancel.request_id);
+            self.asked_behind.remove(&cancel.request_id);
             self.world.host.send(ToHost::ControlCancelRequest(cancel)).await;
         }
     }
@@ -450,6 +540,7 @@ impl Session {
     /// Nobody will answer any more: whoever waits for a permission does not get it.
     fn tell_waiting(&mut self, reason: &str) {
         self.asked_person.clear();
+        self.asked_behind.clear();
         for (waiting, error) in self.peer.close(reason) {
             let _ = waiting.send(Err(error));
         }
@@ -457,17 +548,21 @@ impl Session {
 
     fn begin(&mut self, mut prompts: Vec<User>) {
         self.idle_since = None;
+        // The next turn has a result of its own.
+        self.held = None;
         self.totals.begin(&self.world.host, Answers::to(&prompts));
         for prompt in &mut prompts {
             prompt.uuid.get_or_insert_with(fresh_uuid);
         }
         self.interrupt = CancellationToken::new();
+        self.world.host.forget_grants();
         let mut world = self.world.clone();
         world.cx.cancelled = self.interrupt.clone();
         let conversation = std::mem::take(&mut self.conversation);
-        // What begins a session belongs to its first prompt, which a command is not.
-        let is_command = prompts.iter().any(|prompt| command::read(prompt).is_some());
-        let start = if is_command { None } else { self.start.take() };
+        // What begins a session belongs to its first prompt, which a command of the engine's own is not.
+        let called = prompts.iter().find_map(|prompt| commands::read(&world.library, prompt));
+        let is_own = matches!(called, Some(Called::BuiltIn(..)));
+        let start = if is_own { None } else { self.start.take() };
         self.turns.spawn(async move {
             let world = world.with_server_tools().await;
             prompt::answer(&world, conversation, prompts, start).await
@@ -496,11 +591,24 @@ impl Session {
             }
         };
         self.conversation = std::mem::take(&mut finished.conversation);
+        if matches!(&finished.ending, Ending::Command { name, .. } if name == BuiltIn::Clear.name())
+        {
+            self.clear().await;
+        }
         let mut result = self.totals.result(&self.world, finished);
         if let ToHost::Result(result) = &mut result {
             result.queued_turn_count = Some(self.queue.n_turns());
         }
-        self.world.host.send(result).await;
+        self.held = Some(result);
+        self.tell_result().await;
+    }
+
+    /// Sends the last result, unless the host would take it for the end of everything while subagents still work.
+    async fn tell_result(&mut self) {
+        let waits = self.world.delegation.holds_results && self.world.cx.tasks.have_agents();
+        if !waits && let Some(result) = self.held.take() {
+            self.world.host.send(result).await;
+        }
     }
 }
 

@@ -18,6 +18,8 @@ use crate::tool::Surroundings;
 pub(crate) struct Inside {
     model: Arc<dyn Model>,
     host: Host,
+    /// What the model is told while it plans.
+    planning: Arc<str>,
     /// The rules as they were when the call first looked, so that a search judges all files alike.
     guard: OnceLock<ReadGuard>,
 }
@@ -25,7 +27,12 @@ pub(crate) struct Inside {
 impl Inside {
     pub(crate) fn of(world: &World) -> Arc<dyn Surroundings> {
         let guard = OnceLock::new();
-        Arc::new(Self { model: Arc::clone(&world.model), host: world.host.clone(), guard })
+        Arc::new(Self {
+            model: Arc::clone(&world.model),
+            host: world.host.clone(),
+            planning: Arc::clone(&world.planning),
+            guard,
+        })
     }
 }
 
@@ -42,6 +49,16 @@ impl Surroundings for Inside {
 
     fn names_host(&self, host: &str) -> bool {
         self.host.policy().names_host(host)
+    }
+
+    fn plan(&self, is_on: bool) -> BoxFuture<'static, String> {
+        let (host, words) = (self.host.clone(), Arc::clone(&self.planning));
+        Box::pin(async move {
+            if host.set_planning(is_on) {
+                host.tell_mode().await;
+            }
+            words.as_ref().to_owned()
+        })
     }
 
     fn ask_model(&self, mut request: Request) -> BoxFuture<'static, Result<Message, ModelError>> {

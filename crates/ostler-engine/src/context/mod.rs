@@ -1,6 +1,7 @@
 //! What the model is told before the conversation begins: who it is, where it works, what the user wants in general.
 
 pub mod memory;
+pub(crate) mod planning;
 
 use std::path::Path;
 
@@ -32,6 +33,18 @@ pub(crate) fn system_prompt(
     }
     parts.retain(|part| !part.trim().is_empty());
     parts.join("\n\n")
+}
+
+/// The system prompt of an agent that has words of its own.
+pub(crate) fn agent_prompt(
+    cwd: &Path,
+    words: &str,
+    reminder: Option<&str>,
+    memory: &[MemoryFile],
+) -> String {
+    let place = format!("Working directory: {}\nPlatform: {}", cwd.display(), std::env::consts::OS);
+    let words = [Some(words), reminder].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+    system_prompt(cwd, Some(&words), Some(&place), memory)
 }
 
 const OWN_WORDS: &str = "You are Ostler, an agent that works on the user's machine with tools. Look before you change \

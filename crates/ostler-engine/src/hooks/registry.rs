@@ -150,6 +150,18 @@ pub(crate) fn commands(settings: &Value) -> Result<Vec<Hook>, String> {
     Ok(hooks)
 }
 
+/// Reads the hooks of an agent: its stop is that of a subagent.
+///
+/// # Errors
+/// As for those of settings.
+pub(crate) fn commands_of_agent(settings: &Value) -> Result<Vec<Hook>, String> {
+    let mut hooks = commands(settings)?;
+    for hook in hooks.iter_mut().filter(|hook| hook.event == HookEvent::Stop) {
+        hook.event = HookEvent::SubagentStop;
+    }
+    Ok(hooks)
+}
+
 fn of_entry(event: &HookEvent, entry: &Value) -> Result<Vec<Hook>, String> {
     let matcher = match entry.get("matcher") {
         None | Some(Value::Null) => Matcher::All,

@@ -56,7 +56,8 @@ impl HostLine {
     pub async fn send(&self, message: Value) -> Result<Value, String> {
         let server_name = self.server.clone();
         let request = McpMessage { server_name, message, extra: Extra::default() };
-        let reply = host::ask::<McpMessage>(&self.calls, AskHost::McpMessage(request)).await?;
+        let reply =
+            host::ask::<McpMessage>(&self.calls, AskHost::McpMessage(request), false).await?;
         Ok(reply.mcp_response.unwrap_or_default())
     }
 }
@@ -129,6 +130,13 @@ enum How {
 impl Servers {
     pub(crate) fn new(connector: Option<Arc<dyn Connector>>, host: &Host) -> Self {
         let calls = host.calls.clone();
+        let (state, changed) = (Mutex::default(), watch::Sender::new(0));
+        Self(Arc::new(Inner { connector, calls, state, changed }))
+    }
+
+    /// A list of its own for servers that only somebody in the session has.
+    pub(crate) fn apart(&self) -> Self {
+        let (connector, calls) = (self.0.connector.clone(), self.0.calls.clone());
         let (state, changed) = (Mutex::default(), watch::Sender::new(0));
         Self(Arc::new(Inner { connector, calls, state, changed }))
     }

@@ -95,6 +95,15 @@ impl TranscriptWriter {
         }
     }
 
+    /// A writer for another new session of the same project.
+    ///
+    /// # Errors
+    /// When the id is taken, or is none.
+    pub fn another(&self, session_id: SessionId) -> Result<Self, StoreError> {
+        let folder = self.path().parent().unwrap_or(Path::new("."));
+        Self::create(folder, session_id, self.scene.clone())
+    }
+
     /// A writer for a subagent of this session; its `meta.json` is written at once.
     ///
     /// # Errors

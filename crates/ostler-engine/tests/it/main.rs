@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod agents;
 mod api_errors;
+mod commands;
 mod compact;
 mod decisions;
 mod faults;

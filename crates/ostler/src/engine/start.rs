@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_engine::context::memory::{self, MemoryFile, Sources};
-use ostler_engine::model::{Effort, Sampling, Thinking, ThinkingDisplay};
-use ostler_engine::session::{self, Compaction, Connection, Limits, SessionOptions};
+use ostler_engine::model::{Aliases, Effort, Sampling, Thinking, ThinkingDisplay};
+use ostler_engine::session::{self, Compaction, Connection, Delegation, Limits, SessionOptions};
 use ostler_engine::settings::{Folders, Problem};
 use ostler_engine::tool::AnyTool;
 use ostler_proto::SessionId;
-use ostler_proto::launch::{self, Launch, ToolSet};
+use ostler_proto::launch::{self, Answerer, Launch, ToolSet};
 
 use super::pick::{self, Picked};
 use super::rules::{self, Rules};
 use super::servers::{self, Reach};
-use super::{Scene, StartError, sessions};
+use super::{Scene, StartError, offers, sessions};
 
 /// How long a prompt is awaited before hooks hear of it.
 const IDLE_NOTICE: Duration = Duration::from_secs(60);
@@ -45,8 +45,22 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
     let name = model.name().to_owned();
     let opened = sessions::open(scene)?;
     let launch = &scene.launch;
+    let mut library = offers::library(scene, &folders, rules::trusts_project(scene))?;
+    let mut warnings = settings.warnings;
+    warnings.append(&mut library.problems);
+    warnings.extend(offers::missing(scene, &library, settings.output_style.as_deref()));
+    let mut mcp_servers = servers::configured(scene)?;
+    for plugin in &library.plugins {
+        mcp_servers.extend(plugin.servers.clone());
+    }
     let connection = session::start(SessionOptions {
-        tools: tools(launch)?,
+        tools: tools(scene)?,
+        withheld: withheld(launch),
+        aliases: Aliases::from_env(|name| scene.var(name)),
+        library,
+        agent: launch.agent.clone(),
+        output_style: settings.output_style,
+        delegation: delegation(scene),
         folders: folders.clone(),
         limits: Limits {
             max_turns: launch.max_turns,
@@ -67,24 +81,55 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         idle_notice: Some(IDLE_NOTICE),
         partial_messages: scene.is_interactive || launch.include_partial_messages,
         connector: Some(Arc::new(Reach { call_timeout: tool_timeout(scene) })),
-        mcp_servers: servers::configured(scene)?,
+        mcp_servers,
         state_events: state_events(scene),
         background_wait: background_wait(scene),
         ..SessionOptions::new(model, policy)
     })
     .map_err(StartError::Refused)?;
-    Ok(Running { connection, model: name, remark, warnings: settings.warnings, folders })
+    Ok(Running { connection, model: name, remark, warnings, folders })
 }
 
+/// Tools that are of no use where nobody answers.
+const NEED_A_PERSON: &[&str] = &["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"];
+
 /// The tools there are. One that is denied altogether is not offered at all.
-fn tools(launch: &Launch) -> Result<Vec<Arc<dyn AnyTool>>, StartError> {
+fn tools(scene: &Scene) -> Result<Vec<Arc<dyn AnyTool>>, StartError> {
+    let launch = &scene.launch;
     let mut tools = ostler_tools::session_tools();
     let name = |tool: &Arc<dyn AnyTool>| tool.spec().name;
+    let is_answered = scene.is_interactive || launch.permission_prompts == Some(Answerer::Host);
+    tools.retain(|tool| is_answered || !NEED_A_PERSON.contains(&name(tool).as_str()));
     if let Some(ToolSet::Only(wanted)) = &launch.tools {
         tools.retain(|tool| wanted.contains(&name(tool)));
     }
     tools.retain(|tool| !launch.disallowed_tools.contains(&name(tool)));
     Ok(tools)
+}
+
+/// The engine's own tools that are not wanted.
+fn withheld(launch: &Launch) -> Vec<String> {
+    // The one for subagents goes by two names.
+    const OWN: &[&[&str]] = &[&["Agent", "Task"], &["Skill"]];
+    let is_listed =
+        |names: &[&str], list: &[String]| list.iter().any(|rule| names.contains(&rule.as_str()));
+    let is_wanted = |names: &[&str]| match &launch.tools {
+        Some(ToolSet::Only(wanted)) => is_listed(names, wanted),
+        _ => true,
+    };
+    let is_out = |names: &&&[&str]| !is_wanted(names) || is_listed(names, &launch.disallowed_tools);
+    OWN.iter().filter(is_out).flat_map(|names| names.iter().map(|it| (*it).to_owned())).collect()
+}
+
+/// How work is handed to subagents. A host that is told what the session is doing knows when to go on listening; one
+/// that is not takes the first result for the last.
+fn delegation(scene: &Scene) -> Delegation {
+    let is_told = state_events(scene).is_some();
+    Delegation {
+        in_background: is_told,
+        holds_results: !is_told && !scene.is_interactive,
+        ..Delegation::default()
+    }
 }
 
 /// How the model answers.
