@@ -23,7 +23,7 @@ const WALL_LIMIT: f64 = 1.0 / 20.0;
 const PEAK_LIMIT: f64 = 1.0 / 10.0;
 
 /// A model that both know by the same name. For the newest ones the vendor's program uses a preview of the API.
-const MODEL: &str = "claude-sonnet-4-5";
+pub(crate) const MODEL: &str = "claude-sonnet-4-5";
 const PROMPT: &str = "How much is six times seven? Ask the shell.";
 const COMMAND: &str = "echo bench-$((6 * 7))";
 const OUTPUT: &str = "bench-42";
@@ -48,7 +48,7 @@ pub(crate) fn run() -> Result<Vec<String>> {
 }
 
 /// The vendor's program, which npm has installed for this kind of machine.
-fn vendor() -> Result<PathBuf> {
+pub(crate) fn vendor() -> Result<PathBuf> {
     let peers = std::env::var_os("OSTLER_PEERS")
         .context("OSTLER_PEERS is not set: run this through `cargo xtask bench`")?;
     let packages = Path::new(&peers).join("node_modules/@anthropic-ai");

@@ -4,6 +4,7 @@
 //! run and judge by the ratio, which says the same on a slow machine as on a fast one.
 
 mod decode;
+mod dropin;
 mod engine;
 mod long;
 mod measure;
@@ -22,6 +23,7 @@ type Benchmark = fn() -> Result<Vec<String>>;
 
 const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("decode", decode::run),
+    ("dropin", dropin::run),
     ("engine", engine::run),
     ("long", long::run),
     ("sdk", sdk::run),

@@ -106,7 +106,7 @@ impl Reader {
     }
 }
 
-fn folder(variable: &str) -> Result<PathBuf> {
+pub(crate) fn folder(variable: &str) -> Result<PathBuf> {
     let folder = std::env::var_os(variable);
     let folder = folder
         .with_context(|| format!("{variable} is not set: run this through `cargo xtask bench`"))?;

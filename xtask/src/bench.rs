@@ -8,11 +8,11 @@ use anyhow::{Result, ensure};
 use crate::{cargo, peers, python, setup};
 
 /// The benchmarks that measure the program as it is shipped.
-const OF_THE_PROGRAM: &[&str] = &["engine", "size"];
+const OF_THE_PROGRAM: &[&str] = &["dropin", "engine", "size"];
 /// The benchmarks that run the vendor's programs beside it.
-const WITH_PEERS: &[&str] = &["engine", "sdk"];
+const WITH_PEERS: &[&str] = &["dropin", "engine", "sdk"];
 /// The benchmarks that run the vendor's Python package beside it.
-const WITH_PYTHON: &[&str] = &["sdk"];
+const WITH_PYTHON: &[&str] = &["dropin", "sdk"];
 
 pub(crate) fn bench(names: &[OsString]) -> Result<ExitCode> {
     setup::linker()?;
@@ -30,7 +30,7 @@ pub(crate) fn bench(names: &[OsString]) -> Result<ExitCode> {
     }
     if concerns(names, WITH_PYTHON) {
         eprintln!("installing the vendor's Python SDK, unless it is there…");
-        command.env("OSTLER_PYTHON", python::install(python::FOR_BENCHMARKS)?);
+        command.env("OSTLER_PYTHON", python::install(python::SDK)?);
     }
     Ok(cargo::exit_code(cargo::status(&mut command)?))
 }

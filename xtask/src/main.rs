@@ -4,6 +4,7 @@
 mod bench;
 mod cargo;
 mod checksum;
+mod conformance;
 mod fuzz;
 mod peers;
 mod python;
@@ -23,6 +24,8 @@ usage: cargo xtask <command>
   test [--no-peers] [-- FILTER…]    run all tests; with a filter, only tests of that name
   tidy                              check format, lints and house rules
   bench [NAME…]                     run the benchmarks
+  conformance [--cli PATH|vendor] [--only NAME] [--sdk NAME] [--against vendor]
+                                    drive ostler, or another program, with the official SDKs
   fuzz [--seconds N] [--seed S]     run the fuzz targets on damaged traffic
   fuzz FILE…                        run the fuzz targets on these inputs
 ";
@@ -63,6 +66,7 @@ fn dispatch(mut args: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Some("test") => test::test(&args),
         Some("tidy") => tidy::command(&args),
         Some("bench") => bench::bench(&args),
+        Some("conformance") => conformance::command(&args),
         Some("fuzz") => fuzz::command(&args),
         _ => Err(Misuse(format!("there is no command {}", command.display())).into()),
     }

@@ -21,6 +21,8 @@ pub(crate) const FOR_TESTS: &[Pin] = &[
     ("@anthropic-ai/claude-agent-sdk", "0.2.50"),
     ("@modelcontextprotocol/sdk", "1.32.2"),
     ("@modelcontextprotocol/server-everything", "2026.8.31"),
+    // Judges what tools give programs by the declarations of the SDK.
+    ("typescript", "7.0.2"),
 ];
 
 /// What the benchmarks need, and the tests against the newer program. Apart from the other, because it brings a native program of some hundred megabytes:

@@ -12,8 +12,8 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::checksum::checksum;
 use crate::{cargo, peers, setup};
 
-/// What the benchmarks need, as pip names it.
-pub(crate) const FOR_BENCHMARKS: &[&str] = &["claude-agent-sdk==0.2.182"];
+/// The official SDK, as pip names it.
+pub(crate) const SDK: &[&str] = &["claude-agent-sdk==0.2.182"];
 
 /// Says that an environment is complete.
 const COMPLETE: &str = "complete";
@@ -58,7 +58,7 @@ fn folder_name(pins: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{FOR_BENCHMARKS, folder_name};
+    use super::{SDK, folder_name};
 
     #[test]
     fn other_versions_get_another_folder() {
@@ -68,6 +68,6 @@ mod tests {
 
     #[test]
     fn versions_are_exact() {
-        assert!(FOR_BENCHMARKS.iter().all(|pin| pin.contains("==")));
+        assert!(SDK.iter().all(|pin| pin.contains("==")));
     }
 }

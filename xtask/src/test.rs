@@ -2,14 +2,14 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
-use std::process::{ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::conformance::Peers;
 use crate::tally::Tally;
-use crate::{Misuse, cargo, fuzz, peers, setup, tidy};
+use crate::{Misuse, cargo, conformance, fuzz, setup, tidy};
 
 /// How long the fuzz targets run: enough for some hundred thousand inputs, not enough to be waited for.
 const FUZZ_SECONDS: &str = "20";
@@ -66,14 +66,19 @@ fn perform(plan: &Plan, tally: &mut Tally) {
     }
     let mut folder = None;
     if plan.peers {
-        let install = || Ok((peers::install(peers::FOR_TESTS)?, peers::install(peers::NATIVE)?));
-        match step("the vendor's programs", install) {
+        match step("the vendor's programs", conformance::peers) {
             Ok(installed) => folder = Some(installed),
             Err(error) => tally.fail(format!("peers: {error:#}")),
         }
     }
     if let Err(error) = step("cargo test", || cargo_test(plan, folder, tally)) {
         tally.fail(format!("cargo test: {error:#}"));
+    }
+    if plan.peers && plan.filter.is_empty() {
+        // With the programs that the tests before were built with.
+        if let Err(error) = step("conformance", || conform(tally)) {
+            tally.fail(format!("conformance: {error:#}"));
+        }
     }
     if plan.filter.is_empty() {
         let fuzz =
@@ -90,15 +95,27 @@ fn prepare() -> Result<()> {
     Ok(())
 }
 
-fn cargo_test(plan: &Plan, peers: Option<(PathBuf, PathBuf)>, tally: &mut Tally) -> Result<()> {
+fn cargo_test(plan: &Plan, peers: Option<Peers>, tally: &mut Tally) -> Result<()> {
     let mut command = cargo::cargo(&["test", "--workspace", "--locked", "--no-fail-fast", "--"]);
-    if let Some((peers, native)) = peers {
+    if let Some(peers) = peers {
         // Ignored tests are exactly those that need the peers.
-        command.arg("--include-ignored").env("OSTLER_PEERS", peers);
-        command.env("OSTLER_NATIVE_PEERS", native);
+        command.arg("--include-ignored").envs(peers);
     }
+    count_tests(command.args(&plan.filter), tally)
+}
+
+/// Every scenario with every SDK counts as one test.
+fn conform(tally: &mut Tally) -> Result<()> {
+    let mut runner = conformance::runner()?;
+    runner.arg("--cli").arg(conformance::built("ostler")?).arg("--as-tests");
+    count_tests(&mut runner, tally)
+}
+
+/// Runs a test program, or cargo with many of them, and counts what it says.
+fn count_tests(command: &mut Command, tally: &mut Tally) -> Result<()> {
+    let program = command.get_program().display().to_string();
     let mut child =
-        command.args(&plan.filter).stdout(Stdio::piped()).spawn().context("starting cargo")?;
+        command.stdout(Stdio::piped()).spawn().with_context(|| format!("starting {program}"))?;
     let output = child.stdout.take().context("the output is a pipe")?;
     let failed_before = tally.failed;
     for line in BufReader::new(output).split(b'\n') {
@@ -108,7 +125,7 @@ fn cargo_test(plan: &Plan, peers: Option<(PathBuf, PathBuf)>, tally: &mut Tally)
         let mut stdout = std::io::stdout();
         stdout.write_all(&line).and_then(|()| stdout.write_all(b"\n")).context("printing")?;
     }
-    let status = child.wait().context("waiting for cargo")?;
+    let status = child.wait().with_context(|| format!("waiting for {program}"))?;
     // Nothing was built, or a test program died before it could count.
     ensure!(status.success() || tally.failed > failed_before, "ended with {status}");
     Ok(())

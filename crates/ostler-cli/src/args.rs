@@ -2,16 +2,21 @@
 
 mod more;
 mod offers;
+mod unknown;
+mod wire;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use ostler_proto::launch::{Launch, SessionChoice};
 use ostler_proto::permission::PermissionMode;
 use serde_json::Value;
 
 use self::more::More;
 use self::offers::Offers;
+use self::wire::Wire;
 
 /// An agent that works in this folder.
 ///
@@ -20,7 +25,7 @@ use self::offers::Offers;
 /// Without ANTHROPIC_API_KEY it runs on a small offline demo that understands a few plain sentences.
 /// NO_COLOR switches off colours and everything that moves. `ostler doctor` looks for what is wrong.
 #[derive(Debug, Parser)]
-#[command(version, about, long_about, args_conflicts_with_subcommands = true)]
+#[command(version, about, long_about, args_override_self = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -33,15 +38,15 @@ pub(crate) struct Args {
     pub(crate) model: Option<String>,
 
     /// How freely tools run: default, acceptEdits, plan, dontAsk or bypassPermissions
-    #[arg(long, value_name = "MODE", value_parser = permission_mode)]
+    #[arg(long, value_name = "MODE", value_parser = permission_mode, global = true)]
     pub(crate) permission_mode: Option<PermissionMode>,
 
     /// More settings: JSON, or the path of a file
-    #[arg(long, value_name = "JSON-OR-FILE")]
+    #[arg(long, value_name = "JSON-OR-FILE", global = true)]
     pub(crate) settings: Option<String>,
 
     /// Let this project's settings allow tools and run hooks; without it they can only make things stricter
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub(crate) trust_project: bool,
 
     /// The most model calls for one prompt
@@ -121,7 +126,7 @@ pub(crate) struct Args {
     pub(crate) json_schema: Option<Value>,
 
     /// Work in this folder instead of the current one
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     pub(crate) cwd: Option<PathBuf>,
 
     #[command(flatten)]
@@ -129,6 +134,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     offers: Offers,
+
+    #[command(flatten)]
+    pub(crate) wire: Wire,
 }
 
 /// What else the program can do.
@@ -146,9 +154,21 @@ pub(crate) enum Command {
     Explain {
         /// The tool, such as Bash
         tool: String,
-        /// Its input: JSON, or in a word what it is about (the command, the file)
+        /// Its input: JSON, or in words what it is about (the command, the file)
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         input: Vec<String>,
     },
+}
+
+impl Command {
+    /// How it is called.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Sessions { .. } => "sessions",
+            Self::Doctor => "doctor",
+            Self::Explain { .. } => "explain",
+        }
+    }
 }
 
 /// What to print.
@@ -172,6 +192,46 @@ pub(crate) enum InputFormat {
 }
 
 impl Args {
+    /// Reads the command line; also what was left out of it, because only another version knows it.
+    ///
+    /// # Errors
+    /// When it makes no sense, or asks for help.
+    pub(crate) fn read(arguments: Vec<OsString>) -> Result<(Self, Vec<String>), clap::Error> {
+        let mut command = Self::command();
+        command.build();
+        let unknown::Sorted { arguments, unknown } = unknown::sort(&command, arguments);
+        let matches = Self::command().try_get_matches_from(arguments)?;
+        let read = Self::from_arg_matches(&matches)?.settled();
+        let clash = |why| Self::command().error(ErrorKind::ArgumentConflict, why);
+        Ok((read.map_err(clash)?, unknown))
+    }
+
+    /// Whether a command line is that of a program that speaks in frames.
+    pub(crate) fn is_of_program(arguments: &[OsString]) -> bool {
+        unknown::speaks_in_frames(arguments)
+    }
+
+    /// With a command and a prompt told apart.
+    fn settled(mut self) -> Result<Self, String> {
+        let Some(command) = &self.command else { return Ok(self) };
+        let word = command.word();
+        if let Some(prompt) = &self.prompt {
+            return Err(format!(
+                "`{word}` is a command and cannot follow the prompt `{prompt}`: write `ostler {word}`, or quote the whole prompt"
+            ));
+        }
+        if !self.is_for_programs() {
+            return Ok(self);
+        }
+        // With --print, a word is a prompt.
+        if let Command::Sessions { all: false } | Command::Doctor = command {
+            self.prompt = Some(word.to_owned());
+            self.command = None;
+            return Ok(self);
+        }
+        Err(format!("`{word}` prints for people: leave out --print and the formats"))
+    }
+
     /// What an engine is to be started with.
     pub(crate) fn launch(&self) -> Launch {
         Launch {
@@ -199,7 +259,7 @@ impl Args {
             agents: self.offers.agents.clone().unwrap_or_default(),
             plugin_dirs: self.offers.plugin_dir.clone(),
             plugin_dirs_without_servers: self.offers.plugin_dir_no_mcp.clone(),
-            ..self.more.launch()
+            ..self.wire.launch(self.more.launch())
         }
     }
 
@@ -228,5 +288,55 @@ fn permission_mode(word: &str) -> Result<PermissionMode, String> {
             Err("use default, acceptEdits, plan, dontAsk or bypassPermissions".to_owned())
         }
         mode => Ok(mode),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Args, String> {
+        let words = std::iter::once("ostler").chain(line.split(' '));
+        Args::try_parse_from(words).map_err(|error| error.to_string())?.settled()
+    }
+
+    #[test]
+    fn options_stand_before_a_command_or_behind_it() {
+        for line in [
+            "--permission-mode plan --cwd / explain Bash git log --oneline -p",
+            "explain --permission-mode plan --cwd / Bash git log --oneline -p",
+        ] {
+            let args = parsed(line).unwrap();
+            assert_eq!(args.permission_mode, Some(PermissionMode::Plan), "{line}");
+            assert_eq!(args.cwd, Some("/".into()), "{line}");
+            let Some(Command::Explain { tool, input }) = args.command else { panic!("{line}") };
+            assert_eq!((tool.as_str(), input.join(" ").as_str()), ("Bash", "git log --oneline -p"));
+        }
+        assert!(matches!(
+            parsed("sessions --all").unwrap().command,
+            Some(Command::Sessions { all: true })
+        ));
+    }
+
+    #[test]
+    fn a_word_is_a_prompt_where_a_program_reads_the_answer() {
+        for line in ["-p doctor", "--output-format json doctor", "-p -- doctor"] {
+            let args = parsed(line).unwrap();
+            assert!(args.command.is_none(), "{line}");
+            assert_eq!(args.prompt.as_deref(), Some("doctor"), "{line}");
+        }
+        assert_eq!(parsed("hello").unwrap().prompt.as_deref(), Some("hello"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_says_what_to_do() {
+        for (line, told) in [
+            ("hello doctor", "write `ostler doctor`"),
+            ("-p explain Bash ls", "leave out --print"),
+            ("--permission-mode sure explain Bash ls", "use default, acceptEdits, plan"),
+        ] {
+            let error = parsed(line).unwrap_err();
+            assert!(error.contains(told), "{line}: {error}");
+        }
     }
 }

@@ -13,8 +13,10 @@ use ostler_proto::message::{System, User};
 use ostler_proto::permission::PermissionResult;
 
 use crate::args::Args;
+use crate::compose::compose;
+use crate::editor::Editor;
 use crate::engine::Engine;
-use crate::input::Input;
+use crate::input::{Input, Typed};
 use crate::permission::Asking;
 use crate::question;
 use crate::screen::Screen;
@@ -22,6 +24,9 @@ use crate::show::Show;
 use crate::signals::{STOPPED, Signals, Told};
 use crate::spinner::BEAT;
 use crate::tty::Mode;
+
+/// Stands in front of what the user says.
+const MARK: &str = ">";
 
 /// What greets the user.
 pub(crate) struct Greeting {
@@ -50,6 +55,7 @@ pub(crate) async fn run(
         can_ask,
         cwd,
         kept,
+        editor: Editor::default(),
     };
     let code = match &args.prompt {
         Some(prompt) => chat.turn(Some(prompt)).await.map(Ended::code),
@@ -71,6 +77,7 @@ struct Chat<'a> {
     can_ask: bool,
     cwd: PathBuf,
     kept: Option<Kept>,
+    editor: Editor,
 }
 
 /// How a turn ended.
@@ -105,10 +112,14 @@ enum Event {
 impl Chat<'_> {
     async fn converse(&mut self) -> anyhow::Result<ExitCode> {
         loop {
-            self.show.screen.prompt(">")?;
+            let next = next(&mut self.input, &mut self.editor, self.show.screen);
             let line = tokio::select! {
-                line = self.input.line() => line,
+                line = next => line?,
                 told = self.signals.next() => match told {
+                    Told::Stop if !self.editor.is_empty() => {
+                        self.editor.clear();
+                        continue;
+                    }
                     Told::Stop => None,
                     Told::End(code) => {
                         self.show.screen.echo("")?;
@@ -127,6 +138,7 @@ impl Chat<'_> {
             if !line.is_shown {
                 self.show.screen.echo(&line.text)?;
             }
+            self.editor.remember(&line.text);
             match line.text.trim() {
                 "" => {}
                 "exit" | "quit" | "/exit" | "/quit" => return Ok(ExitCode::SUCCESS),
@@ -286,6 +298,20 @@ impl Chat<'_> {
         }
         Ok(asked)
     }
+}
+
+/// What the user says next; `None` at the end of the input.
+async fn next(
+    input: &mut Input,
+    editor: &mut Editor,
+    screen: &mut Screen,
+) -> std::io::Result<Option<Typed>> {
+    if input.is_terminal && screen.is_live() {
+        screen.end_line()?;
+        return compose(MARK, editor, input, screen).await;
+    }
+    screen.prompt(MARK)?;
+    Ok(input.line().await)
 }
 
 /// Waits for something that nobody asked for: the beginning of a turn (what ran in the background has ended, and the

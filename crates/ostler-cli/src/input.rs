@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::keys::{self, Key};
+use crate::keys::{self, Decoder, Key, Stroke};
 use crate::tty::Mode;
 
 /// How long what was typed before takes to come through.
@@ -69,10 +69,19 @@ impl Input {
 
     /// The next line that is typed from now on; what was typed before is for somebody else.
     pub(crate) async fn fresh_line(&mut self) -> Option<String> {
-        let before = std::mem::take(&mut self.lines);
+        let before = self.put_aside();
         let typed = self.line().await;
-        self.lines.extend(before);
+        self.take_back(before);
         Some(typed?.text)
+    }
+
+    /// The lines that were typed until now, which are not to be given to anybody.
+    pub(crate) fn put_aside(&mut self) -> VecDeque<String> {
+        std::mem::take(&mut self.lines)
+    }
+
+    pub(crate) fn take_back(&mut self, lines: VecDeque<String>) {
+        self.lines.extend(lines);
     }
 
     /// Starts waiting for keys, those that are pressed from now on: ask only then.
@@ -84,6 +93,16 @@ impl Input {
             self.keep_line(&chunk);
         }
         Ok(Keys { _mode: mode, input: self })
+    }
+
+    /// Starts taking keys for a text that is written. What was typed before belongs to it.
+    pub(crate) fn writing(&mut self) -> io::Result<Writing<'_>> {
+        Ok(Writing { mode: Mode::writing()?, decoder: Decoder::default(), input: self })
+    }
+
+    /// A line that was typed before anybody wanted one.
+    pub(crate) fn kept_line(&mut self) -> Option<String> {
+        self.lines.pop_front()
     }
 
     /// Puts aside the lines that were typed, for whoever wants one next. Single keys are forgotten.
@@ -127,6 +146,41 @@ impl Keys<'_> {
             }
             self.input.keep(&chunk);
         }
+    }
+}
+
+/// Standard input while a text is written. The terminal is as before once this is dropped.
+pub(crate) struct Writing<'a> {
+    mode: Mode,
+    decoder: Decoder,
+    input: &'a mut Input,
+}
+
+impl Writing<'_> {
+    /// The next keys and pastes; `None` at the end of the input. There may be none but a line that was kept.
+    pub(crate) async fn next(&mut self) -> Option<Vec<Stroke>> {
+        let chunk = self.input.chunks.recv().await?;
+        // A line from before, when the terminal still made lines: Enter is `\r` in this mode, and Ctrl-J comes alone.
+        let is_line = chunk.len() > 1 && chunk.ends_with(b"\n") && !chunk.contains(&0x1b);
+        if is_line && !self.decoder.is_pasting() {
+            self.input.keep(&chunk);
+            return Some(Vec::new());
+        }
+        Some(self.decoder.push(&chunk))
+    }
+
+    /// Keeps a line for whoever wants one next.
+    pub(crate) fn keep_line(&mut self, text: String) {
+        self.input.lines.push_back(text);
+    }
+
+    pub(crate) fn kept_line(&mut self) -> Option<String> {
+        self.input.kept_line()
+    }
+
+    /// Takes the terminal again, after the program was suspended.
+    pub(crate) fn resume(&self) -> io::Result<()> {
+        self.mode.resume()
     }
 }
 

@@ -2,9 +2,13 @@
 
 mod args;
 mod chat;
+mod compose;
+mod debug;
 mod diff;
 mod doctor;
+mod editor;
 mod engine;
+mod frames;
 mod input;
 mod keys;
 mod menu;
@@ -26,7 +30,6 @@ mod wrap;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use ostler::engine::kept::Kept;
 use ostler::engine::{self as host, Running, StartError};
 
@@ -36,8 +39,23 @@ use crate::engine::Engine;
 use crate::screen::Screen;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let is_of_program = Args::is_of_program(&arguments);
+    let (args, unknown) = match Args::read(arguments) {
+        Ok(read) => read,
+        // Programs look at whether something failed, people at how.
+        Err(error) if is_of_program && error.use_stderr() => {
+            // Nobody can be told that standard error is closed.
+            let _ = error.print();
+            return ExitCode::FAILURE;
+        }
+        Err(error) => error.exit(),
+    };
     let mut screen = Screen::new();
+    if !unknown.is_empty() {
+        let list = unknown.join(", ");
+        screen.complain(&format!("left out, because this version does not know it: {list}"));
+    }
     match run(args, &mut screen) {
         Ok(code) => code,
         // Whoever read our output has left: there is nobody to tell.

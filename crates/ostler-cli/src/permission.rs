@@ -10,7 +10,9 @@ use ostler_proto::permission::{
 };
 use serde_json::Value;
 
+use crate::compose::compose;
 use crate::diff::{self, Long};
+use crate::editor::Editor;
 use crate::input::Input;
 use crate::keys::Key;
 use crate::offers::Offers;
@@ -86,16 +88,28 @@ pub(crate) async fn ask(request: &CanUseTool, at: Asking<'_>) -> io::Result<Perm
         Decision::No => deny("The user did not allow it."),
         Decision::NobodyThere => deny("Nobody was there to allow it."),
         Decision::Instead => {
-            let shown = Mode::shown()?;
-            screen.prompt("What to do instead:")?;
-            let note = input.fresh_line().await.unwrap_or_default();
-            drop(shown);
+            let note = instead(input, screen).await?;
             match note.trim() {
                 "" => deny("The user did not allow it."),
                 note => deny(&format!("The user did not allow it, and says: {note}")),
             }
         }
     })
+}
+
+/// What the user writes now; what was typed before is for somebody else.
+async fn instead(input: &mut Input, screen: &mut Screen) -> io::Result<String> {
+    const QUESTION: &str = "What to do instead:";
+    if !screen.is_live() {
+        let _shown = Mode::shown()?;
+        screen.prompt(QUESTION)?;
+        return Ok(input.fresh_line().await.unwrap_or_default());
+    }
+    screen.line(QUESTION)?;
+    let before = input.put_aside();
+    let typed = compose(">", &mut Editor::default(), input, screen).await;
+    input.take_back(before);
+    Ok(typed?.map(|typed| typed.text).unwrap_or_default())
 }
 
 /// Shows the keys and waits for one of them. Several at once are something pasted, and no answer.

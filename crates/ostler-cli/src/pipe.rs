@@ -5,37 +5,38 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use ostler_engine::session::Connection;
-use ostler_proto::codec::FrameDecoder;
-use ostler_proto::control::{AskHost, ControlRequest, ControlResponse};
+use ostler_proto::RequestId;
 use ostler_proto::frame::{Frame, ToEngine, ToHost};
 use ostler_proto::message::{System, TurnResult, User};
-use ostler_proto::{DecodeError, RequestId};
-use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 
 use crate::args::{Args, InputFormat, OutputFormat};
+use crate::debug::Debug;
 use crate::engine::{self, INTERRUPT};
-use crate::question;
+use crate::frames;
 use crate::signals::{STOPPED, Signals, Told};
 
 /// Answers what comes in, and prints what was asked for. Exits with 1 when the last result was an error, and with
-/// 130 when Ctrl-C stopped it.
+/// 130 when Ctrl-C stopped it; a program that speaks in frames knows that from the result, and gets 0.
 pub(crate) async fn run(args: &Args, connection: Connection) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
+    let debug = Debug::of(args)?;
     let Connection { to_engine, from_engine } = connection;
+    let (complain, complaints) = mpsc::channel(16);
     let mut pipe = Pipe {
         format: args.output_format,
+        complaints,
+        debug: debug.clone(),
         from_engine,
         // Weak: the session is to end once nobody has anything more to say.
         to_engine: to_engine.downgrade(),
-        // With frames coming in, the other side answers questions itself.
-        answers: (args.input_format == InputFormat::Text).then(|| to_engine.clone()),
+        held: (args.input_format == InputFormat::Text).then(|| to_engine.clone()),
         last: None,
         is_busy: false,
         is_stopped: false,
     };
     let reader = match args.input_format {
-        InputFormat::StreamJson => tokio::spawn(read_frames(to_engine)),
+        InputFormat::StreamJson => tokio::spawn(frames::read(to_engine, complain, debug)),
         InputFormat::Text => {
             let prompt = prompt(args)?;
             tokio::spawn(async move { Ok(to_engine.send(prompt).await?) })
@@ -53,7 +54,11 @@ pub(crate) async fn run(args: &Args, connection: Connection) -> anyhow::Result<E
         Ended::Stopped => pipe.end().await,
     }
     let code = finish(args, last)?;
-    Ok(if is_stopped { ExitCode::from(STOPPED) } else { code })
+    Ok(match (is_stopped, args.input_format) {
+        (true, InputFormat::Text) => ExitCode::from(STOPPED),
+        (true, InputFormat::StreamJson) => ExitCode::SUCCESS,
+        (false, _) => code,
+    })
 }
 
 /// How the frames came to an end.
@@ -70,8 +75,11 @@ struct Pipe {
     format: OutputFormat,
     from_engine: mpsc::Receiver<ToHost>,
     to_engine: mpsc::WeakSender<ToEngine>,
-    /// For our own answers, until there is a result.
-    answers: Option<mpsc::Sender<ToEngine>>,
+    /// What is wrong with what comes in.
+    complaints: mpsc::Receiver<ToHost>,
+    debug: Debug,
+    /// Keeps the session open until there is a result.
+    held: Option<mpsc::Sender<ToEngine>>,
     last: Option<TurnResult>,
     /// A turn is running.
     is_busy: bool,
@@ -91,10 +99,11 @@ impl Pipe {
                         self.pass(frame).await?;
                     }
                     // Whoever stopped it does not wait for the next prompt. Without a turn there is no result.
-                    if self.is_stopped && self.answers.is_none() && !self.is_busy {
+                    if self.is_stopped && self.held.is_none() && !self.is_busy {
                         return Ok(Ended::Stopped);
                     }
                 }
+                Some(complaint) = self.complaints.recv() => self.pass(complaint).await?,
                 told = signals.next() => match (told, self.to_engine.upgrade()) {
                     (Told::End(code), _) => return Ok(Ended::Told(code)),
                     (Told::Stop, Some(engine)) if !self.is_stopped => {
@@ -108,32 +117,21 @@ impl Pipe {
     }
 
     async fn pass(&mut self, frame: ToHost) -> anyhow::Result<()> {
+        self.debug.note('>', &frame);
         if self.format == OutputFormat::StreamJson {
             print(&frame.to_line())?;
         }
         match frame {
-            ToHost::ControlRequest(request) => self.refuse(request).await?,
             ToHost::System(System::Init(_)) => self.is_busy = true,
             ToHost::Result(result) => {
                 self.last = Some(*result);
                 self.is_busy = false;
                 // One prompt, one result: dropping our end lets the session finish.
-                self.answers = None;
+                self.held = None;
             }
             _ => {}
         }
         Ok(())
-    }
-
-    /// Nobody is here to answer.
-    async fn refuse(&self, request: ControlRequest<AskHost>) -> anyhow::Result<()> {
-        let (Some(engine), AskHost::CanUseTool(call)) = (&self.answers, &request.request) else {
-            return Ok(());
-        };
-        let answer = serde_json::to_value(question::nobody(call))?;
-        let id = request.request_id.unwrap_or_default();
-        let response = ControlResponse::success(id, Some(answer));
-        Ok(engine.send(ToEngine::ControlResponse(response)).await?)
     }
 
     /// Ends the session, whatever it is doing.
@@ -181,30 +179,6 @@ fn prompt(args: &Args) -> anyhow::Result<ToEngine> {
     };
     anyhow::ensure!(!text.trim().is_empty(), "the prompt is empty");
     Ok(ToEngine::User(Box::new(User::prompt(text.as_str()))))
-}
-
-/// Reads frames until the end. What is not an object is passed over; what is malformed ends the program.
-async fn read_frames(to_engine: mpsc::Sender<ToEngine>) -> anyhow::Result<()> {
-    let mut stdin = tokio::io::stdin();
-    let mut decoder = FrameDecoder::new();
-    let mut bytes = vec![0; 64 * 1024];
-    loop {
-        let n = stdin.read(&mut bytes).await.context("reading standard input")?;
-        if n == 0 {
-            decoder.finish();
-        }
-        decoder.push(&bytes[..n]);
-        while let Some(frame) = decoder.next_frame() {
-            match frame {
-                Ok(frame) => to_engine.send(frame).await.context("the engine has gone")?,
-                Err(DecodeError::NotAnObject { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        if n == 0 {
-            return Ok(());
-        }
-    }
 }
 
 /// One write per frame, flushed: whoever reads wants it now.

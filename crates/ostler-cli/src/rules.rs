@@ -1,6 +1,5 @@
 //! A policy explained.
 
-use anyhow::Context;
 use ostler::engine::rules::{self, Rules};
 use ostler_engine::permission::{self, CallFacts};
 
@@ -16,10 +15,10 @@ pub(crate) fn explain(
     words: &[String],
     screen: &mut Screen,
 ) -> anyhow::Result<()> {
-    let cwd = std::env::current_dir().context("cannot tell where we are")?;
-    let Rules { policy, .. } = rules::load(&scene::at(args, cwd.clone()))?;
+    let scene = scene::of(args)?;
+    let Rules { policy, .. } = rules::load(&scene)?;
     let input = permission::input_of(tool, &words.join(" "));
-    let effect = permission::effect_of(tool, &input, &cwd);
+    let effect = permission::effect_of(tool, &input, &scene.cwd);
     let text = permission::explain(&policy, &CallFacts { tool, input: &input, effect: &effect });
     Ok(screen.line(clean(&text).trim_end())?)
 }

@@ -9,7 +9,14 @@ use crate::args::Args;
 
 /// The scene of a session.
 pub(crate) fn of(args: &Args) -> Result<Scene, StartError> {
-    Ok(at(args, folder(args)?))
+    let mut scene = at(args, folder(args)?);
+    if let Some(path) = &args.wire.system_prompt_file {
+        let text = std::fs::read_to_string(scene.cwd.join(path)).map_err(|error| {
+            StartError::Refused(format!("--system-prompt-file {}: {error}", path.display()))
+        })?;
+        scene.launch.system_prompt = Some(text);
+    }
+    Ok(scene)
 }
 
 /// The same in a folder that is known.

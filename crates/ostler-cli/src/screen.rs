@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal, Write};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 
+use crate::editor::Picture;
 use crate::text::{clean, clipped, width, wrapped};
 use crate::tty;
 use crate::wrap::Wrap;
@@ -21,6 +22,10 @@ pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
 
 /// How wide lines are where nobody says.
 const USUAL_COLUMNS: usize = 160;
+/// How many lines there are where nobody says.
+const USUAL_ROWS: usize = 24;
+/// A prompt of more lines is not shown whole once it is said.
+const MOST_SAID: usize = 20;
 /// Narrower than this, nothing can be laid out.
 const LEAST_COLUMNS: usize = 16;
 
@@ -34,6 +39,8 @@ pub(crate) struct Screen {
     in_line: bool,
     /// How wide the live lines are.
     drawn: Vec<usize>,
+    /// How many of them are below the cursor.
+    below: usize,
     wrap: Wrap,
 }
 
@@ -47,6 +54,7 @@ impl Screen {
             is_live: is_terminal && choice != ColorChoice::Never,
             in_line: false,
             drawn: Vec::new(),
+            below: 0,
             wrap: Wrap::default(),
         }
     }
@@ -65,6 +73,11 @@ impl Screen {
     pub(crate) fn columns(&self) -> usize {
         let columns = if self.is_terminal { tty::columns() } else { None };
         columns.unwrap_or(USUAL_COLUMNS).saturating_sub(1).max(LEAST_COLUMNS)
+    }
+
+    /// How many lines can be seen at once.
+    pub(crate) fn rows(&self) -> usize {
+        tty::rows().unwrap_or(USUAL_ROWS)
     }
 
     pub(crate) fn welcome(
@@ -166,6 +179,55 @@ impl Screen {
         self.out.flush()
     }
 
+    /// Draws what is being written, and puts the cursor where the next letter goes.
+    pub(crate) fn draw_prompt(&mut self, mark: &str, picture: &Picture) -> io::Result<()> {
+        let mut mark = format!("{CYAN}{mark}{CYAN:#} ");
+        let lines = picture.lines.iter();
+        let lines: Vec<_> = lines
+            .map(|line| format!("{}{line}", std::mem::replace(&mut mark, "  ".to_owned())))
+            .collect();
+        self.draw(&lines)?;
+        self.below = lines.len().saturating_sub(picture.row + 1);
+        if self.below > 0 {
+            write!(self.out, "\x1b[{}A", self.below)?;
+        }
+        write!(self.out, "\r\x1b[{}C", picture.column)?;
+        self.out.flush()
+    }
+
+    /// What was written stays on the screen.
+    pub(crate) fn said(&mut self, mark: &str, text: &str) -> io::Result<()> {
+        let text = clean(text);
+        let n_lines = text.lines().count();
+        let mut lines = text.lines().take(MOST_SAID);
+        self.line(&format!("{CYAN}{mark}{CYAN:#} {}", lines.next().unwrap_or_default()))?;
+        lines.try_for_each(|line| self.line(&format!("  {line}")))?;
+        match n_lines.saturating_sub(MOST_SAID) {
+            0 => Ok(()),
+            n => self.remark(&format!("  … {n} more lines")),
+        }
+    }
+
+    /// Empties the screen.
+    pub(crate) fn wipe(&mut self) -> io::Result<()> {
+        self.erase()?;
+        write!(self.out, "\x1b[H\x1b[2J")?;
+        self.out.flush()
+    }
+
+    /// Somebody else has written to the terminal: the live lines are not where they were.
+    pub(crate) fn forget_drawn(&mut self) {
+        self.drawn.clear();
+        self.below = 0;
+    }
+
+    /// Has the terminal mark what is pasted, until what this gives is dropped.
+    pub(crate) fn take_pastes(&mut self) -> io::Result<Pastes> {
+        write!(self.out, "\x1b[?2004h")?;
+        self.out.flush()?;
+        Ok(Pastes)
+    }
+
     /// Takes the live lines away.
     pub(crate) fn erase(&mut self) -> io::Result<()> {
         if self.drawn.is_empty() {
@@ -182,6 +244,10 @@ impl Screen {
         let columns = tty::columns().unwrap_or(USUAL_COLUMNS);
         let rows: usize = self.drawn.iter().map(|width| width.div_ceil(columns).max(1)).sum();
         self.drawn.clear();
+        match std::mem::take(&mut self.below) {
+            0 => {}
+            n => write!(self.out, "\x1b[{n}B")?,
+        }
         for row in 0..rows {
             let up = if row > 0 { "\x1b[A" } else { "" };
             write!(self.out, "{up}\r\x1b[K")?;
@@ -201,6 +267,18 @@ impl Drop for Screen {
     fn drop(&mut self) {
         // Nothing half-drawn is left behind, however the program ends.
         let _ = self.erase();
+    }
+}
+
+/// Pastes are marked while this is there.
+#[must_use]
+pub(crate) struct Pastes;
+
+impl Drop for Pastes {
+    fn drop(&mut self) {
+        let mut out = io::stdout();
+        // A terminal that is gone marks nothing.
+        let _ = out.write_all(b"\x1b[?2004l").and_then(|()| out.flush());
     }
 }
 

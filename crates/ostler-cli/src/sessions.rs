@@ -9,9 +9,9 @@ use crate::text::clean;
 
 /// Lists conversations.
 pub(crate) fn list(args: &Args, all: bool, screen: &mut Screen) -> anyhow::Result<()> {
-    let cwd = std::env::current_dir()?;
-    let projects = sessions::projects(&scene::at(args, cwd.clone()))?;
-    let sessions = if all { projects.all_sessions() } else { projects.sessions(&cwd) };
+    let scene = scene::of(args)?;
+    let projects = sessions::projects(&scene)?;
+    let sessions = if all { projects.all_sessions() } else { projects.sessions(&scene.cwd) };
     if sessions.is_empty() {
         return Ok(screen.line("no conversations yet")?);
     }

@@ -13,6 +13,7 @@ use rustix::termios::{
 #[must_use]
 pub(crate) struct Mode {
     before: Termios,
+    inside: Termios,
     leave: OptionalActions,
 }
 
@@ -27,6 +28,17 @@ impl Mode {
             mode.special_codes[SpecialCodeIndex::VTIME] = 0;
             // Whoever is suspended or killed in this mode leaves a terminal behind that does not echo.
             mode.special_codes[SpecialCodeIndex::VSUSP] = 0;
+            mode.special_codes[SpecialCodeIndex::VQUIT] = 0;
+        })
+    }
+
+    /// Keys come as they are pressed, and are shown by whoever takes them. What was typed before is kept.
+    pub(crate) fn writing() -> io::Result<Self> {
+        Self::enter(OptionalActions::Now, OptionalActions::Now, |mode| {
+            mode.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN);
+            mode.input_modes.remove(InputModes::ICRNL | InputModes::INLCR | InputModes::IXON);
+            mode.special_codes[SpecialCodeIndex::VMIN] = 1;
+            mode.special_codes[SpecialCodeIndex::VTIME] = 0;
             mode.special_codes[SpecialCodeIndex::VQUIT] = 0;
         })
     }
@@ -55,7 +67,12 @@ impl Mode {
         let mut mode = before.clone();
         change(&mut mode);
         tcsetattr(io::stdin(), how, &mode)?;
-        Ok(Self { before, leave })
+        Ok(Self { before, inside: mode, leave })
+    }
+
+    /// Enters it again, after somebody else had the terminal.
+    pub(crate) fn resume(&self) -> io::Result<()> {
+        Ok(tcsetattr(io::stdin(), OptionalActions::Now, &self.inside)?)
     }
 }
 
@@ -64,6 +81,12 @@ impl Drop for Mode {
         // A terminal that is gone needs no mode.
         let _ = tcsetattr(io::stdin(), self.leave, &self.before);
     }
+}
+
+/// How many lines standard output has, if it is a terminal that says so.
+pub(crate) fn rows() -> Option<usize> {
+    let size = tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_row)).filter(|rows| *rows > 0)
 }
 
 /// How many columns standard output has, if it is a terminal that says so.

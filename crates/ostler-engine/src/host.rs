@@ -9,6 +9,7 @@ use ostler_proto::api::{
 };
 use ostler_proto::control::{Ask, AskHost, CanUseTool, Success};
 use ostler_proto::frame::ToHost;
+use ostler_proto::launch::Answerer;
 use ostler_proto::message::system::{
     ApiRetry, Informational, ModelFallback, ModelRefusalNoFallback, PermissionDenied,
     SessionWritesLost, Status,
@@ -22,10 +23,12 @@ use ostler_proto::{AgentId, Extra, Num, SessionId, TaskId, ToolUseId, Uuid};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::agents::Speaker;
+use crate::checkpoint::Checkpoints;
 use crate::hooks::Hooks;
 use crate::hooks::registry::Hook;
 use crate::model::{Fallback, ModelError, Retry};
 use crate::permission::{Behavior, Decision, Narrowing, Policy, Rule, Source, UpdateError};
+use crate::record::Tape;
 use crate::settings::Folders;
 use crate::spent::Spent;
 use crate::store::{StoreError, TranscriptWriter};
@@ -62,6 +65,14 @@ pub(crate) struct Host {
     pub(crate) hooks: Arc<Mutex<Hooks>>,
     /// Variables for the commands of hooks.
     pub(crate) env: Arc<BTreeMap<String, String>>,
+    /// Who answers permission questions.
+    pub(crate) answerer: Arc<Answerer>,
+    /// Whether prompts are sent back as they are taken up.
+    pub(crate) replays: bool,
+    /// How files were before each prompt, if that is kept.
+    pub(crate) checkpoints: Option<Checkpoints>,
+    /// What calls are recorded on, or replayed from.
+    pub(crate) tape: Option<Tape>,
 }
 
 /// What turns want of the session's line to the host.
@@ -183,12 +194,21 @@ impl Host {
         if let Some(lost) = self.record(|writer| writer.frame(&frame)) {
             let _ = self.frames.send(lost).await;
         }
+        self.mirror().await;
         let Some(speaker) = &self.speaker else {
             let _ = self.frames.send(frame).await;
             return;
         };
         if let Some(frame) = speaker.shown(frame) {
             let _ = self.frames.send(frame).await;
+        }
+    }
+
+    /// Sends what was written to the session's file since the last time, if the host wants to have it too.
+    pub(crate) async fn mirror(&self) {
+        let Some(transcript) = &self.transcript else { return };
+        if let Some(written) = transcript.mirrored() {
+            let _ = self.frames.send(ToHost::TranscriptMirror(written)).await;
         }
     }
 
@@ -256,6 +276,7 @@ impl Host {
         if let Some(lost) = self.record(|writer| writer.frame(&frame)) {
             let _ = self.frames.send(lost).await;
         }
+        self.mirror().await;
     }
 
     fn user(&self, content: Content) -> User {
@@ -265,6 +286,17 @@ impl Host {
             uuid: Some(fresh_uuid()),
             ..User::new(content, Some(self.session_id.clone()))
         }
+    }
+
+    /// Sends a prompt back as it is taken up.
+    pub(crate) async fn replay(&self, prompt: User) {
+        let replay = User {
+            session_id: Some(self.session_id.clone()),
+            timestamp: Some(format!("{:.3}", jiff::Timestamp::now())),
+            is_replay: Some(true),
+            ..prompt
+        };
+        self.send(ToHost::User(Box::new(replay))).await;
     }
 
     /// Sends words of the engine itself on the user's side.

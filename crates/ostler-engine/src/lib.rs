@@ -8,6 +8,7 @@
 
 mod agents;
 mod call;
+mod checkpoint;
 mod commands;
 mod compact;
 pub mod context;
@@ -20,6 +21,7 @@ pub mod model;
 pub mod offline;
 pub mod permission;
 mod prompt;
+pub mod record;
 mod report;
 pub mod scratch;
 pub mod session;

@@ -91,7 +91,17 @@ pub(crate) async fn answer(
     if let Some(lost) = lost {
         host.send(lost).await;
     }
+    for prompt in kept.iter().filter(|prompt| prompt.is_synthetic != Some(true)) {
+        if let Some(uuid) = &prompt.uuid {
+            host.checkpoint(uuid).await;
+        }
+    }
     host.send(report::init(world)).await;
+    if host.replays {
+        for prompt in kept {
+            host.replay(prompt).await;
+        }
+    }
     drive(world, conversation, blocks).await
 }
 

@@ -6,7 +6,9 @@
 
 mod clear;
 mod control;
+mod lifecycle;
 pub(crate) mod queue;
+mod servers;
 mod state;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -19,11 +21,11 @@ use ostler_proto::api::{Content, Role};
 use ostler_proto::control::{AskHost, ControlRequest};
 use ostler_proto::frame::{ToEngine, ToHost};
 use ostler_proto::hook::HookEvent;
-use ostler_proto::mcp::McpServerConfig;
+use ostler_proto::launch::Answerer;
 use ostler_proto::message::system::SessionState;
-use ostler_proto::message::{Origin, TaskNotificationOrigin, User};
+use ostler_proto::message::{CommandState, Origin, TaskNotificationOrigin, User};
 use ostler_proto::peer::{CallError, Peer};
-use ostler_proto::{Extra, RequestId, SessionId, TaskId};
+use ostler_proto::{Extra, RequestId, SessionId, TaskId, Uuid};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -36,6 +38,7 @@ use self::state::Told;
 pub use crate::agents::Delegation;
 use crate::agents::{self, Agent, Past};
 use crate::call::Tools;
+use crate::checkpoint::Checkpoints;
 use crate::commands::{self, BuiltIn, Called, Skill};
 pub use crate::compact::Compaction;
 use crate::compact::Gauge;
@@ -46,12 +49,12 @@ pub use crate::drive::Limits;
 use crate::drive::{Finished, World};
 use crate::hooks::{Event, Hooks, registry};
 use crate::host::{Host, HostCall, Question, fresh_uuid};
-use crate::library::DEFAULT_STYLE;
-use crate::library::{AgentKind, Library};
-use crate::mcp::{Connector, Servers};
+use crate::library::{AgentKind, DEFAULT_STYLE, Library};
+use crate::mcp::{Connector, KnownServer, Servers};
 use crate::model::{Aliases, Model, Said, Sampling};
 use crate::permission::Policy;
 use crate::prompt::{self, Start};
+use crate::record::Tape;
 use crate::report::Totals;
 use crate::scratch::Scratch;
 use crate::settings::Folders;
@@ -121,11 +124,21 @@ pub struct SessionOptions {
     /// What reaches MCP servers; without it there are none.
     pub connector: Option<Arc<dyn Connector>>,
     /// MCP servers by name. Those inside the host may also come with `initialize`.
-    pub mcp_servers: BTreeMap<String, McpServerConfig>,
+    pub mcp_servers: BTreeMap<String, KnownServer>,
     /// Whether the host hears what the session is doing: `session_state_changed`.
     pub state_events: Option<StateEvents>,
     /// How long background tasks may go on once the host has nothing more to say; `None` for as long as they like.
     pub background_wait: Option<Duration>,
+    /// Who answers permission questions.
+    pub answerer: Answerer,
+    /// Whether prompts are sent back as they are taken up.
+    pub replay_user_messages: bool,
+    /// Whether the host gets what is written to the session's file.
+    pub mirror: bool,
+    /// Whether files are kept as they were before each prompt, to be put back.
+    pub checkpoints: bool,
+    /// What tool calls are recorded on, or replayed from; the model has its own part in that.
+    pub tape: Option<Tape>,
 }
 
 /// How long background tasks may go on after the last prompt, where nobody says otherwise.
@@ -164,6 +177,11 @@ impl SessionOptions {
             mcp_servers: BTreeMap::new(),
             state_events: None,
             background_wait: Some(BACKGROUND_WAIT),
+            answerer: Answerer::Host,
+            replay_user_messages: false,
+            mirror: false,
+            checkpoints: false,
+            tape: None,
         }
     }
 }
@@ -187,13 +205,17 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     let (frames, from_engine) = mpsc::channel(FRAMES_AHEAD);
     let (calls, called) = mpsc::channel(FRAMES_AHEAD);
     let fresh = || SessionId::from(uuid::Uuid::new_v4().to_string());
+    let scratch = Scratch::default();
+    let checkpoints = options.checkpoints.then(|| checkpoints(&options, &scratch));
     let (session_id, conversation, transcript, resumed) = match options.opened.take() {
-        Some(Opened { writer, conversation, resumed, .. }) => {
+        Some(Opened { mut writer, conversation, resumed, .. }) => {
+            if options.mirror {
+                writer.mirror();
+            }
             (writer.session_id().clone(), conversation, Some(Transcript::new(writer)), resumed)
         }
         None => (options.session_id.take().unwrap_or_else(fresh), Vec::new(), None, false),
     };
-    let scratch = Scratch::default();
     options.policy.scratch = Some(scratch.path().to_owned());
     let hooks = hooks(&options, transcript.as_ref());
     let host = Host {
@@ -213,6 +235,10 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         spent: Spent::default(),
         hooks: Arc::new(Mutex::new(hooks)),
         env: Arc::new(std::mem::take(&mut options.env)),
+        answerer: Arc::new(options.answerer.clone()),
+        replays: options.replay_user_messages,
+        checkpoints,
+        tape: options.tape.take(),
     };
     for hooks in options.hooks.iter().chain(&options.library.hooks()) {
         host.add_hooks(registry::commands(hooks)?);
@@ -232,6 +258,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         asked_behind: HashSet::new(),
         told,
         queue: Queue::default(),
+        answering: Vec::new(),
         conversation,
         start: Some(Start { source, memory }),
         idle_notice,
@@ -241,10 +268,22 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         totals: Totals::default(),
         background_wait,
         held: None,
+        asides: JoinSet::new(),
     };
     // The one task of the session; it ends when the host drops its end.
     tokio::spawn(session.run(inbox, called));
     Ok(Connection { to_engine, from_engine })
+}
+
+/// Backups lie beside the sessions, in the vendor's scheme; those of a session that keeps nothing go with it.
+fn checkpoints(options: &SessionOptions, scratch: &Scratch) -> Checkpoints {
+    let Some(opened) = &options.opened else {
+        let folder = scratch.folder().unwrap_or(scratch.path());
+        return Checkpoints::new(folder.join("file-history"), &options.cwd, Vec::new());
+    };
+    let config = opened.writer.path().ancestors().nth(3).unwrap_or(&options.cwd);
+    let folder = config.join("file-history").join(opened.writer.session_id().as_str());
+    Checkpoints::new(folder, &options.cwd, opened.snapshots.clone())
 }
 
 fn hooks(options: &SessionOptions, transcript: Option<&Transcript>) -> Hooks {
@@ -281,8 +320,8 @@ impl Setup {
         let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
         let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
         let servers = Servers::new(options.connector, &host);
-        for (name, config) in options.mcp_servers {
-            servers.add(&name, config, false);
+        for (name, known) in options.mcp_servers {
+            servers.add(&name, known);
         }
         let base = World {
             servers,
@@ -320,17 +359,23 @@ impl Setup {
             &self.base.memory,
         );
         let mut world = World { system: system.into(), ..self.base.clone() };
-        if let Some(kind) = self.leader() {
-            world = agents::world_of(&world, &kind);
+        let leader = self.leader();
+        if let Some(kind) = &leader {
+            world = agents::world_of(&world, kind);
             let wanted = kind.definition.model.as_deref();
             world.model_name = world.aliases.full_name(wanted, &self.base.model_name).into();
         }
         world.style = self.output_style.as_deref().unwrap_or(DEFAULT_STYLE).into();
-        if !self.withheld.iter().any(|name| agents::is_name(name)) {
+        let is_offered = |tool: &str| {
+            let leader = leader.as_ref();
+            !self.withheld.iter().any(|name| name == tool)
+                && leader.is_none_or(|kind| agents::has_tool(&kind.definition, tool))
+        };
+        if is_offered(agents::NAME) {
             let agent = Agent::offered(world.clone());
             world = with_tool(world, agent);
         }
-        if !self.withheld.iter().any(|name| name == Skill::NAME)
+        if is_offered(Skill::NAME)
             && let Some(skill) = Skill::offered(world.clone())
         {
             world = with_tool(world, skill);
@@ -378,6 +423,8 @@ struct Session {
     asked_behind: HashSet<RequestId>,
     told: Told,
     queue: Queue,
+    /// The prompts that the running turn answers, as far as the host has given them names.
+    answering: Vec<Uuid>,
     conversation: Vec<Said>,
     /// What is told with the first prompt.
     start: Option<Start>,
@@ -391,6 +438,8 @@ struct Session {
     background_wait: Option<Duration>,
     /// A result that waits for subagents in the background.
     held: Option<ToHost>,
+    /// Answers to the host that take their time; given up with the session.
+    asides: JoinSet<()>,
 }
 
 impl Session {
@@ -412,7 +461,7 @@ impl Session {
         loop {
             if self.turns.is_empty() {
                 match self.queue.take() {
-                    Some(prompts) => self.begin(prompts),
+                    Some(prompts) => self.begin(prompts).await,
                     None if open || self.world.cx.tasks.are_open() => {}
                     None => {
                         self.told.tell(&self.world.host, SessionState::Idle).await;
@@ -468,10 +517,7 @@ impl Session {
 
     async fn receive(&mut self, frame: ToEngine) {
         match frame {
-            ToEngine::User(user) if user.message.role == Role::User => {
-                let is_command = commands::read(&self.world.library, &user).is_some();
-                self.queue.push(*user, is_command);
-            }
+            ToEngine::User(user) if user.message.role == Role::User => self.enqueue(*user).await,
             ToEngine::ControlRequest(request) => self.control(request).await,
             ToEngine::ControlResponse(answer) => {
                 let id = answer.response.request_id();
@@ -484,6 +530,9 @@ impl Session {
                     // Whoever asked may have been interrupted meanwhile.
                     let _ = waiting.send(result);
                 }
+            }
+            ToEngine::UpdateEnvironmentVariables(update) => {
+                self.update_environment(update.variables)
             }
             // Nothing that a host asks for takes long enough to be cancelled yet; the rest needs no answer.
             _ => {}
@@ -546,10 +595,13 @@ impl Session {
         }
     }
 
-    fn begin(&mut self, mut prompts: Vec<User>) {
+    async fn begin(&mut self, mut prompts: Vec<User>) {
         self.idle_since = None;
         // The next turn has a result of its own.
         self.held = None;
+        self.told.tell(&self.world.host, SessionState::Running).await;
+        self.tell_of_prompts(queue::named(&prompts), CommandState::Started).await;
+        self.answering = queue::named(&prompts);
         self.totals.begin(&self.world.host, Answers::to(&prompts));
         for prompt in &mut prompts {
             prompt.uuid.get_or_insert_with(fresh_uuid);
@@ -587,7 +639,8 @@ impl Session {
             Err(error) => {
                 // A bug in the engine. The conversation is lost with the turn, the session is not.
                 let result = self.totals.broken(&self.world.host, &error.to_string());
-                return self.world.host.send(result).await;
+                self.world.host.send(result).await;
+                return self.tell_of_end().await;
             }
         };
         self.conversation = std::mem::take(&mut finished.conversation);
@@ -601,6 +654,7 @@ impl Session {
         }
         self.held = Some(result);
         self.tell_result().await;
+        self.tell_of_end().await;
     }
 
     /// Sends the last result, unless the host would take it for the end of everything while subagents still work.

@@ -107,8 +107,15 @@ pub enum Effect {
     Read(PathBuf),
     /// Changes a file.
     Write(PathBuf),
-    /// Runs a shell command.
+    /// Runs a shell command in the working directory.
     Execute(String),
+    /// Runs a shell command in another folder, to which an earlier one has led.
+    ExecuteIn {
+        /// Where relative paths start.
+        folder: PathBuf,
+        /// The command.
+        command: String,
+    },
     /// Gets what is at an address on the network.
     Fetch(String),
     /// Sends these words to a search engine.

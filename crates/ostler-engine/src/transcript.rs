@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ostler_proto::{AgentId, SessionId, Uuid};
+use ostler_proto::message::TranscriptMirror;
+use ostler_proto::{AgentId, Extra, SessionId, Uuid};
 
 use crate::store::{AgentMeta, StoreError, TranscriptWriter};
 
@@ -31,6 +32,15 @@ impl Transcript {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let error = write(&mut state.writer).err()?;
         (!std::mem::replace(&mut state.lost, true)).then_some(error)
+    }
+
+    /// What was written since the last time, for a host that keeps a copy.
+    pub(crate) fn mirrored(&self) -> Option<TranscriptMirror> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = state.writer.take_mirrored();
+        let file_path = state.writer.path().display().to_string();
+        let extra = Extra::default();
+        (!entries.is_empty()).then_some(TranscriptMirror { file_path, entries, extra })
     }
 
     /// The file.

@@ -60,8 +60,12 @@ pub struct Launch {
     pub setting_sources: Option<Vec<String>>,
     /// More settings: JSON, or the path of a file.
     pub settings: Option<String>,
-    /// MCP servers: `{"mcpServers": {…}}`.
+    /// MCP servers: `{"mcpServers": {…}}`, the path of a file with such, or a list of either.
     pub mcp_config: Option<Value>,
+    /// Settings that only make things stricter: JSON.
+    pub managed_settings: Option<String>,
+    /// Where the project's settings are, if not in the working directory.
+    pub project_config_root: Option<String>,
     /// Whether servers from anywhere else are left out.
     pub strict_mcp_config: bool,
     /// Folders of plugins.
@@ -84,6 +88,9 @@ pub struct Launch {
     pub no_session_persistence: bool,
     /// Whether what is kept on disk is also sent to the host.
     pub session_mirror: bool,
+
+    /// Whether the run is recorded, or replayed from a recording.
+    pub tape: TapeChoice,
 
     /// Arguments this version has no name for; without a value they stand alone.
     pub extra: Vec<(String, Option<String>)>,
@@ -140,6 +147,21 @@ pub struct SessionChoice {
     pub id: Option<String>,
 }
 
+/// A recording of the model's traffic. Only `ostler` itself knows of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TapeChoice {
+    /// The file that the run is added to.
+    pub record: Option<String>,
+    /// The file that answers in the model's place.
+    pub replay: Option<String>,
+    /// Where the results of tools come from in a replay: `real` or `recorded`.
+    pub replay_tools: Option<String>,
+    /// How alike a request must be to a recorded one: `strict` or `loose`.
+    pub replay_match: Option<String>,
+    /// When events come in a replay: `instant` or `recorded`.
+    pub replay_timing: Option<String>,
+}
+
 impl Launch {
     /// The arguments, always in the same order. Each value is one argument together with its flag, so that none can be
     /// taken for a flag; no shell is involved.
@@ -152,6 +174,7 @@ impl Launch {
         self.permission_args(&mut args);
         self.context_args(&mut args);
         self.session_args(&mut args);
+        self.tape_args(&mut args);
         for (name, value) in &self.extra {
             match value {
                 Some(value) => args.value(name, Some(value)),
@@ -210,7 +233,11 @@ impl Launch {
         // These two read everything up to the next flag, so that the value has to stand by itself. It begins with a
         // brace, or is a path.
         args.pair("settings", self.settings.as_deref());
-        args.pair("mcp-config", self.mcp_config.as_ref().map(Value::to_string).as_deref());
+        args.pair("managed-settings", self.managed_settings.as_deref());
+        args.value("project-config-root", self.project_config_root.as_deref());
+        for place in self.mcp_configs() {
+            args.pair("mcp-config", Some(&place));
+        }
         args.flag("strict-mcp-config", self.strict_mcp_config);
         args.each("plugin-dir", &self.plugin_dirs);
         args.each("plugin-dir-no-mcp", &self.plugin_dirs_without_servers);
@@ -218,6 +245,15 @@ impl Launch {
         args.flag("include-partial-messages", self.include_partial_messages);
         args.flag("include-hook-events", self.include_hook_events);
         args.flag("replay-user-messages", self.replay_user_messages);
+    }
+
+    fn mcp_configs(&self) -> Vec<String> {
+        let text = |place: &Value| place.as_str().map_or_else(|| place.to_string(), str::to_owned);
+        match &self.mcp_config {
+            None => Vec::new(),
+            Some(Value::Array(places)) => places.iter().map(text).collect(),
+            Some(place) => vec![text(place)],
+        }
     }
 
     fn session_args(&self, args: &mut Arguments) {
@@ -230,6 +266,17 @@ impl Launch {
         args.value("session-id", session.id.as_deref());
         args.flag("no-session-persistence", self.no_session_persistence);
         args.flag("session-mirror", self.session_mirror);
+    }
+}
+
+impl Launch {
+    fn tape_args(&self, args: &mut Arguments) {
+        let TapeChoice { record, replay, replay_tools, replay_match, replay_timing } = &self.tape;
+        args.value("record", record.as_deref());
+        args.value("replay", replay.as_deref());
+        args.value("replay-tools", replay_tools.as_deref());
+        args.value("replay-match", replay_match.as_deref());
+        args.value("replay-timing", replay_timing.as_deref());
     }
 }
 
@@ -370,6 +417,12 @@ mod tests {
                 Launch { mcp_config: Some(json!({"mcpServers": {}})), ..nothing() },
                 r#"--mcp-config {"mcpServers":{}}"#,
             ),
+            (
+                Launch { mcp_config: Some(json!([{}, "a.json"])), ..nothing() },
+                "--mcp-config {} --mcp-config a.json",
+            ),
+            (Launch { managed_settings: some("{}"), ..nothing() }, "--managed-settings {}"),
+            (Launch { project_config_root: some("/p"), ..nothing() }, "--project-config-root=/p"),
             (Launch { strict_mcp_config: true, ..nothing() }, "--strict-mcp-config"),
             (Launch { plugin_dirs: list(&["/p"]), ..nothing() }, "--plugin-dir=/p"),
             (

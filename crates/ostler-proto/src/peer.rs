@@ -104,6 +104,11 @@ impl<A, S> Peer<A, S> {
         Ok(())
     }
 
+    /// Whether a request of the other side is being worked on.
+    pub fn is_serving(&self, id: &RequestId) -> bool {
+        self.serving.contains_key(id)
+    }
+
     /// The work on a request is done. The answer is to be written only if this gives the token back: a cancelled
     /// request, or one of a closed stream, gets none.
     pub fn served(&mut self, id: &RequestId) -> Option<S> {

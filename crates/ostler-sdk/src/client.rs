@@ -6,9 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::stream::{BoxStream, Stream, StreamExt as _};
-use ostler_proto::control::{Ask as _, AskEngine, Initialize, InitializeReply};
 use ostler_proto::message::{TurnResult, User};
-use tokio::sync::mpsc;
 
 use crate::error::Error;
 use crate::handle::Handle;
@@ -46,23 +44,22 @@ impl Client {
         let connecting = async {
             let link = transport.start(start).await?;
             let (commands, inbox) = session::run(link, &options);
-            let mut client = Self { handle: Handle::new(commands), inbox };
-            match client.introduce(options.initialize()).await {
-                Ok(reply) => {
-                    client.handle.introduced(reply);
-                    Ok(client)
-                }
+            let mut client = Self { handle: Handle::new(commands, options.initialize()), inbox };
+            match client.handle.introduce().await {
+                Ok(()) => Ok(client),
                 Err(error) => Err(client.reason(error).await),
             }
         };
         let late = |_| Error::TimedOut { what: "the engine's start", limit };
-        tokio::time::timeout(limit, connecting).await.map_err(late)?
-    }
-
-    async fn introduce(&self, initialize: Initialize) -> Result<InitializeReply, Error> {
-        let request = AskEngine::Initialize(Box::new(initialize));
-        let success = self.handle.ask_raw(Initialize::SUBTYPE, request).await?;
-        Ok(Initialize::read_reply(success.response.as_ref())?)
+        let connecting = tokio::time::timeout(limit, connecting);
+        match &options.engine.cancellation {
+            Some(cancelled) => tokio::select! {
+                biased;
+                () = cancelled.cancelled() => Err(Error::Cancelled),
+                connected = connecting => connected.map_err(late)?,
+            },
+            None => connecting.await.map_err(late)?,
+        }
     }
 
     /// Why an engine that did not introduce itself ended: it says so in a result, or by its exit.
@@ -129,6 +126,14 @@ impl Client {
         Err(Error::Closed("the engine has ended without a result".to_owned()))
     }
 
+    /// Stops the turn that runs. Its messages go on up to a result that says so; the session stays usable.
+    ///
+    /// # Errors
+    /// As with everything a [`Handle`] can do.
+    pub async fn interrupt(&self) -> Result<(), Error> {
+        self.handle.interrupt().await.map(drop)
+    }
+
     /// What can be done to the session from anywhere, also while its messages are being read.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
@@ -157,8 +162,8 @@ impl Client {
         }
     }
 
-    pub(crate) fn commands(&self) -> mpsc::Sender<Command> {
-        self.handle.commands()
+    pub(crate) async fn command(&self, command: Command) -> Result<(), Error> {
+        self.handle.command(command).await
     }
 
     pub(crate) fn poll_next(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ostler_proto::control::UNSUPPORTED_REQUEST;
 use ostler_proto::message::{ResultSubtype, TurnResult};
 use ostler_proto::peer::CallError;
 
@@ -51,6 +52,17 @@ pub enum Error {
         /// The same for programs, such as `unsupported_request`.
         code: Option<String>,
     },
+    /// The engine does not know a request: it is another program, or an older one.
+    #[error("the engine does not know the request {request}; a newer one may: {message}")]
+    Unsupported {
+        /// What was asked.
+        request: String,
+        /// What it answered.
+        message: String,
+    },
+    /// The session was cancelled by its [`crate::options::EngineOptions::cancellation`].
+    #[error("the session was cancelled")]
+    Cancelled,
     /// The session is over, so nobody answers any more.
     #[error("the session is over: {0}")]
     Closed(String),
@@ -90,6 +102,10 @@ pub enum ErrorKind {
     Protocol,
     /// The engine said no.
     Refused,
+    /// The engine does not know what it was asked.
+    Unsupported,
+    /// The host cancelled the session.
+    Cancelled,
     /// The API said no, or did not answer.
     Api,
     /// A turn reached its limit on turns.
@@ -114,6 +130,8 @@ impl Error {
             Self::Exited { .. } | Self::Lost { .. } | Self::Closed(_) => ErrorKind::Connection,
             Self::Malformed(_) => ErrorKind::Protocol,
             Self::Refused { .. } => ErrorKind::Refused,
+            Self::Unsupported { .. } => ErrorKind::Unsupported,
+            Self::Cancelled => ErrorKind::Cancelled,
             Self::Answer { .. } => ErrorKind::Answer,
             Self::Options(_) => ErrorKind::Usage,
             Self::TimedOut { .. } => ErrorKind::Timeout,
@@ -169,6 +187,9 @@ impl Error {
 
     pub(crate) fn of_call(request: &str, error: CallError) -> Self {
         match error {
+            CallError::Refused { error, code, .. } if is_unsupported(&error, code.as_deref()) => {
+                Self::Unsupported { request: request.to_owned(), message: error }
+            }
             CallError::Refused { error, code, .. } => {
                 Self::Refused { request: request.to_owned(), message: error, code }
             }
@@ -176,6 +197,11 @@ impl Error {
             other => Self::Closed(other.to_string()),
         }
     }
+}
+
+/// Newer engines have a code for it; all use the same words.
+fn is_unsupported(error: &str, code: Option<&str>) -> bool {
+    code == Some(UNSUPPORTED_REQUEST) || error.starts_with("Unsupported control request subtype")
 }
 
 fn tail(stderr: &str) -> String {

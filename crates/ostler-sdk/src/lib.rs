@@ -28,7 +28,9 @@
 #![warn(missing_docs)]
 
 mod client;
+mod elicitation;
 mod error;
+mod fold;
 mod handle;
 pub mod hook;
 pub mod mcp;
@@ -40,12 +42,17 @@ mod query;
 mod session;
 pub mod transport;
 
+pub use ostler_proto as proto;
+pub use tokio_util::sync::CancellationToken;
+
 pub use self::client::{Client, Prompt, Turn};
+pub use self::elicitation::{ElicitationRequest, Elicited};
 pub use self::error::{Error, ErrorKind};
+pub use self::fold::Fold;
 pub use self::handle::Handle;
 pub use self::hook::Hook;
 pub use self::message::Message;
-pub use self::options::Options;
+pub use self::options::{Options, PermissionMode};
 pub use self::permission::{Answers, Decision, PermissionRequest, QuestionRequest};
 pub use self::process::Process;
 pub use self::query::{Query, prompt, prompt_as, query};

@@ -32,6 +32,12 @@ pub trait InProcessServer: Send + Sync + 'static {
 pub trait ServerConnection: Send + Sync + 'static {
     /// Takes a JSON-RPC message; a request is answered, a notification is not. Requests may run side by side.
     fn handle(&self, message: Value) -> BoxFuture<'_, Option<Value>>;
+
+    /// The next thing the server says unasked: progress of a call, or that its tools have changed. `None` when there
+    /// is never anything any more.
+    fn next_notification(&self) -> BoxFuture<'_, Option<Value>> {
+        async { None }.boxed()
+    }
 }
 
 impl InProcessServer for Server {
@@ -47,5 +53,9 @@ impl InProcessServer for Server {
 impl ServerConnection for ostler_mcp::Connection {
     fn handle(&self, message: Value) -> BoxFuture<'_, Option<Value>> {
         Self::handle(self, message).boxed()
+    }
+
+    fn next_notification(&self) -> BoxFuture<'_, Option<Value>> {
+        Self::next_notification(self).map(Some).boxed()
     }
 }

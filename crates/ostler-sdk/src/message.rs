@@ -79,8 +79,8 @@ impl Message {
         }
     }
 
-    /// The message in a frame; `None` for what is none of the reader's business.
-    pub(crate) fn of(frame: ToHost) -> Option<Self> {
+    /// The message in a frame of the wire; `None` for requests, answers and signs of life.
+    pub fn from_frame(frame: ToHost) -> Option<Self> {
         Some(match frame {
             ToHost::Assistant(message) => Self::Assistant(message),
             ToHost::User(message) => Self::User(message),

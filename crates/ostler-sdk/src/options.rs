@@ -8,13 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use self::start::hook_id;
-use ostler_proto::agent::AgentDefinition;
-use ostler_proto::launch::{SessionChoice, Thinking, ToolSet};
-use ostler_proto::mcp::McpServerConfig;
-use ostler_proto::permission::PermissionMode;
-use ostler_proto::sandbox::SandboxSettings;
+pub use ostler_proto::agent::AgentDefinition;
+pub use ostler_proto::launch::{SessionChoice, TapeChoice, Thinking, ToolSet};
+pub use ostler_proto::mcp::McpServerConfig;
+pub use ostler_proto::permission::PermissionMode;
+pub use ostler_proto::sandbox::SandboxSettings;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
+use crate::elicitation::{ElicitationRequest, Elicited, OnElicitation, on_elicitation};
 use crate::hook::Hook;
 use crate::mcp::InProcessServer;
 use crate::permission::{
@@ -22,7 +24,8 @@ use crate::permission::{
     on_question,
 };
 use crate::process::Process;
-use crate::transport::{Environment, StderrListener, Transport};
+pub use crate::transport::Environment;
+use crate::transport::{StderrListener, Transport};
 
 /// What a session is to be like. The default leaves everything to the engine, and loads no settings files.
 ///
@@ -54,6 +57,8 @@ pub struct Options {
     pub session: SessionOptions,
     /// What is reported.
     pub output: OutputOptions,
+    /// Whether the run is recorded, or replayed from a recording; for `ostler` as the engine.
+    pub tape: TapeChoice,
     /// The engine itself.
     pub engine: EngineOptions,
 }
@@ -165,6 +170,7 @@ pub struct PermissionOptions {
     pub timeout: Option<Duration>,
     pub(crate) on_permission: Option<OnPermission>,
     pub(crate) on_question: Option<OnQuestion>,
+    pub(crate) on_elicitation: Option<OnElicitation>,
 }
 
 /// Which conversation it is.
@@ -206,6 +212,8 @@ pub struct EngineOptions {
     pub stderr: Option<StderrListener>,
     /// How long it may take to start; 60 s if `None`.
     pub start_timeout: Option<Duration>,
+    /// Ends the session when it fires, as dropping it does; what is being read then ends with [`crate::Error::Cancelled`].
+    pub cancellation: Option<CancellationToken>,
 }
 
 impl Options {
@@ -300,6 +308,31 @@ impl Options {
         self
     }
 
+    /// Who answers what MCP servers ask. Without anybody, and when the callback panics, the answer is no.
+    #[must_use]
+    pub fn on_elicitation<F, R>(mut self, callback: F) -> Self
+    where
+        F: Fn(ElicitationRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Elicited> + Send + 'static,
+    {
+        self.permissions.on_elicitation = Some(on_elicitation(callback));
+        self
+    }
+
+    /// Hears what the engine writes to its error output. The end of it is kept for errors in any case.
+    #[must_use]
+    pub fn on_stderr(mut self, listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.engine.stderr = Some(Arc::new(listener));
+        self
+    }
+
+    /// Ends the session when the token fires.
+    #[must_use]
+    pub fn cancel_with(mut self, token: CancellationToken) -> Self {
+        self.engine.cancellation = Some(token);
+        self
+    }
+
     /// Adds a hook.
     #[must_use]
     pub fn hook(mut self, hook: Hook) -> Self {
@@ -367,6 +400,28 @@ impl Options {
     #[must_use]
     pub fn executable(self, path: impl AsRef<std::path::Path>) -> Self {
         self.transport(Process::new(path))
+    }
+
+    /// Adds all traffic with the model to a recording, without secrets. For `ostler` as the engine, in this process or
+    /// as a program.
+    #[must_use]
+    pub fn record(mut self, file: impl AsRef<std::path::Path>) -> Self {
+        self.tape.record = Some(file.as_ref().display().to_string());
+        self
+    }
+
+    /// Lets a recording answer in the model's place: no key, no network, the same answers every time.
+    #[must_use]
+    pub fn replay(mut self, file: impl AsRef<std::path::Path>) -> Self {
+        self.tape.replay = Some(file.as_ref().display().to_string());
+        self
+    }
+
+    /// Has a replay take the results of tools from the recording, too: nothing is looked at or touched.
+    #[must_use]
+    pub fn replay_tools(mut self) -> Self {
+        self.tape.replay_tools = Some("recorded".to_owned());
+        self
     }
 
     /// How the engine is reached.

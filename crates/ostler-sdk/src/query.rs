@@ -27,14 +27,12 @@ pub fn query(prompt: impl Into<Prompt>, options: Options) -> Query {
 
 async fn start(prompt: Prompt, options: Options) -> Result<Client, Error> {
     let client = Client::connect(options).await?;
-    let commands = client.commands();
     let first = match prompt {
         Prompt::One(user) => Command::Say(user),
         Prompt::Many(users) => Command::Feed(users),
     };
     for command in [first, Command::CloseWhenQuiet] {
-        let over = |_| Error::Closed("the engine has ended".to_owned());
-        commands.send(command).await.map_err(over)?;
+        client.command(command).await?;
     }
     Ok(client)
 }

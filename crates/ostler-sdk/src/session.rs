@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::stream::{BoxStream, SelectAll, StreamExt as _};
-use ostler_proto::control::{AskEngine, ControlRequest, ControlResponse, Success};
-use ostler_proto::frame::{ToEngine, ToHost};
+use ostler_proto::control::{AskEngine, ControlRequest, ControlResponse, McpMessage, Success};
+use ostler_proto::frame::{Frame as _, ToEngine, ToHost};
 use ostler_proto::message::{System, User};
 use ostler_proto::peer::{CallError, Peer};
 use ostler_proto::{Extra, RequestId};
@@ -21,9 +21,10 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use self::answer::Callbacks;
+use self::answer::{Callbacks, Unasked};
 use self::quiet::Quiet;
 use crate::error::Error;
+use crate::mcp::InProcessServer;
 use crate::message::Message;
 use crate::options::Options;
 use crate::transport::Link;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Say(Box<User>),
     /// Say all of this, as it comes.
     Feed(BoxStream<'static, User>),
+    /// Reach these servers too, should the engine ask for them.
+    Serve(Vec<Arc<dyn InProcessServer>>),
     /// Ask this.
     Ask(Box<AskEngine>, oneshot::Sender<Result<Success, CallError>>),
     /// Close the input as soon as nothing goes on any more.
@@ -86,10 +89,12 @@ pub(crate) fn run(link: Link, options: &Options) -> (mpsc::Sender<Command>, Inbo
     let (commands, commanded) = mpsc::channel(OUTBOX);
     let (messages, read) = mpsc::unbounded_channel();
     let backlog = Arc::new(Backlog::default());
-    let session = Session {
+    let mut session = Session {
         link,
         peer: Peer::new("sdk-"),
         callbacks: Callbacks::new(options),
+        unasked: SelectAll::new(),
+        cancelled: options.engine.cancellation.clone().unwrap_or_default(),
         answering: JoinSet::new(),
         outbox: VecDeque::new(),
         feeding: SelectAll::new(),
@@ -101,6 +106,7 @@ pub(crate) fn run(link: Link, options: &Options) -> (mpsc::Sender<Command>, Inbo
         is_open: true,
         last_turn_failed: false,
     };
+    session.serve(&options.tools.in_process);
     tokio::spawn(session.run(commanded));
     (commands, Inbox { messages: read, backlog })
 }
@@ -109,6 +115,10 @@ struct Session {
     link: Link,
     peer: Peer<oneshot::Sender<Result<Success, CallError>>, Work>,
     callbacks: Callbacks,
+    /// What servers in this process say by themselves.
+    unasked: SelectAll<BoxStream<'static, Unasked>>,
+    /// The host wants everything to end.
+    cancelled: CancellationToken,
     /// Answers in the making. Dropping the set ends them.
     answering: JoinSet<(RequestId, ControlResponse)>,
     /// Frames for the engine.
@@ -140,6 +150,9 @@ enum Event {
     Answered(RequestId, ControlResponse),
     Commanded(Option<Command>),
     Fed(Option<User>),
+    /// A server in this process has something to say.
+    Told(Option<Unasked>),
+    Cancelled,
     /// The reader has caught up.
     Taken,
     /// Nobody reads any more.
@@ -171,7 +184,12 @@ impl Session {
                 }
                 Event::Fed(Some(prompt)) => self.say(prompt),
                 // The streams that have ended are gone.
-                Event::Fed(None) => {}
+                Event::Fed(None) | Event::Told(None) => {}
+                Event::Told(Some(told)) => self.pass_on(told),
+                Event::Cancelled => {
+                    self.tell(Err(Error::Cancelled));
+                    return self.abandoned().await;
+                }
                 Event::Taken => {}
                 Event::Unread => return self.abandoned().await,
             }
@@ -187,6 +205,8 @@ impl Session {
             Some((id, response)) = next_answer(&mut self.answering) => Event::Answered(id, response),
             command = commands.recv(), if has_room && self.has_commander => Event::Commanded(command),
             prompt = self.feeding.next(), if has_room && !self.feeding.is_empty() => Event::Fed(prompt),
+            told = self.unasked.next(), if has_room && !self.unasked.is_empty() => Event::Told(told),
+            () = self.cancelled.cancelled() => Event::Cancelled,
             () = self.backlog.taken.notified(), if is_full => Event::Taken,
             () = self.messages.closed() => Event::Unread,
         }
@@ -207,20 +227,40 @@ impl Session {
             Command::Feed(prompts) => self.feeding.push(prompts),
             Command::CloseWhenQuiet => self.closes_when_quiet = true,
             Command::Close => self.close(),
+            Command::Serve(servers) => self.serve(&servers),
             Command::Ask(_, answer) if !self.is_open => {
                 let reason = "the engine's input is closed".to_owned();
                 // Whoever asked may have gone meanwhile.
                 let _ = answer.send(Err(CallError::Closed { id: RequestId::default(), reason }));
             }
-            Command::Ask(request, answer) => match self.peer.ask(answer) {
-                Ok(id) => self.send(ToEngine::ControlRequest(ControlRequest {
-                    request_id: Some(id),
-                    request: *request,
-                    extra: Extra::default(),
-                })),
-                // Whoever asked may have gone meanwhile.
-                Err((answer, error)) => _ = answer.send(Err(error)),
-            },
+            Command::Ask(request, answer) => self.ask(*request, answer),
+        }
+    }
+
+    fn ask(&mut self, request: AskEngine, answer: oneshot::Sender<Result<Success, CallError>>) {
+        match self.peer.ask(answer) {
+            Ok(id) => self.send(ToEngine::ControlRequest(ControlRequest {
+                request_id: Some(id),
+                request,
+                extra: Extra::default(),
+            })),
+            // Whoever asked may have gone meanwhile.
+            Err((answer, error)) => _ = answer.send(Err(error)),
+        }
+    }
+
+    fn serve(&mut self, servers: &[Arc<dyn InProcessServer>]) {
+        for server in servers {
+            let unasked = self.callbacks.serve(server.as_ref());
+            self.unasked.push(unasked);
+        }
+    }
+
+    /// Tells the engine what a server has to say. Nobody waits for the answer.
+    fn pass_on(&mut self, (server_name, message): Unasked) {
+        if self.is_open {
+            let message = McpMessage { server_name, message, extra: Extra::default() };
+            self.ask(AskEngine::McpMessage(message), oneshot::channel().0);
         }
     }
 
@@ -268,6 +308,9 @@ impl Session {
             }
             ToHost::ControlResponse(answer) => {
                 if let Some((waiting, result)) = self.peer.answered(answer) {
+                    if let Ok(success) = &result {
+                        self.asked_before(success);
+                    }
                     let _ = waiting.send(result);
                 }
             }
@@ -277,15 +320,36 @@ impl Session {
                 if let ToHost::Result(result) = &frame {
                     self.last_turn_failed = result.is_error;
                 }
-                if let Some(message) = Message::of(frame) {
+                if let Some(message) = Message::from_frame(frame) {
                     self.tell(Ok(message));
                 }
             }
         }
     }
 
+    /// Questions that the engine asked before, and that nobody has answered yet.
+    fn asked_before(&mut self, success: &Success) {
+        let pending = [
+            &success.pending_permission_requests,
+            &success.pending_user_dialog_requests,
+            &success.pending_elicitation_requests,
+        ];
+        for question in pending.into_iter().flatten().flatten() {
+            match ToHost::from_line(&question.to_string()) {
+                Ok(ToHost::ControlRequest(request)) => self.asked(request),
+                // What is no question is not answered: the engine goes on waiting, which is no yes.
+                Ok(_) => {}
+                Err(error) => self.tell(Err(error.into())),
+            }
+        }
+    }
+
     fn asked(&mut self, request: ControlRequest<ostler_proto::control::AskHost>) {
         let id = request.request_id.unwrap_or_default();
+        // Nobody is asked the same twice.
+        if self.peer.is_serving(&id) {
+            return;
+        }
         let cancelled = CancellationToken::new();
         let answer = self.callbacks.answer(id.clone(), request.request, cancelled.clone());
         let abort = self.answering.spawn(answer);

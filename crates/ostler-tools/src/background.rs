@@ -11,7 +11,7 @@ use ostler_proto::tool::BashOutput;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::timeout;
 
-use crate::bash::{GRACE, code};
+use crate::bash::{GRACE, cannot_run, code};
 use crate::process::Group;
 
 /// The file ends here; what the command writes after that is lost.
@@ -24,9 +24,7 @@ pub(crate) async fn start(
     command: &str,
     description: &str,
 ) -> Result<ToolOutput, ToolError> {
-    let cannot = |error: io::Error| {
-        ToolError::Failed(format!("cannot run a command in {}: {error}", cwd.display()))
-    };
+    let cannot = |error: io::Error| cannot_run(cwd, &error);
     let task = Task::command(cx, command, description).map_err(cannot)?;
     // In the working order of things the folder is private and the name is new.
     let file = File::create_new(&task.output_file).map_err(cannot)?;

@@ -1,8 +1,9 @@
 //! `Bash`: run a command line. What it starts ends with it, see `process.rs`.
 
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::OnceLock;
 use std::time::Duration;
 use std::{io, pin::pin};
 
@@ -35,6 +36,9 @@ pub(crate) struct Args {
     /// Go on while it runs. You are told when it ends; see TaskOutput and TaskStop. Has no time limit.
     #[serde(default)]
     run_in_background: bool,
+    /// The folder that permissions were asked about; another call may lead the shell elsewhere before this one runs.
+    #[serde(skip)]
+    start: OnceLock<PathBuf>,
 }
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
@@ -50,23 +54,25 @@ impl Tool for Bash {
     type Args = Args;
 
     fn effect(&self, cx: &ToolCx, args: &Args) -> Effect {
+        let command = args.command.clone();
         // What relative paths mean depends on where an earlier call has led: permissions must judge them from there.
-        Effect::Execute(match self.shell.elsewhere(&cx.cwd) {
-            Some(cwd) => format!("cd {}\n{}", quoted(&cwd.to_string_lossy()), args.command),
-            None => args.command.clone(),
-        })
+        let elsewhere = self.shell.elsewhere(&cx.cwd);
+        args.start.get_or_init(|| elsewhere.clone().unwrap_or_else(|| cx.cwd.clone()));
+        match elsewhere {
+            Some(folder) => Effect::ExecuteIn { folder, command },
+            None => Effect::Execute(command),
+        }
     }
 
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
+        let start = args.start.into_inner().unwrap_or_else(|| cx.cwd.clone());
         if args.run_in_background {
             let description = args.description.as_deref().unwrap_or(&args.command);
-            return background::start(cx, &self.shell.cwd(cx), &args.command, description).await;
+            return background::start(cx, &start, &args.command, description).await;
         }
         let limit = args.timeout.map_or(DEFAULT_TIMEOUT, Duration::from_millis).min(MAX_TIMEOUT);
-        let cannot = |error: io::Error| {
-            ToolError::Failed(format!("cannot run a command in {}: {error}", cx.cwd.display()))
-        };
-        let call = self.shell.call(cx).map_err(cannot)?;
+        let cannot = |error: io::Error| cannot_run(&start, &error);
+        let call = self.shell.call(cx, start.clone()).map_err(cannot)?;
         let script = script(&args.command, &call.cwd_note);
         let mut group = Group::spawn(&script, &call.cwd, &cx.env).await.map_err(cannot)?;
         let mut outputs = Outputs::new(&call);
@@ -83,6 +89,15 @@ impl Tool for Bash {
         };
         Err(ToolError::Failed(paragraphs(&[&failure, &text])))
     }
+}
+
+/// Why no command can be started in a folder.
+pub(crate) fn cannot_run(folder: &Path, error: &io::Error) -> ToolError {
+    let folder_is_gone = !folder.is_dir();
+    ToolError::Failed(match folder_is_gone {
+        true => format!("cannot run a command in {}: the folder is gone", folder.display()),
+        false => format!("cannot run a command in {}: {error}", folder.display()),
+    })
 }
 
 /// What is not empty, one below the other.

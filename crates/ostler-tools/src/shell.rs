@@ -26,24 +26,19 @@ pub(crate) struct Call {
 }
 
 impl Shell {
-    /// Where the next command starts: where the last one ended, unless that is gone.
-    pub(crate) fn cwd(&self, cx: &ToolCx) -> PathBuf {
-        lock(&self.cwd).clone().filter(|cwd| cwd.is_dir()).unwrap_or_else(|| cx.cwd.clone())
-    }
-
-    /// Prepares a call.
-    pub(crate) fn call(&self, cx: &ToolCx) -> io::Result<Call> {
+    /// Prepares a call that starts in a folder.
+    pub(crate) fn call(&self, cx: &ToolCx, cwd: PathBuf) -> io::Result<Call> {
         let folder = cx.scratch.folder()?;
         let n = self.n_calls.fetch_add(1, Ordering::Relaxed);
         Ok(Call {
-            cwd: self.cwd(cx),
+            cwd,
             cwd_note: folder.join(format!("cwd-{n}")),
             stdout: folder.join(format!("output-{n}.txt")),
             stderr: folder.join(format!("errors-{n}.txt")),
         })
     }
 
-    /// Where the next call starts, if that is not `start`.
+    /// Where the next call starts, if that is not `start`: where the last one ended, unless that is gone.
     pub(crate) fn elsewhere(&self, start: &Path) -> Option<PathBuf> {
         let start = start.canonicalize().unwrap_or_else(|_| start.to_owned());
         lock(&self.cwd).clone().filter(|cwd| *cwd != start && cwd.is_dir())

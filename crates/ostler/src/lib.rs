@@ -111,6 +111,9 @@
 //! **Stop it** ([`Handle::interrupt`], `interrupt`), **limit it** ([`Options::max_turns`], [`Options::max_budget_usd`]),
 //! or just drop the [`Query`] or [`Client`]: the agent ends with everything it started.
 //!
+//! **Test it offline** ([`Options::record`], [`Options::replay`], `offline_test`). A run is recorded once, and answered
+//! from the recording ever after: no key, no network, the same every time.
+//!
 //! **Let work go on in the background** (`background`). [`query`] ends when all of it has ended.
 //!
 //! # Which engine
@@ -149,7 +152,6 @@
 
 pub mod engine;
 
-pub use ostler_proto as proto;
 pub use ostler_sdk::*;
 
 /// Options for a session whose engine runs inside this process; everything else is as in [`Options::new`].

@@ -11,6 +11,7 @@ const MAY_BE_LONG: &[(&str, &str)] = &[];
 const MAY_PRINT: &[(&str, &str)] = &[
     ("xtask/", "talks to a person"),
     ("bench/", "talks to a person"),
+    ("conformance/", "talks to a person"),
     ("fuzz/", "talks to a person"),
     ("/tests/", "captured by the test runner"),
     ("/examples/", "shows its result"),

@@ -1,6 +1,6 @@
 //! The part of the command line that programs use more often than people.
 
-use ostler_proto::launch::{Answerer, Launch, Thinking, ToolSet};
+use ostler_proto::launch::{Answerer, Launch, TapeChoice, Thinking, ToolSet};
 use serde_json::Value;
 
 /// How the model answers, which tools there are, and what programs say.
@@ -46,12 +46,12 @@ pub(crate) struct More {
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = "")]
     setting_sources: Option<String>,
 
-    /// MCP servers: JSON as in `.mcp.json`, or the path of such a file
-    #[arg(long, value_name = "JSON-OR-FILE")]
-    mcp_config: Option<String>,
+    /// MCP servers: JSON as in `.mcp.json`, or the path of such a file; may be given several times
+    #[arg(long, value_name = "JSON-OR-FILE", num_args = 1..)]
+    mcp_config: Vec<String>,
 
-    /// Accepted for compatibility: MCP servers come from --mcp-config and the host only
-    #[arg(long, hide = true)]
+    /// Use no MCP servers but those of --mcp-config
+    #[arg(long)]
     strict_mcp_config: bool,
 
     /// Who answers permission questions: `stdio` for the program at the other end
@@ -61,6 +61,26 @@ pub(crate) struct More {
     /// `none`: nobody answers permission questions
     #[arg(long, value_name = "WHO", hide = true)]
     permission_prompts: Option<String>,
+
+    /// Write all traffic with the model to this file, without secrets [env: OSTLER_RECORD]
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    record: Option<String>,
+
+    /// Let this recording answer in the model's place, without any network [env: OSTLER_REPLAY]
+    #[arg(long, value_name = "FILE")]
+    replay: Option<String>,
+
+    /// Where the results of tools come from in a replay [env: OSTLER_REPLAY_TOOLS]
+    #[arg(long, value_name = "FROM", value_parser = ["real", "recorded"])]
+    replay_tools: Option<String>,
+
+    /// How alike a request must be to a recorded one [env: OSTLER_REPLAY_MATCH]
+    #[arg(long, value_name = "HOW", value_parser = ["strict", "loose"])]
+    replay_match: Option<String>,
+
+    /// When the events of an answer come in a replay [env: OSTLER_REPLAY_TIMING]
+    #[arg(long, value_name = "WHEN", value_parser = ["instant", "recorded"])]
+    replay_timing: Option<String>,
 
     /// Let the mode bypassPermissions be chosen later
     #[arg(long)]
@@ -98,13 +118,29 @@ impl More {
             allowed_tools: rules(&self.allowed_tools),
             disallowed_tools: rules(&self.disallowed_tools),
             add_dirs: self.add_dir.clone(),
-            mcp_config: self.mcp_config.as_deref().map(json_or_path),
+            mcp_config: servers(&self.mcp_config),
             strict_mcp_config: self.strict_mcp_config,
             setting_sources: self.setting_sources.as_deref().map(words),
-            permission_prompts: host.or(nobody.then_some(Answerer::Nobody)),
+            permission_prompts: nobody.then_some(Answerer::Nobody).or(host),
             allow_skip_permissions: self.allow_dangerously_skip_permissions,
+            tape: TapeChoice {
+                record: self.record.clone(),
+                replay: self.replay.clone(),
+                replay_tools: self.replay_tools.clone(),
+                replay_match: self.replay_match.clone(),
+                replay_timing: self.replay_timing.clone(),
+            },
             ..Launch::default()
         }
+    }
+}
+
+/// One place where servers stand, or a list of them.
+fn servers(places: &[String]) -> Option<Value> {
+    match places {
+        [] => None,
+        [place] => Some(json_or_path(place)),
+        places => Some(places.iter().map(|place| json_or_path(place)).collect()),
     }
 }
 
@@ -203,7 +239,25 @@ mod tests {
             Launch { mcp_config: Some(json!({"mcpServers": {"a": {}}})), ..nothing() },
             Launch { json_schema: Some(json!({"type": "object"})), ..nothing() },
             Launch { include_partial_messages: true, include_hook_events: true, ..nothing() },
-            Launch { no_session_persistence: true, ..nothing() },
+            Launch { no_session_persistence: true, session_mirror: true, ..nothing() },
+            Launch { replay_user_messages: true, strict_mcp_config: true, ..nothing() },
+            Launch { task_budget: Some(9), managed_settings: some("{}"), ..nothing() },
+            Launch { project_config_root: some("/p"), ..nothing() },
+            Launch { permission_prompts: Some(Answerer::Tool("mcp__a__b".into())), ..nothing() },
+            Launch {
+                tape: TapeChoice { record: some("a b.jsonl"), ..Default::default() },
+                ..nothing()
+            },
+            Launch {
+                tape: TapeChoice {
+                    replay: some("-a.jsonl"),
+                    replay_tools: some("recorded"),
+                    replay_match: some("loose"),
+                    replay_timing: some("recorded"),
+                    ..Default::default()
+                },
+                ..nothing()
+            },
             Launch {
                 session: SessionChoice { go_on: true, fork: true, ..Default::default() },
                 ..nothing()
@@ -220,6 +274,50 @@ mod tests {
         ] {
             assert_eq!(back(&launch), launch, "{:?}", launch.to_args());
         }
+    }
+
+    #[test]
+    fn what_the_official_sdks_were_seen_to_write_is_read() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/wire");
+        let mut n_read = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if !path.to_string_lossy().ends_with(".argv.json") {
+                continue;
+            }
+            let recorded: Value =
+                serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            let words =
+                recorded["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
+            let all = std::iter::once("claude").chain(words).map(Into::into).collect();
+            let read = Args::read(all).map(|(_, unknown)| unknown);
+            let unknown = read.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            // Those of the parts that are built elsewhere.
+            let expected = ["--agent", "--plugin-dir", "--await-claim"];
+            let odd = unknown.iter().find(|flag| !expected.contains(&flag.as_str()));
+            assert_eq!(odd, None, "{}", path.display());
+            n_read += 1;
+        }
+        assert!(n_read > 100, "{n_read}");
+    }
+
+    #[test]
+    fn a_flag_that_comes_twice_counts_the_second_time() {
+        let all = ["ostler", "--model", "a", "--model=b", "--max-turns", "1", "--max-turns", "2"];
+        let launch = Args::try_parse_from(all).unwrap().launch();
+        assert_eq!((launch.model.as_deref(), launch.max_turns), (Some("b"), Some(2)));
+    }
+
+    #[test]
+    fn servers_may_stand_in_several_places() {
+        let read = |args: &[&str]| {
+            let all = [&["ostler", "--input-format", "stream-json"], args].concat();
+            Args::read(all.into_iter().map(Into::into).collect()).unwrap().0.launch().mcp_config
+        };
+        let both = Some(json!([{"mcpServers": {}}, "a.json"]));
+        assert_eq!(read(&["--mcp-config", "{\"mcpServers\":{}}", "a.json"]), both);
+        assert_eq!(read(&["--mcp-config", "{\"mcpServers\":{}}", "--mcp-config", "a.json"]), both);
+        assert_eq!(read(&["--mcp-config=a.json"]), Some(json!("a.json")));
     }
 
     #[test]

@@ -4,15 +4,20 @@
 
 mod abandoned;
 mod backends;
+mod checkpoints;
 mod demo;
 mod doctor;
 mod hooks;
 mod model;
 mod pipe;
+mod record;
 mod rules;
 mod run;
 mod sessions;
 mod signals;
 mod start;
+mod talk;
 mod terminal;
 mod tmux;
+mod wire;
+mod writing;

@@ -89,6 +89,11 @@ fn nobody_is_asked_and_a_host_that_closes_its_end_denies() {
     let prompt =
         json!({"type": "user", "message": {"role": "user", "content": "write \"x\" to new.txt"}});
     let ran = ostler.type_lines(&[&prompt.to_string()]);
+    assert!(ran.stdout.contains("Nobody can be asked"), "{}", ran.stdout);
+    assert!(!ostler.path("new.txt").exists());
+    // One that wanted to answer, and is gone.
+    let ostler = ostler.args(&["--permission-prompt-tool", "stdio"]);
+    let ran = ostler.type_lines(&[&prompt.to_string()]);
     assert!(ran.stdout.contains("Stream closed"), "{}", ran.stdout);
     assert!(!ostler.path("new.txt").exists());
 }

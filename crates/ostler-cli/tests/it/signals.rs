@@ -66,7 +66,7 @@ async fn ctrl_c_ends_a_host_that_keeps_its_end_open() {
     let mut first = [0];
     child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
     signal(&child, "INT");
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(child.wait().unwrap().code(), Some(0), "programs read the result");
     drop(stdin);
 
     // Busy: it says what became of the turn first.
@@ -77,7 +77,7 @@ async fn ctrl_c_ends_a_host_that_keeps_its_end_open() {
     api.gate("never").reached().await;
     signal(&child, "INT");
     let ran = Ran::of(child);
-    assert_eq!(ran.code, Some(130), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stdout.contains("error_during_execution"), "{}", ran.stdout);
     drop(stdin);
 }

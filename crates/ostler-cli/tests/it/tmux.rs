@@ -26,6 +26,16 @@ pub(crate) struct Window {
 impl Window {
     /// Opens a window of this size.
     pub(crate) fn open(ostler: &Ostler, columns: u16, arguments: &[&str]) -> Self {
+        Self::open_with(ostler, columns, &[], arguments)
+    }
+
+    /// The same, with the program started by another one, such as `env`.
+    pub(crate) fn open_with(
+        ostler: &Ostler,
+        columns: u16,
+        starter: &[&str],
+        arguments: &[&str],
+    ) -> Self {
         static OPENED: AtomicU32 = AtomicU32::new(0);
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
         let socket = format!("ostler-test-{}-{number}", std::process::id());
@@ -34,7 +44,7 @@ impl Window {
         ostler.furnish(&mut command);
         command.env("LC_ALL", "C.UTF-8").env_remove("TMUX");
         command.args(["new-session", "-d", "-y", "50", "-x", &columns.to_string()]);
-        command.args(["sh", "-c", SCRIPT, "sh", PROGRAM]);
+        command.args(["sh", "-c", SCRIPT, "sh"]).args(starter).arg(PROGRAM);
         command.args(&ostler.arguments).args(arguments);
         window.run(command);
         window
@@ -53,6 +63,16 @@ impl Window {
     /// Presses a key, by tmux's name for it.
     pub(crate) fn press(&self, key: &str) {
         self.tmux(&["send-keys", key]);
+    }
+
+    /// Pastes text as a terminal does, in one piece.
+    pub(crate) fn paste(&self, text: &str) {
+        self.tmux(&["set-buffer", text]);
+        self.tmux(&["paste-buffer", "-p"]);
+    }
+
+    pub(crate) fn resize_to(&self, columns: u16, rows: u16) {
+        self.tmux(&["resize-window", "-x", &columns.to_string(), "-y", &rows.to_string()]);
     }
 
     pub(crate) fn resize(&self, columns: u16) {

@@ -16,7 +16,7 @@ use ostler_proto::api::ToolUseBlock;
 use ostler_proto::control::AgentInfo;
 
 pub(crate) use self::past::Past;
-pub(crate) use self::run::world_of;
+pub(crate) use self::run::{has_tool, world_of};
 pub(crate) use self::speaker::Speaker;
 pub(crate) use self::tool::Agent;
 use crate::call::Tools;

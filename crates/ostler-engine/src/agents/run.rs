@@ -31,7 +31,8 @@ pub(super) struct Wishes {
 pub(super) async fn below(parent: &World, kind: &AgentKind, wishes: &Wishes) -> World {
     let world = world_of(parent, kind).with_server_tools().await;
     let own = parent.servers.apart();
-    own_servers(&kind.definition).for_each(|(name, config)| own.add(name, config.clone(), false));
+    own_servers(&kind.definition)
+        .for_each(|(name, config)| _ = own.add(name, config.clone().into()));
     let world = world.with_tools_of(&own).await;
     let is_out = |name: &str| NOT_BELOW.contains(&name) || !has_tool(&kind.definition, name);
     let mut world = without_tools(&world, is_out);
@@ -98,7 +99,7 @@ fn without_tools(world: &World, is_out: impl Fn(&str) -> bool) -> World {
 }
 
 /// Whether an agent has a tool, as far as its definition says.
-pub(super) fn has_tool(definition: &AgentDefinition, tool: &str) -> bool {
+pub(crate) fn has_tool(definition: &AgentDefinition, tool: &str) -> bool {
     let names = |rule: &String| names_tool(rule, tool);
     let is_listed = definition.tools.as_ref().is_none_or(|tools| tools.iter().any(names));
     // `Bash(rm:*)` takes away some calls, not the tool.

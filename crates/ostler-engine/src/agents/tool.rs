@@ -10,6 +10,7 @@ use ostler_proto::permission::PermissionMode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -112,8 +113,7 @@ impl Agent {
         let mut world = below(&parent, &kind, &wishes).await;
         let in_background = args.run_in_background.or(kind.definition.background);
         let in_background = in_background.unwrap_or(parent.delegation.in_background);
-        let fresh = || format!("a{}", &uuid::Uuid::new_v4().simple().to_string()[..16]);
-        let id = earlier.as_ref().map_or_else(|| fresh().into(), |it| it.id.clone());
+        let id = earlier.as_ref().map_or_else(|| new_id(cx), |it| it.id.clone());
         let prompt = args.prompt;
         let agent = AgentTask { kind: kind.name.clone(), prompt: prompt.clone(), in_background };
         let task = Task::agent(cx, id.as_str(), &args.description, agent).map_err(|error| {
@@ -256,6 +256,20 @@ impl Work {
             world.past.remember(past::Finished { id, kind, conversation, transcript });
         }
         (ended, output)
+    }
+}
+
+/// An id that follows from the call, so that a run that is played again says the same things.
+fn new_id(cx: &ToolCx) -> AgentId {
+    let of_call: String = Sha256::digest(cx.call.as_str())[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let id = format!("a{of_call}");
+    // An API may use the id of a call twice; subagents must not be taken for one another.
+    match cx.tasks.get(&id.as_str().into()) {
+        None => id.into(),
+        Some(_) => format!("a{}", &uuid::Uuid::new_v4().simple().to_string()[..16]).into(),
     }
 }
 

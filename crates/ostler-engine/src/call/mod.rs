@@ -1,6 +1,7 @@
 //! One tool call: read its input, decide whether it may run, run it, hear what hooks say. Whatever happens, one result.
 
 mod permit;
+mod prompt_tool;
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -16,7 +17,8 @@ use self::permit::{Permit, Refusal};
 use crate::hooks::Event;
 use crate::hooks::verdict::Verdict;
 use crate::host::Host;
-use crate::tool::{AnyTool, Prepared, ToolCx, ToolError, ToolOutput};
+use crate::record::{self, Permitted};
+use crate::tool::{AnyTool, Effect, Prepared, ToolCx, ToolError, ToolOutput};
 use crate::turn::{INTERRUPTED_CALL, StopAfter};
 
 /// The tools of a session by name.
@@ -50,8 +52,19 @@ pub(crate) async fn run(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlo
         }
     };
     let Permit { prepared, input, context, stop } = permit;
+    if let Effect::Write(path) = &prepared.effect {
+        host.checkpoint_file(path).await;
+    }
     let begun = Instant::now();
-    let running = AssertUnwindSafe((prepared.run)(cx.clone())).catch_unwind();
+    let permitted = Permitted {
+        id: call.id.as_str(),
+        name: &call.name,
+        input: &input,
+        effect: &prepared.effect,
+    };
+    let run = prepared.run;
+    let running = record::run(host.tape.as_ref(), permitted, || run(cx.clone()));
+    let running = AssertUnwindSafe(running).catch_unwind();
     let outcome = tokio::select! {
         outcome = running => outcome.unwrap_or_else(|panic| Err(broken(&call.name, &*panic))),
         // Dropping the future stops the tool; the turn has answered the call by then.

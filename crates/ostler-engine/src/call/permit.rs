@@ -3,11 +3,12 @@
 use ostler_proto::api::ToolUseBlock;
 use ostler_proto::control::{CanUseTool, DecisionReasonType};
 use ostler_proto::hook::{HookEvent, PermissionRequestDecision};
+use ostler_proto::launch::Answerer;
 use ostler_proto::permission::{Allow, Deny, PermissionResult, PermissionUpdate};
 use ostler_proto::quirks;
 use serde_json::{Value, json};
 
-use super::{Tools, prepare};
+use super::{Tools, prepare, prompt_tool};
 use crate::hooks::Event;
 use crate::hooks::verdict::{Verdict, Word};
 use crate::host::Host;
@@ -79,8 +80,12 @@ pub(super) async fn permit(
         (Outcome::Allow, _) => return Ok(Permit { prepared, input, context, stop }),
         (Outcome::Ask, _) => decision,
     };
-    let input = ask_host(cx, host, call, input, decision).await?;
-    Ok(Permit { prepared: read(&input)?, input, context, stop })
+    let answered = ask(tools, cx, host, call, input.clone(), decision).await?;
+    // What was asked about is what runs, unless the answer changed it.
+    if answered != input {
+        prepared = read(&answered)?;
+    }
+    Ok(Permit { prepared, input: answered, context, stop })
 }
 
 async fn ask_hooks(cx: &ToolCx, host: &Host, call: &ToolUseBlock, input: &Value) -> Verdict {
@@ -124,8 +129,9 @@ fn tell_of_question(cx: &ToolCx, host: &Host, tool: &str) {
     host.hooks().tell(host, &cx.cwd, Event::new(HookEvent::Notification, fields));
 }
 
-/// Asks the host, and at the same time the hooks that answer in its place. The first answer counts.
-async fn ask_host(
+/// Asks whoever answers questions, and at the same time the hooks that answer in their place. The first answer counts.
+async fn ask(
+    tools: &Tools,
     cx: &ToolCx,
     host: &Host,
     call: &ToolUseBlock,
@@ -136,17 +142,29 @@ async fn ask_host(
         tool_name: call.name.clone(),
         input,
         tool_use_id: Some(call.id.clone()),
-        decision_reason: Some(decision.reason),
-        decision_reason_type: Some(decision.reason_type),
-        blocked_path: decision.blocked_path.map(|path| path.display().to_string()),
-        permission_suggestions: Some(decision.suggestions).filter(|list| !list.is_empty()),
+        decision_reason: Some(decision.reason.clone()),
+        decision_reason_type: Some(decision.reason_type.clone()),
+        blocked_path: decision.blocked_path.as_ref().map(|path| path.display().to_string()),
+        permission_suggestions: Some(decision.suggestions.clone()).filter(|list| !list.is_empty()),
         agent_id: host.agent.clone(),
         ..CanUseTool::default()
     };
-    tell_of_question(cx, host, &request.tool_name);
-    let answer = tokio::select! {
-        answer = host.may_use(request.clone()) => answer,
-        Some(answer) = ask_permission_hooks(cx, host, &request) => Ok(answer),
+    let answer = match &*host.answerer {
+        Answerer::Nobody => match ask_permission_hooks(cx, host, &request).await {
+            Some(answer) => Ok(answer),
+            None => return Err(refuse(cx, host, call, &request.input, decision).await),
+        },
+        Answerer::Tool(name) => tokio::select! {
+            answer = prompt_tool::ask(tools, cx, name, &request) => answer,
+            Some(answer) = ask_permission_hooks(cx, host, &request) => Ok(answer),
+        },
+        _ => {
+            tell_of_question(cx, host, &request.tool_name);
+            tokio::select! {
+                answer = host.may_use(request.clone()) => answer,
+                Some(answer) = ask_permission_hooks(cx, host, &request) => Ok(answer),
+            }
+        }
     };
     match answer {
         Ok(PermissionResult::Allow(allow)) => {
@@ -160,6 +178,25 @@ async fn ask_host(
         Ok(_) => Err(unanswered("the host's answer is neither allow nor deny")),
         Err(error) => Err(unanswered(&error)),
     }
+}
+
+/// Nobody answers questions: what would have to be asked does not run.
+async fn refuse(
+    cx: &ToolCx,
+    host: &Host,
+    call: &ToolUseBlock,
+    input: &Value,
+    decision: Decision,
+) -> Refusal {
+    let reason = format!(
+        "Nobody can be asked here whether {} may run ({}). Allow it beforehand with a rule, or choose another \
+         --permission-mode.",
+        call.name, decision.reason
+    );
+    let decision = Decision { reason, ..decision };
+    host.denied(call, &decision).await;
+    let message = tell_of_denial(cx, host, call, input, decision.reason).await;
+    Refusal::Denied { message, interrupt: false }
 }
 
 /// What hooks answer to a permission question; `None` when they leave it to the host.

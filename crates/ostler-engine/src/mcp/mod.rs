@@ -3,32 +3,52 @@
 //! How a server is reached is a [`Connector`]'s business, so that the engine needs no MCP library. Servers connect
 //! while the session starts; the first turn waits for them.
 
+mod line;
+mod resources;
+mod status;
 mod tool;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use ostler_proto::Extra;
-use ostler_proto::control::{AskHost, McpMessage};
+use ostler_proto::control::ResourceContents;
 use ostler_proto::mcp::McpServerConfig;
-use ostler_proto::message::system::InitMcpServer;
-use serde_json::{Value, json};
+use ostler_proto::tool::McpResource;
+use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+pub use self::line::HostLine;
 use self::tool::McpTool;
-use crate::host::{self, Host, HostCall};
+use crate::host::{Host, HostCall};
 use crate::tool::{AnyTool, RunFuture, ToolCx};
 
 /// Reaches MCP servers.
 pub trait Connector: Send + Sync {
-    /// Connects to a server and asks for its tools. Must give up after a while.
-    fn connect(&self, name: String, place: Place) -> BoxFuture<'static, Connected>;
+    /// Connects to a server and asks for its tools. Must give up after a while. The line leads to the host: what the
+    /// server wants to know from the user is asked there.
+    fn connect(&self, name: String, place: Place, line: HostLine) -> BoxFuture<'static, Connected>;
 }
 
-/// A server, or the words why there is none.
-pub type Connected = Result<Arc<dyn Server>, String>;
+/// A server, or why there is none.
+pub type Connected = Result<Arc<dyn Server>, NotConnected>;
+
+/// Why a server is not connected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotConnected {
+    /// In words.
+    pub reason: String,
+    /// Whether somebody has to log in first.
+    pub needs_auth: bool,
+}
+
+impl<S: Into<String>> From<S> for NotConnected {
+    fn from(reason: S) -> Self {
+        Self { reason: reason.into(), needs_auth: false }
+    }
+}
 
 /// Where a server is.
 #[derive(Clone, Debug)]
@@ -37,28 +57,28 @@ pub enum Place {
     /// Where its configuration says.
     Configured(McpServerConfig),
     /// Inside the host.
-    InHost(HostLine),
+    InHost {
+        /// What it would say in the handshake, which can be skipped then: `{initializeResult, toolsListResult}`.
+        manifest: Option<Value>,
+        /// How long one call may take, in milliseconds.
+        timeout: Option<u64>,
+    },
 }
 
-/// A line to a server inside the host.
-#[derive(Clone, Debug)]
-pub struct HostLine {
-    server: String,
-    // Not the whole line to the host: whoever holds that keeps the session's frames flowing.
-    calls: mpsc::Sender<HostCall>,
+/// A server that a session begins with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownServer {
+    /// How it is reached.
+    pub config: McpServerConfig,
+    /// Who configured it: `dynamic` for the command line, `project` for `.mcp.json`.
+    pub scope: &'static str,
+    /// Why it cannot even be tried.
+    pub problem: Option<String>,
 }
 
-impl HostLine {
-    /// Sends a JSON-RPC message; the server's answer, which for a notification means nothing.
-    ///
-    /// # Errors
-    /// When the host does not answer, or not in the right way.
-    pub async fn send(&self, message: Value) -> Result<Value, String> {
-        let server_name = self.server.clone();
-        let request = McpMessage { server_name, message, extra: Extra::default() };
-        let reply =
-            host::ask::<McpMessage>(&self.calls, AskHost::McpMessage(request), false).await?;
-        Ok(reply.mcp_response.unwrap_or_default())
+impl From<McpServerConfig> for KnownServer {
+    fn from(config: McpServerConfig) -> Self {
+        Self { config, scope: "dynamic", problem: None }
     }
 }
 
@@ -75,6 +95,30 @@ pub trait Server: Send + Sync {
 
     /// Calls a tool.
     fn call(&self, tool: &str, input: Value, cx: &ToolCx) -> RunFuture;
+
+    /// Asks for its tools anew, if it has said that they changed.
+    fn refresh(&self) -> BoxFuture<'static, ()> {
+        async {}.boxed()
+    }
+
+    /// What it can do, as it says itself.
+    fn capabilities(&self) -> Value {
+        Value::Null
+    }
+
+    /// Its resources.
+    fn resources(&self) -> BoxFuture<'static, Result<Vec<McpResource>, String>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    /// Reads a resource.
+    fn read_resource(
+        &self,
+        uri: &str,
+    ) -> BoxFuture<'static, Result<Vec<ResourceContents>, String>> {
+        let error = format!("there is no resource {uri}");
+        async { Err(error) }.boxed()
+    }
 }
 
 /// A tool of a server.
@@ -102,6 +146,8 @@ struct Inner {
     state: Mutex<State>,
     /// Counts changes, for whoever waits.
     changed: watch::Sender<u64>,
+    /// Ways to the clients of servers inside the host.
+    inboxes: Mutex<BTreeMap<String, mpsc::Sender<Value>>>,
 }
 
 #[derive(Default)]
@@ -118,40 +164,72 @@ struct Entry {
     attempt: u64,
     /// The host added it while the session ran.
     is_dynamic: bool,
+    /// Who configured it.
+    scope: &'static str,
+    /// What a server inside the host would say in the handshake.
+    manifest: Option<Value>,
 }
 
 enum How {
     Pending,
     Connected(Arc<dyn Server>),
-    Failed(String),
+    Failed(NotConnected),
     Disabled,
 }
 
 impl Servers {
     pub(crate) fn new(connector: Option<Arc<dyn Connector>>, host: &Host) -> Self {
         let calls = host.calls.clone();
-        let (state, changed) = (Mutex::default(), watch::Sender::new(0));
-        Self(Arc::new(Inner { connector, calls, state, changed }))
+        let (state, changed, inboxes) = (Mutex::default(), watch::Sender::new(0), Mutex::default());
+        Self(Arc::new(Inner { connector, calls, state, changed, inboxes }))
     }
 
     /// A list of its own for servers that only somebody in the session has.
     pub(crate) fn apart(&self) -> Self {
         let (connector, calls) = (self.0.connector.clone(), self.0.calls.clone());
-        let (state, changed) = (Mutex::default(), watch::Sender::new(0));
-        Self(Arc::new(Inner { connector, calls, state, changed }))
+        let (state, changed, inboxes) = (Mutex::default(), watch::Sender::new(0), Mutex::default());
+        Self(Arc::new(Inner { connector, calls, state, changed, inboxes }))
     }
 
-    /// Adds a server and begins to connect; one of the same name stays as it is.
-    pub(crate) fn add(&self, name: &str, config: McpServerConfig, is_dynamic: bool) {
+    /// Adds a server and begins to connect; one of the same name stays as it is. Whether it is new.
+    pub(crate) fn add(&self, name: &str, known: KnownServer) -> bool {
+        self.insert(name, known, None, false)
+    }
+
+    /// Adds a server inside the host, which may have said already what it can do. Whether it is new.
+    pub(crate) fn add_in_host(
+        &self,
+        name: &str,
+        config: McpServerConfig,
+        manifest: Option<Value>,
+    ) -> bool {
+        self.insert(name, config.into(), manifest, false)
+    }
+
+    fn insert(
+        &self,
+        name: &str,
+        known: KnownServer,
+        manifest: Option<Value>,
+        is_dynamic: bool,
+    ) -> bool {
+        let KnownServer { config, scope, problem } = known;
         {
             let mut state = self.lock();
             if state.entries.contains_key(name) {
-                return;
+                return false;
             }
-            let entry = Entry { config, how: How::Pending, attempt: 0, is_dynamic };
+            let how = match &problem {
+                Some(problem) => How::Failed(problem.as_str().into()),
+                None => How::Pending,
+            };
+            let entry = Entry { config, how, attempt: 0, is_dynamic, scope, manifest };
             state.entries.insert(name.to_owned(), entry);
         }
-        self.connect(name);
+        if problem.is_none() {
+            self.connect(name);
+        }
+        true
     }
 
     /// Replaces the servers that were added while the session ran; the names that came and went.
@@ -171,7 +249,7 @@ impl Servers {
         let added: Vec<String> =
             servers.keys().filter(|name| !known.contains(name)).cloned().collect();
         for name in &added {
-            self.add(name, servers[name].clone(), true);
+            self.insert(name, servers[name].clone().into(), None, true);
         }
         (added, removed)
     }
@@ -200,17 +278,19 @@ impl Servers {
         let Some(entry) = state.entries.get_mut(name) else { return };
         entry.attempt += 1;
         let Some(connector) = &self.0.connector else {
-            entry.how = How::Failed("this engine cannot reach MCP servers".to_owned());
+            entry.how = How::Failed("this engine cannot reach MCP servers".into());
             return;
         };
         entry.how = How::Pending;
         let place = match &entry.config {
-            McpServerConfig::Sdk(_) => {
-                Place::InHost(HostLine { server: name.to_owned(), calls: self.0.calls.clone() })
+            McpServerConfig::Sdk(sdk) => {
+                let timeout = sdk.timeout.as_ref().map(|ms| ms.get().max(0.0) as u64);
+                Place::InHost { manifest: entry.manifest.clone(), timeout }
             }
             config => Place::Configured(config.clone()),
         };
-        let connecting = connector.connect(name.to_owned(), place);
+        let line = HostLine::new(name, self.0.calls.clone(), Arc::downgrade(&self.0));
+        let connecting = connector.connect(name.to_owned(), place, line);
         let (attempt, name, inner) = (entry.attempt, name.to_owned(), Arc::downgrade(&self.0));
         state.connecting.spawn(async move {
             let connected = connecting.await;
@@ -223,6 +303,10 @@ impl Servers {
 
     /// Waits until nobody connects any more; the tools there are then, always in the same order.
     pub(crate) async fn ready(&self) -> Vec<Arc<dyn AnyTool>> {
+        self.settled(|_| true).await;
+        for (_, server) in self.connected() {
+            server.refresh().await;
+        }
         let mut changed = self.0.changed.subscribe();
         loop {
             changed.mark_unchanged();
@@ -232,6 +316,72 @@ impl Servers {
             // The sender is ours, so this does not fail.
             let _ = changed.changed().await;
         }
+    }
+
+    /// Waits until none of these servers connects any more; those that failed, and why.
+    pub(crate) async fn settled(
+        &self,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> BTreeMap<String, String> {
+        let mut changed = self.0.changed.subscribe();
+        loop {
+            changed.mark_unchanged();
+            if let Some(failed) = self.failed(&is_meant) {
+                return failed;
+            }
+            // The sender is ours, so this does not fail.
+            let _ = changed.changed().await;
+        }
+    }
+
+    fn failed(&self, is_meant: impl Fn(&str) -> bool) -> Option<BTreeMap<String, String>> {
+        let mut failed = BTreeMap::new();
+        for (name, entry) in self.lock().entries.iter().filter(|(name, _)| is_meant(name)) {
+            match &entry.how {
+                How::Pending => return None,
+                How::Failed(why) => _ = failed.insert(name.clone(), why.reason.clone()),
+                How::Connected(_) | How::Disabled => {}
+            }
+        }
+        Some(failed)
+    }
+
+    /// The servers that are connected.
+    pub(crate) fn connected(&self) -> Vec<(String, Arc<dyn Server>)> {
+        let state = self.lock();
+        let connected = state.entries.iter().filter_map(|(name, entry)| match &entry.how {
+            How::Connected(server) => Some((name.clone(), Arc::clone(server))),
+            _ => None,
+        });
+        connected.collect()
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// In words, when there is none of that name.
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<dyn Server>, String> {
+        let connected = self.connected().into_iter().find(|(known, _)| known == name);
+        connected.map(|(_, server)| server).ok_or_else(|| format!("Server not found: {name}"))
+    }
+
+    /// Whether there are servers of this kind among those with the given names: inside the host or not.
+    pub(crate) fn is_in_host(&self, name: &str) -> bool {
+        let state = self.lock();
+        let entry = state.entries.get(name);
+        entry.is_some_and(|entry| matches!(entry.config, McpServerConfig::Sdk(_)))
+    }
+
+    /// Hands on what a server inside the host says by itself.
+    ///
+    /// # Errors
+    /// In words, when there is no such server.
+    pub(crate) async fn deliver(&self, name: &str, message: Value) -> Result<(), String> {
+        let inboxes = self.0.inboxes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let inbox = inboxes.get(name).ok_or_else(|| format!("Server not found: {name}"))?;
+        // A client that is gone has nothing to hear any more; one that does not keep up misses news, not answers.
+        let _ = inbox.try_send(message);
+        Ok(())
     }
 
     /// The tools, unless somebody still connects.
@@ -250,22 +400,9 @@ impl Servers {
                 How::Failed(_) | How::Disabled => {}
             }
         }
+        drop(state);
+        tools.extend(resources::tools(self));
         Some(tools)
-    }
-
-    /// How every server is, as `mcp_status` tells it.
-    pub(crate) fn status(&self) -> Vec<Value> {
-        let state = self.lock();
-        state.entries.iter().map(|(name, entry)| status(name, entry)).collect()
-    }
-
-    /// The same in short, as `init` tells it.
-    pub(crate) fn summary(&self) -> Vec<InitMcpServer> {
-        let short = |status: Value| json!({"name": status["name"], "status": status["status"]});
-        self.status()
-            .into_iter()
-            .filter_map(|status| serde_json::from_value(short(status)).ok())
-            .collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -289,33 +426,4 @@ impl Inner {
         }
         self.changed.send_modify(|n| *n += 1);
     }
-}
-
-fn status(name: &str, entry: &Entry) -> Value {
-    let mut status =
-        json!({"name": name, "scope": if entry.is_dynamic { "dynamic" } else { "project" }});
-    let failed = |status: &mut Value, reason: &str| {
-        status["status"] = json!("failed");
-        status["error"] = json!(reason);
-    };
-    match &entry.how {
-        How::Pending => status["status"] = json!("pending"),
-        How::Disabled => status["status"] = json!("disabled"),
-        How::Failed(reason) => failed(&mut status, reason),
-        How::Connected(server) => match server.lost() {
-            Some(reason) => failed(&mut status, &reason),
-            None => {
-                let (server_name, version) = server.info();
-                let tools: Vec<Value> = server
-                    .tools()
-                    .into_iter()
-                    .map(|tool| json!({"name": tool.name, "annotations": tool.annotations.unwrap_or_else(|| json!({}))}))
-                    .collect();
-                status["status"] = json!("connected");
-                status["serverInfo"] = json!({"name": server_name, "version": version});
-                status["tools"] = json!(tools);
-            }
-        },
-    }
-    status
 }

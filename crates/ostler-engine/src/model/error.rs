@@ -25,6 +25,9 @@ pub enum ModelError {
     /// The answer makes no sense.
     #[error("the model's answer is not understood: {0}")]
     Protocol(String),
+    /// A recording has no answer, or cannot be written.
+    #[error("{0}")]
+    Recording(String),
 }
 
 impl ModelError {
@@ -67,6 +70,7 @@ impl ModelError {
             Self::Connection(_) | Self::Broken(_) | Self::Protocol(_) => {
                 AssistantError::ServerError
             }
+            Self::Recording(_) => AssistantError::InvalidRequest,
         }
     }
 
@@ -83,7 +87,10 @@ impl ModelError {
     /// What went wrong, without the words that say where.
     pub(crate) fn reason(self) -> String {
         match self {
-            Self::Connection(reason) | Self::Broken(reason) | Self::Protocol(reason) => reason,
+            Self::Connection(reason)
+            | Self::Broken(reason)
+            | Self::Protocol(reason)
+            | Self::Recording(reason) => reason,
             Self::Status { .. } => self.to_string(),
         }
     }

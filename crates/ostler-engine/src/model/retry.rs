@@ -111,7 +111,7 @@ impl Tries {
                 matches!(status, 408 | 409 | 429 | 500..)
             }
             (ModelError::Connection(_) | ModelError::Protocol(_), None) => true,
-            (ModelError::Broken(_), None) => false,
+            (ModelError::Broken(_) | ModelError::Recording(_), None) => false,
         }
     }
 

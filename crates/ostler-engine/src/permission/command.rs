@@ -27,7 +27,8 @@ pub(crate) struct Verdict {
 pub(crate) fn verdicts(policy: &Policy, shell: &Shell, accepts_edits: bool) -> Vec<Verdict> {
     let judge = Parts { policy, shell, accepts_edits };
     let judged = &shell.judged;
-    let mut verdicts: Vec<_> = judged.parts.iter().map(|part| judge.part(part)).collect();
+    let mut verdicts: Vec<_> = shell.start.iter().map(|start| judge.start(start)).collect();
+    verdicts.extend(judged.parts.iter().map(|part| judge.part(part)));
     verdicts.extend(judged.redirects.iter().map(|redirect| judge.redirect(redirect)));
     verdicts.extend(judged.assignments.iter().map(|assignment| judge.assignment(assignment)));
     if let Some(reason) = &shell.unclear {
@@ -117,6 +118,13 @@ fn verdict(what: impl Into<String>, judged: Result<String, Blocked>) -> Verdict 
 }
 
 impl Parts<'_> {
+    /// A command without any path still looks around where it starts.
+    fn start(&self, start: &Place) -> Verdict {
+        let text = start.written.display().to_string();
+        let folder = Word { text, kind: ostler_shell::WordKind::Literal };
+        verdict(format!("starting in `{}`", folder.text), self.may_read_at(&folder, start.clone()))
+    }
+
     fn part(&self, part: &Part) -> Verdict {
         verdict(format!("part `{}`", part.source), self.judge_part(part))
     }
@@ -143,6 +151,11 @@ impl Parts<'_> {
             }
             for word in &look.paths {
                 self.may_read_at(word, known(self.shell.place_for(part, word))?)?;
+            }
+            if part.name().rsplit('/').next() == Some("git")
+                && let Some(danger) = self.shell.repository_danger()
+            {
+                return Err(Blocked::because(danger));
             }
             return Ok("only looks".to_owned());
         }

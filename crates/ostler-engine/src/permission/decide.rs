@@ -157,7 +157,7 @@ impl Judge<'_> {
     fn change(&self) -> Option<String> {
         match (self.seen.call.effect, &self.seen.shell) {
             (Effect::Write(path), _) => Some(format!("it changes {}", path.display())),
-            (Effect::Execute(_), Some(shell)) => command::change(self.policy, shell),
+            (_, Some(shell)) => command::change(self.policy, shell),
             _ => None,
         }
     }
@@ -175,7 +175,7 @@ impl Judge<'_> {
             ),
             Effect::Read(path) => self.read(path.clone()),
             Effect::Write(path) => self.write(path.clone(), mode),
-            Effect::Execute(_) => self.execute(mode),
+            Effect::Execute(_) | Effect::ExecuteIn { .. } => self.execute(mode),
             Effect::Fetch(_) | Effect::Search(_) | Effect::Outside { .. } => self.reaches_outside(),
             Effect::AskUser => self.ask(Kind::Unspecified, "the question is for the user"),
         }

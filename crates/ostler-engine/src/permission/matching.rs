@@ -42,6 +42,9 @@ impl<'c> Seen<'c> {
         };
         let shell = match call.effect {
             Effect::Execute(command) => Some(Shell::new(policy, command)),
+            Effect::ExecuteIn { folder, command } => {
+                Some(Shell::starting_in(policy, folder, command))
+            }
             _ => None,
         };
         Self { call, place, shell }
@@ -75,7 +78,7 @@ pub(crate) fn matches(
         return if narrows {
             shell.any_part_matches(content)
         } else {
-            Match::sure(shell.is_exactly(content))
+            Match::sure(shell.is_exactly(content) && shell.starts_inside(policy))
         };
     }
     if let Some(place) = seen.place.as_ref().filter(|_| is_path_tool(&rule.tool)) {

@@ -13,6 +13,7 @@ mod narrow;
 mod place;
 mod policy;
 mod read_guard;
+mod repository;
 mod rule;
 mod shell;
 mod suggest;

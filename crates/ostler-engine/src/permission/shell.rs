@@ -7,6 +7,7 @@ use ostler_shell::{Judged, Part, Redirect, Word, WordKind};
 use super::Policy;
 use super::matching::Match;
 use super::place::Place;
+use super::repository;
 
 /// A command taken apart.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub(crate) struct Shell {
     pub(crate) judged: Judged,
     /// Why it cannot be told what the command does.
     pub(crate) unclear: Option<String>,
+    /// The folder it starts in, where that is not the working directory.
+    pub(crate) start: Option<Place>,
     cwd: PathBuf,
     home: Option<PathBuf>,
 }
@@ -35,7 +38,20 @@ impl Shell {
             Err(unclear) => (unclear.found, Some(unclear.reason)),
         };
         let (cwd, home) = (policy.cwd.clone(), policy.home.clone());
-        Self { command: command.trim().to_owned(), judged, unclear, cwd, home }
+        Self { command: command.trim().to_owned(), judged, unclear, start: None, cwd, home }
+    }
+
+    /// A command that starts in a folder to which an earlier one has led.
+    pub(crate) fn starting_in(policy: &Policy, folder: &Path, command: &str) -> Self {
+        let start = Some(Place::of(folder));
+        Self { start, cwd: folder.to_owned(), ..Self::new(policy, command) }
+    }
+
+    /// Whether it starts where looking around is free. A rule for a command means it there, not anywhere on the disk.
+    pub(crate) fn starts_inside(&self, policy: &Policy) -> bool {
+        self.start
+            .as_ref()
+            .is_none_or(|start| policy.working_directories().any(|folder| start.is_inside(folder)))
     }
 
     /// Whether a rule's content is this very command.
@@ -97,6 +113,14 @@ impl Shell {
             }
         }
         found
+    }
+
+    /// Why looking at a repository may run a program.
+    pub(crate) fn repository_danger(&self) -> Option<String> {
+        let others = self.other_folders();
+        let mut folders: Vec<&Path> = others.iter().map(PathBuf::as_path).collect();
+        folders.push(&self.cwd);
+        repository::danger(&self.judged, &folders)
     }
 
     fn other_folders(&self) -> Vec<PathBuf> {

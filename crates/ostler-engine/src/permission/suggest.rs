@@ -9,7 +9,8 @@ use ostler_proto::permission::{
 
 use super::command;
 use super::decision::Decision;
-use super::matching::Seen;
+use super::matching::{Match, Seen};
+use super::place::Place;
 use super::policy::Policy;
 use super::rule::Rule;
 use super::shell::Shell;
@@ -36,7 +37,7 @@ pub(crate) fn suggestions(
     let tool = seen.call.tool;
     match (seen.call.effect, &seen.shell) {
         (Effect::AskUser, _) => Vec::new(),
-        (Effect::Execute(_), Some(shell)) => for_command(policy, shell),
+        (_, Some(shell)) => for_command(policy, shell),
         (Effect::Write(path), _) => {
             let mut updates = accept_edits(policy);
             if decision.reason_type == Kind::WorkingDir {
@@ -63,6 +64,16 @@ pub(crate) fn suggestions(
 
 fn for_command(policy: &Policy, shell: &Shell) -> Vec<PermissionUpdate> {
     if shell.command.len() > LONGEST_RULE || shell.command.is_empty() {
+        return Vec::new();
+    }
+    // A rule for the command would open a protected place for good, without naming it.
+    let changes_protected =
+        |place: &Place, writes: bool| writes && place.protected(policy.home.as_deref()).is_some();
+    if shell.touches(changes_protected) == Match::Yes {
+        return Vec::new();
+    }
+    // Nor would one help where the shell stands outside: it is judged by where it starts, too.
+    if !shell.starts_inside(policy) {
         return Vec::new();
     }
     let mut updates =

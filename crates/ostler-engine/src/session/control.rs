@@ -6,10 +6,10 @@ use std::sync::Arc;
 use ostler_proto::control::{
     AskEngine, ControlRequest, ControlResponse, Failure, GetTaskOutput, GetTaskOutputReply,
     Initialize, Interrupt, Response, SetMaxThinkingTokens, SetModel, SetPermissionMode, StopTask,
-    UNSUPPORTED_REQUEST,
+    Success, UNSUPPORTED_REQUEST,
 };
 use ostler_proto::frame::ToHost;
-use ostler_proto::mcp::{McpServerConfig, SdkServer};
+use ostler_proto::message::CommandState;
 use ostler_proto::permission::{PermissionDestination, PermissionUpdate, SetModeUpdate};
 use ostler_proto::quirks::system_prompt_text;
 use ostler_proto::{Extra, RequestId};
@@ -40,20 +40,41 @@ impl Session {
             AskEngine::SetModel(set) => Ok(self.set_model(set)),
             AskEngine::SetMaxThinkingTokens(set) => self.set_thinking(set),
             AskEngine::McpStatus(_) => Ok(json!({"mcpServers": self.world.servers.status()})),
-            AskEngine::McpReconnect(it) => {
-                self.world.servers.reconnect(&it.server_name).map(|()| json!({}))
-            }
+            AskEngine::McpReconnect(it) => match self.world.servers.reconnect(&it.server_name) {
+                Ok(()) => return self.connect(request.request_id, it.server_name.clone()),
+                Err(error) => Err(error),
+            },
             AskEngine::McpToggle(it) => {
-                self.world.servers.toggle(&it.server_name, it.enabled).map(|()| json!({}))
+                match self.world.servers.toggle(&it.server_name, it.enabled) {
+                    Ok(()) if it.enabled => {
+                        return self.connect(request.request_id, it.server_name.clone());
+                    }
+                    toggled => toggled.map(|()| json!({})),
+                }
             }
-            AskEngine::McpSetServers(set) => {
-                let (added, removed) = self.world.servers.set(&set.servers);
-                Ok(json!({"added": added, "removed": removed, "errors": {}}))
+            AskEngine::McpSetServers(set) => return self.set_servers(request.request_id, set),
+            AskEngine::McpMessage(it) => {
+                let servers = self.world.servers.clone();
+                servers.deliver(&it.server_name, it.message.clone()).await.map(|()| json!({}))
             }
-            // What a server in the host has to say by itself: nothing here waits for it.
-            AskEngine::McpMessage(_) => Ok(json!({})),
+            AskEngine::McpReadResource(it) => match self.world.servers.find(&it.server_name) {
+                Ok(server) => return self.read_resource(request.request_id, server, &it.uri),
+                Err(error) => Err(error),
+            },
             AskEngine::StopTask(stop) => self.stop_task(stop).await,
             AskEngine::GetTaskOutput(get) => self.task_output(get),
+            AskEngine::RewindFiles(it) => {
+                let dry_run = it.dry_run.unwrap_or(false);
+                self.world.host.rewind(&it.user_message_id, dry_run).await.map(|reply| json!(reply))
+            }
+            AskEngine::CancelAsyncMessage(cancel) => {
+                let cancelled = self.queue.withdraw(&cancel.message_uuid);
+                if cancelled {
+                    let named = vec![cancel.message_uuid.clone()];
+                    self.tell_of_prompts(named, CommandState::Cancelled).await;
+                }
+                Ok(json!({"cancelled": cancelled}))
+            }
             other => {
                 let subtype = other.tag().unwrap_or("none");
                 let error = format!("Unsupported control request subtype: {subtype}");
@@ -62,10 +83,7 @@ impl Session {
             }
         };
         let response = match payload {
-            Ok(payload) => {
-                let id = request.request_id.unwrap_or_default();
-                ControlResponse::success(id, Some(payload))
-            }
+            Ok(payload) => success(request.request_id, payload),
             Err(error) => failure(request.request_id, error, None),
         };
         self.world.host.send(ToHost::ControlResponse(response)).await;
@@ -83,10 +101,7 @@ impl Session {
         if let Some(append) = &initialize.append_system_prompt {
             self.setup.append_system_prompt = Some(append.clone());
         }
-        for name in initialize.sdk_mcp_servers.iter().flatten() {
-            let config = SdkServer { name: name.clone(), ..SdkServer::default() };
-            self.world.servers.add(name, McpServerConfig::Sdk(config), false);
-        }
+        let parked = self.add_servers(initialize);
         self.take_offers(initialize);
         self.setup.answer = answer.map(Arc::new).or(self.setup.answer.take());
         self.world = self.setup.world();
@@ -99,6 +114,7 @@ impl Session {
             "account": {},
             "pid": std::process::id(),
             "hook_on_failure_supported": true,
+            "sdk_mcp_manifests_parked": parked,
         }))
     }
 
@@ -129,18 +145,25 @@ impl Session {
     async fn interrupt(&mut self, request_id: Option<RequestId>, interrupt: &Interrupt) {
         // Kept until the turn knows: whoever waits must not take the silence for an answer.
         let mut waiting = Vec::new();
-        for id in self.asked.values().filter(|id| !self.asked_behind.contains(*id)) {
+        let mut asked: Vec<_> = self.asked.iter().map(|(token, id)| (*token, id.clone())).collect();
+        asked.sort_unstable_by_key(|(token, _)| *token);
+        for (_, id) in asked.iter().filter(|(_, id)| !self.asked_behind.contains(id)) {
             let Some((asker, cancel)) = self.peer.cancel(id) else { continue };
             self.asked_person.remove(&cancel.request_id);
             waiting.push(asker);
             self.world.host.send(ToHost::ControlCancelRequest(cancel)).await;
         }
+        let mut cancelled = Vec::new();
         let payload = match interrupt.cancel_queued {
-            Some(true) => json!({"still_queued": [], "cancelled": self.queue.clear()}),
+            Some(true) => {
+                cancelled = self.queue.clear();
+                json!({"still_queued": [], "cancelled": cancelled})
+            }
             _ => json!({"still_queued": self.queue.named()}),
         };
-        let response = ControlResponse::success(request_id.unwrap_or_default(), Some(payload));
+        let response = success(request_id, payload);
         self.world.host.send(ToHost::ControlResponse(response)).await;
+        self.tell_of_prompts(cancelled, CommandState::Cancelled).await;
         self.interrupt.cancel();
         drop(waiting);
     }
@@ -150,15 +173,14 @@ impl Session {
         let destination = PermissionDestination::Session;
         let update = SetModeUpdate { mode: set.mode.clone(), destination, extra: Extra::default() };
         let host = self.world.host.clone();
-        let id = request_id.unwrap_or_default();
         match host.change_policy(&PermissionUpdate::SetMode(update)) {
             Ok(()) => {
-                let response = ControlResponse::success(id, Some(json!({"mode": set.mode})));
+                let response = success(request_id, json!({"mode": set.mode}));
                 host.send(ToHost::ControlResponse(response)).await;
                 host.tell_mode().await;
             }
             Err(error) => {
-                let response = failure(Some(id), error.to_string(), error.code());
+                let response = failure(request_id, error.to_string(), error.code());
                 host.send(ToHost::ControlResponse(response)).await;
             }
         }
@@ -222,8 +244,18 @@ impl Session {
     }
 }
 
-fn failure(request_id: Option<RequestId>, error: String, code: Option<&str>) -> ControlResponse {
-    let request_id = Some(request_id.unwrap_or_default());
+/// An answer; a request without an id gets one without an id.
+pub(super) fn success(request_id: Option<RequestId>, payload: Value) -> ControlResponse {
+    let response = Some(payload);
+    let success = Success { request_id, response, ..Success::default() };
+    ControlResponse { response: Response::Success(success), extra: Extra::default() }
+}
+
+pub(super) fn failure(
+    request_id: Option<RequestId>,
+    error: String,
+    code: Option<&str>,
+) -> ControlResponse {
     let error_code = code.map(str::to_owned);
     let failure = Failure { request_id, error, error_code, ..Failure::default() };
     ControlResponse { response: Response::Error(failure), extra: Extra::default() }

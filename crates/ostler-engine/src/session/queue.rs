@@ -40,7 +40,14 @@ impl Queue {
 
     /// The prompts the host has given names to.
     pub(super) fn named(&self) -> Vec<Uuid> {
-        self.0.iter().filter_map(|waiting| waiting.prompt.uuid.clone()).collect()
+        named(self.0.iter().map(|waiting| &waiting.prompt))
+    }
+
+    /// Takes a prompt back; whether it still waited.
+    pub(super) fn withdraw(&mut self, uuid: &Uuid) -> bool {
+        let n_before = self.0.len();
+        self.0.retain(|waiting| waiting.prompt.uuid.as_ref() != Some(uuid));
+        self.0.len() < n_before
     }
 
     /// Forgets everything; the names of what is forgotten.
@@ -49,6 +56,11 @@ impl Queue {
         self.0.clear();
         named
     }
+}
+
+/// The names of prompts, as far as the host has given them some.
+pub(super) fn named<'p>(prompts: impl IntoIterator<Item = &'p User>) -> Vec<Uuid> {
+    prompts.into_iter().filter_map(|prompt| prompt.uuid.clone()).collect()
 }
 
 /// What a turn answers, as its result tells.

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use ostler_proto::transcript::FileSnapshot;
 use ostler_proto::{SessionId, Uuid};
 
 use super::folder::{is_uuid, session_file};
 use super::line::written_at;
 use super::{Clock, Projects, Scene, StoreError, Transcript, TranscriptWriter, fork, guard};
+use crate::checkpoint;
 use crate::host::fresh_uuid;
 use crate::model::Said;
 
@@ -49,6 +51,8 @@ pub struct Opened {
     pub resumed: bool,
     /// How many lines of it could not be read.
     pub n_skipped: usize,
+    /// How files were before each of its prompts. A copy begins without: the backups are the original's.
+    pub snapshots: Vec<FileSnapshot>,
 }
 
 impl Projects {
@@ -62,7 +66,13 @@ impl Projects {
             Begin::New => {
                 let id = self.new_id(start)?;
                 let writer = TranscriptWriter::create(&self.folder(&scene.cwd), id, scene)?;
-                return Ok(Opened { writer, conversation: vec![], resumed: false, n_skipped: 0 });
+                return Ok(Opened {
+                    writer,
+                    conversation: Vec::new(),
+                    resumed: false,
+                    n_skipped: 0,
+                    snapshots: Vec::new(),
+                });
             }
             Begin::Latest => self.latest(&scene.cwd).ok_or(StoreError::NothingToContinue)?.id,
             Begin::Resume(key) => self.find(&scene.cwd, key)?,
@@ -93,7 +103,12 @@ impl Projects {
             let leaf = super::line::links(&transcript.lines()[leaf]).map(|links| links.uuid.into());
             TranscriptWriter::go_on(path, old, scene, leaf, clock(&transcript))
         };
-        Ok(Opened { writer, conversation, resumed: true, n_skipped: transcript.n_skipped() })
+        let snapshots = match start.fork {
+            true => Vec::new(),
+            false => checkpoint::snapshots(transcript.lines()),
+        };
+        let n_skipped = transcript.n_skipped();
+        Ok(Opened { writer, conversation, resumed: true, n_skipped, snapshots })
     }
 
     fn fork(

@@ -19,6 +19,7 @@ use ostler_proto::message::{Assistant, System, User};
 use ostler_proto::permission::PermissionMode;
 use ostler_proto::transcript::{Entry, Place, SystemEntry, TranscriptLine};
 use ostler_proto::{AgentId, SessionId, ToolUseId, Uuid};
+use serde_json::Value;
 
 use super::file::{LineFile, create_private};
 use super::folder::{git_branch, is_uuid, real_path, session_file};
@@ -51,6 +52,8 @@ pub struct TranscriptWriter {
     calls: HashMap<ToolUseId, Uuid>,
     pub(super) last_prompt: Option<String>,
     pub(super) clock: Clock,
+    /// What was written and not yet taken by [`TranscriptWriter::take_mirrored`]; `None` if nobody does.
+    mirrored: Option<Vec<Value>>,
 }
 
 impl TranscriptWriter {
@@ -92,6 +95,7 @@ impl TranscriptWriter {
             calls: HashMap::new(),
             last_prompt: None,
             clock: Clock::default(),
+            mirrored: None,
         }
     }
 
@@ -101,7 +105,9 @@ impl TranscriptWriter {
     /// When the id is taken, or is none.
     pub fn another(&self, session_id: SessionId) -> Result<Self, StoreError> {
         let folder = self.path().parent().unwrap_or(Path::new("."));
-        Self::create(folder, session_id, self.scene.clone())
+        let writer = Self::create(folder, session_id, self.scene.clone())?;
+        let mirrored = self.mirrored.as_ref().map(|_| Vec::new());
+        Ok(Self { mirrored, ..writer })
     }
 
     /// A writer for a subagent of this session; its `meta.json` is written at once.
@@ -124,12 +130,23 @@ impl TranscriptWriter {
         let mut file = create_private(&meta_path).map_err(io_error("create", &meta_path))?;
         file.write_all(&text).map_err(io_error("write", &meta_path))?;
         let writer = Self::new(LineFile::new(path), self.session_id.clone(), self.scene.clone());
-        Ok(Self { agent: Some(agent), ..writer })
+        let mirrored = self.mirrored.as_ref().map(|_| Vec::new());
+        Ok(Self { agent: Some(agent), mirrored, ..writer })
     }
 
     /// The file. Hooks get to know it before it exists.
     pub fn path(&self) -> &Path {
         self.file.path()
+    }
+
+    /// Keeps what is written for [`TranscriptWriter::take_mirrored`] from now on, also in files of subagents.
+    pub fn mirror(&mut self) {
+        self.mirrored.get_or_insert_default();
+    }
+
+    /// The lines that were written since the last time.
+    pub fn take_mirrored(&mut self) -> Vec<Value> {
+        self.mirrored.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// The session.
@@ -200,6 +217,9 @@ impl TranscriptWriter {
             Err(error) => Err(error.into()),
         };
         written.map_err(io_error("write", self.path()))?;
+        if let Some(mirrored) = &mut self.mirrored {
+            mirrored.extend(serde_json::to_value(line));
+        }
         let Some(links) = links(line) else { return Ok(()) };
         let uuid = Uuid::from(links.uuid);
         self.calls.extend(calls(line).map(|call| (call.clone(), uuid.clone())));

@@ -113,6 +113,19 @@ impl Accumulator {
         Ok(Folded::Nothing)
     }
 
+    /// The message as far as it has come: finished blocks, then those that still grow. The arguments of a call are there
+    /// once they are complete.
+    pub fn so_far(&self) -> Option<Message> {
+        let mut message = self.message.clone()?;
+        message.content.extend(self.open.values().map(|open| open.block.clone()));
+        Some(message)
+    }
+
+    /// What has come of the arguments of a call that is not finished, as the model writes them.
+    pub fn unfinished_arguments(&self) -> Option<&str> {
+        self.open.values().map(|open| open.json.as_str()).find(|json| !json.is_empty())
+    }
+
     /// The text of a block that is not finished; for a response that was interrupted.
     pub fn unfinished_text(&self) -> Option<&str> {
         self.open.values().find_map(|open| open.block.as_text()).filter(|text| !text.is_empty())

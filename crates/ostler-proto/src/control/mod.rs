@@ -15,6 +15,7 @@
 //! request is said by [`Ask`]: `Interrupt` is answered by `InterruptReply`, and so on.
 
 mod ask;
+mod into;
 mod reply;
 mod shared;
 mod to_engine;

@@ -47,6 +47,12 @@ impl Options {
         }
         self.check_limits()?;
         self.check_session()?;
+        if self.tape.record.is_some() && self.tape.replay.is_some() {
+            return Err(Error::Options(
+                "a run is recorded or replayed, not both: leave out tape.record or tape.replay"
+                    .to_owned(),
+            ));
+        }
         if self.context.sandbox.is_some() && self.given_settings().is_none() {
             return Err(Error::Options(
                 "context.sandbox cannot be added to a settings file; put it into that file, or give context.settings as JSON".to_owned(),
@@ -155,6 +161,9 @@ impl Options {
             session: self.session.choice.clone(),
             no_session_persistence: self.session.ephemeral,
             session_mirror: false,
+            managed_settings: None,
+            project_config_root: None,
+            tape: self.tape.clone(),
             extra: self.engine.extra_args.clone(),
         }
     }

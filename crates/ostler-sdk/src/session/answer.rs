@@ -8,40 +8,60 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use futures::stream::{BoxStream, StreamExt as _};
 use ostler_proto::RequestId;
-use ostler_proto::control::{AskHost, CanUseTool, ControlResponse, HookCallback, McpMessage};
+use ostler_proto::control::{
+    AskHost, CanUseTool, ControlResponse, Elicitation, HookCallback, McpMessage,
+};
 use ostler_proto::quirks::complete_answer;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::elicitation::{self, ElicitationRequest, OnElicitation};
 use crate::hook::{Callback, HookContext};
-use crate::mcp::ServerConnection;
+use crate::mcp::{InProcessServer, ServerConnection};
 use crate::options::{Options, hook_id};
 use crate::permission::{self, ASKS, Decision, OnPermission, OnQuestion, PermissionRequest};
+
+/// What a server in this process says unasked: its name, and the message.
+pub(super) type Unasked = (String, Value);
 
 /// Everything that answers.
 #[derive(Clone)]
 pub(super) struct Callbacks {
     on_permission: Option<OnPermission>,
     on_question: Option<OnQuestion>,
+    on_elicitation: Option<OnElicitation>,
     timeout: Option<Duration>,
     hooks: Arc<HashMap<String, Callback>>,
-    servers: Arc<HashMap<String, Box<dyn ServerConnection>>>,
+    servers: Arc<HashMap<String, Arc<dyn ServerConnection>>>,
 }
 
 impl Callbacks {
     pub(super) fn new(options: &Options) -> Self {
         let hooks = options.hooks.iter().enumerate();
-        let servers = options.tools.in_process.iter();
         Self {
             on_permission: options.permissions.on_permission.clone(),
             on_question: options.permissions.on_question.clone(),
+            on_elicitation: options.permissions.on_elicitation.clone(),
             timeout: options.permissions.timeout,
             hooks: Arc::new(
                 hooks.map(|(index, hook)| (hook_id(index), Arc::clone(&hook.callback))).collect(),
             ),
-            servers: Arc::new(servers.map(|server| (server.name(), server.connect())).collect()),
+            servers: Arc::default(),
         }
+    }
+
+    /// Connects to a server in this process, in place of one of the same name; what it says unasked.
+    pub(super) fn serve(&mut self, server: &dyn InProcessServer) -> BoxStream<'static, Unasked> {
+        let (name, connection) =
+            (server.name(), Arc::<dyn ServerConnection>::from(server.connect()));
+        Arc::make_mut(&mut self.servers).insert(name.clone(), Arc::clone(&connection));
+        futures::stream::unfold((name, connection), |(name, connection)| async move {
+            let message = connection.next_notification().await?;
+            Some(((name.clone(), message), (name, connection)))
+        })
+        .boxed()
     }
 
     /// The answer to a question of the engine.
@@ -57,7 +77,7 @@ impl Callbacks {
                 AskHost::CanUseTool(question) => callbacks.permit(*question, cancelled).await,
                 AskHost::HookCallback(call) => callbacks.hook(*call, cancelled).await,
                 AskHost::McpMessage(message) => callbacks.mcp(message).await,
-                AskHost::Elicitation(_) => Ok(json!({"action": "decline"})),
+                AskHost::Elicitation(question) => callbacks.elicit(question, cancelled).await,
                 other => {
                     let subtype = other.tag().unwrap_or("none");
                     Err(format!("Unsupported control request subtype: {subtype}"))
@@ -98,6 +118,16 @@ impl Callbacks {
         let decision =
             decision.unwrap_or_else(|_| Decision::deny("The permission callback panicked."));
         let answer = complete_answer(&question, decision.into_result());
+        serde_json::to_value(answer).map_err(|error| error.to_string())
+    }
+
+    async fn elicit(
+        &self,
+        question: Elicitation,
+        cancelled: CancellationToken,
+    ) -> Result<Value, String> {
+        let request = ElicitationRequest { question, cancelled };
+        let answer = elicitation::answer(self.on_elicitation.clone(), request, self.timeout).await;
         serde_json::to_value(answer).map_err(|error| error.to_string())
     }
 

@@ -149,7 +149,7 @@ async fn the_error_output_is_heard_as_it_comes() {
 }
 
 /// Waits until the process whose id stands in a file has gone.
-async fn gone(file: &Path) {
+pub(crate) async fn gone(file: &Path) {
     let id = std::fs::read_to_string(file).unwrap();
     let process = Path::new("/proc").join(id.trim());
     within(async {

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod callbacks;
 mod errors;
 mod fake;
+mod fold;
 mod options;
+mod requests;
 mod slow;

@@ -74,10 +74,21 @@ async fn permissions_judge_a_command_from_where_it_runs() {
     let effect = || session.effect("Bash", bash("touch x"));
     assert_eq!(effect(), Effect::Execute("touch x".into()));
     session.text("Bash", bash("cd \"it's\"")).await;
-    let there = format!("{}/it'\\''s", session.root().display());
-    assert_eq!(effect(), Effect::Execute(format!("cd '{there}'\ntouch x")));
+    let folder = session.path("it's");
+    assert_eq!(effect(), Effect::ExecuteIn { folder, command: "touch x".into() });
     session.text("Bash", bash("cd ..")).await;
     assert_eq!(effect(), Effect::Execute("touch x".into()));
+}
+
+#[tokio::test]
+async fn a_command_runs_where_permissions_have_judged_it() {
+    let session = Session::new();
+    fs::create_dir(session.path("sub")).unwrap();
+    let judged = session.prepare("Bash", &bash("pwd")).unwrap();
+    // Another call leads the shell elsewhere before this one may run.
+    session.text("Bash", bash("cd sub")).await;
+    let output = (judged.run)(session.cx()).await.unwrap();
+    assert_eq!(output.content.text(), session.root().display().to_string());
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::session::Session;
 
 /// As Jupyter writes it, with fields nobody knows and a number in an odd spelling.
-const JUPYTER: &str = r##"{
+pub(crate) const JUPYTER: &str = r##"{
  "cells": [
   {
    "cell_type": "markdown",

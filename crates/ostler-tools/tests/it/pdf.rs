@@ -54,7 +54,7 @@ fn words(text: &str) -> String {
     format!("BT /F1 12 Tf 72 700 Td ({text}) Tj ET")
 }
 
-fn pages(n: usize) -> Vec<u8> {
+pub(crate) fn pages(n: usize) -> Vec<u8> {
     let contents: Vec<String> = (1..=n).map(|n| words(&format!("Words of page {n}."))).collect();
     with_pages(&contents, "", &[])
 }

@@ -243,7 +243,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
-fn picture(width: u32, height: u32) -> Vec<u8> {
+pub(crate) fn picture(width: u32, height: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     DynamicImage::new_rgb8(width, height)
         .write_to(&mut Cursor::new(&mut bytes), ImageFormat::Png)

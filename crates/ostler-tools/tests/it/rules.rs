@@ -77,7 +77,7 @@ async fn names_of_guarded_files_are_left_out_too() {
 }
 
 /// Has the model of a whole session call a tool once.
-async fn call(session: &Session, rules: &[&str], tool: &str, input: Value) -> Outcome {
+pub(crate) async fn call(session: &Session, rules: &[&str], tool: &str, input: Value) -> Outcome {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use(tool, input))
         .rule(when().has_tool_result(true), reply().text("Done."));

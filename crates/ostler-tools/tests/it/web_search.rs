@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::session::Session;
 use crate::whole::{self, Outcome};
 
-async fn run(api: &ScriptedApi) -> Outcome {
+pub(crate) async fn run(api: &ScriptedApi) -> Outcome {
     let folder = tempfile::tempdir().unwrap();
     whole::run(folder.path(), &["allow WebSearch"], whole::model(api), "look").await
 }
@@ -23,12 +23,12 @@ fn hits(call: &str) -> Block {
     }
 }
 
-fn searched(call: &str) -> Reply {
+pub(crate) fn searched(call: &str) -> Reply {
     let server = ToolUse::new("web_search", json!({"query": "crabs"})).id(call);
     reply().block(Block::ServerToolUse(server)).block(hits(call))
 }
 
-fn script(input: Value, answers: Vec<Reply>) -> Script {
+pub(crate) fn script(input: Value, answers: Vec<Reply>) -> Script {
     let inner = when().prompt_contains("Search the web for: crabs");
     Script::new()
         .rule(when().prompt_contains("look").turn(0), reply().tool_use("WebSearch", input))

@@ -48,6 +48,7 @@ fn scene(given: Start) -> Result<Scene, Error> {
     }
     let mut scene = Scene::new(given.launch, folder);
     let env = given.env;
+    scene.more_variables = env.variables.keys().cloned().collect();
     scene.env = Arc::new(move |name| env.get(name));
     scene.entrypoint = scene.var("CLAUDE_CODE_ENTRYPOINT").unwrap_or(scene.entrypoint);
     Ok(scene)

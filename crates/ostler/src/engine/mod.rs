@@ -8,9 +8,12 @@ pub mod kept;
 mod offers;
 pub mod pick;
 pub mod rules;
+mod server_files;
+mod server_output;
 mod servers;
 pub mod sessions;
 mod start;
+mod tape;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,6 +38,8 @@ pub struct Scene {
     pub trusts_project: bool,
     /// Whether a person is at the other end: events of responses are wanted in any case.
     pub is_interactive: bool,
+    /// Names of variables in it that this process does not have.
+    pub more_variables: Vec<String>,
     /// Who starts it, for the session's file: `cli`, `sdk-rs`.
     pub entrypoint: String,
 }
@@ -51,6 +56,7 @@ impl Scene {
             env: Arc::new(|name| std::env::var(name).ok()),
             trusts_project: false,
             is_interactive: false,
+            more_variables: Vec::new(),
             entrypoint: "sdk-rs".to_owned(),
         }
     }

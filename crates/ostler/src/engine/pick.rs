@@ -3,14 +3,17 @@
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use ostler_engine::model::{Aliases, ApiConfig, ApiModel, Credential, Model};
+use ostler_engine::model::{Aliases, ApiConfig, ApiModel, Credential, Header, Model};
 use ostler_engine::offline::OfflineModel;
+use ostler_engine::record::Tape;
 use ostler_engine::settings::Settings;
 
-use super::{Scene, StartError};
+use super::{Scene, StartError, tape};
 
 /// The model asked for when nobody says which.
 pub const DEFAULT_MODEL: &str = "claude-opus-5-5";
+/// What the key is called where it must not stand.
+pub(super) const KEY: &str = "API_KEY";
 /// The model that needs no key.
 pub const OFFLINE: &str = "offline-demo";
 
@@ -21,6 +24,8 @@ pub struct Picked {
     pub model: Arc<dyn Model>,
     /// What to tell the user.
     pub remark: Option<&'static str>,
+    /// What the session is recorded on, or replayed from.
+    pub tape: Option<Tape>,
 }
 
 /// Picks the model.
@@ -28,6 +33,24 @@ pub struct Picked {
 /// # Errors
 /// When a model is asked for that cannot be reached.
 pub fn model(scene: &Scene, settings: &Settings) -> Result<Picked, StartError> {
+    let choice = tape::chosen(scene)?;
+    if let Some(path) = &choice.replay {
+        return tape::replayed(scene, settings, &choice, path);
+    }
+    let mut secrets = Vec::new();
+    let picked = real(scene, settings, &mut secrets)?;
+    match &choice.record {
+        Some(path) => tape::recorded(scene, settings, picked, path, &secrets),
+        None => Ok(picked),
+    }
+}
+
+/// The model itself. What it is reached with goes to `secrets`, by name.
+fn real(
+    scene: &Scene,
+    settings: &Settings,
+    secrets: &mut Vec<(String, String)>,
+) -> Result<Picked, StartError> {
     let wanted = scene.launch.model.as_deref().filter(|name| !name.is_empty());
     if wanted == Some(OFFLINE) {
         return Ok(offline("the offline demo, as you asked"));
@@ -36,10 +59,14 @@ pub fn model(scene: &Scene, settings: &Settings) -> Result<Picked, StartError> {
         (_, Some(Reached { mut config, .. })) => {
             config.fallback_model.clone_from(&scene.launch.fallback_model);
             config.betas.extend(scene.launch.betas.iter().cloned());
+            let (Credential::Key(key) | Credential::Token(key)) = &config.credential;
+            secrets.push((KEY.to_owned(), key.clone()));
+            let header = |header: &Header| (header.name.replace('-', "_"), header.value.clone());
+            secrets.extend(config.headers.iter().map(header));
             let model = ApiModel::new(config).map_err(|error| {
                 StartError::Model(format!("cannot set up the connection to the model: {error}"))
             })?;
-            Ok(Picked { model: Arc::new(model), remark: None })
+            Ok(Picked { model: Arc::new(model), remark: None, tape: None })
         }
         (Some(name), None) => Err(StartError::Model(format!(
             "the model {name} needs a key: set ANTHROPIC_API_KEY, or try `--model {OFFLINE}` without one"
@@ -111,7 +138,7 @@ fn key_from(helper: &str) -> Result<String, String> {
 
 /// The offline demo.
 pub fn offline(remark: &'static str) -> Picked {
-    Picked { model: Arc::new(OfflineModel::new()), remark: Some(remark) }
+    Picked { model: Arc::new(OfflineModel::new()), remark: Some(remark), tape: None }
 }
 
 #[cfg(test)]

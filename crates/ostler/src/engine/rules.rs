@@ -72,15 +72,17 @@ pub(super) fn trusts_project(scene: &Scene) -> bool {
     scene.trusts_project || sources.any(|source| source == "project" || source == "local")
 }
 
+/// Whether settings of a kind are to be read.
+pub(super) fn wants(scene: &Scene, name: &str) -> bool {
+    let sources = scene.launch.setting_sources.as_ref();
+    sources.is_none_or(|sources| sources.iter().any(|source| source == name))
+}
+
 fn sources(scene: &Scene, trusts_project: bool) -> Sources {
-    let wants = |name: &str| match &scene.launch.setting_sources {
-        Some(sources) => sources.iter().any(|source| source == name),
-        None => true,
-    };
     Sources {
-        user: wants("user"),
-        project: wants("project"),
-        local: wants("local"),
+        user: wants(scene, "user"),
+        project: wants(scene, "project"),
+        local: wants(scene, "local"),
         flag: scene.launch.settings.clone(),
         trusts_project,
     }
@@ -90,5 +92,6 @@ fn sources(scene: &Scene, trusts_project: bool) -> Sources {
 pub fn folders(scene: &Scene) -> Folders {
     let home = scene.var("HOME").map(PathBuf::from);
     let config = scene.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
-    Folders::new(&scene.cwd, config, home.as_deref())
+    let project = scene.launch.project_config_root.as_ref().map(PathBuf::from);
+    Folders::new(project.as_deref().unwrap_or(&scene.cwd), config, home.as_deref())
 }

@@ -1,83 +1,135 @@
 //! MCP servers for the engine, reached with `ostler-mcp`.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use ostler_engine::mcp::{Connected, Connector, HostLine, Place, Server, ServerTool};
+use ostler_engine::mcp::{Connected, Connector, HostLine, NotConnected, Place, Server, ServerTool};
 use ostler_engine::tool::{RunFuture, ToolCx, ToolError, ToolOutput};
 use ostler_mcp::{
-    CallOptions, Channel, Client, ClientOptions, Content, Endpoint, Output, Status, ToolInfo,
+    CallOptions, Channel, Client, ClientOptions, Content, Endpoint, Event, Output, Status, ToolInfo,
 };
+use ostler_proto::Extra;
 use ostler_proto::api::{Content as Said, ContentBlock};
+use ostler_proto::control::ResourceContents;
 use ostler_proto::mcp::McpServerConfig;
+use ostler_proto::tool::McpResource;
 use serde_json::{Value, json};
 
-use super::{Scene, StartError};
-
-/// The servers that a launch names: JSON as it stands in `.mcp.json`, or the path of such a file.
-///
-/// # Errors
-/// When that cannot be read or understood.
-pub(super) fn configured(scene: &Scene) -> Result<BTreeMap<String, McpServerConfig>, StartError> {
-    let Some(config) = &scene.launch.mcp_config else { return Ok(BTreeMap::new()) };
-    let odd = |reason: String| StartError::Refused(format!("the MCP servers: {reason}"));
-    let config = match config {
-        Value::String(path) => {
-            let text = std::fs::read_to_string(scene.cwd.join(path))
-                .map_err(|error| odd(format!("{path} cannot be read: {error}")))?;
-            serde_json::from_str(&text).map_err(|error| odd(format!("{path}: {error}")))?
-        }
-        config => config.clone(),
-    };
-    let servers = config.get("mcpServers").cloned().unwrap_or(config);
-    let servers: BTreeMap<String, Value> =
-        serde_json::from_value(servers).map_err(|error| odd(error.to_string()))?;
-    let read = |(name, config): (String, Value)| match serde_json::from_value(config) {
-        Ok(config) => Ok((name, config)),
-        Err(error) => Err(odd(format!("{name}: {error}"))),
-    };
-    servers.into_iter().map(read).collect()
-}
+use super::Scene;
+use super::server_output::{self, Limit};
 
 /// Reaches servers over the network, as programs, and inside the host.
 pub(super) struct Reach {
-    /// How long one call may take; as long as it likes if `None`.
-    pub(super) call_timeout: Option<Duration>,
+    /// How long one call may take where the server's configuration does not say; as long as it likes if `None`.
+    call_timeout: Option<Duration>,
+    /// How long a server may take until it is ready.
+    startup_timeout: Option<Duration>,
+    /// How much of a result the model reads.
+    limit: Limit,
+}
+
+impl Reach {
+    /// As the environment says.
+    pub(super) fn of(scene: &Scene) -> Self {
+        let ms = |name: &str| scene.var(name).and_then(|ms| ms.trim().parse().ok());
+        Self {
+            call_timeout: ms("MCP_TOOL_TIMEOUT").map(Duration::from_millis),
+            startup_timeout: ms("MCP_TIMEOUT").map(Duration::from_millis),
+            limit: Limit::of(scene),
+        }
+    }
 }
 
 impl Connector for Reach {
-    fn connect(&self, name: String, place: Place) -> BoxFuture<'static, Connected> {
-        let timeout = self.call_timeout;
+    fn connect(&self, name: String, place: Place, line: HostLine) -> BoxFuture<'static, Connected> {
+        let (mut timeout, limit) = (self.call_timeout, self.limit);
+        let is_stale = Arc::new(AtomicBool::new(false));
+        let mut options = self.options(&line, Arc::clone(&is_stale));
         async move {
             let endpoint = match place {
-                Place::InHost(line) => Endpoint::custom(move || carry(line.clone())),
-                Place::Configured(config) => Endpoint::from_config(&config)
-                    .ok_or_else(|| "this kind of server is not supported".to_owned())?,
-                _ => return Err("this kind of place is not supported".to_owned()),
+                Place::InHost { manifest, timeout: own } => {
+                    timeout = own.map(Duration::from_millis).or(timeout);
+                    options.manifest = manifest;
+                    Endpoint::custom(move || carry(line.clone()))
+                }
+                Place::Configured(config) => {
+                    timeout = own_timeout(&config).or(timeout);
+                    Endpoint::from_config(&config).ok_or("this kind of server is not supported")?
+                }
+                _ => return Err("this kind of place is not supported".into()),
             };
-            let connected = Client::connect(name, endpoint, ClientOptions::default()).await;
-            let client = connected.map_err(|error| error.to_string())?;
-            let tools = client.list_tools().await.map_err(|error| error.to_string())?;
-            Ok(Arc::new(Reached { client, tools, timeout }) as Arc<dyn Server>)
+            let client = Client::new(name, endpoint, options);
+            let connected = client.reconnect().await;
+            connected.map_err(|error| why(&client, error.to_string()))?;
+            let tools = client.list_tools().await;
+            let tools = RwLock::new(tools.map_err(|error| why(&client, error.to_string()))?);
+            let reached = Reached { client, tools: Arc::new(tools), timeout, limit, is_stale };
+            Ok(Arc::new(reached) as Arc<dyn Server>)
         }
         .boxed()
     }
 }
 
+impl Reach {
+    /// How to talk to a server, and what to do when it speaks first.
+    fn options(&self, line: &HostLine, is_stale: Arc<AtomicBool>) -> ClientOptions {
+        let line = line.clone();
+        let options = ClientOptions::default()
+            .on_elicitation(move |question| {
+                let line = line.clone();
+                async move { line.elicit(question).await }
+            })
+            .on_event(move |event| {
+                if event == Event::ToolsChanged {
+                    is_stale.store(true, Ordering::Relaxed);
+                }
+            });
+        match self.startup_timeout {
+            Some(timeout) => options.startup_timeout(timeout),
+            None => options,
+        }
+    }
+}
+
+fn why(client: &Client, reason: String) -> NotConnected {
+    NotConnected { reason, needs_auth: matches!(client.status(), Status::NeedsAuth(_)) }
+}
+
+/// What a configuration says about how long a call may take.
+fn own_timeout(config: &McpServerConfig) -> Option<Duration> {
+    let ms = match config {
+        McpServerConfig::Stdio(server) => server.timeout.as_ref(),
+        McpServerConfig::Http(server) | McpServerConfig::Sse(server) => server.timeout.as_ref(),
+        _ => None,
+    };
+    ms.map(|ms| Duration::from_millis(ms.get().max(0.0) as u64))
+}
+
 /// Carries messages to a server inside the host, each as a request of its own.
 fn carry(line: HostLine) -> Channel {
     let (ours, mut theirs) = Channel::pair(64);
+    let mut said = line.listen();
     // Ends with the client, which holds the other end.
     tokio::spawn(async move {
-        while let Some(message) = theirs.incoming.recv().await {
+        loop {
+            let message = tokio::select! {
+                message = theirs.incoming.recv() => message,
+                Some(message) = said.recv() => {
+                    // A client that is gone has nothing to hear any more.
+                    let _ = theirs.outgoing.send(message).await;
+                    continue;
+                }
+            };
+            let Some(message) = message else { return };
             let (line, answers) = (line.clone(), theirs.outgoing.clone());
             tokio::spawn(async move {
-                let id = message.get("id").cloned();
+                let is_request = message.get("method").is_some();
+                let id = message.get("id").filter(|_| is_request).cloned();
                 let answer = line.send(message).await;
-                // The answer to a notification means nothing.
+                // The answer to a notification, or to an answer of ours, means nothing.
                 let Some(id) = id else { return };
                 let answer = answer.unwrap_or_else(|error| {
                     json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": error}})
@@ -91,8 +143,11 @@ fn carry(line: HostLine) -> Channel {
 
 struct Reached {
     client: Client,
-    tools: Vec<ToolInfo>,
+    tools: Arc<RwLock<Vec<ToolInfo>>>,
     timeout: Option<Duration>,
+    limit: Limit,
+    /// The server says that its tools changed.
+    is_stale: Arc<AtomicBool>,
 }
 
 impl Server for Reached {
@@ -109,7 +164,7 @@ impl Server for Reached {
             read_only: tool.annotations.as_ref().and_then(|hints| hints.read_only) == Some(true),
             annotations: tool.annotations.as_ref().map(|hints| json!(hints)),
         };
-        self.tools.iter().map(of).collect()
+        self.tools.read().unwrap_or_else(PoisonError::into_inner).iter().map(of).collect()
     }
 
     fn lost(&self) -> Option<String> {
@@ -129,13 +184,70 @@ impl Server for Reached {
             options = options.timeout(timeout);
         }
         let (client, tool) = (self.client.clone(), tool.to_owned());
+        let (limit, scratch) = (self.limit, cx.scratch.clone());
         async move {
             let output = client.call_tool(&tool, input, options).await;
             let output = output.map_err(|error| ToolError::Failed(error.to_string()))?;
             if output.is_error {
-                return Err(ToolError::Failed(output.joined_text()));
+                let words = limit.cut(output.joined_text(), &scratch);
+                return Err(ToolError::Failed(words));
             }
-            Ok(told(output))
+            Ok(told(server_output::within(limit, output, &scratch)))
+        }
+        .boxed()
+    }
+
+    fn refresh(&self) -> BoxFuture<'static, ()> {
+        if !self.is_stale.swap(false, Ordering::Relaxed) {
+            return async {}.boxed();
+        }
+        let (client, tools) = (self.client.clone(), Arc::clone(&self.tools));
+        async move {
+            // A server that cannot tell keeps the tools it had.
+            if let Ok(now) = client.list_tools().await {
+                *tools.write().unwrap_or_else(PoisonError::into_inner) = now;
+            }
+        }
+        .boxed()
+    }
+
+    fn capabilities(&self) -> Value {
+        self.client.details().map(|details| Value::Object(details.capabilities)).unwrap_or_default()
+    }
+
+    fn resources(&self) -> BoxFuture<'static, Result<Vec<McpResource>, String>> {
+        let client = self.client.clone();
+        async move {
+            let found = client.list_resources().await.map_err(|error| error.to_string())?;
+            let of = |link: ostler_mcp::ResourceLink| McpResource {
+                uri: link.uri,
+                name: link.name,
+                mime_type: link.mime_type,
+                description: link.description,
+                server: None,
+                extra: Extra::default(),
+            };
+            Ok(found.into_iter().map(of).collect())
+        }
+        .boxed()
+    }
+
+    fn read_resource(
+        &self,
+        uri: &str,
+    ) -> BoxFuture<'static, Result<Vec<ResourceContents>, String>> {
+        let (client, uri) = (self.client.clone(), uri.to_owned());
+        async move {
+            let read = client.read_resource(&uri).await.map_err(|error| error.to_string())?;
+            let of = |it: ostler_mcp::ResourceContents| ResourceContents {
+                uri: it.uri,
+                mime_type: it.mime_type,
+                text: it.text,
+                blob: it.blob,
+                meta: it.meta,
+                extra: Extra::default(),
+            };
+            Ok(read.into_iter().map(of).collect())
         }
         .boxed()
     }

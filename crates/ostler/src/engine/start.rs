@@ -14,7 +14,8 @@ use ostler_proto::launch::{self, Answerer, Launch, ToolSet};
 
 use super::pick::{self, Picked};
 use super::rules::{self, Rules};
-use super::servers::{self, Reach};
+use super::server_files;
+use super::servers::Reach;
 use super::{Scene, StartError, offers, sessions};
 
 /// How long a prompt is awaited before hooks hear of it.
@@ -41,17 +42,19 @@ pub struct Running {
 /// When settings, model, conversation or what was asked for make no sense; nothing has been started then.
 pub fn start(scene: &Scene) -> Result<Running, StartError> {
     let Rules { policy, folders, settings } = rules::load(scene)?;
-    let Picked { model, remark } = pick::model(scene, &settings)?;
+    let Picked { model, remark, tape } = pick::model(scene, &settings)?;
     let name = model.name().to_owned();
     let opened = sessions::open(scene)?;
+    let found = server_files::find(scene, &settings)?;
     let launch = &scene.launch;
     let mut library = offers::library(scene, &folders, rules::trusts_project(scene))?;
     let mut warnings = settings.warnings;
     warnings.append(&mut library.problems);
     warnings.extend(offers::missing(scene, &library, settings.output_style.as_deref()));
-    let mut mcp_servers = servers::configured(scene)?;
-    for plugin in &library.plugins {
-        mcp_servers.extend(plugin.servers.clone());
+    warnings.extend(found.warnings);
+    let mut mcp_servers = found.servers;
+    for (name, config) in library.plugins.iter().flat_map(|plugin| plugin.servers.clone()) {
+        mcp_servers.insert(name, config.into());
     }
     let connection = session::start(SessionOptions {
         tools: tools(scene)?,
@@ -80,10 +83,15 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         hook_events: launch.include_hook_events,
         idle_notice: Some(IDLE_NOTICE),
         partial_messages: scene.is_interactive || launch.include_partial_messages,
-        connector: Some(Arc::new(Reach { call_timeout: tool_timeout(scene) })),
+        connector: Some(Arc::new(Reach::of(scene))),
         mcp_servers,
         state_events: state_events(scene),
         background_wait: background_wait(scene),
+        answerer: answerer(scene),
+        replay_user_messages: launch.replay_user_messages,
+        mirror: launch.session_mirror,
+        checkpoints: is_on(scene, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
+        tape,
         ..SessionOptions::new(model, policy)
     })
     .map_err(StartError::Refused)?;
@@ -175,19 +183,27 @@ fn memory(scene: &Scene) -> Vec<MemoryFile> {
 
 /// Whether the host hears what the session is doing, and whether only the host does.
 fn state_events(scene: &Scene) -> Option<session::StateEvents> {
-    let is_on = |name: &str| scene.var(name).is_some_and(|value| value == "1" || value == "true");
-    if is_on("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
+    if is_on(scene, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
         Some(session::StateEvents::ForEverybody)
-    } else if is_on("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
+    } else if is_on(scene, "CLAUDE_CODE_SDK_READS_SESSION_STATE") {
         Some(session::StateEvents::ForHost)
     } else {
         None
     }
 }
 
-/// How long a call of an MCP tool may take.
-fn tool_timeout(scene: &Scene) -> Option<Duration> {
-    scene.var("MCP_TOOL_TIMEOUT").and_then(|ms| ms.parse().ok()).map(Duration::from_millis)
+/// Whether a variable switches something on.
+fn is_on(scene: &Scene, name: &str) -> bool {
+    scene.var(name).is_some_and(|value| value == "1" || value == "true")
+}
+
+/// Who answers permission questions. A program that has not said that it does will not.
+fn answerer(scene: &Scene) -> Answerer {
+    match &scene.launch.permission_prompts {
+        Some(answerer) => answerer.clone(),
+        None if scene.is_interactive => Answerer::Host,
+        None => Answerer::Nobody,
+    }
 }
 
 /// How long background tasks may go on after the last prompt; 0 for as long as they like.

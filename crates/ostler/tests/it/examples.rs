@@ -169,6 +169,24 @@ async fn background_work_is_started_and_its_end_is_heard() {
 }
 
 #[tokio::test]
+async fn offline_tests_come_from_a_recording() {
+    let said = run("offline_test").await;
+    in_order(
+        &said,
+        &[
+            "recorded: Here is apple.txt:",
+            "red",
+            "replayed: Here is apple.txt:",
+            "red",
+            "replayed with its tools: Here is apple.txt:",
+            "red",
+            "noticed: ",
+            "first difference is at messages[2].content[0].content",
+        ],
+    );
+}
+
+#[tokio::test]
 async fn errors_tell_what_to_do() {
     let said = run("errors").await;
     in_order(

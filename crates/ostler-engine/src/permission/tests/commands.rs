@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::tool::Effect;
 
 #[test]
 fn accept_edits_covers_simple_changes_inside_only() {
@@ -73,6 +74,102 @@ fn looking_is_free_inside_the_working_directories() {
         let decision = decide(&policy, "Bash", command);
         assert_eq!(decision.outcome.to_string(), expected, "{command}: {:#?}", decision.chain);
     }
+}
+
+/// What is decided on a command in a folder to which an earlier one has led.
+fn decide_in(policy: &Policy, folder: &Path, command: &str) -> Decision {
+    let input = input_of("Bash", command);
+    let effect = Effect::ExecuteIn { folder: folder.to_owned(), command: command.to_owned() };
+    policy.decide(&CallFacts { tool: "Bash", input: &input, effect: &effect })
+}
+
+#[test]
+fn relative_paths_are_judged_from_where_the_shell_stands() {
+    let cwd = tempfile::tempdir().unwrap();
+    let sub = cwd.path().join("sub");
+    std::fs::create_dir_all(sub.join(".git")).unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(outside.path(), cwd.path().join("link")).unwrap();
+    let rules = [
+        "allow Bash(cargo test)",
+        "allow Bash(make:*)",
+        "deny Read(sub/secret)",
+        "deny Edit(sub/kept)",
+    ];
+    let policy = policy(cwd.path(), PermissionMode::AcceptEdits, &rules);
+    for (folder, command, expected) in [
+        (sub.as_path(), "cat a", "allow"),
+        (&sub, "ls", "allow"),
+        (&sub, "cat ../a", "allow"),
+        (&sub, "touch x", "allow"),
+        (&sub, "echo hi > x", "allow"),
+        (&sub, "cargo test", "allow"),
+        (&sub, "make all", "allow"),
+        (&sub, "cat ../../a", "ask"),
+        (&sub, "touch ../../x", "ask"),
+        (&sub, "cat ../link/x", "ask"),
+        (&sub, "touch .git/hooks/x", "ask"),
+        (&sub, "rm -rf ..", "ask"),
+        (&sub, "cat secret", "deny"),
+        (&sub, "touch kept", "deny"),
+        // A command that moves by itself is as uncertain as ever.
+        (&sub, "cd .. && cat a", "ask"),
+        (&sub, "cd ../.. && ls", "ask"),
+        (&sub, "cd .. && cat sub/secret", "deny"),
+        (outside.path(), "ls", "ask"),
+        (outside.path(), "cat a", "ask"),
+        (outside.path(), "cargo test", "ask"),
+        (outside.path(), "make all", "ask"),
+        (&cwd.path().join("link"), "ls", "ask"),
+        (&cwd.path().join("sub/.git"), "touch hooks/x", "ask"),
+    ] {
+        let decision = decide_in(&policy, folder, command);
+        assert_eq!(decision.outcome.to_string(), expected, "{command}: {:#?}", decision.chain);
+    }
+    let offered = decide_in(&policy, outside.path(), "make all").suggestions;
+    assert!(offered.is_empty(), "a rule would not help: {offered:?}");
+}
+
+#[test]
+fn no_rule_is_offered_that_would_open_a_protected_place() {
+    let cwd = tempfile::tempdir().unwrap();
+    let policy = policy(cwd.path(), PermissionMode::Default, &[]);
+    for command in [
+        "echo hi > .git/hooks/pre-commit",
+        "cp x .git/config",
+        "tee .claude/settings.json",
+        "cd .git && touch hooks/x",
+        "chmod +x .husky/x",
+        "make && mv evil .bashrc",
+        "echo hi >> ~/.config/x",
+    ] {
+        let decision = decide(&policy, "Bash", command);
+        assert_eq!(decision.outcome, Outcome::Ask, "{command}");
+        assert!(decision.suggestions.is_empty(), "{command}: {:?}", decision.suggestions);
+    }
+    for command in ["echo hi > x", "cp .git/config x", "make", "cat .claude/x > y"] {
+        assert!(!decide(&policy, "Bash", command).suggestions.is_empty(), "{command}");
+    }
+}
+
+#[test]
+fn git_looks_around_freely_only_where_its_settings_are_protected() {
+    let cwd = tempfile::tempdir().unwrap();
+    let policy = policy(cwd.path(), PermissionMode::AcceptEdits, &[]);
+    for folder in ["bare/objects", "bare/refs"] {
+        std::fs::create_dir_all(cwd.path().join(folder)).unwrap();
+    }
+    std::fs::write(cwd.path().join("bare/HEAD"), "").unwrap();
+    for (command, expected) in [
+        ("git status", "allow"),
+        ("cd bare && git status", "ask"),
+        ("mv a HEAD && git status", "ask"),
+        ("git diff > x.patch", "allow"),
+    ] {
+        assert_eq!(outcome(&policy, "Bash", command), expected, "{command}");
+    }
+    let bare = cwd.path().join("bare");
+    assert_eq!(decide_in(&policy, &bare, "/usr/bin/git log").outcome, Outcome::Ask);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The scenarios: those that were recorded from the vendor's SDKs, retold.
 
+mod agents;
 mod background;
 mod hooks;
 mod interruptions;
@@ -24,6 +25,7 @@ pub(super) fn all() -> Vec<Scenario> {
         troubles::all(),
         sessions::all(),
         background::all(),
+        agents::all(),
     ];
     parts.into_iter().flatten().collect()
 }

@@ -1,0 +1,81 @@
+//! The conformance kit's runner: plays scenarios with the official SDKs on any program that speaks their protocol, and
+//! prints a table. `cargo xtask conformance` installs the SDKs and starts it; `README.md` describes the scenarios.
+
+mod against;
+mod differ;
+mod driver;
+mod fill;
+mod judge;
+mod known;
+mod normal;
+mod pattern;
+mod play;
+mod scenario;
+mod sdk;
+mod suite;
+mod table;
+mod watch;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::sdk::Sdk;
+
+/// Plays scenarios with the official SDKs on a program that speaks their protocol.
+#[derive(Debug, Parser)]
+struct Args {
+    /// The program to examine: a path, or `vendor` for the vendor's own program at the level of each SDK.
+    #[arg(long, required_unless_present = "list")]
+    cli: Option<PathBuf>,
+    /// Only scenarios whose name contains this; may be repeated.
+    #[arg(long)]
+    only: Vec<String>,
+    /// Only with this SDK; may be repeated.
+    #[arg(long)]
+    sdk: Vec<Sdk>,
+    /// Only say which scenarios there are.
+    #[arg(long)]
+    list: bool,
+    /// How many runs go on at once.
+    #[arg(long, default_value_t = 4)]
+    jobs: usize,
+    /// Also write every run as one line of a test program, for counting.
+    #[arg(long)]
+    as_tests: bool,
+    /// Compare message by message with another program (`vendor` or a path), or with runs that were kept in a folder.
+    #[arg(long)]
+    against: Option<PathBuf>,
+    /// Write every run into this folder, to be compared with later.
+    #[arg(long)]
+    save: Option<PathBuf>,
+    /// Print all events of the runs.
+    #[arg(long)]
+    verbose: bool,
+    /// The folder with `scenarios/` and `drivers/`.
+    #[arg(long, default_value = env!("CARGO_MANIFEST_DIR"))]
+    kit: PathBuf,
+}
+
+fn main() -> ExitCode {
+    if let Some(program) = std::env::var_os(watch::PROGRAM) {
+        return watch::watch(program.as_ref());
+    }
+    let args = Args::parse();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("conformance: starting a runtime: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(suite::run(&args)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("conformance: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

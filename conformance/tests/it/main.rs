@@ -1,0 +1,27 @@
+//! The kit itself: its scenarios can be read, and a program that does not conform does not pass.
+
+use std::process::Command;
+
+const RUNNER: &str = env!("CARGO_BIN_EXE_ostler-conformance");
+
+#[test]
+fn every_scenario_can_be_read_and_says_what_it_shows() {
+    let output = Command::new(RUNNER).arg("--list").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let listed = String::from_utf8(output.stdout).unwrap();
+    assert!(listed.lines().any(|line| line.starts_with("text ")), "{listed}");
+    assert!(listed.lines().all(|line| line.ends_with('.')), "{listed}");
+}
+
+#[test]
+#[ignore = "needs the official SDKs: OSTLER_PEERS, OSTLER_NATIVE_PEERS, OSTLER_PYTHON"]
+fn a_program_that_says_nothing_passes_nothing() {
+    let runner = &mut Command::new(RUNNER);
+    let output =
+        runner.args(["--cli", "/bin/true", "--only", "text", "--as-tests"]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success(), "{told}");
+    for sdk in ["ts050", "ts325", "py182"] {
+        assert!(told.contains(&format!("test conformance::text::{sdk} ... FAILED")), "{told}");
+    }
+}

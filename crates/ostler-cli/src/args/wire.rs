@@ -1,0 +1,59 @@
+//! The part of the command line that only programs use.
+
+use std::path::PathBuf;
+
+use ostler_proto::launch::Launch;
+
+/// What the official SDKs say beside the rest.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Wire {
+    /// Tell the model what is in this file instead of the usual system prompt
+    #[arg(long, value_name = "FILE", conflicts_with = "system_prompt")]
+    pub(crate) system_prompt_file: Option<PathBuf>,
+
+    /// Send prompts back as they are taken up (stream-json only)
+    #[arg(long, hide = true)]
+    replay_user_messages: bool,
+
+    /// Send what is written to the session's file, too (stream-json only)
+    #[arg(long, hide = true)]
+    session_mirror: bool,
+
+    /// The API's own budget for a task, in tokens
+    #[arg(long, value_name = "N", hide = true)]
+    task_budget: Option<u64>,
+
+    /// Settings that only make things stricter: JSON
+    #[arg(long, value_name = "JSON", hide = true)]
+    managed_settings: Option<String>,
+
+    /// Where the project's settings are, if not in the working directory
+    #[arg(long, value_name = "DIR", hide = true)]
+    project_config_root: Option<String>,
+
+    /// Tell on standard error which frames come and go
+    #[arg(long, value_name = "FILTER", num_args = 0..=1, require_equals = true, default_missing_value = "", hide = true)]
+    pub(crate) debug: Option<String>,
+
+    /// Write into this file which frames come and go
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) debug_file: Option<PathBuf>,
+
+    /// Accepted for compatibility: what the host introduces itself with always holds for the first turn
+    #[arg(long, hide = true)]
+    await_initialize: bool,
+}
+
+impl Wire {
+    /// What these arguments say.
+    pub(super) fn launch(&self, launch: Launch) -> Launch {
+        Launch {
+            replay_user_messages: self.replay_user_messages,
+            session_mirror: self.session_mirror,
+            task_budget: self.task_budget,
+            managed_settings: self.managed_settings.clone(),
+            project_config_root: self.project_config_root.clone(),
+            ..launch
+        }
+    }
+}

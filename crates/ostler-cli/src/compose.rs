@@ -1,0 +1,69 @@
+//! Lets the user write a prompt at the terminal: keys in, the text on the screen, the whole prompt out.
+
+use std::io;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::editor::{Editor, Step};
+use crate::input::{Input, Typed};
+use crate::screen::Screen;
+
+/// What is written next; `None` at the end of the input. Dropped in between, the editor still has what was written.
+pub(crate) async fn compose(
+    mark: &str,
+    editor: &mut Editor,
+    input: &mut Input,
+    screen: &mut Screen,
+) -> io::Result<Option<Typed>> {
+    if let Some(text) = input.kept_line() {
+        screen.said(mark, &text)?;
+        return Ok(Some(Typed { text, is_shown: true }));
+    }
+    let mut resized = signal(SignalKind::window_change())?;
+    let mut resumed = signal(SignalKind::from_raw(nix::sys::signal::SIGCONT as i32))?;
+    let mut writing = input.writing()?;
+    let _pastes = screen.take_pastes()?;
+    loop {
+        let picture = editor.picture(screen.columns()).within(screen.rows().saturating_sub(1));
+        screen.draw_prompt(mark, &picture)?;
+        let strokes = tokio::select! {
+            strokes = writing.next() => strokes,
+            _ = resized.recv() => continue,
+            // Whoever had the terminal meanwhile has left it in a mode of their own.
+            _ = resumed.recv() => {
+                writing.resume()?;
+                screen.forget_drawn();
+                continue;
+            }
+        };
+        let Some(strokes) = strokes else {
+            screen.erase()?;
+            return Ok(None);
+        };
+        let mut strokes = strokes.into_iter();
+        while let Some(stroke) = strokes.next() {
+            match editor.take(stroke) {
+                Step::Stay => {}
+                Step::Clear => screen.wipe()?,
+                Step::End => {
+                    screen.erase()?;
+                    return Ok(None);
+                }
+                Step::Done(text) => {
+                    // What was typed ahead is the beginning of the next prompt.
+                    for stroke in strokes {
+                        if let Step::Done(text) = editor.take(stroke) {
+                            writing.keep_line(text);
+                        }
+                    }
+                    screen.said(mark, &text)?;
+                    return Ok(Some(Typed { text, is_shown: true }));
+                }
+            }
+        }
+        if let Some(text) = writing.kept_line() {
+            screen.said(mark, &text)?;
+            return Ok(Some(Typed { text, is_shown: true }));
+        }
+    }
+}

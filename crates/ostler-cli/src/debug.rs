@@ -1,0 +1,50 @@
+//! `--debug` and `--debug-file`: which frames come and go, a line each, without what is in them.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use anyhow::Context;
+use ostler_proto::frame::Frame;
+
+use crate::args::Args;
+
+/// Where the lines go, if anybody wants them. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Debug(Option<Arc<Log>>);
+
+struct Log {
+    begun: Instant,
+    to: Mutex<Box<dyn Write + Send>>,
+}
+
+impl Debug {
+    /// As the arguments say.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn of(args: &Args) -> anyhow::Result<Self> {
+        let to: Box<dyn Write + Send> = match (&args.wire.debug_file, &args.wire.debug) {
+            (Some(path), _) => {
+                let opened: std::io::Result<File> =
+                    OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+                Box::new(opened.with_context(|| format!("--debug-file {}", path.display()))?)
+            }
+            (None, Some(_)) => Box::new(std::io::stderr()),
+            (None, None) => return Ok(Self(None)),
+        };
+        let log = Log { begun: Instant::now(), to: Mutex::new(to) };
+        Ok(Self(Some(Arc::new(log))))
+    }
+
+    /// Notes a frame and where it went: `<` to this program, `>` from it.
+    pub(crate) fn note(&self, direction: char, frame: &impl Frame) {
+        let Some(log) = &self.0 else { return };
+        let line =
+            format!("{:9.3} {direction} {}\n", log.begun.elapsed().as_secs_f64(), frame.summary());
+        // A log that cannot be written is no reason to stop.
+        let _ = log.to.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
+    }
+}

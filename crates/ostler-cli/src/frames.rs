@@ -1,0 +1,137 @@
+//! Frames from standard input.
+//!
+//! What is not an object is passed over, as is what nobody knows. A line that is broken, or no prompt although it
+//! should be one, ends the program: the two sides do not understand each other. A request that cannot be read is
+//! answered with what is wrong with it, because somebody waits for the answer.
+
+use anyhow::{Context, bail};
+use ostler_proto::api::Role;
+use ostler_proto::codec::LineDecoder;
+use ostler_proto::control::{ControlResponse, Failure, Response};
+use ostler_proto::frame::{Frame, ToEngine, ToHost};
+use ostler_proto::{DecodeError, Extra, RequestId};
+use serde_json::Value;
+use tokio::io::AsyncReadExt;
+use tokio::sync::mpsc;
+
+use crate::debug::Debug;
+
+/// How much is read at once: frames may be large, and every portion is a system call.
+const PORTION: usize = 256 * 1024;
+
+/// Passes frames on until the end of standard input.
+///
+/// # Errors
+/// When a line cannot be understood; the error says which.
+pub(crate) async fn read(
+    to_engine: mpsc::Sender<ToEngine>,
+    complain: mpsc::Sender<ToHost>,
+    debug: Debug,
+) -> anyhow::Result<()> {
+    let mut stdin = tokio::io::stdin();
+    let mut lines = LineDecoder::new();
+    let mut bytes = vec![0; PORTION];
+    let mut n_lines = 0_u64;
+    loop {
+        let n = stdin.read(&mut bytes).await.context("reading standard input")?;
+        if n == 0 {
+            lines.finish();
+        }
+        lines.push(&bytes[..n]);
+        while let Some(line) = lines.next_line() {
+            n_lines += 1;
+            let understood = line.map_err(anyhow::Error::from).and_then(understand);
+            let place = || format!("line {n_lines} of standard input");
+            match understood.with_context(place)? {
+                Understood::Frame(frame) => {
+                    debug.note('<', &*frame);
+                    to_engine.send(*frame).await.context("the engine has gone")?;
+                }
+                Understood::Wrong(complaint) => {
+                    // Whoever prints it may have gone, and with it the program.
+                    let _ = complain.send(ToHost::ControlResponse(complaint)).await;
+                }
+                Understood::Nothing => {}
+            }
+        }
+        if n == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// What a line is.
+#[derive(Debug)]
+enum Understood {
+    Frame(Box<ToEngine>),
+    /// A request that cannot be read, and the answer to it.
+    Wrong(ControlResponse),
+    Nothing,
+}
+
+fn understand(line: &str) -> anyhow::Result<Understood> {
+    match ToEngine::from_line(line) {
+        Ok(ToEngine::User(user)) if user.message.role != Role::User => {
+            bail!("Expected message role 'user', got '{}'", user.message.role)
+        }
+        Ok(frame) => Ok(Understood::Frame(Box::new(frame))),
+        Err(DecodeError::NotAnObject { found, .. }) if found != "null" => Ok(Understood::Nothing),
+        Err(error) => match wrong_request(line, &error) {
+            Some(answer) => Ok(Understood::Wrong(answer)),
+            None => Err(error.into()),
+        },
+    }
+}
+
+/// The answer to a request whose fields are not as they should be; `None` if it is no request at all.
+fn wrong_request(line: &str, error: &DecodeError) -> Option<ControlResponse> {
+    let DecodeError::Malformed { reason, .. } = error else { return None };
+    let frame: Value = serde_json::from_str(line).ok()?;
+    if frame["type"] != "control_request" || !frame["request"].is_object() {
+        return None;
+    }
+    let subtype = frame["request"]["subtype"].as_str().unwrap_or("without subtype");
+    let failure = Failure {
+        request_id: frame["request_id"].as_str().map(RequestId::from),
+        error: format!("the control request {subtype} cannot be read: {reason}"),
+        error_code: Some("invalid_request".to_owned()),
+        ..Failure::default()
+    };
+    Some(ControlResponse { response: Response::Error(failure), extra: Extra::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(line: &str) -> String {
+        match understand(line).unwrap() {
+            Understood::Wrong(answer) => serde_json::to_string(&answer).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_read_is_answered() {
+        let answer = wrong(
+            r#"{"type":"control_request","request_id":"7","request":{"subtype":"stop_task","task_id":3}}"#,
+        );
+        assert!(answer.contains(r#""request_id":"7""#), "{answer}");
+        assert!(answer.contains("stop_task") && answer.contains("task_id"), "{answer}");
+        let answer = wrong(r#"{"type":"control_request","request":{"subtype":"mcp_toggle"}}"#);
+        assert!(!answer.contains("request_id"), "{answer}");
+    }
+
+    #[test]
+    fn what_is_broken_is_an_error_and_what_is_strange_is_nothing() {
+        for line in ["[]", "123", "\"a\"", "true"] {
+            assert!(matches!(understand(line).unwrap(), Understood::Nothing), "{line}");
+        }
+        for line in ["null", "hello", "{", r#"{"type":"control_request"}"#, r#"{"type":"user"}"#] {
+            assert!(understand(line).is_err(), "{line}");
+        }
+        let assistant = r#"{"type":"user","message":{"role":"assistant","content":"x"}}"#;
+        let error = understand(assistant).unwrap_err().to_string();
+        assert!(error.contains("got 'assistant'"), "{error}");
+    }
+}

@@ -1,0 +1,124 @@
+//! File checkpoints over real pipes.
+
+use std::fs;
+
+use ostler_testkit::{Script, ScriptedApi, reply, when};
+use serde_json::{Value, json};
+
+use crate::run::Ostler;
+use crate::talk::Talk;
+
+const FIRST: &str = "11111111-1111-4111-8111-111111111111";
+const SECOND: &str = "22222222-2222-4222-8222-222222222222";
+const ARGUMENTS: &[&str] = &["--permission-mode=acceptEdits", "--allowedTools", "Bash"];
+
+/// The model makes a file, then changes two.
+async fn place() -> (ScriptedApi, Ostler) {
+    let ostler = Ostler::new();
+    let path = |name: &str| ostler.path(name).display().to_string();
+    let script = Script::new()
+        .rule(
+            when().turn(0),
+            reply().tool_use("Write", json!({"file_path": path("note.txt"), "content": "one\n"})),
+        )
+        .rule(when().turn(1), reply().text("Wrote it."))
+        .rule(
+            when().turn(2),
+            reply()
+                .tool_use("Read", json!({"file_path": path("README.md")}))
+                .tool_use("Read", json!({"file_path": path("note.txt")})),
+        )
+        .rule(
+            when().turn(3),
+            reply()
+                .tool_use(
+                    "Edit",
+                    json!({"file_path": path("note.txt"), "old_string": "one", "new_string": "two"}),
+                )
+                .tool_use(
+                    "Edit",
+                    json!({"file_path": path("README.md"), "old_string": "A readme", "new_string": "No"}),
+                ),
+        )
+        .rule(when(), reply().text("Edited."));
+    let api = ScriptedApi::start(script).await;
+    let ostler = ostler
+        .env("ANTHROPIC_API_KEY", "key")
+        .env("ANTHROPIC_BASE_URL", &api.base_url())
+        .env("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true");
+    (api, ostler)
+}
+
+fn rewind(to: &str) -> Value {
+    json!({"subtype": "rewind_files", "user_message_id": to})
+}
+
+fn read(ostler: &Ostler, name: &str) -> Option<String> {
+    fs::read_to_string(ostler.path(name)).ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_put_back_to_before_a_prompt_also_by_a_session_that_goes_on() {
+    let (_api, ostler) = place().await;
+    let mut talk = Talk::with(&ostler, ARGUMENTS);
+    talk.asked(json!({"subtype": "initialize"}));
+    talk.say("write", Some(FIRST));
+    let session = talk.result()["session_id"].as_str().unwrap().to_owned();
+    talk.say("edit", Some(SECOND));
+    talk.result();
+    assert_eq!(read(&ostler, "note.txt").unwrap(), "two\n");
+
+    let mut dry = rewind(SECOND);
+    dry["dry_run"] = json!(true);
+    let told = talk.asked(dry);
+    let folder = ostler.folder.path().canonicalize().unwrap();
+    let path = |name: &str| folder.join(name).display().to_string();
+    let expected = json!({
+        "canRewind": true,
+        "filesChanged": [path("README.md"), path("note.txt")],
+        "insertions": 2,
+        "deletions": 2,
+    });
+    assert_eq!(told, expected);
+    assert_eq!(read(&ostler, "note.txt").unwrap(), "two\n", "a dry run changes nothing");
+
+    assert_eq!(talk.asked(rewind(SECOND)), json!({"canRewind": true, "skippedLinks": 0}));
+    assert_eq!(read(&ostler, "note.txt").unwrap(), "one\n");
+    assert_eq!(read(&ostler, "README.md").unwrap(), "# A readme\n");
+    let unknown = talk.refused(rewind("99999999-9999-4999-8999-999999999999"));
+    assert_eq!(unknown, "No file checkpoint found for this message.");
+    assert_eq!(talk.end().code, Some(0));
+
+    let backups = ostler.path("no-home/.claude/file-history").join(&session);
+    assert!(backups.is_dir(), "{}", backups.display());
+    let resume = format!("--resume={session}");
+    let mut talk = Talk::with(&ostler, &[ARGUMENTS, &[&resume]].concat());
+    talk.asked(rewind(FIRST));
+    assert_eq!(read(&ostler, "note.txt"), None, "it did not exist before the first prompt");
+    assert_eq!(talk.end().code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_kept_unless_it_is_asked_for() {
+    let (_api, ostler) = place().await;
+    let ostler = ostler.env("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "");
+    let mut talk = Talk::with(&ostler, ARGUMENTS);
+    talk.say("write", Some(FIRST));
+    talk.result();
+    assert_eq!(talk.refused(rewind(FIRST)), "File rewinding is not enabled.");
+    talk.end();
+    assert!(!ostler.path("no-home/.claude/file-history").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_keeps_nothing_rewinds_too_and_leaves_nothing() {
+    let (_api, ostler) = place().await;
+    let mut talk = Talk::with(&ostler, &[ARGUMENTS, &["--no-session-persistence"]].concat());
+    talk.say("write", Some(FIRST));
+    talk.result();
+    assert!(ostler.path("note.txt").exists());
+    talk.asked(rewind(FIRST));
+    assert!(!ostler.path("note.txt").exists());
+    talk.end();
+    assert!(!ostler.path("no-home/.claude/file-history").exists());
+}

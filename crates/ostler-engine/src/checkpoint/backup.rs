@@ -1,0 +1,102 @@
+//! Backups: copies of files, each under a name made of the file's path and a number.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ostler_proto::Extra;
+use ostler_proto::transcript::FileBackup;
+use sha2::{Digest as _, Sha256};
+
+/// The folder of a session's backups, made when it is first needed.
+#[derive(Debug)]
+pub(super) struct Backups {
+    folder: PathBuf,
+}
+
+impl Backups {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Keeps a file as it is now; one that is not there is remembered as that.
+    pub(super) fn make(&self, file: &Path, version: u64) -> io::Result<FileBackup> {
+        let name = match file.metadata() {
+            Ok(found) if found.is_file() => Some(self.copy(file, version)?),
+            Ok(_) => return Err(io::Error::other("it is not a regular file")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        Ok(FileBackup {
+            backup_file_name: name,
+            version,
+            backup_time: super::now(),
+            real_parent_dir: real_parent(file).map(|parent| parent.display().to_string()),
+            extra: Extra::default(),
+        })
+    }
+
+    /// The backup of a file as it is now: the last one, if nothing has changed since.
+    pub(super) fn renew(&self, file: &Path, last: &FileBackup) -> io::Result<FileBackup> {
+        let now = match file.metadata() {
+            Ok(found) if found.is_file() => Some(fs::read(file)?),
+            Ok(_) => return Err(io::Error::other("it is not a regular file")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        match self.read(last)? == now {
+            true => Ok(last.clone()),
+            false => self.make(file, last.version + 1),
+        }
+    }
+
+    /// What a backup holds; `None` for a file that was not there.
+    pub(super) fn read(&self, backup: &FileBackup) -> io::Result<Option<Vec<u8>>> {
+        backup.backup_file_name.as_deref().map(|name| fs::read(self.path(name)?)).transpose()
+    }
+
+    /// The permissions that the file had.
+    pub(super) fn permissions(&self, backup: &FileBackup) -> io::Result<Option<fs::Permissions>> {
+        let name = backup.backup_file_name.as_deref();
+        name.map(|name| Ok(self.path(name)?.metadata()?.permissions())).transpose()
+    }
+
+    fn copy(&self, file: &Path, version: u64) -> io::Result<String> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        let name = format!("{}@v{version}", path_hash(file));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let path = self.folder.join(&name);
+        // A copy that was cut short must not be taken for a backup, nor an old one be overwritten halfway.
+        let partial = self.folder.join(format!(".{name}.{}", uuid::Uuid::new_v4().simple()));
+        let copied = fs::copy(file, &partial).and_then(|_| fs::rename(&partial, &path));
+        if let Err(error) = copied {
+            let _ = fs::remove_file(&partial);
+            return Err(error);
+        }
+        Ok(name)
+    }
+
+    /// Names come from session files too, and must not lead anywhere else.
+    fn path(&self, name: &str) -> io::Result<PathBuf> {
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '@';
+        match !name.is_empty() && name.chars().all(is_plain) {
+            true => Ok(self.folder.join(name)),
+            false => Err(io::Error::other(format!("{name} is not the name of a backup"))),
+        }
+    }
+}
+
+/// The vendor's name for a path.
+fn path_hash(file: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt as _;
+    let digest = Sha256::digest(file.as_os_str().as_bytes());
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The folder a file really lies in, or would.
+pub(super) fn real_parent(file: &Path) -> Option<PathBuf> {
+    let parent = file.parent()?;
+    let there = parent.ancestors().find(|folder| folder.exists())?;
+    let rest = parent.strip_prefix(there).ok()?;
+    Some(there.canonicalize().ok()?.join(rest))
+}

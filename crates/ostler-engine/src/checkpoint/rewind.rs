@@ -1,0 +1,138 @@
+//! Putting files back.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::path::Path;
+
+use imara_diff::{Algorithm, Diff, InternedInput};
+use ostler_proto::control::RewindFilesReply;
+use ostler_proto::transcript::FileBackup;
+
+use super::backup::{Backups, real_parent};
+
+/// What is to be done to a file.
+struct Change {
+    file: std::path::PathBuf,
+    now: Option<Vec<u8>>,
+    then: Option<Vec<u8>>,
+    permissions: Option<fs::Permissions>,
+}
+
+/// Puts files back, or only tells what would change. All is looked at before anything is written: a backup that is
+/// missing must not leave half of the files rewound.
+pub(super) fn run(
+    backups: &Backups,
+    cwd: &Path,
+    wanted: &BTreeMap<String, FileBackup>,
+    dry_run: bool,
+) -> Result<RewindFilesReply, String> {
+    let mut changes = Vec::new();
+    let mut n_links = 0;
+    for (path, backup) in wanted {
+        let file = cwd.join(path);
+        if leads_elsewhere(&file, backup) {
+            n_links += 1;
+            continue;
+        }
+        let change = look(backups, &file, backup)
+            .map_err(|error| format!("{} cannot be put back: {error}", file.display()))?;
+        changes.extend(change);
+    }
+    if dry_run {
+        return Ok(tell(&changes));
+    }
+    for change in &changes {
+        put_back(change)
+            .map_err(|error| format!("{} was not put back: {error}", change.file.display()))?;
+    }
+    let skipped_links = Some(n_links);
+    Ok(RewindFilesReply { can_rewind: true, skipped_links, ..RewindFilesReply::default() })
+}
+
+/// Whether a path is a link by now, or lies behind one: somebody else's file would be written.
+fn leads_elsewhere(file: &Path, backup: &FileBackup) -> bool {
+    let is_link = file.symlink_metadata().is_ok_and(|found| found.is_symlink());
+    let parent = real_parent(file).map(|parent| parent.display().to_string());
+    let has_moved = backup.real_parent_dir.is_some() && backup.real_parent_dir != parent;
+    is_link || has_moved
+}
+
+/// What has to change; `None` if nothing has to.
+fn look(backups: &Backups, file: &Path, backup: &FileBackup) -> io::Result<Option<Change>> {
+    let then = backups.read(backup)?;
+    let permissions = backups.permissions(backup)?;
+    let found = match file.symlink_metadata() {
+        Ok(found) if found.is_file() => Some(found),
+        Ok(_) => return Err(io::Error::other("something else is there that is no file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let now = found.as_ref().map(|_| fs::read(file)).transpose()?;
+    let mode_now = found.map(|found| found.permissions());
+    let is_same = now == then && (then.is_none() || mode_now == permissions);
+    let file = file.to_owned();
+    Ok((!is_same).then_some(Change { file, now, then, permissions }))
+}
+
+fn tell(changes: &[Change]) -> RewindFilesReply {
+    let (mut insertions, mut deletions) = (0, 0);
+    for change in changes {
+        let (added, removed) = lines(change);
+        insertions += added;
+        deletions += removed;
+    }
+    let files = changes.iter().map(|change| change.file.display().to_string()).collect();
+    RewindFilesReply {
+        can_rewind: true,
+        files_changed: Some(files),
+        insertions: Some(insertions),
+        deletions: Some(deletions),
+        ..RewindFilesReply::default()
+    }
+}
+
+/// How many lines would come and go; none in what is not text.
+fn lines(change: &Change) -> (u64, u64) {
+    let text = |bytes: &Option<Vec<u8>>| String::from_utf8(bytes.clone().unwrap_or_default());
+    let (Ok(now), Ok(then)) = (text(&change.now), text(&change.then)) else { return (0, 0) };
+    let input = InternedInput::new(now.as_str(), then.as_str());
+    let diff = Diff::compute(Algorithm::Histogram, &input);
+    (u64::from(diff.count_additions()), u64::from(diff.count_removals()))
+}
+
+fn put_back(change: &Change) -> io::Result<()> {
+    let Some(bytes) = &change.then else { return fs::remove_file(&change.file) };
+    let parent = change.file.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(parent)?;
+    let partial = parent.join(format!(".ostler-{}", uuid::Uuid::new_v4().simple()));
+    let done = write(&partial, change, bytes).and_then(|()| fs::rename(&partial, &change.file));
+    if done.is_err() {
+        let _ = fs::remove_file(&partial);
+    }
+    match done {
+        // The folder takes no new files, but the file itself may be written.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && change.now.is_some() => {
+            fs::write(&change.file, bytes)
+        }
+        done => done,
+    }
+}
+
+/// Writes a file beside the one it takes the place of, whose owner it gets.
+fn write(partial: &Path, change: &Change, bytes: &[u8]) -> io::Result<()> {
+    let mut file: File =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(partial)?;
+    file.write_all(bytes)?;
+    if let Ok(now) = change.file.metadata() {
+        let ours = file.metadata()?;
+        if (ours.uid(), ours.gid()) != (now.uid(), now.gid()) {
+            fchown(&file, Some(now.uid()), Some(now.gid()))?;
+        }
+    }
+    match &change.permissions {
+        Some(permissions) => file.set_permissions(permissions.clone()),
+        None => Ok(()),
+    }
+}

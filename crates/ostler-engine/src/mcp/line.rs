@@ -1,0 +1,71 @@
+//! A server's way to the host: its messages if it lives there, and its questions to the user wherever it lives.
+
+use std::sync::{PoisonError, Weak};
+
+use ostler_proto::Extra;
+use ostler_proto::control::{AskHost, Elicitation, ElicitationReply, McpMessage};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::Inner;
+use crate::host::{self, HostCall};
+
+/// How much a server inside the host may say before somebody listens.
+const MESSAGES_AHEAD: usize = 256;
+
+/// A line to the host for one server.
+#[derive(Clone)]
+pub struct HostLine {
+    server: String,
+    // Not the whole line to the host: whoever holds that keeps the session's frames flowing.
+    calls: mpsc::Sender<HostCall>,
+    servers: Weak<Inner>,
+}
+
+impl HostLine {
+    pub(super) fn new(server: &str, calls: mpsc::Sender<HostCall>, servers: Weak<Inner>) -> Self {
+        Self { server: server.to_owned(), calls, servers }
+    }
+
+    /// Sends a JSON-RPC message to a server inside the host; its answer, which for a notification means nothing.
+    ///
+    /// # Errors
+    /// When the host does not answer, or not in the right way.
+    pub async fn send(&self, message: Value) -> Result<Value, String> {
+        let server_name = self.server.clone();
+        let request = McpMessage { server_name, message, extra: Extra::default() };
+        let reply =
+            host::ask::<McpMessage>(&self.calls, AskHost::McpMessage(request), false).await?;
+        Ok(reply.mcp_response.unwrap_or_default())
+    }
+
+    /// What a server inside the host says by itself, from now on. Whoever listened before does not any more.
+    pub fn listen(&self) -> mpsc::Receiver<Value> {
+        let (inbox, messages) = mpsc::channel(MESSAGES_AHEAD);
+        if let Some(servers) = self.servers.upgrade() {
+            let mut inboxes = servers.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+            inboxes.insert(self.server.clone(), inbox);
+        }
+        messages
+    }
+
+    /// Asks the user, through the host. Everything but an answer is a no.
+    pub async fn elicit(&self, mut question: Elicitation) -> ElicitationReply {
+        question.property_order = question.property_order.or_else(|| {
+            let properties = question.requested_schema.as_ref()?.get("properties")?.as_object()?;
+            Some(properties.keys().cloned().collect())
+        });
+        let asked =
+            host::ask::<Elicitation>(&self.calls, AskHost::Elicitation(question), false).await;
+        match asked {
+            Ok(reply) if matches!(reply.action.as_str(), "accept" | "decline" | "cancel") => reply,
+            _ => ElicitationReply { action: "decline".to_owned(), ..ElicitationReply::default() },
+        }
+    }
+}
+
+impl std::fmt::Debug for HostLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostLine").field("server", &self.server).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,211 @@
+//! What must not be in a recording: keys, tokens, and the values of variables that sound like them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use fancy_regex::Regex;
+
+use super::edit::Form;
+
+/// Secrets that are known by their value, each with the name it goes by.
+#[derive(Clone, Default)]
+pub(crate) struct Secrets {
+    known: BTreeMap<String, String>,
+}
+
+/// A shorter value would be found everywhere.
+const SHORTEST: usize = 6;
+
+impl Secrets {
+    /// Adds a value that is a secret, whatever its name.
+    pub(crate) fn add(&mut self, name: &str, value: &str) {
+        let value = value.trim();
+        if value.len() < SHORTEST {
+            return;
+        }
+        // What an HTTP request or a web page would make of it.
+        let spellings = [value.to_owned(), percent_encoded(value), base64(value.as_bytes())];
+        for spelling in spellings {
+            self.known.entry(spelling).or_insert_with(|| name.to_owned());
+        }
+    }
+
+    /// Adds a variable of the environment if it sounds like a secret.
+    pub(crate) fn add_variable(&mut self, name: &str, value: &str) {
+        // The places of keys and the like are no secrets, and neither are numbers: `MAX_TOKENS` is one.
+        let is_plain = value.starts_with(['/', '.', '~']) || value.parse::<f64>().is_ok();
+        if sounds_secret(name) && !is_plain {
+            self.add(name, value);
+        }
+    }
+
+    /// Where there are secrets in a text, with their names.
+    pub(crate) fn find(&self, text: &str, form: Form) -> Vec<(Range<usize>, Option<&str>)> {
+        let mut found = Vec::new();
+        for (value, name) in &self.known {
+            let written = form.write(value);
+            let places = text.match_indices(&written);
+            found.extend(places.map(|(at, _)| (at..at + written.len(), Some(name.as_str()))));
+        }
+        found.extend(patterns(text).into_iter().map(|range| (range, None)));
+        found
+    }
+}
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Secrets({} [hidden])", self.known.len())
+    }
+}
+
+/// Whether a variable of this name holds a secret.
+fn sounds_secret(name: &str) -> bool {
+    const WORDS: [&str; 12] = [
+        "KEY", "KEYS", "PASS", "PWD", "PAT", "AUTH", "COOKIE", "PRIVATE", "DSN", "JWT", "BEARER",
+        "CREDS",
+    ];
+    const PARTS: [&str; 8] = [
+        "APIKEY",
+        "TOKEN",
+        "SECRET",
+        "PASSWORD",
+        "PASSWD",
+        "PASSPHRASE",
+        "CREDENTIAL",
+        "AUTHORIZATION",
+    ];
+    let name = name.to_ascii_uppercase();
+    // These are where the shell is and was.
+    if name == "PWD" || name == "OLDPWD" {
+        return false;
+    }
+    name.split('_').any(|word| WORDS.contains(&word))
+        || PARTS.iter().any(|part| name.contains(part))
+}
+
+/// What looks like a secret, whoever it belongs to. A group is the secret; without one it is all that was found.
+static LOOKS_SECRET: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let quote = r#"\\?["']?"#;
+    let value = r"[A-Za-z0-9._~+/=-]{8,}";
+    [
+        r"\bsk-[A-Za-z0-9_-]{16,}".to_owned(),
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,})".to_owned(),
+        r"\b(?:xox[abeprs]-[A-Za-z0-9-]{10,}|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[A-Za-z0-9_-]{30,}|npm_[A-Za-z0-9]{30,})\b"
+            .to_owned(),
+        r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}".to_owned(),
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----".to_owned(),
+        format!(
+            r"(?i)\b(?:authorization|x-api-key|x-auth-token){quote}\s*[:=]\s*{quote}(?:(?:bearer|basic|token)\s+)?({value})"
+        ),
+        r"(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{20,})".to_owned(),
+        r"://[^/\s:@]+:([^/\s:@]+)@".to_owned(),
+    ]
+    .iter()
+    .map(|pattern| Regex::new(pattern).expect("our own patterns are patterns"))
+    .collect()
+});
+
+fn patterns(text: &str) -> Vec<Range<usize>> {
+    let found = LOOKS_SECRET.iter().flat_map(|pattern| {
+        // A pattern that gives up on a text has looked at all of it that it could.
+        pattern.captures_iter(text).filter_map(Result::ok).filter_map(|found| {
+            let secret = found.get(1).or_else(|| found.get(0))?;
+            Some(secret.start()..secret.end())
+        })
+    });
+    found.collect()
+}
+
+fn percent_encoded(value: &str) -> String {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+    let encode = |byte: &u8| match is_plain(byte) {
+        true => char::from(*byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    value.as_bytes().iter().map(encode).collect()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let byte = |number: usize| u32::from(group.get(number).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        // What is left of the last group does not end a letter of its own: it is found by what comes before.
+        for number in 0..(group.len() * 8 / 6) {
+            let letter = bits >> (18 - 6 * number) & 63;
+            text.push(char::from(LETTERS[letter as usize]));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hidden(secrets: &Secrets, text: &str) -> String {
+        let mut ranges: Vec<_> =
+            secrets.find(text, Form::Plain).into_iter().map(|(range, _)| range).collect();
+        ranges.sort_by_key(|range| range.start);
+        let mut text = text.to_owned();
+        for range in ranges.into_iter().rev() {
+            if range.end <= text.len() {
+                text.replace_range(range, "*");
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn a_known_value_is_found_in_every_spelling() {
+        let mut secrets = Secrets::default();
+        secrets.add("KEY", "p@ss/word");
+        assert_eq!(hidden(&secrets, "a p@ss/word, p%40ss%2Fword"), "a *, *");
+        assert_eq!(hidden(&secrets, "cEBzcy93b3Jk and word"), "* and word");
+        secrets.add("SHORT", "abc");
+        assert_eq!(hidden(&secrets, "abc"), "abc");
+        let quoted = "say \\\"hunter2\\\"";
+        secrets.add("QUOTED", "\"hunter2\"");
+        assert_eq!(secrets.find(quoted, Form::Json).len(), 1);
+    }
+
+    #[test]
+    fn variables_are_secrets_by_their_names() {
+        for (name, value, expected) in [
+            ("MY_API_KEY", "value-1", true),
+            ("GITHUB_TOKEN", "value-1", true),
+            ("DB_PASSWORD", "value-1", true),
+            ("PGPASSWORD", "value-1", true),
+            ("CI_JOB_JWT", "value-1", true),
+            ("MAX_OUTPUT_TOKENS", "3200000", false),
+            ("SSH_AUTH_SOCK", "/tmp/agent", false),
+            ("PWD", "somewhere", false),
+            ("KEYBOARD", "german", false),
+            ("PATH", "value-1", false),
+        ] {
+            let mut secrets = Secrets::default();
+            secrets.add_variable(name, value);
+            assert_eq!(!secrets.known.is_empty(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_looks_like_a_secret_is_one() {
+        let key = |text: &str| hidden(&Secrets::default(), text);
+        assert_eq!(key(&format!("sk-ant-{}!", "x1".repeat(9))), "*!");
+        assert_eq!(key("ghp_0123456789abcdefghij0123"), "*");
+        assert_eq!(key("Authorization: Bearer abc.def-123"), "Authorization: Bearer *");
+        assert_eq!(key(r#"{"x-api-key": "abcdefgh1"}"#), r#"{"x-api-key": "*"}"#);
+        assert_eq!(
+            key(r#"\"Authorization\": \"token abcdefgh1\""#),
+            r#"\"Authorization\": \"token *\""#
+        );
+        assert_eq!(key("postgres://me:hush@db/x"), "postgres://me:*@db/x");
+        assert_eq!(key("-----BEGIN RSA PRIVATE KEY-----\nx\n-----END RSA PRIVATE KEY-----."), "*.");
+        for plain in ["the bearer of this letter", "a task-list", "sk-short", "http://a:80/b@c"] {
+            assert_eq!(key(plain), plain);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What differs from machine to machine, or is nobody's business, under a name in place of its value.
+//!
+//! A recording says `<ostler:cwd>` for the working directory, so that it can be replayed in another one; the same
+//! for the home and the temporary folder. Secrets become `<ostler:secret NAME>` and never come back.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use fancy_regex::Regex;
+
+use super::edit::{Edit, Editor, Form, add};
+use super::secrets::Secrets;
+
+/// Names for places, and what is hidden for good.
+#[derive(Clone, Debug, Default)]
+pub struct Veil {
+    /// A path and its name, longest first: one may lie inside another.
+    places: Vec<(String, &'static str)>,
+    /// The path that a name stands for here.
+    meant: Vec<(&'static str, String)>,
+    secrets: Secrets,
+}
+
+impl Veil {
+    /// The names for the places of a session. A home that is the root of everything is no place.
+    pub fn new(cwd: &Path, home: Option<&Path>, temporary: &Path) -> Self {
+        let named = [(Some(cwd), "cwd"), (home, "home"), (Some(temporary), "tmp")];
+        let (mut places, mut meant) = (Vec::new(), Vec::new());
+        for (path, name) in named {
+            let Some(path) = path else { continue };
+            meant.push((name, path.to_string_lossy().trim_end_matches('/').to_owned()));
+            // Paths come in two spellings where a link leads to them.
+            for path in [Some(path.to_owned()), path.canonicalize().ok()].into_iter().flatten() {
+                let path = path.to_string_lossy().trim_end_matches('/').to_owned();
+                if path.len() > 1 && !places.iter().any(|(known, _)| *known == path) {
+                    places.push((path, name));
+                }
+            }
+        }
+        places.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        Self { places, meant, secrets: Secrets::default() }
+    }
+
+    /// Hides a value, whatever it looks like.
+    pub fn add_secret(&mut self, name: &str, value: &str) {
+        self.secrets.add(name, value);
+    }
+
+    /// Hides the value of a variable, if its name sounds like a secret.
+    pub fn add_variable(&mut self, name: &str, value: &str) {
+        self.secrets.add_variable(name, value);
+    }
+
+    /// Puts names in place of values.
+    pub(crate) fn hiding(&self) -> Hiding<'_> {
+        Hiding(self)
+    }
+
+    /// Puts values in place of names, as far as they have come from here.
+    pub(crate) fn showing(&self) -> Showing<'_> {
+        Showing(self)
+    }
+}
+
+/// How every name begins.
+pub(crate) const MARK: &str = "<ostler:";
+/// What the mark itself becomes, where somebody wrote it.
+const WRITTEN_MARK: &str = "<ostler:written ";
+
+pub(crate) struct Hiding<'a>(&'a Veil);
+
+impl Editor for Hiding<'_> {
+    fn edits(&self, text: &str, form: Form) -> Vec<Edit> {
+        let mut edits = Vec::new();
+        let mut secrets = self.0.secrets.find(text, form);
+        // The known ones first: they have a name. Of two that begin together, the longer one.
+        secrets.sort_by_key(|(range, name)| (name.is_none(), range.start, usize::MAX - range.end));
+        for (range, name) in secrets {
+            let name = name.map(|name| format!(" {name}")).unwrap_or_default();
+            add(&mut edits, Edit { range, text: format!("{MARK}secret{name}>") });
+        }
+        for (path, name) in &self.0.places {
+            let written = form.write(path);
+            for (at, _) in text.match_indices(&written) {
+                let range = at..at + written.len();
+                if is_whole_path(text, &range, form) {
+                    add(&mut edits, Edit { range, text: format!("{MARK}{name}>") });
+                }
+            }
+        }
+        for (at, _) in text.match_indices(MARK) {
+            add(&mut edits, Edit { range: at..at + MARK.len(), text: WRITTEN_MARK.to_owned() });
+        }
+        edits
+    }
+}
+
+/// Whether a path ends here and begins here: `/work` is neither in `/workshop` nor in `/home/work`.
+fn is_whole_path(text: &str, range: &std::ops::Range<usize>, form: Form) -> bool {
+    let is_word =
+        |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '~');
+    let mut before = text[..range.start].chars().rev();
+    let begins = match (before.next(), before.next()) {
+        // `\n` in JSON is a line break.
+        (Some('n' | 't' | 'r' | 'b' | 'f'), Some('\\')) => form == Form::Json,
+        (Some(letter), _) => !is_word(letter),
+        (None, _) => true,
+    };
+    let mut after = text[range.end..].chars();
+    let ends = match (after.next(), after.next()) {
+        (Some('.'), next) => !next.is_some_and(char::is_alphanumeric),
+        (Some(letter), _) => !is_word(letter),
+        (None, _) => true,
+    };
+    begins && ends
+}
+
+static NAMES: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new("<ostler:(?:(cwd|home|tmp)>|written )").expect("our own pattern is a pattern")
+});
+
+pub(crate) struct Showing<'a>(&'a Veil);
+
+impl Editor for Showing<'_> {
+    fn edits(&self, text: &str, form: Form) -> Vec<Edit> {
+        let found = NAMES.captures_iter(text).filter_map(Result::ok);
+        let shown = found.filter_map(|found| {
+            let whole = found.get(0)?;
+            let text = match found.get(1) {
+                Some(name) => {
+                    let is_it = |(known, _): &&(&str, String)| *known == name.as_str();
+                    form.write(&self.0.meant.iter().find(is_it)?.1)
+                }
+                None => MARK.to_owned(),
+            };
+            Some(Edit { range: whole.start()..whole.end(), text })
+        });
+        shown.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::edit::edited;
+    use super::*;
+
+    fn veil() -> Veil {
+        let path = Path::new;
+        let mut veil = Veil::new(path("/h/me/work"), Some(path("/h/me")), path("/t"));
+        veil.add_variable("MY_TOKEN", "hunter22");
+        veil
+    }
+
+    fn check(text: &str, expected: &str) {
+        let veil = veil();
+        let hidden = edited(text, Form::Plain, &veil.hiding());
+        assert_eq!(hidden, expected);
+        if !hidden.contains("secret") {
+            assert_eq!(edited(&hidden, Form::Plain, &veil.showing()), text);
+        }
+    }
+
+    #[test]
+    fn places_have_names_and_get_them_back() {
+        check("cd /h/me/work/a && ls /h/me.", "cd <ostler:cwd>/a && ls <ostler:home>.");
+        check("file:///t/x", "file://<ostler:tmp>/x");
+        check("/h/me/workshop /x/t/y a/t", "<ostler:home>/workshop /x/t/y a/t");
+        check("/h/me/work.bak /h/me-too", "<ostler:home>/work.bak /h/me-too");
+    }
+
+    #[test]
+    fn a_name_that_somebody_wrote_stays_what_it_is() {
+        check("the mark <ostler:cwd> is /h/me", "the mark <ostler:written cwd> is <ostler:home>");
+        check("<ostler:written cwd>", "<ostler:written written cwd>");
+    }
+
+    #[test]
+    fn secrets_are_gone_for_good() {
+        check("it is hunter22!", "it is <ostler:secret MY_TOKEN>!");
+        check("/h/me/hunter22", "<ostler:home>/<ostler:secret MY_TOKEN>");
+        check("key sk-ant-abcdefgh12345678", "key <ostler:secret>");
+    }
+
+    #[test]
+    fn paths_are_found_after_an_escaped_line_break() {
+        let (veil, text) = (veil(), r#"{"text": "in\n/h/me/work"}"#);
+        let hidden = edited(text, Form::Json, &veil.hiding());
+        assert_eq!(hidden, r#"{"text": "in\n<ostler:cwd>"}"#);
+        assert_eq!(edited(&hidden, Form::Json, &veil.showing()), text);
+    }
+}

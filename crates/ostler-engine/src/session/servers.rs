@@ -1,0 +1,92 @@
+//! What the host wants of MCP servers. Whatever waits for a server is answered beside the session's own work, which a
+//! server inside the host needs for its handshake.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ostler_proto::RequestId;
+use ostler_proto::control::{Initialize, McpReadResourceReply, McpSetServers};
+use ostler_proto::frame::ToHost;
+use ostler_proto::mcp::{McpServerConfig, SdkServer};
+use serde_json::{Value, json};
+
+use super::Session;
+use super::control::{failure, success};
+use crate::mcp::Server;
+
+impl Session {
+    /// Adds the servers that live in the host; what became of what they say about themselves.
+    pub(super) fn add_servers(&self, initialize: &Initialize) -> BTreeMap<String, &'static str> {
+        let mut parked = BTreeMap::new();
+        for name in initialize.sdk_mcp_servers.iter().flatten() {
+            let configs = initialize.sdk_mcp_server_configs.as_ref();
+            let config = configs.and_then(|configs| configs.get(name)).cloned().unwrap_or_default();
+            let config = SdkServer {
+                name: name.clone(),
+                timeout: config.timeout,
+                tools: config.tools,
+                ..SdkServer::default()
+            };
+            let manifests = initialize.sdk_mcp_server_manifests.as_ref();
+            let manifest = manifests.and_then(|manifests| manifests.get(name));
+            let said = manifest.map(|manifest| json!(manifest));
+            let is_new = self.world.servers.add_in_host(name, McpServerConfig::Sdk(config), said);
+            if manifest.is_some() {
+                parked.insert(name.clone(), if is_new { "parked" } else { "already_connected" });
+            }
+        }
+        parked
+    }
+
+    /// Answers once a server is connected, or is not.
+    pub(super) fn connect(&mut self, request_id: Option<RequestId>, name: String) {
+        let (servers, host) = (self.world.servers.clone(), self.world.host.clone());
+        self.aside(async move {
+            let mut failed = servers.settled(|known| known == name).await;
+            let response = match failed.remove(&name) {
+                None => success(request_id, json!({})),
+                Some(reason) => failure(request_id, reason, None),
+            };
+            host.send(ToHost::ControlResponse(response)).await;
+        });
+    }
+
+    /// Replaces the servers that were added before. Those inside the host connect only after the answer.
+    pub(super) fn set_servers(&mut self, request_id: Option<RequestId>, set: &McpSetServers) {
+        let (servers, host) = (self.world.servers.clone(), self.world.host.clone());
+        let (added, removed) = servers.set(&set.servers);
+        self.aside(async move {
+            let is_awaited =
+                |name: &str| added.iter().any(|added| added == name) && !servers.is_in_host(name);
+            let errors = servers.settled(is_awaited).await;
+            let payload = json!({"added": added, "removed": removed, "errors": errors});
+            host.send(ToHost::ControlResponse(success(request_id, payload))).await;
+        });
+    }
+
+    /// Reads a resource for the host.
+    pub(super) fn read_resource(
+        &mut self,
+        request_id: Option<RequestId>,
+        server: Arc<dyn Server>,
+        uri: &str,
+    ) {
+        let (read, host) = (server.read_resource(uri), self.world.host.clone());
+        self.aside(async move {
+            let response = match read.await {
+                Ok(contents) => {
+                    let reply = McpReadResourceReply { contents, ..Default::default() };
+                    success(request_id, serde_json::to_value(reply).unwrap_or(Value::Null))
+                }
+                Err(error) => failure(request_id, error, None),
+            };
+            host.send(ToHost::ControlResponse(response)).await;
+        });
+    }
+
+    /// Does something that takes its time, until the session ends.
+    pub(super) fn aside(&mut self, work: impl Future<Output = ()> + Send + 'static) {
+        while self.asides.try_join_next().is_some() {}
+        self.asides.spawn(work);
+    }
+}

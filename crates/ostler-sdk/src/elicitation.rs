@@ -1,0 +1,98 @@
+//! What MCP servers ask the user, as a callback.
+
+use std::ops::Deref;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use ostler_proto::control::{Elicitation, ElicitationReply};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// An MCP server asks the user something: `request.message`, `request.requested_schema` for a form, `request.url` for
+/// an address to visit.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ElicitationRequest {
+    /// The question as it came.
+    pub question: Elicitation,
+    /// Fires when the server no longer wants an answer.
+    pub cancelled: CancellationToken,
+}
+
+impl Deref for ElicitationRequest {
+    type Target = Elicitation;
+
+    fn deref(&self) -> &Elicitation {
+        &self.question
+    }
+}
+
+/// What the user says to an MCP server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Elicited(ElicitationReply);
+
+impl Elicited {
+    /// Yes; for a form, together with [`Elicited::with_content`].
+    pub fn accept() -> Self {
+        Self::of("accept")
+    }
+
+    /// No.
+    pub fn decline() -> Self {
+        Self::of("decline")
+    }
+
+    /// Neither yes nor no: the user turned away.
+    pub fn cancel() -> Self {
+        Self::of("cancel")
+    }
+
+    /// What the user filled in: an object that fits the requested schema. Only a yes has any.
+    #[must_use]
+    pub fn with_content(mut self, content: impl Into<Value>) -> Self {
+        if self.0.action == "accept" {
+            self.0.content = Some(content.into());
+        }
+        self
+    }
+
+    fn of(action: &str) -> Self {
+        Self(ElicitationReply { action: action.to_owned(), ..ElicitationReply::default() })
+    }
+}
+
+/// A callback that answers MCP servers.
+pub(crate) type OnElicitation =
+    Arc<dyn Fn(ElicitationRequest) -> BoxFuture<'static, Elicited> + Send + Sync>;
+
+pub(crate) fn on_elicitation<F, R>(callback: F) -> OnElicitation
+where
+    F: Fn(ElicitationRequest) -> R + Send + Sync + 'static,
+    R: Future<Output = Elicited> + Send + 'static,
+{
+    Arc::new(move |request| callback(request).boxed())
+}
+
+/// Has a server's question answered. Nobody there, or a callback that panics, is a no; one that takes too long has
+/// turned away.
+pub(crate) async fn answer(
+    callback: Option<OnElicitation>,
+    request: ElicitationRequest,
+    timeout: Option<Duration>,
+) -> ElicitationReply {
+    let Some(callback) = callback else { return Elicited::decline().0 };
+    // A callback may panic before it returns its future, too.
+    let answering = AssertUnwindSafe(async { callback(request).await }).catch_unwind();
+    let answered = match timeout {
+        Some(limit) => tokio::time::timeout(limit, answering).await,
+        None => Ok(answering.await),
+    };
+    match answered {
+        Ok(Ok(answer)) => answer.0,
+        Ok(Err(_)) => Elicited::decline().0,
+        Err(_) => Elicited::cancel().0,
+    }
+}

@@ -1,0 +1,168 @@
+//! What the engine and MCP servers ask the host beside permissions.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ostler_sdk::mcp::{Server, tool_with_context};
+use ostler_sdk::{Client, Decision, Elicited, Options};
+use serde_json::{Value, json};
+
+use crate::fake::{ANSWERS, Fake, INTRODUCES, run, within};
+
+/// Asks what an MCP server wants to know, and keeps the answer.
+const ELICITS: &str = r#"
+read -r prompt
+printf '%s\n' '{"type":"control_request","request_id":"q","request":{"subtype":"elicitation","mcp_server_name":"calc","message":"Your name?","mode":"form","requested_schema":{"type":"object","properties":{"name":{"type":"string"}}}}}'
+read -r answer
+printf '%s' "$answer" > answer
+"#;
+
+/// What the engine is answered.
+async fn elicited(change: impl FnOnce(Options) -> Options) -> Value {
+    let fake = Fake::new(&[INTRODUCES, ELICITS, ANSWERS, "cat > /dev/null"]);
+    let (_, errors) = run(change(fake.options())).await;
+    assert!(errors.is_empty(), "{errors:?}");
+    let answer = std::fs::read_to_string(fake.folder.path().join("answer")).unwrap();
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(answer["response"]["request_id"], "q");
+    answer["response"]["response"].clone()
+}
+
+#[tokio::test]
+async fn an_mcp_server_is_answered_by_the_callback() {
+    let answer = elicited(|options| {
+        options.on_elicitation(|request| async move {
+            assert_eq!(request.mcp_server_name, "calc");
+            assert_eq!(request.message, "Your name?");
+            assert!(request.requested_schema.is_some());
+            Elicited::accept().with_content(json!({"name": "Ada"}))
+        })
+    });
+    assert_eq!(answer.await, json!({"action": "accept", "content": {"name": "Ada"}}));
+}
+
+#[tokio::test]
+async fn an_mcp_server_gets_a_no_when_nobody_says_yes() {
+    let decline = json!({"action": "decline"});
+    assert_eq!(elicited(|options| options).await, decline, "there is nobody");
+    let panicking = |options: Options| options.on_elicitation(|_| async { panic!("no idea") });
+    assert_eq!(elicited(panicking).await, decline);
+    let with_content = |options: Options| {
+        options.on_elicitation(|_| async { Elicited::decline().with_content(json!({"a": 1})) })
+    };
+    assert_eq!(elicited(with_content).await, decline, "a no has no content");
+    let silent = |options: Options| {
+        let mut options = options.on_elicitation(|_| std::future::pending());
+        options.permissions.timeout = Some(Duration::from_millis(50));
+        options
+    };
+    assert_eq!(elicited(silent).await, json!({"action": "cancel"}));
+}
+
+/// Answers a second introduction with a question that is still open, and keeps what comes back.
+const ASKS_AGAIN: &str = r#"
+question='{"type":"control_request","request_id":"old","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t"}}'
+read -r line
+id=$(printf '%s' "$line" | sed 's/.*"request_id":"\([^"]*\)".*/\1/')
+printf '{"type":"control_response","response":{"subtype":"success","request_id":"%s","response":{"pid":7},"pending_permission_requests":[%s]}}\n' "$id" "$question"
+read -r first
+printf '%s' "$first" > first
+"#;
+
+/// The same, but the question was asked before, and nobody has answered it.
+const ASKS_TWICE: &str = r#"
+question='{"type":"control_request","request_id":"old","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t"}}'
+printf '%s\n' "$question"
+"#;
+
+#[tokio::test]
+async fn a_question_that_was_open_comes_again_when_the_host_introduces_itself_again() {
+    let fake = Fake::new(&[INTRODUCES, ASKS_AGAIN, "cat > /dev/null"]);
+    let options = fake.options().on_permission(|call| async move {
+        assert_eq!(call.tool_name, "Bash");
+        Decision::allow()
+    });
+    let client = within(Client::connect(options)).await.unwrap();
+    let reply = within(client.handle().reinitialize()).await.unwrap();
+    assert_eq!(reply.pid, Some(7));
+    let answer = fake.folder.path().join("first");
+    within(async {
+        while !answer.exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    drop(client);
+    let answer = std::fs::read_to_string(answer).unwrap();
+    assert!(answer.contains(r#""request_id":"old""#) && answer.contains("allow"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_question_that_is_being_answered_is_not_asked_twice() {
+    let fake = Fake::new(&[INTRODUCES, ASKS_TWICE, ASKS_AGAIN, ANSWERS, "cat > /dev/null"]);
+    let (asked, go) = (Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Notify::new()));
+    let (counts, waits) = (Arc::clone(&asked), Arc::clone(&go));
+    let options = fake.options().on_permission(move |_| {
+        counts.fetch_add(1, Ordering::SeqCst);
+        let waits = Arc::clone(&waits);
+        async move {
+            waits.notified().await;
+            Decision::allow()
+        }
+    });
+    let mut client = within(Client::connect(options)).await.unwrap();
+    within(client.handle().reinitialize()).await.unwrap();
+    go.notify_one();
+    while within(client.next()).await.unwrap().unwrap().as_result().is_none() {}
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
+/// Calls a tool of a server in the host; every line that comes back is kept.
+const CALLS: &str = r#"
+read -r prompt
+printf '%s\n' '{"type":"control_request","request_id":"c","request":{"subtype":"mcp_message","server_name":"calc","message":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"count","arguments":{},"_meta":{"progressToken":5}}}}}'
+read -r one
+printf '%s\n' "$one" >> heard
+id=$(printf '%s' "$one" | sed 's/.*"request_id":"\([^"]*\)".*/\1/')
+printf '{"type":"control_response","response":{"subtype":"success","request_id":"%s"}}\n' "$id"
+read -r two
+printf '%s\n' "$two" >> heard
+"#;
+
+#[tokio::test]
+async fn what_a_server_says_unasked_reaches_the_engine() {
+    let go = Arc::new(tokio::sync::Notify::new());
+    let waits = Arc::new(Mutex::new(Some(Arc::clone(&go))));
+    let count = tool_with_context("count", "Counts", move |(): (), context| {
+        let go = waits.lock().unwrap().take().unwrap();
+        async move {
+            context.progress(1.0, Some(2.0), "half");
+            go.notified().await;
+            Ok::<_, String>("counted")
+        }
+    });
+    let fake = Fake::new(&[INTRODUCES, CALLS, ANSWERS, "cat > /dev/null"]);
+    let options = fake.options().server(Server::new("calc", "1.0.0").tool(count));
+    let heard = fake.folder.path().join("heard");
+    let mut client = within(Client::connect(options)).await.unwrap();
+    client.send("count").await.unwrap();
+    // The engine has heard of the progress before the tool has ended.
+    within(async {
+        while !heard.exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    go.notify_one();
+    while within(client.next()).await.unwrap().unwrap().as_result().is_none() {}
+    let heard = std::fs::read_to_string(heard).unwrap();
+    let lines: Vec<Value> = heard.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told = &lines[0]["request"];
+    assert_eq!((&told["subtype"], &told["server_name"]), (&json!("mcp_message"), &json!("calc")));
+    assert_eq!(told["message"]["params"]["progressToken"], 5);
+    assert_eq!(
+        lines[1]["response"]["response"]["mcp_response"]["result"]["content"][0]["text"],
+        "counted"
+    );
+}

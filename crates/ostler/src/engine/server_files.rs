@@ -1,0 +1,258 @@
+//! Which MCP servers a session begins with: those of the command line, and those of the project that the user approves.
+//!
+//! A project's `.mcp.json` names programs to run, so nothing in it starts unless settings that count say so:
+//! `enableAllProjectMcpServers`, or the name in `enabledMcpjsonServers`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ostler_engine::mcp::KnownServer;
+use ostler_engine::settings::{Problem, Settings};
+use ostler_proto::mcp::McpServerConfig;
+use serde_json::{Map, Value};
+
+use super::{Scene, StartError};
+
+/// The servers, and what was left out.
+pub(super) struct Found {
+    pub(super) servers: BTreeMap<String, KnownServer>,
+    pub(super) warnings: Vec<Problem>,
+}
+
+/// Finds them.
+///
+/// # Errors
+/// When what the command line names cannot be read or understood.
+pub(super) fn find(scene: &Scene, settings: &Settings) -> Result<Found, StartError> {
+    let mut servers = BTreeMap::new();
+    let mut warnings = Vec::new();
+    let takes_project = !scene.launch.strict_mcp_config && super::rules::wants(scene, "project");
+    if takes_project {
+        warnings.extend(of_project(scene, settings, &mut servers));
+    }
+    for (name, config) in of_command_line(scene)? {
+        servers.insert(name, known(config, "dynamic", scene).map_err(refused)?);
+    }
+    Ok(Found { servers, warnings })
+}
+
+fn refused(reason: String) -> StartError {
+    StartError::Refused(format!("the MCP servers of --mcp-config: {reason}"))
+}
+
+/// What `--mcp-config` says: JSON as it stands in `.mcp.json`, the path of such a file, or several of either. Later
+/// ones win.
+fn of_command_line(scene: &Scene) -> Result<Map<String, Value>, StartError> {
+    let mut all = Map::new();
+    let places = match &scene.launch.mcp_config {
+        None => return Ok(all),
+        Some(Value::Array(places)) => places.clone(),
+        Some(place) => vec![place.clone()],
+    };
+    for place in places {
+        let config = match place {
+            Value::String(path) => read(&scene.cwd.join(path)).map_err(refused)?,
+            config => config,
+        };
+        all.extend(servers_of(config).map_err(refused)?);
+    }
+    Ok(all)
+}
+
+/// What `.mcp.json` says, as far as it is approved. A file that makes no sense starts nothing and is told of.
+fn of_project(
+    scene: &Scene,
+    settings: &Settings,
+    servers: &mut BTreeMap<String, KnownServer>,
+) -> Option<Problem> {
+    let root = scene.launch.project_config_root.as_ref().map(PathBuf::from);
+    let path = root.unwrap_or_else(|| scene.cwd.clone()).join(".mcp.json");
+    if !path.exists() {
+        return None;
+    }
+    let problem = |reason: String| Problem { path: path.clone(), pointer: String::new(), reason };
+    let found = match read(&path).and_then(servers_of) {
+        Ok(found) => found,
+        Err(reason) => return Some(problem(reason)),
+    };
+    let mut waiting = Vec::new();
+    for (name, config) in found {
+        if !is_approved(settings, &name) {
+            waiting.push(name);
+            continue;
+        }
+        match known(config, "project", scene) {
+            Ok(known) => _ = servers.insert(name, known),
+            Err(reason) => return Some(problem(format!("{name}: {reason}"))),
+        }
+    }
+    waiting.retain(|name| !is_listed(settings, "disabledMcpjsonServers", name));
+    (!waiting.is_empty()).then(|| {
+        problem(format!(
+            "these servers are not started until you approve them: {}; put their names into \
+             enabledMcpjsonServers of your own settings",
+            waiting.join(", ")
+        ))
+    })
+}
+
+/// Whether the user wants a server of the project. Settings of a project that is not trusted are not among these.
+fn is_approved(settings: &Settings, name: &str) -> bool {
+    let all = settings.extra.get("enableAllProjectMcpServers") == Some(&Value::Bool(true));
+    let is_wanted = all || is_listed(settings, "enabledMcpjsonServers", name);
+    is_wanted && !is_listed(settings, "disabledMcpjsonServers", name)
+}
+
+fn is_listed(settings: &Settings, key: &str, name: &str) -> bool {
+    let list = settings.extra.get(key).and_then(Value::as_array);
+    list.is_some_and(|list| list.iter().any(|listed| listed == name))
+}
+
+fn read(path: &Path) -> Result<Value, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+    serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn servers_of(config: Value) -> Result<Map<String, Value>, String> {
+    let servers = match config {
+        Value::Object(mut config) => config.remove("mcpServers").unwrap_or(Value::Object(config)),
+        other => other,
+    };
+    match servers {
+        Value::Object(servers) => Ok(servers),
+        other => Err(format!("expected an object with servers by name, found {other}")),
+    }
+}
+
+/// Reads a configuration, with variables filled in. One that is not set is the server's problem, not the session's.
+fn known(config: Value, scope: &'static str, scene: &Scene) -> Result<KnownServer, String> {
+    let mut missing = Vec::new();
+    let filled = fill(config, &|name| scene.var(name), &mut missing);
+    let config: McpServerConfig =
+        serde_json::from_value(filled).map_err(|error| error.to_string())?;
+    let problem = (!missing.is_empty()).then(|| {
+        format!("its configuration names variables that are not set: {}", missing.join(", "))
+    });
+    Ok(KnownServer { config, scope, problem })
+}
+
+/// Fills in `${NAME}` and `${NAME:-default}` wherever a text stands.
+fn fill(value: Value, var: &dyn Fn(&str) -> Option<String>, missing: &mut Vec<String>) -> Value {
+    match value {
+        Value::String(text) => Value::String(fill_text(&text, var, missing)),
+        Value::Array(items) => items.into_iter().map(|item| fill(item, var, missing)).collect(),
+        Value::Object(fields) => Value::Object(
+            fields.into_iter().map(|(name, value)| (name, fill(value, var, missing))).collect(),
+        ),
+        other => other,
+    }
+}
+
+fn fill_text(
+    text: &str,
+    var: &dyn Fn(&str) -> Option<String>,
+    missing: &mut Vec<String>,
+) -> String {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let Some(end) = rest[start..].find('}').map(|end| start + end) else { break };
+        let inside = &rest[start + 2..end];
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        filled.push_str(&rest[..start]);
+        match var(name).or_else(|| default.map(str::to_owned)) {
+            Some(value) => filled.push_str(&value),
+            None => {
+                missing.push(name.to_owned());
+                filled.push_str(&rest[start..=end]);
+            }
+        }
+        rest = &rest[end + 1..];
+    }
+    filled.push_str(rest);
+    filled
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_proto::launch::Launch;
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(text: &str, expected: &str, missing: &[&str]) {
+        let var = |name: &str| (name == "SET").then(|| "it".to_owned());
+        let mut really = Vec::new();
+        assert_eq!(fill_text(text, &var, &mut really), expected);
+        assert_eq!(really, missing, "{text}");
+    }
+
+    #[test]
+    fn variables_are_filled_in() {
+        check("a ${SET} b ${SET}", "a it b it", &[]);
+        check("${SET:-x}${NOT:-y}${NOT:-}", "ity", &[]);
+        check("${NOT}", "${NOT}", &["NOT"]);
+        check("$SET {SET} ${SET", "$SET {SET} ${SET", &[]);
+    }
+
+    fn found(project: Value, settings: Value, launch: Launch) -> (Vec<String>, usize) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(".mcp.json"), project.to_string()).unwrap();
+        let mut scene = Scene::new(launch, folder.path());
+        scene.env = std::sync::Arc::new(|_| None);
+        let known = Settings {
+            extra: settings.as_object().cloned().unwrap_or_default(),
+            ..Settings::default()
+        };
+        let Found { servers, warnings } = find(&scene, &known).unwrap();
+        (servers.into_keys().collect(), warnings.len())
+    }
+
+    #[test]
+    fn a_project_starts_nothing_unasked() {
+        let project = || json!({"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}});
+        let check = |settings: Value, expected: &[&str], n_warnings: usize| {
+            let really = found(project(), settings.clone(), Launch::default());
+            let expected = expected.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(really, (expected, n_warnings), "{settings}");
+        };
+        check(json!({}), &[], 1);
+        check(json!({"enabledMcpjsonServers": ["a"]}), &["a"], 1);
+        check(json!({"enableAllProjectMcpServers": true}), &["a", "b"], 0);
+        check(json!({"enableAllProjectMcpServers": "true"}), &[], 1);
+        let all_but_b =
+            json!({"enableAllProjectMcpServers": true, "disabledMcpjsonServers": ["b"]});
+        check(all_but_b, &["a"], 0);
+        let strict = Launch { strict_mcp_config: true, ..Launch::default() };
+        let all = json!({"enableAllProjectMcpServers": true});
+        assert_eq!(found(project(), all.clone(), strict), (Vec::new(), 0));
+        let without = Launch { setting_sources: Some(vec!["user".into()]), ..Launch::default() };
+        assert_eq!(found(project(), all.clone(), without), (Vec::new(), 0));
+        assert_eq!(found(json!([1]), all, Launch::default()), (Vec::new(), 1));
+    }
+
+    #[test]
+    fn several_places_are_joined_and_the_later_one_wins() {
+        let launch = Launch {
+            mcp_config: Some(json!([
+                {"mcpServers": {"a": {"command": "1"}, "b": {"command": "1"}}},
+                {"b": {"command": "2"}, "c": {"type": "http", "url": "${NOWHERE}"}},
+            ])),
+            ..Launch::default()
+        };
+        let mut scene = Scene::new(launch, "/");
+        scene.env = std::sync::Arc::new(|_| None);
+        let servers = find(&scene, &Settings::default()).unwrap().servers;
+        assert_eq!(servers.keys().collect::<Vec<_>>(), ["a", "b", "c"]);
+        let McpServerConfig::Stdio(b) = &servers["b"].config else { panic!() };
+        assert_eq!(b.command, "2");
+        assert!(servers["c"].problem.as_ref().unwrap().contains("NOWHERE"));
+        let odd = Launch { mcp_config: Some(json!("/no/such/file")), ..Launch::default() };
+        let error = find(&Scene::new(odd, "/"), &Settings::default()).err().unwrap();
+        assert!(error.to_string().contains("/no/such/file"), "{error}");
+    }
+}

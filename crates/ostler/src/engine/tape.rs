@@ -1,0 +1,123 @@
+//! Record and replay: what the command line, the options and the environment say about it, made into a tape.
+
+use std::path::{Path, PathBuf};
+
+use ostler_engine::record::{
+    Matching, Player, Recorder, ReplayOptions, Tape, TapeError, Timing, ToolsFrom, Veil,
+};
+use ostler_engine::settings::Settings;
+use ostler_proto::launch::TapeChoice;
+
+use super::pick::{self, Picked};
+use super::{Scene, StartError};
+
+impl From<TapeError> for StartError {
+    fn from(error: TapeError) -> Self {
+        Self::Refused(error.to_string())
+    }
+}
+
+/// What is wanted. The environment is asked where nothing else speaks of a recording: a program that starts this one
+/// cannot always add arguments.
+///
+/// # Errors
+/// When it is to be recorded and replayed at once.
+pub(super) fn chosen(scene: &Scene) -> Result<TapeChoice, StartError> {
+    let given = &scene.launch.tape;
+    let mut choice = given.clone();
+    if given.record.is_none() && given.replay.is_none() {
+        choice.record = scene.var("OSTLER_RECORD");
+        choice.replay = scene.var("OSTLER_REPLAY");
+    }
+    if choice.record.is_some() && choice.replay.is_some() {
+        return Err(StartError::Refused(
+            "a run is recorded or replayed, not both: leave out one of --record and --replay, or of \
+             OSTLER_RECORD and OSTLER_REPLAY"
+                .to_owned(),
+        ));
+    }
+    let or_var = |said: Option<String>, name: &str| said.or_else(|| scene.var(name));
+    choice.replay_tools = or_var(choice.replay_tools, "OSTLER_REPLAY_TOOLS");
+    choice.replay_match = or_var(choice.replay_match, "OSTLER_REPLAY_MATCH");
+    choice.replay_timing = or_var(choice.replay_timing, "OSTLER_REPLAY_TIMING");
+    Ok(choice)
+}
+
+/// The same model, recorded.
+pub(super) fn recorded(
+    scene: &Scene,
+    settings: &Settings,
+    picked: Picked,
+    path: &str,
+    secrets: &[(String, String)],
+) -> Result<Picked, StartError> {
+    let mut veil = veil(scene, settings);
+    for (name, value) in secrets {
+        match name.as_str() {
+            pick::KEY => veil.add_secret(name, value),
+            // Most headers are none.
+            _ => veil.add_variable(name, value),
+        }
+    }
+    let recorder = Recorder::new(Path::new(path), veil, picked.model.name())?;
+    Ok(Picked {
+        model: recorder.model(picked.model),
+        remark: picked.remark,
+        tape: Some(Tape::Record(recorder)),
+    })
+}
+
+/// The model in a recording. No key is needed, and none is asked for.
+pub(super) fn replayed(
+    scene: &Scene,
+    settings: &Settings,
+    choice: &TapeChoice,
+    path: &str,
+) -> Result<Picked, StartError> {
+    let player = Player::new(Path::new(path), veil(scene, settings), options(choice)?)?;
+    let wanted = scene.launch.model.clone().filter(|name| !name.is_empty());
+    let model = player.model(&wanted.unwrap_or_else(|| player.recorded_model()));
+    let remark = Some("a recording answers in the model's place");
+    Ok(Picked { model, remark, tape: Some(Tape::Replay(player)) })
+}
+
+fn options(choice: &TapeChoice) -> Result<ReplayOptions, StartError> {
+    let odd = |flag: &str, word: &str, known: &str| {
+        Err(StartError::Refused(format!("there is no --replay-{flag} {word}; use {known}")))
+    };
+    Ok(ReplayOptions {
+        tools: match choice.replay_tools.as_deref() {
+            None | Some("real") => ToolsFrom::Real,
+            Some("recorded") => ToolsFrom::Recording,
+            Some(word) => return odd("tools", word, "real or recorded"),
+        },
+        matching: match choice.replay_match.as_deref() {
+            None | Some("strict") => Matching::Strict,
+            Some("loose") => Matching::Loose,
+            Some(word) => return odd("match", word, "strict or loose"),
+        },
+        timing: match choice.replay_timing.as_deref() {
+            None | Some("instant") => Timing::Instant,
+            Some("recorded") => Timing::Recorded,
+            Some(word) => return odd("timing", word, "instant or recorded"),
+        },
+    })
+}
+
+/// What has a name in recordings in place of its value: folders, and everything that may be a secret.
+fn veil(scene: &Scene, settings: &Settings) -> Veil {
+    let home = scene.var("HOME").map(PathBuf::from);
+    let temporary = scene.var("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let mut veil = Veil::new(&scene.cwd, home.as_deref(), &temporary);
+    // A variable that is no text cannot stand in a text either.
+    let ours = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in ours.chain(scene.more_variables.iter().cloned()) {
+        if let Some(value) = scene.var(&name) {
+            veil.add_variable(&name, &value);
+        }
+    }
+    for (name, value) in &settings.env {
+        veil.add_variable(name, value);
+    }
+    veil
+}

@@ -1,0 +1,48 @@
+//! `conformance`: the official SDKs drive `ostler`, or any other program, through the scenarios of `conformance/`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{cargo, peers, python, setup};
+
+/// Builds what is needed and plays the scenarios; all arguments are the runner's. Without `--cli` it examines `ostler`.
+pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
+    setup::linker()?;
+    let build = ["build", "--locked", "--package", "ostler-conformance", "--package", "ostler-cli"];
+    let status = cargo::status(&mut cargo::cargo(&build))?;
+    ensure!(status.success(), "cargo build ended with {status}");
+    let mut runner = runner()?;
+    if !args.iter().any(|arg| arg == "--cli") {
+        runner.arg("--cli").arg(built("ostler")?);
+    }
+    Ok(cargo::exit_code(cargo::status(runner.args(args))?))
+}
+
+/// Where the vendor's packages are, as environment variables.
+pub(crate) type Peers = [(&'static str, PathBuf); 3];
+
+/// Installs what is not there yet.
+pub(crate) fn peers() -> Result<Peers> {
+    Ok([
+        ("OSTLER_PEERS", peers::install(peers::FOR_TESTS)?),
+        ("OSTLER_NATIVE_PEERS", peers::install(peers::NATIVE)?),
+        ("OSTLER_PYTHON", python::install(python::SDK)?),
+    ])
+}
+
+/// The runner, with the SDKs it drives.
+pub(crate) fn runner() -> Result<Command> {
+    let mut runner = Command::new(built("ostler-conformance")?);
+    runner.envs(peers()?);
+    Ok(runner)
+}
+
+/// A program of this workspace, as it was built last: it lies beside this one.
+pub(crate) fn built(name: &str) -> Result<PathBuf> {
+    let path = std::env::current_exe().context("finding this program")?.with_file_name(name);
+    ensure!(path.is_file(), "{} was not built", path.display());
+    Ok(path)
+}
