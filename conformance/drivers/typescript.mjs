@@ -12,7 +12,11 @@ function emit(run, kind, payload) {
   process.stdout.write(`${JSON.stringify({ run, [kind]: payload })}\n`);
 }
 
-const named = (error) => ({ name: error?.constructor?.name ?? typeof error, message: String(error?.message ?? error) });
+/** Class names are minified, but the one class that hosts look for is exported. */
+const named = (error) => ({
+  name: error instanceof sdk.AbortError ? 'AbortError' : (error?.name ?? typeof error),
+  message: String(error?.message ?? error),
+});
 
 /** What the SDK is given as an iterable prompt: filled by `send`, ended by `end`. */
 class Input {
@@ -128,7 +132,10 @@ class Run {
   }
 }
 
-process.on('unhandledRejection', (error) => process.stderr.write(`unhandled rejection: ${error?.stack ?? error}\n`));
+// An SDK that fails outside of any call would take all other runs with it.
+for (const trouble of ['unhandledRejection', 'uncaughtException']) {
+  process.on(trouble, (error) => process.stderr.write(`${trouble}: ${error?.stack ?? error}\n`));
+}
 
 for await (const line of createInterface({ input: process.stdin })) {
   const command = JSON.parse(line);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -14,8 +14,9 @@ use tokio::sync::mpsc;
 
 use crate::sdk::Sdk;
 
-/// Where the events of each run go. Empty once the driver is gone.
-type Runs = Arc<Mutex<HashMap<u64, mpsc::UnboundedSender<Value>>>>;
+/// Where the events of each run go; nothing once the driver is gone.
+type Routes = Option<HashMap<u64, mpsc::UnboundedSender<Value>>>;
+type Runs = Arc<Mutex<Routes>>;
 
 /// A running driver; it ends with this value.
 pub(crate) struct Driver {
@@ -44,14 +45,14 @@ impl Driver {
                 }
             }
         });
-        let runs = Runs::default();
+        let runs = Arc::new(Mutex::new(Some(HashMap::new())));
         let routed = Arc::clone(&runs);
         tokio::spawn(async move {
             let mut lines = BufReader::new(stdout).lines();
             while let Ok(Some(line)) = lines.next_line().await {
                 route(&routed, &line);
             }
-            lock(&routed).clear();
+            *lock(&routed) = None;
         });
         Ok(Self { commands, runs, next: AtomicU64::new(1), _child: child })
     }
@@ -60,7 +61,9 @@ impl Driver {
     pub(crate) fn run(&self, session: Value) -> Run<'_> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, events) = mpsc::unbounded_channel();
-        lock(&self.runs).insert(id, sender);
+        if let Some(routes) = lock(&self.runs).as_mut() {
+            routes.insert(id, sender);
+        }
         let run = Run { driver: self, id, events };
         run.tell(json!({"do": "start", "session": session}));
         run
@@ -91,7 +94,9 @@ impl Run<'_> {
 impl Drop for Run<'_> {
     fn drop(&mut self) {
         self.tell(json!({"do": "forget"}));
-        lock(&self.driver.runs).remove(&self.id);
+        if let Some(routes) = lock(&self.driver.runs).as_mut() {
+            routes.remove(&self.id);
+        }
     }
 }
 
@@ -101,12 +106,12 @@ fn route(runs: &Runs, line: &str) {
         return;
     };
     let id = event.remove("run").and_then(|run| run.as_u64()).unwrap_or_default();
-    if let Some(run) = lock(runs).get(&id) {
+    if let Some(run) = lock(runs).as_ref().and_then(|routes| routes.get(&id)) {
         // Nobody listens any more; that is their choice.
         let _ = run.send(Value::Object(event));
     }
 }
 
-fn lock(runs: &Runs) -> std::sync::MutexGuard<'_, HashMap<u64, mpsc::UnboundedSender<Value>>> {
+fn lock(runs: &Runs) -> MutexGuard<'_, Routes> {
     runs.lock().unwrap_or_else(PoisonError::into_inner)
 }

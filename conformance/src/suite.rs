@@ -1,11 +1,12 @@
 //! Runs what was asked for, some runs at a time, and prints what came of it.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
-use futures::{StreamExt as _, stream};
+use anyhow::{Context, Result, anyhow, ensure};
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 
 use crate::against::Played;
 use crate::driver::Driver;
@@ -32,21 +33,16 @@ pub(crate) async fn run(args: &Args) -> Result<bool> {
         return Ok(true);
     };
     let start = Instant::now();
-    let played = play_all(args, &wanted, program).await?;
-    for (scenario, sdk, log) in &played {
-        if let Some(folder) = &args.save {
-            save(folder, &scenario.name, *sdk, log)?;
-        }
-        if args.verbose {
-            print_log(scenario, *sdk, log);
-        }
+    let played = play_all(args, &wanted, program, args.save.as_deref()).await?;
+    for (scenario, sdk, log) in played.iter().filter(|_| args.verbose) {
+        print_log(scenario, *sdk, log);
     }
     let good = match &args.against {
         Some(other) => {
             let theirs = if other.is_dir() {
                 load_all(other, &played)?
             } else {
-                play_all(args, &wanted, other).await?
+                play_all(args, &wanted, other, None).await?
             };
             against::compare(args, &played, &theirs)?
         }
@@ -87,6 +83,7 @@ async fn play_all<'a>(
     args: &Args,
     scenarios: &'a [Scenario],
     program: &Path,
+    kept_in: Option<&Path>,
 ) -> Result<Vec<Played<'a>>> {
     let sdks = Sdk::ALL.into_iter().filter(|sdk| args.sdk.is_empty() || args.sdk.contains(sdk));
     let mut drivers = BTreeMap::new();
@@ -100,11 +97,15 @@ async fn play_all<'a>(
         mine.map(move |(sdk, (driver, program))| (scenario, *sdk, driver, program))
     });
     let runs = pairs.map(|(scenario, sdk, driver, program)| async move {
-        let log = play(scenario, sdk, driver, program).await;
+        let log = AssertUnwindSafe(play(scenario, sdk, driver, program)).catch_unwind().await;
+        let log = log.unwrap_or_else(|_| Err(anyhow!("the run panicked")));
         let failed = |error| Log { faults: vec![format!("{error:#}")], ..Log::default() };
-        (scenario, sdk, log.unwrap_or_else(failed))
+        let log = log.unwrap_or_else(failed);
+        // At once: whoever plays hundreds of runs may be stopped before the last.
+        kept_in.map_or(Ok(()), |folder| save(folder, &scenario.name, sdk, &log))?;
+        Ok((scenario, sdk, log))
     });
-    Ok(stream::iter(runs).buffered(args.jobs).collect().await)
+    stream::iter(runs).buffered(args.jobs).try_collect().await
 }
 
 fn found(program: &Path) -> Result<PathBuf> {

@@ -32,6 +32,7 @@ use std::process::ExitCode;
 
 use ostler::engine::kept::Kept;
 use ostler::engine::{self as host, Running, StartError};
+use ostler_engine::store::StoreError;
 
 use crate::args::{Args, Command, OutputFormat};
 use crate::chat::Greeting;
@@ -97,7 +98,7 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
 async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let scene = scene::of(args)?;
     // It reads settings and perhaps a whole conversation, and nothing else happens meanwhile.
-    let Running { connection, model, remark, warnings, folders, .. } =
+    let Running { connection, model, remark, warnings, cautions, folders, .. } =
         match tokio::task::block_in_place(|| host::start(&scene)) {
             Ok(running) => running,
             Err(StartError::Store(error)) if args.output_format != OutputFormat::Text => {
@@ -106,10 +107,21 @@ async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
                 pipe::fail(result)?;
                 return Ok(ExitCode::FAILURE);
             }
+            Err(error @ StartError::Store(StoreError::NotFound(_))) => {
+                return Err(anyhow::anyhow!(
+                    "{error}; `ostler sessions` lists those of this folder, `ostler sessions --all` all"
+                ));
+            }
             Err(error) => return Err(error.into()),
         };
+    for caution in cautions {
+        screen.complain(caution);
+    }
     for warning in &warnings {
         screen.complain(&warning.to_string());
+    }
+    if scene.launch.only_setup {
+        return pipe::only_hooks(args, connection, screen).await;
     }
     if args.is_for_programs() {
         return pipe::run(args, connection).await;

@@ -14,6 +14,7 @@ use crate::args::{Args, InputFormat, OutputFormat};
 use crate::debug::Debug;
 use crate::engine::{self, INTERRUPT};
 use crate::frames;
+use crate::screen::Screen;
 use crate::signals::{STOPPED, Signals, Told};
 
 /// Answers what comes in, and prints what was asked for. Exits with 1 when the last result was an error, and with
@@ -59,6 +60,22 @@ pub(crate) async fn run(args: &Args, connection: Connection) -> anyhow::Result<E
         (true, InputFormat::StreamJson) => ExitCode::SUCCESS,
         (false, _) => code,
     })
+}
+
+/// Waits for hooks that run without any prompt. What they complain about is told; programs see the frames.
+pub(crate) async fn only_hooks(
+    args: &Args,
+    mut connection: Connection,
+    screen: &mut Screen,
+) -> anyhow::Result<ExitCode> {
+    while let Some(frame) = connection.from_engine.recv().await {
+        match frame {
+            frame if args.output_format == OutputFormat::StreamJson => print(&frame.to_line())?,
+            ToHost::System(System::Informational(told)) => screen.complain(&told.content),
+            _ => {}
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// How the frames came to an end.

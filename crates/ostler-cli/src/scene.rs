@@ -28,7 +28,10 @@ pub(crate) fn at(args: &Args, cwd: PathBuf) -> Scene {
     let mut scene = Scene::new(launch, cwd);
     scene.trusts_project = args.trust_project;
     scene.is_interactive = !args.is_for_programs();
+    scene.is_conversation = scene.is_interactive && args.prompt.is_none();
     scene.entrypoint = scene_entrypoint();
+    scene.time_limit = args.max_time;
+    scene.token_limit = args.max_tokens;
     scene
 }
 
@@ -42,7 +45,12 @@ fn scene_entrypoint() -> String {
 fn folder(args: &Args) -> Result<PathBuf, StartError> {
     let folder = args.cwd.clone().unwrap_or_else(|| ".".into());
     let odd = |reason: String| StartError::Folder { folder: folder.clone(), reason };
-    let cwd = folder.canonicalize().map_err(|error| odd(error.to_string()))?;
+    let cwd = folder.canonicalize().map_err(|error| match args.cwd {
+        Some(_) => odd(error.to_string()),
+        None => odd(format!(
+            "the current folder is gone ({error}): go to another, or name one with --cwd"
+        )),
+    })?;
     match cwd.is_dir() {
         true => Ok(cwd),
         false => Err(odd("it is not a folder".to_owned())),

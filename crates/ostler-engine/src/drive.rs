@@ -28,6 +28,7 @@ use crate::model::{
 use crate::shown::Shown;
 use crate::structured;
 use crate::surroundings::Inside;
+use crate::switch::tell_of_fallback;
 use crate::tool::ToolCx;
 use crate::turn::{
     Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Limit, Output, StopAfter, StopVerdict, Turn,
@@ -138,6 +139,8 @@ pub(crate) struct Finished {
     /// User-role messages of the turn, as `num_turns` counts them.
     pub(crate) n_user_messages: u64,
     pub(crate) n_tool_calls: u64,
+    /// How often a response was stopped as unsafe.
+    pub(crate) n_safety_stops: u64,
 }
 
 impl Finished {
@@ -153,6 +156,7 @@ impl Finished {
             denials: Vec::new(),
             n_user_messages: 0,
             n_tool_calls: 0,
+            n_safety_stops: 0,
         }
     }
 }
@@ -177,7 +181,7 @@ pub(crate) async fn drive(
                     driver.ask_if_it_fits(conversation, whole, &mut turn).await
                 }
                 Output::RunTool(call) => driver.run(call),
-                Output::Prompt(words) => driver.prompt(words.to_owned()).await,
+                Output::Prompt(words) => driver.nudge(words.to_owned()).await,
                 Output::Feedback(words) => {
                     driver.prompt(format!("Stop hook feedback:\n{words}")).await
                 }
@@ -332,7 +336,10 @@ impl<'a> Driver<'a> {
             Some(Ok(ModelEvent::Stream(event))) => self.streamed(event, turn).await,
             Some(Ok(ModelEvent::Whole(message))) => self.whole(message, turn).await,
             Some(Ok(ModelEvent::Retry(retry))) => self.world.host.retrying(&retry).await,
-            Some(Ok(ModelEvent::Fallback(fallback))) => self.world.host.fell_back(fallback).await,
+            Some(Ok(ModelEvent::Fallback(fallback))) => {
+                tell_of_fallback(self.world, &fallback);
+                self.world.host.fell_back(fallback).await;
+            }
             Some(Err(error)) => self.fail(error, turn).await,
             None => {
                 self.fail(ModelError::Broken("it has no end".to_owned()), turn).await;
@@ -391,6 +398,11 @@ impl<'a> Driver<'a> {
         }
         add(&mut self.finished.usage, Some(&usage));
         self.finished.stop_reason.clone_from(&message.stop_reason);
+        if message.stop_reason == Some(StopReason::Refusal) {
+            self.finished.n_safety_stops += 1;
+            // Its end says why.
+            self.frame = Some(Message { content: Vec::new(), ..message.clone() });
+        }
         let over = self.over_limit();
         turn.handle(Input::Replied { stop_reason: message.stop_reason.clone(), over });
     }
@@ -570,6 +582,23 @@ impl<'a> Driver<'a> {
         self.tell_of_failure(error, words).await;
     }
 
+    /// Words of the turn itself that make the model go on.
+    async fn nudge(&mut self, words: String) {
+        match self.refused().cloned() {
+            Some(refused) => {
+                self.finished.n_user_messages += 1;
+                self.world.host.refused_once(&refused, words).await;
+            }
+            None => self.prompt(words).await,
+        }
+    }
+
+    /// The response that was stopped as unsafe, if the newest one was.
+    fn refused(&self) -> Option<&Message> {
+        let was_refused = self.finished.stop_reason == Some(StopReason::Refusal);
+        self.frame.as_ref().filter(|_| was_refused)
+    }
+
     /// Something the turn itself says on the user's side.
     async fn prompt(&mut self, words: String) {
         self.finished.n_user_messages += 1;
@@ -592,7 +621,8 @@ impl<'a> Driver<'a> {
                 self.tell_of_failure(error.kind(), error.to_string()).await;
             }
             Ending::Refused => {
-                host.refused(self.world.model.name(), REFUSED).await;
+                let refused = self.refused().cloned().unwrap_or_default();
+                host.refused(&refused, REFUSED).await;
                 self.tell_of_failure(AssistantError::InvalidRequest, REFUSED.to_owned()).await;
             }
             Ending::MaxOutputTokens => {

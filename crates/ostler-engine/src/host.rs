@@ -1,13 +1,14 @@
 //! The engine's line to its host: frames out, questions and their answers.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler_proto::api::{
     Content, ContentBlock, Message, Role, SYNTHETIC_MODEL, StopReason, StreamEvent, ToolUseBlock,
 };
-use ostler_proto::control::{Ask, AskHost, CanUseTool, Success};
+use ostler_proto::control::{Ask, AskHost, CanUseTool, Elicitation, ElicitationReply, Success};
 use ostler_proto::frame::ToHost;
 use ostler_proto::launch::Answerer;
 use ostler_proto::message::system::{
@@ -26,8 +27,11 @@ use crate::agents::Speaker;
 use crate::checkpoint::Checkpoints;
 use crate::hooks::Hooks;
 use crate::hooks::registry::Hook;
+use crate::live::Live;
 use crate::model::{Fallback, ModelError, Retry};
-use crate::permission::{Behavior, Decision, Narrowing, Policy, Rule, Source, UpdateError};
+use crate::permission::{
+    Behavior, Decision, Narrowing, Policy, Rule, Source, UpdateError, kept_in,
+};
 use crate::record::Tape;
 use crate::settings::Folders;
 use crate::spent::Spent;
@@ -63,6 +67,8 @@ pub(crate) struct Host {
     pub(crate) spent: Spent,
     /// The hooks, to which the host may add its own.
     pub(crate) hooks: Arc<Mutex<Hooks>>,
+    /// Settings that may change; `None` where nobody looks at them again.
+    pub(crate) live: Option<Arc<Live>>,
     /// Variables for the commands of hooks.
     pub(crate) env: Arc<BTreeMap<String, String>>,
     /// Who answers permission questions.
@@ -84,6 +90,8 @@ pub(crate) enum HostCall {
     Withdraw(u64),
     /// A background task has ended.
     TaskEnded(TaskId),
+    /// An MCP server has a question for the user.
+    Elicit { question: Box<Elicitation>, answer: oneshot::Sender<ElicitationReply> },
 }
 
 /// A question on its way to the host, and where the answer is awaited.
@@ -143,8 +151,28 @@ impl Host {
 
     /// Changes the permissions, in settings files too where that is meant.
     pub(crate) fn change_policy(&self, update: &PermissionUpdate) -> Result<(), UpdateError> {
-        let mut policy = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
-        policy.apply_and_keep(update, &self.folders)
+        let before = self.policy();
+        {
+            let mut policy = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+            policy.apply_and_keep(update, &self.folders)?;
+        }
+        if let (Some(live), Ok(Some(file))) = (&self.live, kept_in(update, &self.folders)) {
+            live.wrote(&file);
+        }
+        if let PermissionUpdate::AddDirectories(_) = update {
+            self.tell_of_directories(&before);
+        }
+        Ok(())
+    }
+
+    /// Tells hooks which directories were added, except those that were within reach before.
+    fn tell_of_directories(&self, before: &Policy) {
+        let now = self.policy();
+        let is_known =
+            |folder: &&Path| before.working_directories().any(|known| folder.starts_with(known));
+        for folder in now.directories().filter(|folder| !is_known(folder)) {
+            self.hooks().directory_added(self, &now.cwd, folder, "register_repo_root");
+        }
     }
 
     /// Goes into plan mode, or back to the mode before; whether anything changed.
@@ -301,42 +329,62 @@ impl Host {
 
     /// Sends words of the engine itself on the user's side.
     pub(crate) async fn say_synthetic(&self, words: String) {
-        let user = User { is_synthetic: Some(true), ..self.user(Content::Text(words)) };
-        self.send(ToHost::User(Box::new(user))).await;
+        self.send(ToHost::User(Box::new(self.synthetic(words)))).await;
+    }
+
+    fn synthetic(&self, words: String) -> User {
+        User { is_synthetic: Some(true), ..self.user(Content::Text(words)) }
     }
 
     /// Sends words of the engine itself in the model's place, because the model has none.
     pub(crate) async fn say_error(&self, words: String, error: AssistantError) {
-        self.say_failure(words, error, None, StopReason::StopSequence).await;
+        let failure = self.failure(words, error, StopReason::StopSequence);
+        self.send(ToHost::Assistant(Box::new(failure))).await;
+    }
+
+    /// A response was stopped as unsafe, and the model is asked once more: for the user, and for the model.
+    pub(crate) async fn refused_once(&self, refused: &Message, words: String) {
+        let text =
+            format!("{} was stopped by its safeguards; it is asked once more.", refused.model);
+        self.inform(text, "notice", None).await;
+        let user = User { refused_message_id: refused.id.clone(), ..self.synthetic(words) };
+        self.send(ToHost::User(Box::new(user))).await;
     }
 
     /// The model would not answer, and no other takes over.
-    pub(crate) async fn refused(&self, model: &str, words: &str) {
+    pub(crate) async fn refused(&self, refused: &Message, words: &str) {
+        let detail = |name: &str| {
+            let details = refused.stop_details.as_ref()?;
+            details.get(name)?.as_str().map(str::to_owned)
+        };
         let frame = ModelRefusalNoFallback {
-            original_model: model.to_owned(),
+            original_model: refused.model.clone(),
+            api_refusal_category: detail("category"),
+            api_refusal_explanation: detail("explanation"),
+            refused_user_message_uuid: self.transcript.as_ref().and_then(|it| it.prompt_line()),
             content: words.to_owned(),
             session_id: self.session_id.clone(),
             uuid: fresh_uuid(),
             ..ModelRefusalNoFallback::default()
         };
         self.send(ToHost::System(System::ModelRefusalNoFallback(frame))).await;
-        let error = AssistantError::InvalidRequest;
-        self.say_failure(words.to_owned(), error, None, StopReason::Refusal).await;
+        let failure = Assistant {
+            refused_message_id: refused.id.clone(),
+            ..self.failure(words.to_owned(), AssistantError::InvalidRequest, StopReason::Refusal)
+        };
+        self.send(ToHost::Assistant(Box::new(failure))).await;
     }
 
     /// The same for an answer of the API, with its status: whoever resumes the session must know what was refused.
     pub(crate) async fn say_api_error(&self, error: &ModelError) {
-        let (kind, status) = (error.kind(), error.status());
-        self.say_failure(error.to_string(), kind, status, StopReason::StopSequence).await;
+        let failure = Assistant {
+            api_error_status: error.status(),
+            ..self.failure(error.to_string(), error.kind(), StopReason::StopSequence)
+        };
+        self.send(ToHost::Assistant(Box::new(failure))).await;
     }
 
-    async fn say_failure(
-        &self,
-        words: String,
-        error: AssistantError,
-        status: Option<u16>,
-        stop_reason: StopReason,
-    ) {
+    fn failure(&self, words: String, error: AssistantError, stop_reason: StopReason) -> Assistant {
         let message = Message {
             id: Some(fresh_uuid().to_string()),
             r#type: Some("message".to_owned()),
@@ -347,7 +395,7 @@ impl Host {
             stop_sequence: Some(String::new()),
             ..Message::default()
         };
-        let assistant = Assistant {
+        Assistant {
             message,
             parent_tool_use_id: self.parent.clone(),
             session_id: self.session_id.clone(),
@@ -355,10 +403,8 @@ impl Host {
             agent_id: self.agent.clone(),
             error: Some(error),
             is_api_error_message: Some(true),
-            api_error_status: status,
             ..Assistant::default()
-        };
-        self.send(ToHost::Assistant(Box::new(assistant))).await;
+        }
     }
 
     /// Sends an event of the response, if the host wants to see them. Subagents keep theirs to themselves.

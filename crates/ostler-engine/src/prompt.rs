@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use crate::commands::{self, BuiltIn, Called, Expanded};
 use crate::context::planning;
 use crate::drive::{Finished, World, drive};
-use crate::hooks::Event;
 use crate::hooks::verdict::Verdict;
+use crate::hooks::{Event, occasions};
 use crate::host::fresh_uuid;
 use crate::model::Said;
 use crate::report;
@@ -150,6 +150,7 @@ async fn interrupted(world: &World, mut conversation: Vec<Said>) -> Finished {
 /// # Errors
 /// Why hooks want none of the prompts answered.
 async fn hear(world: &World, prompts: Vec<User>, start: Option<Start>) -> Result<Heard, String> {
+    occasions::look_around(&world.host, &world.cx.cwd).await;
     let mut first = Verdict::default();
     if let Some(start) = start {
         first = begin(world, start).await;
@@ -227,7 +228,7 @@ async fn submit(world: &World, mut prompt: User) -> Result<Taken, String> {
 }
 
 /// Tells hooks that the session begins and which instructions it begins with.
-async fn begin(world: &World, start: Start) -> Verdict {
+pub(crate) async fn begin(world: &World, start: Start) -> Verdict {
     let host = &world.host;
     let idle = host.hooks().idle_events();
     if !idle.is_empty() {

@@ -10,17 +10,18 @@ mod lifecycle;
 pub(crate) mod queue;
 mod servers;
 mod state;
+mod switch;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ostler_proto::api::{Content, Role};
-use ostler_proto::control::{AskHost, ControlRequest};
+use ostler_proto::control::{AskHost, ControlRequest, Elicitation, ElicitationReply};
 use ostler_proto::frame::{ToEngine, ToHost};
-use ostler_proto::hook::HookEvent;
+use ostler_proto::hook::{ExitReason, HookEvent, SetupTrigger};
 use ostler_proto::launch::Answerer;
 use ostler_proto::message::system::SessionState;
 use ostler_proto::message::{CommandState, Origin, TaskNotificationOrigin, User};
@@ -31,10 +32,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use self::queue::{Answers, Queue};
 pub use self::state::StateEvents;
 use self::state::Told;
+use self::switch::{Heard, Wanted};
 pub use crate::agents::Delegation;
 use crate::agents::{self, Agent, Past};
 use crate::call::Tools;
@@ -47,9 +50,11 @@ use crate::context::memory::MemoryFile;
 use crate::context::planning::OWN_PLANNING;
 pub use crate::drive::Limits;
 use crate::drive::{Finished, World};
-use crate::hooks::{Event, Hooks, registry};
+use crate::hooks::elicit::elicit;
+use crate::hooks::{Event, Helpers, Hooks, Judge, occasions, registry};
 use crate::host::{Host, HostCall, Question, fresh_uuid};
 use crate::library::{AgentKind, DEFAULT_STYLE, Library};
+use crate::live::{Live, LiveSettings};
 use crate::mcp::{Connector, KnownServer, Servers};
 use crate::model::{Aliases, Model, Said, Sampling};
 use crate::permission::Policy;
@@ -113,6 +118,16 @@ pub struct SessionOptions {
     pub json_schema: Option<Value>,
     /// Hooks, as they stand under `hooks` in each settings file.
     pub hooks: Vec<Value>,
+    /// Settings whose hooks hold too, and that are looked at again while the session runs.
+    pub live: Option<LiveSettings>,
+    /// The model that hooks ask which name none; the session's own where this is not said.
+    pub small_model: Option<String>,
+    /// Hooks that prepare or tend the folder run first.
+    pub prepare: Option<SetupTrigger>,
+    /// The session ends when hooks have had their say at its start.
+    pub only_prepare: bool,
+    /// Whether a person writes the prompts, one after the other.
+    pub is_conversation: bool,
     /// Variables for what the session starts: commands of tools and of hooks.
     pub env: BTreeMap<String, String>,
     /// Whether the events of a response are sent as they come.
@@ -169,6 +184,11 @@ impl SessionOptions {
             session_id: None,
             json_schema: None,
             hooks: Vec::new(),
+            live: None,
+            small_model: None,
+            prepare: None,
+            only_prepare: false,
+            is_conversation: false,
             env: BTreeMap::new(),
             partial_messages: false,
             hook_events: false,
@@ -234,6 +254,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         folders: Arc::new(options.folders.clone()),
         spent: Spent::default(),
         hooks: Arc::new(Mutex::new(hooks)),
+        live: options.live.clone().map(|live| Arc::new(Live::new(live))),
         env: Arc::new(std::mem::take(&mut options.env)),
         answerer: Arc::new(options.answerer.clone()),
         replays: options.replay_user_messages,
@@ -243,13 +264,29 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     for hooks in options.hooks.iter().chain(&options.library.hooks()) {
         host.add_hooks(registry::commands(hooks)?);
     }
+    if let Some(live) = &options.live {
+        host.add_hooks(registry::of_settings(&live.now.hooks)?);
+    }
     let answer = options.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
     let source = if resumed { "resume" } else { "startup" };
     let memory = options.memory.iter().map(|file| file.path.clone()).collect();
     let (idle_notice, background_wait) = (options.idle_notice, options.background_wait);
     let told = Told::new(options.state_events);
+    let judge = options.small_model.take().unwrap_or_else(|| options.model.name().to_owned());
+    let (prepare, only_prepare) = (options.prepare.take(), options.only_prepare);
+    let is_conversation = options.is_conversation;
     let setup = Setup::new(options, host, scratch, answer);
+    let World { host, servers, model, cx, .. } = &setup.base;
+    let judge = Judge { model: Arc::clone(model), name: judge };
+    host.hooks().equip(Helpers { judge, servers: servers.clone() });
+    let watcher = tokio::spawn(occasions::keep_watch(host.clone(), cx.cwd.clone()));
     let session = Session {
+        watcher: AbortOnDropHandle::new(watcher),
+        switches: JoinSet::new(),
+        wanted_models: VecDeque::new(),
+        prepare,
+        only_prepare,
+        is_conversation,
         world: setup.world(),
         setup,
         peer: Peer::new("engine-"),
@@ -289,7 +326,7 @@ fn checkpoints(options: &SessionOptions, scratch: &Scratch) -> Checkpoints {
 fn hooks(options: &SessionOptions, transcript: Option<&Transcript>) -> Hooks {
     let project = &options.folders.project;
     let project = if project.as_os_str().is_empty() { &options.cwd } else { project };
-    Hooks::new(project, transcript.map(Transcript::path), options.hook_events)
+    Hooks::new(&options.cwd, project, transcript.map(Transcript::path), options.hook_events)
 }
 
 /// What the session's world is made of; the host may change some of it.
@@ -438,28 +475,56 @@ struct Session {
     background_wait: Option<Duration>,
     /// A result that waits for subagents in the background.
     held: Option<ToHost>,
+    /// Looks at the files that hooks want to hear of.
+    watcher: AbortOnDropHandle<()>,
+    /// Hooks that hear of another model. No turn begins meanwhile.
+    switches: JoinSet<Heard>,
+    /// Requests for a model that wait for those.
+    wanted_models: VecDeque<Wanted>,
+    prepare: Option<SetupTrigger>,
+    only_prepare: bool,
+    is_conversation: bool,
     /// Answers to the host that take their time; given up with the session.
     asides: JoinSet<()>,
 }
 
 impl Session {
     async fn run(mut self, mut inbox: mpsc::Receiver<ToEngine>, called: mpsc::Receiver<HostCall>) {
-        self.serve(&mut inbox, called).await;
+        self.prepare().await;
+        let reason = match self.only_prepare {
+            true => ExitReason::Other,
+            false => self.serve(&mut inbox, called).await,
+        };
+        self.watcher.abort();
         // The host may wait for the end of its line: that is when hooks have had their last word.
         let World { host, cx, .. } = &self.world;
-        host.hooks().finish(host, &cx.cwd, "other").await;
+        host.hooks().finish(host, &cx.cwd, &reason).await;
+    }
+
+    /// Runs the hooks that come before everything else, if that is asked for. No host has registered any by then.
+    async fn prepare(&mut self) {
+        let World { host, cx, .. } = &self.world;
+        if let Some(trigger) = &self.prepare {
+            host.hooks().prepare(host, &cx.cwd, trigger).await;
+        }
+        if self.only_prepare
+            && let Some(start) = self.start.take()
+        {
+            prompt::begin(&self.world, start).await;
+        }
     }
 
     async fn serve(
         &mut self,
         inbox: &mut mpsc::Receiver<ToEngine>,
         mut called: mpsc::Receiver<HostCall>,
-    ) {
+    ) -> ExitReason {
         let mut open = true;
+        let mut reason = ExitReason::Other;
         let frames = self.world.host.frames.clone();
         let mut patience = pin!(wait(self.background_wait));
         loop {
-            if self.turns.is_empty() {
+            if self.turns.is_empty() && self.switches.is_empty() {
                 match self.queue.take() {
                     Some(prompts) => self.begin(prompts).await,
                     None if open || self.world.cx.tasks.are_open() => {}
@@ -476,6 +541,7 @@ impl Session {
                     Some(frame) => self.receive(frame).await,
                     None => {
                         open = false;
+                        reason = self.exit_reason();
                         self.tell_waiting("Stream closed");
                     }
                 },
@@ -483,15 +549,20 @@ impl Session {
                     HostCall::Ask(question) => self.ask(*question).await,
                     HostCall::Withdraw(token) => self.withdraw(token).await,
                     HostCall::TaskEnded(id) => self.task_ended(&id).await,
+                    HostCall::Elicit { question, answer } => self.elicit(*question, answer),
                 },
                 Some(finished) = self.turns.join_next() => {
                     self.end(finished).await;
                     patience.set(wait(self.background_wait));
                 }
+                Some(heard) = self.switches.join_next() => self.heard_of_model(heard.ok()).await,
                 () = &mut patience, if is_waiting => break,
                 () = idle(self.idle_since, self.idle_notice) => self.tell_idle(),
                 // Nobody reads any more: whatever runs is for nobody, and goes.
                 () = frames.closed() => {
+                    if open {
+                        reason = self.exit_reason();
+                    }
                     self.turns.shutdown().await;
                     break;
                 }
@@ -501,6 +572,15 @@ impl Session {
         // Whoever waits for it gets no other.
         if let Some(result) = self.held.take() {
             self.world.host.send(result).await;
+        }
+        reason
+    }
+
+    /// Why the session ends, if the host leaves now.
+    fn exit_reason(&self) -> ExitReason {
+        match self.is_conversation && self.turns.is_empty() {
+            true => ExitReason::PromptInputExit,
+            false => ExitReason::Other,
         }
     }
 
@@ -537,6 +617,18 @@ impl Session {
             // Nothing that a host asks for takes long enough to be cancelled yet; the rest needs no answer.
             _ => {}
         }
+    }
+
+    /// Gets an answer for an MCP server, unless it does not wait for it any more.
+    fn elicit(&mut self, question: Elicitation, mut answer: oneshot::Sender<ElicitationReply>) {
+        let (host, cwd) = (self.world.host.clone(), self.world.cx.cwd.clone());
+        self.asides.spawn(async move {
+            let reply = tokio::select! {
+                reply = elicit(&host, &cwd, question) => reply,
+                () = answer.closed() => return,
+            };
+            let _ = answer.send(reply);
+        });
     }
 
     /// The model hears of it, unless it knows.

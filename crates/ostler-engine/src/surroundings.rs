@@ -1,18 +1,20 @@
 //! What a tool sees of the session around it: little, and only to ask.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use ostler_proto::api::{Accumulator, Folded, Message};
+use ostler_proto::hook::HookEvent;
+use serde_json::json;
 
 use crate::drive::World;
 use crate::host::Host;
 use crate::model::{Model, ModelError, ModelEvent, Request};
 use crate::permission::ReadGuard;
-use crate::tool::Surroundings;
+use crate::tool::{Happening, Surroundings, TaskEntry};
 
 /// The inside of a session, for one call.
 pub(crate) struct Inside {
@@ -20,6 +22,7 @@ pub(crate) struct Inside {
     host: Host,
     /// What the model is told while it plans.
     planning: Arc<str>,
+    cwd: PathBuf,
     /// The rules as they were when the call first looked, so that a search judges all files alike.
     guard: OnceLock<ReadGuard>,
 }
@@ -27,12 +30,10 @@ pub(crate) struct Inside {
 impl Inside {
     pub(crate) fn of(world: &World) -> Arc<dyn Surroundings> {
         let guard = OnceLock::new();
-        Arc::new(Self {
-            model: Arc::clone(&world.model),
-            host: world.host.clone(),
-            planning: Arc::clone(&world.planning),
-            guard,
-        })
+        let (model, host, cwd) =
+            (Arc::clone(&world.model), world.host.clone(), world.cx.cwd.clone());
+        let planning = Arc::clone(&world.planning);
+        Arc::new(Self { model, host, planning, cwd, guard })
     }
 }
 
@@ -65,6 +66,25 @@ impl Surroundings for Inside {
         self.model.name().clone_into(&mut request.model);
         let (model, host) = (Arc::clone(&self.model), self.host.clone());
         Box::pin(async move { ask(&*model, &host, request).await })
+    }
+
+    fn announce(&self, happening: Happening) -> BoxFuture<'static, Result<(), String>> {
+        let (host, cwd) = (self.host.clone(), self.cwd.clone());
+        Box::pin(async move {
+            let hooks = host.hooks();
+            let (event, task) = match happening {
+                Happening::Moved { from, to } => {
+                    hooks.moved(&host, &cwd, &from, &to).await;
+                    return Ok(());
+                }
+                Happening::TaskCreated(task) => (HookEvent::TaskCreated, task),
+                Happening::TaskCompleted(task) => (HookEvent::TaskCompleted, task),
+            };
+            let TaskEntry { id, subject, description } = task;
+            let fields =
+                json!({"task_id": id, "task_subject": subject, "task_description": description});
+            hooks.task(&host, &cwd, event, fields).await
+        })
     }
 }
 

@@ -78,6 +78,39 @@ pub trait Surroundings: fmt::Debug + Send + Sync {
     /// Asks the session's model, outside the conversation. It counts as spent by the session. The request's own
     /// `model` is not looked at.
     fn ask_model(&self, request: Request) -> BoxFuture<'static, Result<Message, ModelError>>;
+
+    /// Tells hooks of something that a tool does. An objection is an error, in words for the model.
+    fn announce(&self, _: Happening) -> BoxFuture<'static, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// Something a tool does that hooks want to hear of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Happening {
+    /// The shell has gone somewhere else. Nobody can object.
+    Moved {
+        /// Where it was.
+        from: PathBuf,
+        /// Where it is.
+        to: PathBuf,
+    },
+    /// An entry of the list of tasks is made.
+    TaskCreated(TaskEntry),
+    /// An entry of the list of tasks is done.
+    TaskCompleted(TaskEntry),
+}
+
+/// An entry of the list of tasks, as hooks are told of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskEntry {
+    /// Its number.
+    pub id: String,
+    /// What it is called.
+    pub subject: String,
+    /// What is to be done.
+    pub description: String,
 }
 
 impl ToolCx {
@@ -89,6 +122,17 @@ impl ToolCx {
     /// Whether a search may show what is in a file.
     pub fn may_show(&self, path: &Path) -> bool {
         self.session.as_ref().is_none_or(|session| session.may_show(path))
+    }
+
+    /// Tells hooks of something the tool does.
+    ///
+    /// # Errors
+    /// Their objection, in words for the model.
+    pub async fn announce(&self, happening: Happening) -> Result<(), String> {
+        match &self.session {
+            Some(session) => session.announce(happening).await,
+            None => Ok(()),
+        }
     }
 
     /// Whether a rule allows requests to exactly this host.

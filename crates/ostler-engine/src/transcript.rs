@@ -53,6 +53,11 @@ impl Transcript {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.leaf().cloned()
     }
 
+    /// The line of the newest prompt.
+    pub(crate) fn prompt_line(&self) -> Option<Uuid> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.prompt_line().cloned()
+    }
+
     /// The file of another session of the same project; `None` when it cannot be.
     pub(crate) fn another(&self, id: &SessionId) -> Option<Self> {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);

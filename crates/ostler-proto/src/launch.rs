@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::agent::AgentDefinition;
+use crate::hook::SetupTrigger;
 use crate::permission::PermissionMode;
 
 /// Everything the command line of an engine can say. The default says nothing: the engine decides.
@@ -81,6 +82,11 @@ pub struct Launch {
     pub include_hook_events: bool,
     /// Whether prompts are sent back as they are taken up.
     pub replay_user_messages: bool,
+
+    /// Hooks that prepare or tend the folder run first.
+    pub setup: Option<SetupTrigger>,
+    /// It ends when hooks have had their say at its start.
+    pub only_setup: bool,
 
     /// Which conversation it is.
     pub session: SessionChoice,
@@ -264,6 +270,9 @@ impl Launch {
         args.value("resume-session-at", session.resume_at.as_deref());
         args.value("resume-drops-turn", session.resume_drops_turn.as_deref());
         args.value("session-id", session.id.as_deref());
+        args.flag("init-only", self.only_setup);
+        args.flag("init", self.setup == Some(SetupTrigger::Init) && !self.only_setup);
+        args.flag("maintenance", self.setup == Some(SetupTrigger::Maintenance));
         args.flag("no-session-persistence", self.no_session_persistence);
         args.flag("session-mirror", self.session_mirror);
     }
@@ -347,6 +356,12 @@ mod tests {
             (nothing(), ""),
             (Launch { model: some("m"), ..nothing() }, "--model=m"),
             (Launch { fallback_model: some("f"), ..nothing() }, "--fallback-model=f"),
+            (Launch { setup: Some(SetupTrigger::Init), ..nothing() }, "--init"),
+            (Launch { setup: Some(SetupTrigger::Maintenance), ..nothing() }, "--maintenance"),
+            (
+                Launch { setup: Some(SetupTrigger::Init), only_setup: true, ..nothing() },
+                "--init-only",
+            ),
             (Launch { betas: list(&["a", "b"]), ..nothing() }, "--betas=a,b"),
             (Launch { thinking: Some(Thinking::Adaptive), ..nothing() }, "--thinking=adaptive"),
             (Launch { thinking: Some(Thinking::Disabled), ..nothing() }, "--thinking=disabled"),

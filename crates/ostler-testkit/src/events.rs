@@ -43,11 +43,12 @@ impl Event {
 pub(crate) fn events_of(message: &Message) -> Vec<Event> {
     let blocks =
         message.blocks.iter().enumerate().flat_map(|(index, block)| block_events(index, block));
-    let end = Event(json!({
-        "type": "message_delta",
-        "delta": {"stop_reason": message.stop_reason, "stop_sequence": message.stop_sequence},
-        "usage": message.usage,
-    }));
+    let mut delta =
+        json!({"stop_reason": message.stop_reason, "stop_sequence": message.stop_sequence});
+    if let Some(details) = &message.stop_details {
+        delta["stop_details"] = details.clone();
+    }
+    let end = Event(json!({"type": "message_delta", "delta": delta, "usage": message.usage}));
     [message_start(message)].into_iter().chain(blocks).chain([end, Event::message_stop()]).collect()
 }
 
@@ -57,6 +58,7 @@ pub(crate) fn message_start(message: &Message) -> Event {
     empty["content"] = json!([]);
     empty["stop_reason"] = Value::Null;
     empty["stop_sequence"] = Value::Null;
+    empty.as_object_mut().map(|empty| empty.shift_remove("stop_details"));
     empty["usage"]["output_tokens"] = json!(1);
     Event(json!({"type": "message_start", "message": empty}))
 }

@@ -107,6 +107,7 @@
 //! | `usage` | `input_tokens`, `output_tokens` (both estimated when absent), `cache_creation_input_tokens`, `cache_read_input_tokens` |
 //! | `stop_reason` | by default `stop_sequence` with such a sequence, else `tool_use` with a tool call, else `end_turn` |
 //! | `stop_sequence` | the stop sequence the model has written |
+//! | `stop_details` | more about the stop reason, as the API gives for a refusal |
 //! | `model` | a model other than the one asked for |
 //! | `status` | an HTTP error in place of all that: `code`, `error_type`, `message`, `body` (a text as it is, or JSON), `retry_after`, `headers` |
 //! | `hold` | the name of a gate to pass before the first byte, headers included |

@@ -18,6 +18,7 @@ pub(crate) struct Message {
     pub(crate) blocks: Vec<ComposedBlock>,
     pub(crate) stop_reason: String,
     pub(crate) stop_sequence: Option<String>,
+    pub(crate) stop_details: Option<Value>,
     /// The complete counts; a stream starts with fewer output tokens.
     pub(crate) usage: Value,
 }
@@ -40,6 +41,7 @@ impl Message {
                 .clone()
                 .unwrap_or_else(|| usual_stop_reason(reply).to_owned()),
             stop_sequence: reply.stop_sequence.clone(),
+            stop_details: reply.stop_details.clone(),
             usage: usage(reply, body, &blocks),
             blocks,
         }
@@ -48,10 +50,14 @@ impl Message {
     /// The message as a call without a stream gets it.
     pub(crate) fn whole(&self) -> Value {
         let content: Vec<&Value> = self.blocks.iter().map(|block| &block.whole).collect();
-        json!({
+        let mut message = json!({
             "id": self.id, "type": "message", "role": "assistant", "model": self.model, "content": content,
             "stop_reason": self.stop_reason, "stop_sequence": self.stop_sequence, "usage": self.usage,
-        })
+        });
+        if let Some(details) = &self.stop_details {
+            message["stop_details"] = details.clone();
+        }
+        message
     }
 }
 

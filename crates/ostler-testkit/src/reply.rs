@@ -26,6 +26,7 @@ pub struct Reply {
     pub(crate) usage: Usage,
     pub(crate) stop_reason: Option<String>,
     pub(crate) stop_sequence: Option<String>,
+    pub(crate) stop_details: Option<Value>,
     pub(crate) model: Option<String>,
     pub(crate) status: Option<Status>,
     pub(crate) hold: Option<String>,
@@ -81,6 +82,12 @@ impl Reply {
     /// call, else `end_turn`.
     pub fn stop_reason(mut self, reason: impl Into<String>) -> Self {
         self.stop_reason = Some(reason.into());
+        self
+    }
+
+    /// Says more about the stop reason, as the API does for a refusal.
+    pub fn stop_details(mut self, details: Value) -> Self {
+        self.stop_details = Some(details);
         self
     }
 

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use std::{io, pin::pin};
 
-use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
+use ostler_engine::tool::{Effect, Happening, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::tool::BashOutput;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -80,6 +80,10 @@ impl Tool for Bash {
         drop(group);
 
         let moved = self.shell.moved(&call);
+        if let Some(to) = moved.clone() {
+            // Hooks only hear of it; the shell has gone there.
+            let _ = cx.announce(Happening::Moved { from: call.cwd.clone(), to }).await;
+        }
         let moved = moved.map(|cwd| format!("[the working directory is now {}]", cwd.display()));
         let text = paragraphs(&[&outputs.text(), &moved.unwrap_or_default()]);
         let failure = match end {

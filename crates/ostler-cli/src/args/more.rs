@@ -1,5 +1,6 @@
 //! The part of the command line that programs use more often than people.
 
+use ostler_proto::hook::SetupTrigger;
 use ostler_proto::launch::{Answerer, Launch, TapeChoice, Thinking, ToolSet};
 use serde_json::Value;
 
@@ -86,6 +87,18 @@ pub(crate) struct More {
     #[arg(long)]
     allow_dangerously_skip_permissions: bool,
 
+    /// Run the Setup hooks of the settings first, to prepare this folder
+    #[arg(long, group = "setup")]
+    init: bool,
+
+    /// Run the Setup and SessionStart hooks of the settings, and nothing else
+    #[arg(long, group = "setup")]
+    init_only: bool,
+
+    /// Run the Setup hooks of the settings first, to tend this folder
+    #[arg(long, group = "setup")]
+    maintenance: bool,
+
     /// Short for `--permission-mode bypassPermissions`
     #[arg(long)]
     dangerously_skip_permissions: bool,
@@ -95,6 +108,12 @@ impl More {
     /// Whether nothing is to be asked at all.
     pub(crate) fn skips_permissions(&self) -> bool {
         self.dangerously_skip_permissions
+    }
+
+    /// What hooks are to do for the folder before anything else.
+    fn setup(&self) -> Option<SetupTrigger> {
+        let init = (self.init || self.init_only).then_some(SetupTrigger::Init);
+        init.or(self.maintenance.then_some(SetupTrigger::Maintenance))
     }
 
     /// What these arguments say.
@@ -130,6 +149,8 @@ impl More {
                 replay_match: self.replay_match.clone(),
                 replay_timing: self.replay_timing.clone(),
             },
+            setup: self.setup(),
+            only_setup: self.init_only,
             ..Launch::default()
         }
     }

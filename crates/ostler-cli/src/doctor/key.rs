@@ -29,7 +29,8 @@ pub(super) fn check(scene: &Scene, settings: &Settings) -> (Finding, Option<ApiC
             (Finding::bad(format!("key: none is set, but {name} needs one"), fix), None)
         }
         (Ok(Some(Reached { config, .. })), _) if both => {
-            let text = "key: ANTHROPIC_API_KEY is used; ANTHROPIC_AUTH_TOKEN is set as well";
+            let text =
+                "key: ANTHROPIC_API_KEY and ANTHROPIC_AUTH_TOKEN are both set, and both are sent";
             (Finding::odd(text, "unset the one you do not mean"), Some(config))
         }
         (Ok(Some(Reached { config, key, .. })), _) => {

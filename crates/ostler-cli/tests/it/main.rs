@@ -10,6 +10,7 @@ mod doctor;
 mod hooks;
 mod model;
 mod pipe;
+mod places;
 mod record;
 mod rules;
 mod run;

@@ -84,3 +84,37 @@ async fn a_retry_is_told_while_the_user_waits() {
         scripted(Script::new().rule(when(), [overloaded, reply().text("Here.")])).await;
     ostler.args(&["hello"]).type_lines(&[]).shows(&["trying again", "Here."]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_is_used_except_where_it_must_not() {
+    let api =
+        ScriptedApi::start(Script::new().rule(when(), reply().text("Through the proxy."))).await;
+    let ostler = || {
+        Ostler::new()
+            .env("ANTHROPIC_API_KEY", "key")
+            .env("ANTHROPIC_BASE_URL", "http://api.invalid/v")
+            .env("CLAUDE_CODE_MAX_RETRIES", "0")
+            .env("HTTP_PROXY", &api.base_url())
+            .env("http_proxy", &api.base_url())
+    };
+    ostler().run(&["-p", "hello"]).shows(&["Through the proxy."]);
+    assert_eq!(api.all_requests().len(), 1);
+    for name in ["NO_PROXY", "no_proxy"] {
+        let ran = ostler().env(name, "example.com,.invalid").run(&["-p", "hello"]);
+        assert_eq!(ran.code, Some(1), "{name}: {}", ran.stdout);
+        assert_eq!(api.all_requests().len(), 1, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_from_a_command_is_asked_for_again_when_it_is_refused() {
+    let refused = reply().status(Status::new(401).message("expired"));
+    let api =
+        ScriptedApi::start(Script::new().rule(when(), [refused, reply().text("Welcome.")])).await;
+    let ostler = Ostler::new().env("ANTHROPIC_BASE_URL", &api.base_url());
+    let settings = json!({"apiKeyHelper": "echo asked >> asked; echo key"}).to_string();
+    ostler.run(&["--settings", &settings, "-p", "hello"]).shows(&["Welcome."]);
+    assert_eq!(fs::read_to_string(ostler.path("asked")).unwrap(), "asked\nasked\n");
+    let headers = &api.requests()[1].headers;
+    assert!(headers.contains_key("x-api-key") && headers.contains_key("authorization"));
+}

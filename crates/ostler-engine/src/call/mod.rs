@@ -50,6 +50,10 @@ pub(crate) async fn run(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlo
             let stop = interrupt.then_some(StopAfter::Interrupt);
             return CallResult { denied: true, stop, ..failed(&call, message) };
         }
+        Err(Refusal::Stopped(message)) => {
+            let stop = Some(StopAfter::Hook);
+            return CallResult { denied: true, stop, ..failed(&call, message) };
+        }
     };
     let Permit { prepared, input, context, stop } = permit;
     if let Effect::Write(path) = &prepared.effect {

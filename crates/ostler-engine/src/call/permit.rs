@@ -32,6 +32,8 @@ pub(super) enum Refusal {
     Mistake(String),
     /// Somebody said no.
     Denied { message: String, interrupt: bool },
+    /// A hook said no, and that the turn is to end with it.
+    Stopped(String),
 }
 
 /// Decides on a call. Whoever changes its input has it read anew; everything but a clear yes is a no.
@@ -50,6 +52,9 @@ pub(super) async fn permit(
     let hook = verdict.decision.as_ref().map(|(word, reason)| (*word, reason.clone()));
     if let Some((Word::Deny, reason)) = &hook {
         let message = format!("PreToolUse:{} hook error: {reason}", call.name);
+        if verdict.stop.is_some() {
+            return Err(Refusal::Stopped(message));
+        }
         return Err(Refusal::Denied { message, interrupt: false });
     }
     let mut input = input;
@@ -75,11 +80,18 @@ pub(super) async fn permit(
             if prepared.effect != Effect::AskUser
                 && decision.reason_type != DecisionReasonType::Rule =>
         {
+            host.spent.spare();
             return Ok(Permit { prepared, input, context, stop });
         }
-        (Outcome::Allow, _) => return Ok(Permit { prepared, input, context, stop }),
+        (Outcome::Allow, _) => {
+            if host.policy().would_ask_by_default(&facts) {
+                host.spent.spare();
+            }
+            return Ok(Permit { prepared, input, context, stop });
+        }
         (Outcome::Ask, _) => decision,
     };
+    host.spent.ask();
     let answered = ask(tools, cx, host, call, input.clone(), decision).await?;
     // What was asked about is what runs, unless the answer changed it.
     if answered != input {

@@ -2,13 +2,11 @@
 //! mentions. Command lines and files go through the same permissions as calls of the model.
 
 use ostler_proto::api::{Content, ContentBlock, ToolUseBlock};
-use ostler_proto::hook::HookEvent;
 use serde_json::{Value, json};
 
 use super::mention;
 use crate::call;
 use crate::drive::World;
-use crate::hooks::Event;
 use crate::host::fresh_uuid;
 use crate::library::{Command, Sort};
 use crate::permission::Rule;
@@ -60,12 +58,8 @@ async fn hear(
         "command_source": command.origin.word(),
         "prompt": prompt,
     });
-    let event = Event::new(HookEvent::UserPromptExpansion, fields);
-    let verdict = world.host.hooks().run(&world.host, &world.cx.cwd, event).await;
-    match verdict.block.or(verdict.stop) {
-        Some(reason) => Err(reason),
-        None => Ok(verdict.context),
-    }
+    let verdict = world.host.hooks().expanding(&world.host, &world.cx.cwd, fields).await?;
+    Ok(verdict.context)
 }
 
 /// Lets run unasked, for this turn, what the command says. Files of a project nobody trusts say nothing here.

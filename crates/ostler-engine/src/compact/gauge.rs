@@ -3,8 +3,9 @@
 //! What the API counted for the last response is exact; only what was said since then is estimated. An estimate that
 //! is too low costs a refused request, after which the conversation is compacted all the same.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use ostler_proto::api::{ContentBlock, Role, Usage};
 use serde_json::{Map, Value};
@@ -58,23 +59,39 @@ impl Compaction {
 
 /// How many tokens the API counted last for a conversation: all that went in, and the answer.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gauge(Arc<AtomicU64>);
+pub(crate) struct Gauge {
+    tokens: Arc<AtomicU64>,
+    /// When it was counted.
+    at: Arc<Mutex<Option<Instant>>>,
+}
 
 impl Gauge {
     /// Notes what the API counted.
     pub(crate) fn measure(&self, usage: &Usage) {
         let tokens = usage.total_input().saturating_add(usage.output_tokens.unwrap_or(0));
-        self.0.store(tokens, Ordering::Relaxed);
+        self.tokens.store(tokens, Ordering::Relaxed);
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// What was counted last; 0 before the first response.
+    pub(crate) fn last(&self) -> u64 {
+        self.tokens.load(Ordering::Relaxed)
+    }
+
+    /// Whether that was not longer ago than this.
+    pub(crate) fn is_fresh(&self, age: Duration) -> bool {
+        let at = *self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        at.is_some_and(|at| at.elapsed() < age)
     }
 
     /// The conversation is another one now.
     pub(super) fn forget(&self) {
-        self.0.store(0, Ordering::Relaxed);
+        self.tokens.store(0, Ordering::Relaxed);
     }
 
     /// The tokens of a conversation, as exactly as they are known.
     pub(crate) fn tokens(&self, world: &World, conversation: &[Said]) -> u64 {
-        match self.0.load(Ordering::Relaxed) {
+        match self.last() {
             0 => beginning(world).saturating_add(estimate(conversation)),
             measured => measured.saturating_add(estimate(since_last_answer(conversation))),
         }

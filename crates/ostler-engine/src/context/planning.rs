@@ -12,5 +12,5 @@ which steps, how to check them. When the plan is good, hand it in with ExitPlanM
 /// The words for this turn; none when the model is not planning.
 pub(crate) fn words(world: &World) -> Option<String> {
     let is_planning = world.host.mode() == PermissionMode::Plan;
-    is_planning.then(|| format!("[{}]", world.planning))
+    is_planning.then(|| format!("<system-reminder>\n{}\n</system-reminder>", world.planning))
 }

@@ -1,32 +1,14 @@
 //! What is special about each event: what a matcher is compared with, and what objections and plain output mean.
 //!
-//! Hooks can be registered for every event of the protocol. Those of [`WITHOUT_OCCASION`] are kept and never run,
-//! because nothing in this version gives rise to them: there is no MCP client, no watcher of files or
-//! settings, no task list shared by a team, no worktree, no slash command, no change of model within a session.
+//! Hooks can be registered for every event of the protocol. Those of [`WITHOUT_OCCASION`] are kept and never run.
 
 use std::time::Duration;
 
 use ostler_proto::hook::HookEvent;
 
-/// Events that nothing in this version sets off.
-pub(super) const WITHOUT_OCCASION: &[HookEvent] = &[
-    HookEvent::UserPromptExpansion,
-    HookEvent::PreModelSwitch,
-    HookEvent::PostModelSwitch,
-    HookEvent::Setup,
-    HookEvent::TeammateIdle,
-    HookEvent::TaskCreated,
-    HookEvent::TaskCompleted,
-    HookEvent::Elicitation,
-    HookEvent::ElicitationResult,
-    HookEvent::ConfigChange,
-    HookEvent::WorktreeCreate,
-    HookEvent::WorktreeRemove,
-    HookEvent::CwdChanged,
-    HookEvent::FileChanged,
-    HookEvent::DirectoryAdded,
-    HookEvent::MessageDisplay,
-];
+/// Events that nothing in this version sets off: it makes no worktrees, and there are no teams of agents.
+pub(super) const WITHOUT_OCCASION: &[HookEvent] =
+    &[HookEvent::TeammateIdle, HookEvent::WorktreeCreate, HookEvent::WorktreeRemove];
 
 /// The field a matcher is compared with. Events without one are for every hook.
 pub(super) fn subject(event: &HookEvent) -> Option<&'static str> {
@@ -36,7 +18,9 @@ pub(super) fn subject(event: &HookEvent) -> Option<&'static str> {
         | HookEvent::PostToolUseFailure
         | HookEvent::PermissionRequest
         | HookEvent::PermissionDenied => Some("tool_name"),
-        HookEvent::SessionStart | HookEvent::ConfigChange => Some("source"),
+        HookEvent::SessionStart | HookEvent::ConfigChange | HookEvent::DirectoryAdded => {
+            Some("source")
+        }
         HookEvent::SessionEnd => Some("reason"),
         HookEvent::Notification => Some("notification_type"),
         HookEvent::SubagentStart | HookEvent::SubagentStop => Some("agent_type"),
@@ -45,6 +29,8 @@ pub(super) fn subject(event: &HookEvent) -> Option<&'static str> {
         HookEvent::InstructionsLoaded => Some("load_reason"),
         HookEvent::UserPromptExpansion => Some("command_name"),
         HookEvent::Elicitation | HookEvent::ElicitationResult => Some("mcp_server_name"),
+        HookEvent::PreModelSwitch | HookEvent::PostModelSwitch => Some("to_model"),
+        HookEvent::FileChanged => Some("file_path"),
         _ => None,
     }
 }
@@ -53,7 +39,14 @@ pub(super) fn subject(event: &HookEvent) -> Option<&'static str> {
 pub(super) fn is_guarded(event: &HookEvent) -> bool {
     matches!(
         event,
-        HookEvent::PreToolUse | HookEvent::PermissionRequest | HookEvent::UserPromptSubmit
+        HookEvent::PreToolUse
+            | HookEvent::PermissionRequest
+            | HookEvent::UserPromptSubmit
+            | HookEvent::UserPromptExpansion
+            | HookEvent::PreModelSwitch
+            | HookEvent::ConfigChange
+            | HookEvent::Elicitation
+            | HookEvent::ElicitationResult
     )
 }
 
@@ -87,6 +80,27 @@ pub(super) fn takes_text(event: &HookEvent) -> bool {
             | HookEvent::UserPromptExpansion
             | HookEvent::SessionStart
             | HookEvent::PreCompact
+            | HookEvent::PostModelSwitch
+    )
+}
+
+/// Whether a model can be asked whether to go on. Elsewhere there is nothing that a no could stop.
+pub(super) fn can_be_judged(event: &HookEvent) -> bool {
+    matches!(
+        event,
+        HookEvent::PreToolUse
+            | HookEvent::PostToolUse
+            | HookEvent::PostToolUseFailure
+            | HookEvent::PostToolBatch
+            | HookEvent::PermissionRequest
+            | HookEvent::PermissionDenied
+            | HookEvent::UserPromptSubmit
+            | HookEvent::UserPromptExpansion
+            | HookEvent::Stop
+            | HookEvent::SubagentStop
+            | HookEvent::TaskCreated
+            | HookEvent::TaskCompleted
+            | HookEvent::TeammateIdle
     )
 }
 
@@ -97,10 +111,11 @@ pub(super) fn has_mode(event: &HookEvent) -> bool {
 
 /// How long a hook from settings may take unless it says otherwise. Somebody waits for a prompt to be taken and for
 /// a program to end; tests and linters around a tool call take their time.
-pub(super) fn default_timeout(event: &HookEvent) -> Duration {
+pub(super) fn default_timeout(event: &HookEvent, kind: &str) -> Duration {
     Duration::from_secs(match event {
-        HookEvent::UserPromptSubmit => 30,
-        HookEvent::SessionEnd => 10,
+        _ if kind == "prompt" => 30,
+        HookEvent::UserPromptSubmit | HookEvent::PreModelSwitch | HookEvent::PostModelSwitch => 30,
+        HookEvent::SessionEnd | HookEvent::MessageDisplay => 10,
         _ => 600,
     })
 }

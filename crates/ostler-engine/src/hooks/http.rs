@@ -12,19 +12,13 @@ use crate::model::{install_crypto_provider, is_loopback};
 /// The most of an answer that is read.
 const MAX_ANSWER: usize = 1024 * 1024;
 
-/// What a server said.
-pub(super) struct Answered {
-    pub(super) body: String,
-    pub(super) output: HookOutput,
-}
-
 /// # Errors
 /// In words, when there is no answer or it makes no sense.
 pub(super) async fn ask(
     hook: &HttpHook,
     event: &HookEvent,
     input: String,
-) -> Result<Answered, String> {
+) -> Result<(String, HookOutput), String> {
     let url = reqwest::Url::parse(&hook.url).map_err(|error| format!("{}: {error}", hook.url))?;
     let client = client(&url)?;
     let mut request = client.post(url).header("content-type", "application/json").body(input);
@@ -50,7 +44,7 @@ pub(super) async fn ask(
     }
     let body = String::from_utf8_lossy(&body).into_owned();
     let output = command::answer(event, body.trim())?;
-    Ok(Answered { body, output })
+    Ok((body, output))
 }
 
 fn client(url: &reqwest::Url) -> Result<reqwest::Client, String> {

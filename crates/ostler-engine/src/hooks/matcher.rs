@@ -1,6 +1,7 @@
 //! Which tools, or which kinds of an event, a hook is for.
 
 use fancy_regex::Regex;
+use ostler_proto::hook::HookEvent;
 
 /// What a hook's `matcher` says.
 #[derive(Clone, Debug)]
@@ -18,14 +19,15 @@ impl Matcher {
     ///
     /// # Errors
     /// In words, when it is not a regular expression: a guard must not be left out for a misspelling.
-    pub(super) fn parse(text: Option<&str>) -> Result<Self, String> {
+    pub(super) fn parse(event: &HookEvent, text: Option<&str>) -> Result<Self, String> {
         let text = match text.map(str::trim) {
             None | Some("" | "*") => return Ok(Self::All),
             Some(text) => text,
         };
-        let is_plain = |letter: char| {
-            letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '|' | ',' | ' ')
-        };
+        // Files and errors may have any name, so of these two only the plainest words are taken as they stand.
+        let is_narrow = matches!(event, HookEvent::FileChanged | HookEvent::StopFailure);
+        let others: &[char] = if is_narrow { &['_', '|'] } else { &['_', '|', '-', ',', ' '] };
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || others.contains(&letter);
         if text.chars().all(is_plain) {
             let names = text.split(['|', ',']).map(|name| name.trim().to_owned());
             return Ok(Self::Names(names.filter(|name| !name.is_empty()).collect()));
@@ -68,10 +70,24 @@ mod tests {
             (Some("^(?!Bash).*"), "Read", true),
             (Some("^(?!Bash).*"), "Bash", false),
         ] {
-            let parsed = Matcher::parse(matcher).unwrap();
+            let parsed = Matcher::parse(&HookEvent::PreToolUse, matcher).unwrap();
             assert_eq!(parsed.fits(Some(tool)), expected, "{matcher:?} {tool}");
         }
-        assert!(Matcher::parse(Some("Bash")).unwrap().fits(None));
-        assert!(Matcher::parse(Some("Bash(")).unwrap_err().contains("`Bash(`"));
+        let parse = |text| Matcher::parse(&HookEvent::PreToolUse, Some(text));
+        assert!(parse("Bash").unwrap().fits(None));
+        assert!(parse("Bash(").unwrap_err().contains("`Bash(`"));
+    }
+
+    #[test]
+    fn a_matcher_of_files_takes_only_the_plainest_words_as_they_stand() {
+        let fits = |event: &HookEvent, matcher, name| {
+            Matcher::parse(event, Some(matcher)).unwrap().fits(Some(name))
+        };
+        let files = HookEvent::FileChanged;
+        assert!(fits(&files, ".envrc|.env", ".env"));
+        assert!(fits(&files, "Makefile|notes", "notes"));
+        assert!(!fits(&files, "Makefile", "GNUMakefile"));
+        assert!(fits(&files, "a-b", "xa-b.txt"), "a pattern, found anywhere");
+        assert!(!fits(&HookEvent::PreToolUse, "a-b", "xa-b.txt"));
     }
 }

@@ -4,31 +4,42 @@
 //! (a tool call, a prompt, a permission) fail closed: one that breaks, hangs or disappears is an objection, unless it
 //! says `onFailure: continue`. Hooks that only watch fail open, and their failure is told.
 //!
-//! `registry.rs` reads which hooks there are, `event.rs` knows what each event is like, `run.rs` runs one hook.
+//! `registry.rs` reads which hooks there are, `event.rs` knows what each event is like, `run.rs` runs one hook,
+//! `occasions.rs` has the moments that need more than one line.
 
 mod background;
 mod command;
+pub(crate) mod elicit;
 mod event;
 mod http;
 mod matcher;
+mod mcp;
+pub(crate) mod occasions;
+mod question;
 pub(crate) mod registry;
 mod run;
 mod shown;
 pub(crate) mod verdict;
+pub(crate) mod watch;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures::future::join_all;
 use ostler_proto::ToolUseId;
-use ostler_proto::hook::HookEvent;
+use ostler_proto::hook::{ExitReason, HookEvent, SetupTrigger};
 use serde_json::{Value, json};
 
 use self::background::Background;
+pub(crate) use self::question::Judge;
 use self::registry::{Failure, Hook, Kind};
 use self::run::Occasion;
-use self::verdict::{Verdict, Word};
+use self::verdict::Verdict;
+use self::watch::Watch;
 use crate::host::Host;
+use crate::mcp::Servers;
+use crate::model::pricing;
 use crate::permission::{Behavior, CallFacts, Match, Seen, Source, effect_of, matches};
 
 /// The hooks of a session.
@@ -41,6 +52,8 @@ pub(crate) struct Hooks {
 /// What all hooks of a session have in common.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shared {
+    /// Where the session begins.
+    cwd: Arc<PathBuf>,
     /// The project, for commands to find their files.
     project: Arc<PathBuf>,
     /// The file of the main conversation.
@@ -50,6 +63,24 @@ pub(crate) struct Shared {
     /// The prompt that is being answered.
     prompt: Arc<Mutex<Option<String>>>,
     background: Arc<Background>,
+    /// Where the session's shell has gone.
+    place: Arc<Mutex<Option<PathBuf>>>,
+    watch: Arc<Watch>,
+    /// Held by whoever looks at the watched files, so that a change is told once.
+    looking: Arc<tokio::sync::Mutex<()>>,
+    helpers: Arc<OnceLock<Helpers>>,
+}
+
+/// Whom hooks of some types need.
+pub(crate) struct Helpers {
+    pub(crate) judge: Judge,
+    pub(crate) servers: Servers,
+}
+
+impl fmt::Debug for Helpers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Helpers").finish_non_exhaustive()
+    }
 }
 
 /// What happened, for hooks to look at.
@@ -71,10 +102,16 @@ impl Event<'_> {
 }
 
 impl Hooks {
-    /// No hooks yet, in a session that works for `project` and is kept in `transcript`.
-    pub(crate) fn new(project: &Path, transcript: Option<PathBuf>, shows_hooks: bool) -> Self {
+    /// No hooks yet, in a session that begins in `cwd`, works for `project` and is kept in `transcript`.
+    pub(crate) fn new(
+        cwd: &Path,
+        project: &Path,
+        transcript: Option<PathBuf>,
+        shows_hooks: bool,
+    ) -> Self {
         let transcript = transcript.map(|path| path.display().to_string()).unwrap_or_default();
         let shared = Shared {
+            cwd: Arc::new(cwd.to_owned()),
             project: Arc::new(project.to_owned()),
             transcript,
             shows_hooks,
@@ -93,8 +130,23 @@ impl Hooks {
 
     /// The same and more.
     pub(crate) fn with(&self, more: Vec<Hook>) -> Self {
-        let hooks = [(*self.hooks).clone(), more].concat();
-        Self { hooks: Arc::new(hooks), shared: self.shared.clone() }
+        let hooks = Arc::new([(*self.hooks).clone(), more].concat());
+        let hooks = Self { hooks, shared: self.shared.clone() };
+        hooks.shared.watch.note(&hooks.watched(&hooks.shared.cwd));
+        hooks.shared.watch.bell.notify_one();
+        hooks
+    }
+
+    /// The same with other hooks from some settings.
+    pub(crate) fn replacing(&self, is_old: impl Fn(Source) -> bool, new: Vec<Hook>) -> Self {
+        let stays = |hook: &&Hook| !hook.source.is_some_and(&is_old);
+        let hooks = self.hooks.iter().filter(stays).cloned().collect();
+        Self { hooks: Arc::new(hooks), shared: self.shared.clone() }.with(new)
+    }
+
+    /// Names those whom hooks of some types need. The first word counts.
+    pub(crate) fn equip(&self, helpers: Helpers) {
+        let _ = self.shared.helpers.set(helpers);
     }
 
     /// Whether any hook is registered for an event.
@@ -122,6 +174,11 @@ impl Hooks {
         self.shared.background.take_said()
     }
 
+    /// Keeps text for the model, to go with the next prompt.
+    pub(crate) fn say(&self, context: Vec<String>) {
+        self.shared.background.say(context);
+    }
+
     /// Tells all hooks that want to hear of it, and waits for what they say.
     pub(crate) async fn run(&self, host: &Host, cwd: &Path, event: Event<'_>) -> Verdict {
         let hooks = self.due(host, cwd, &event);
@@ -144,8 +201,18 @@ impl Hooks {
         }
     }
 
+    /// The folder is to be prepared or tended before anything else. Only commands can, and nobody can object.
+    pub(crate) async fn prepare(&self, host: &Host, cwd: &Path, trigger: &SetupTrigger) {
+        let event = Event::new(HookEvent::Setup, json!({"trigger": trigger}));
+        let mut hooks = self.due(host, cwd, &event);
+        hooks.retain(|hook| matches!(hook.kind, Kind::Command { .. }));
+        let occasion = self.occasion(host, cwd, event);
+        let verdict = self.run_all(hooks, &occasion).await;
+        self.say(verdict.context);
+    }
+
     /// The session is over: tells the hooks that do not need the host, and ends all that still run.
-    pub(crate) async fn finish(&self, host: &Host, cwd: &Path, reason: &str) {
+    pub(crate) async fn finish(&self, host: &Host, cwd: &Path, reason: &ExitReason) {
         let event = Event::new(HookEvent::SessionEnd, json!({"reason": reason}));
         let mut hooks = self.due(host, cwd, &event);
         // Nobody is there to answer.
@@ -154,6 +221,12 @@ impl Hooks {
         hooks.iter_mut().for_each(|hook| hook.is_async = false);
         self.run_all(hooks, &occasion).await;
         self.shared.background.stop().await;
+    }
+
+    /// Where hooks run, and what they are told about where the session works: where its shell stands.
+    fn place(&self, cwd: &Path) -> PathBuf {
+        let place = self.shared.place.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        place.filter(|place| place.is_dir()).unwrap_or_else(|| cwd.to_owned())
     }
 
     async fn run_all(&self, hooks: Vec<Hook>, occasion: &Occasion) -> Verdict {
@@ -172,6 +245,9 @@ impl Hooks {
         for warning in &verdict.warnings {
             occasion.host.inform(warning.clone(), "warning", None).await;
         }
+        if let Some(paths) = &verdict.watch_paths {
+            self.shared.watch.ask_for(paths.clone());
+        }
         verdict
     }
 
@@ -179,6 +255,7 @@ impl Hooks {
     fn due(&self, host: &Host, cwd: &Path, event: &Event<'_>) -> Vec<Hook> {
         let subject = subject(event);
         let mut due: Vec<Hook> = Vec::new();
+        let subject = subject.as_deref();
         for hook in self.hooks.iter().filter(|hook| hook.is_for(&event.event, subject)) {
             let is_known = !matches!(hook.kind, Kind::Callback(_))
                 && due.iter().any(|known| known.kind == hook.kind);
@@ -193,8 +270,8 @@ impl Hooks {
         Occasion {
             host: host.clone(),
             shared: self.shared.clone(),
-            cwd: cwd.to_owned(),
-            subject: subject(&event).map(str::to_owned),
+            cwd: self.place(cwd),
+            subject: subject(&event),
             call: event.call.cloned(),
             input: self.input(host, cwd, &event),
             event: event.event,
@@ -206,7 +283,7 @@ impl Hooks {
         let mut input = json!({
             "session_id": host.session_id,
             "transcript_path": self.shared.transcript,
-            "cwd": cwd.display().to_string(),
+            "cwd": self.place(cwd).display().to_string(),
             "hook_event_name": event.event,
         });
         if let Some(prompt) = &*self.shared.prompt.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -227,8 +304,17 @@ impl Hooks {
 }
 
 /// What matchers are compared with.
-fn subject<'e>(event: &'e Event<'_>) -> Option<&'e str> {
-    event.fields.get(event::subject(&event.event)?)?.as_str()
+fn subject(event: &Event<'_>) -> Option<String> {
+    let subject = event.fields.get(event::subject(&event.event)?)?.as_str()?;
+    match event.event {
+        HookEvent::FileChanged => Some(Path::new(subject).file_name()?.to_string_lossy().into()),
+        // All spellings of a model are one. Of a model nobody knows, every hook that might object is told.
+        HookEvent::PreModelSwitch => pricing::family(subject).map(|family| family.name.to_owned()),
+        HookEvent::PostModelSwitch => {
+            Some(pricing::family(subject).map_or(subject, |family| family.name).to_owned())
+        }
+        _ => Some(subject.to_owned()),
+    }
 }
 
 /// Whether a call fits the rule in a hook's `if`. A hook that asks about calls is for no other event. Where it cannot
@@ -249,8 +335,7 @@ async fn failed(verdict: &mut Verdict, hook: &Hook, occasion: &Occasion, why: &s
     let event = &occasion.event;
     let text = format!("{event} hook {why}");
     if event::is_guarded(event) && hook.on_failure != Failure::Continue {
-        verdict.decide(Word::Deny, text.clone());
-        verdict.block.get_or_insert(text);
+        verdict.fail(text);
         return;
     }
     let is_callback = matches!(hook.kind, Kind::Callback(_));

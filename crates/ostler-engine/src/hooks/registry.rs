@@ -1,6 +1,7 @@
-//! Which hooks there are: callbacks the host registered, commands and addresses from settings.
+//! Which hooks there are: callbacks the host registered, and what settings have: commands, addresses, questions for a
+//! model, tools of MCP servers.
 //!
-//! Every event of the protocol can be registered for; `event.rs` lists those that have nothing to fire on yet.
+//! Every event of the protocol can be registered for; `event.rs` lists those that nothing sets off.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,17 +10,23 @@ use std::time::Duration;
 
 use ostler_proto::hook::{HookEvent, HookMatcher, OnFailure};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::event;
 use super::matcher::Matcher;
-use crate::permission::Rule;
+use super::mcp::McpHook;
+use super::question::PromptHook;
+use crate::permission::{Rule, Source};
 
 /// One hook.
 #[derive(Clone, Debug)]
 pub(crate) struct Hook {
     pub(super) event: HookEvent,
     matcher: Matcher,
+    /// The files its matcher names, for `FileChanged`.
+    pub(super) files: Vec<String>,
+    /// The settings it stands in; what the host or a plugin brings stands in none.
+    pub(super) source: Option<Source>,
     /// A rule that the call must fit.
     pub(super) condition: Option<Rule>,
     pub(super) kind: Kind,
@@ -41,6 +48,10 @@ pub(crate) enum Kind {
     Command { command: String, args: Option<Vec<String>> },
     /// A server is asked.
     Http(HttpHook),
+    /// A model is asked.
+    Prompt(PromptHook),
+    /// A tool of an MCP server is called.
+    Mcp(McpHook),
     /// A kind that this version cannot run.
     Unsupported(String),
 }
@@ -86,7 +97,10 @@ pub(crate) fn callbacks(hooks: &BTreeMap<String, Vec<HookMatcher>>) -> Vec<Hook>
         entry.hook_callback_ids.iter().map(move |id| Hook {
             event: HookEvent::from(event.as_str()),
             // Heard too often is better than a guard that is never asked.
-            matcher: Matcher::parse(entry.matcher.as_deref()).unwrap_or(Matcher::All),
+            matcher: Matcher::parse(&HookEvent::from(event.as_str()), entry.matcher.as_deref())
+                .unwrap_or(Matcher::All),
+            files: files(&HookEvent::from(event.as_str()), entry.matcher.as_deref()),
+            source: None,
             condition: None,
             kind: Kind::Callback(id.clone()),
             timeout: entry
@@ -118,6 +132,14 @@ struct Written {
     headers: BTreeMap<String, String>,
     #[serde(default)]
     allowed_env_vars: Vec<String>,
+    prompt: Option<String>,
+    model: Option<String>,
+    #[serde(default)]
+    continue_on_block: bool,
+    server: Option<String>,
+    tool: Option<String>,
+    #[serde(default)]
+    input: Map<String, Value>,
     r#if: Option<String>,
     timeout: Option<f64>,
     on_failure: Option<String>,
@@ -162,21 +184,42 @@ pub(crate) fn commands_of_agent(settings: &Value) -> Result<Vec<Hook>, String> {
     Ok(hooks)
 }
 
-fn of_entry(event: &HookEvent, entry: &Value) -> Result<Vec<Hook>, String> {
-    let matcher = match entry.get("matcher") {
-        None | Some(Value::Null) => Matcher::All,
-        Some(Value::String(text)) => Matcher::parse(Some(text))?,
-        Some(other) => return Err(format!("its matcher is not text: {other}")),
-    };
-    let list = entry["hooks"].as_array().ok_or("it has no list of `hooks`")?;
-    list.iter().map(|hook| read(event, &matcher, hook)).collect()
+/// The same, with where the section stands.
+pub(crate) fn of_settings(settings: &[(Source, Value)]) -> Result<Vec<Hook>, String> {
+    let mut all = Vec::new();
+    for (source, hooks) in settings {
+        let of_source = |hook| Hook { source: Some(*source), ..hook };
+        all.extend(commands(hooks)?.into_iter().map(of_source));
+    }
+    Ok(all)
 }
 
-fn read(event: &HookEvent, matcher: &Matcher, hook: &Value) -> Result<Hook, String> {
+fn of_entry(event: &HookEvent, entry: &Value) -> Result<Vec<Hook>, String> {
+    let matcher = match entry.get("matcher") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => Some(text.as_str()),
+        Some(other) => return Err(format!("its matcher is not text: {other}")),
+    };
+    // Also where nothing follows: a misspelling must not wait for its first hook.
+    Matcher::parse(event, matcher)?;
+    let list = entry["hooks"].as_array().ok_or("it has no list of `hooks`")?;
+    list.iter().map(|hook| read(event, matcher, hook)).collect()
+}
+
+/// The files that a matcher names: plain names in the working directory.
+fn files(event: &HookEvent, matcher: Option<&str>) -> Vec<String> {
+    if *event != HookEvent::FileChanged {
+        return Vec::new();
+    }
+    let names = matcher.unwrap_or_default().split('|').map(str::trim);
+    names.filter(|name| !matches!(*name, "" | "*")).map(str::to_owned).collect()
+}
+
+fn read(event: &HookEvent, matcher: Option<&str>, hook: &Value) -> Result<Hook, String> {
     let written: Written =
         Written::deserialize(hook).map_err(|error| format!("a hook is malformed: {error}"))?;
     let timeout = match written.timeout {
-        None => event::default_timeout(event),
+        None => event::default_timeout(event, &written.r#type),
         Some(seconds) => Duration::try_from_secs_f64(seconds)
             .map_err(|_| format!("{seconds} is no number of seconds for a timeout"))?,
     };
@@ -189,7 +232,9 @@ fn read(event: &HookEvent, matcher: &Matcher, hook: &Value) -> Result<Hook, Stri
     let condition = written.r#if.as_deref().map(str::parse::<Rule>).transpose();
     Ok(Hook {
         event: event.clone(),
-        matcher: matcher.clone(),
+        matcher: Matcher::parse(event, matcher)?,
+        files: files(event, matcher),
+        source: None,
         condition: condition.map_err(|error| format!("its `if` is no rule: {error}"))?,
         timeout: Some(timeout),
         on_failure,
@@ -218,9 +263,20 @@ fn kind(event: &HookEvent, written: Written) -> Result<Kind, String> {
             let variables = written.allowed_env_vars;
             Ok(Kind::Http(HttpHook { url, headers: written.headers, variables }))
         }
+        "prompt" if event::can_be_judged(event) => {
+            let prompt = written.prompt.ok_or("a hook of type prompt has no `prompt`")?;
+            let (model, continues) = (written.model, written.continue_on_block);
+            Ok(Kind::Prompt(PromptHook { prompt, model, continues }))
+        }
+        "prompt" => Err(format!("a model cannot answer {event}; use command, http or mcp_tool")),
+        "mcp_tool" => {
+            let server = written.server.ok_or("a hook of type mcp_tool has no `server`")?;
+            let tool = written.tool.ok_or("a hook of type mcp_tool has no `tool`")?;
+            Ok(Kind::Mcp(McpHook { server, tool, input: written.input }))
+        }
         // It would have to object to everything, so better not to begin.
         other if event::is_guarded(event) => Err(format!(
-            "hooks of type `{other}` are not supported, and leaving out one that guards is not safe; use command or http"
+            "hooks of type `{other}` are not supported, and leaving out one that guards is not safe; use command, http, prompt or mcp_tool"
         )),
         other => Ok(Kind::Unsupported(other.to_owned())),
     }
@@ -271,7 +327,10 @@ mod tests {
             (json!({"PreToolUse": [{"matcher": "Bash(", "hooks": []}]}), "`Bash(`"),
             (json!({"PreToolUse": [{"hooks": [{"type": "command"}]}]}), "no `command`"),
             (json!({"PreToolUse": [{"hooks": [{"command": "x"}]}]}), "`type`"),
-            (json!({"PreToolUse": [{"hooks": [{"type": "prompt", "prompt": "?"}]}]}), "`prompt`"),
+            (json!({"PreToolUse": [{"hooks": [{"type": "agent", "prompt": "?"}]}]}), "`agent`"),
+            (json!({"PreToolUse": [{"hooks": [{"type": "prompt"}]}]}), "no `prompt`"),
+            (json!({"PreCompact": [{"hooks": [{"type": "prompt", "prompt": "?"}]}]}), "PreCompact"),
+            (json!({"Stop": [{"hooks": [{"type": "mcp_tool", "server": "s"}]}]}), "no `tool`"),
             (json!({"PreToolUse": [{"hooks": [{"type": "http", "url": "file:///x"}]}]}), "http"),
             (command(json!({"timeout": -1})), "timeout"),
             (command(json!({"timeout": "5"})), "malformed"),

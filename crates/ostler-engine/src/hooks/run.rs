@@ -12,12 +12,12 @@ use ostler_proto::message::system::HookOutcome;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::Shared;
 use super::command::{self, Program, Running, Said, Step};
-use super::http;
 use super::registry::{Failure, Hook, Kind};
 use super::shown::Shown;
 use super::verdict::Verdict;
+use super::{Helpers, Shared};
+use super::{http, mcp, question};
 use crate::host::{Host, fresh_uuid};
 
 /// How often a hook that takes its time shows what it prints.
@@ -40,11 +40,24 @@ pub(super) struct Occasion {
 pub(super) async fn run(hook: &Hook, occasion: &Occasion) -> Result<HookOutput, String> {
     let answer = AssertUnwindSafe(answer(hook, occasion)).catch_unwind();
     let answer = async { answer.await.unwrap_or_else(|_| Err("broke down".to_owned())) };
-    match hook.timeout {
+    let output = match hook.timeout {
         None => answer.await,
         Some(timeout) => tokio::time::timeout(timeout, answer)
             .await
             .unwrap_or_else(|_| Err("did not respond before its timeout".to_owned())),
+    };
+    about(&occasion.event, output?)
+}
+
+/// An answer that speaks of another event than the one it was asked about was not meant like this, and a guard that
+/// speaks of the wrong thing has not said yes.
+fn about(event: &HookEvent, output: HookOutput) -> Result<HookOutput, String> {
+    match &output.hook_specific_output {
+        Some(specific) if specific.tag() != Some(event.as_str()) => {
+            let named = specific.tag().unwrap_or("nothing");
+            Err(format!("answered for {named}: its `hookEventName` must be {event}"))
+        }
+        _ => Ok(output),
     }
 }
 
@@ -61,13 +74,27 @@ async fn answer(hook: &Hook, occasion: &Occasion) -> Result<HookOutput, String> 
             run_command(command, args.as_deref(), hook.on_failure, occasion).await
         }
         Kind::Http(server) => {
-            let shown = show(occasion).await;
-            ask_server(server, occasion, shown).await
+            let Occasion { event, input, .. } = occasion;
+            shown_whole(occasion, http::ask(server, event, input.to_string())).await
         }
-        Kind::Unsupported(kind) => {
-            Err(format!("is of type `{kind}`, which is not supported; use command or http"))
+        Kind::Prompt(hook) => {
+            let Occasion { host, event, input, .. } = occasion;
+            let judge = &helpers(occasion)?.judge;
+            shown_whole(occasion, question::ask(hook, judge, host, event, input)).await
         }
+        Kind::Mcp(hook) => {
+            let Occasion { cwd, event, input, .. } = occasion;
+            let servers = &helpers(occasion)?.servers;
+            shown_whole(occasion, mcp::call(hook, servers, cwd, event, input)).await
+        }
+        Kind::Unsupported(kind) => Err(format!(
+            "is of type `{kind}`, which is not supported; use command, http, prompt or mcp_tool"
+        )),
     }
+}
+
+fn helpers(occasion: &Occasion) -> Result<&Helpers, String> {
+    occasion.shared.helpers.get().ok_or_else(|| "came before the session had begun".to_owned())
 }
 
 async fn callback(id: &str, occasion: &Occasion) -> Result<HookOutput, String> {
@@ -87,17 +114,18 @@ async fn show(occasion: &Occasion) -> Shown {
     Shown::start(host, event, subject.as_deref(), shared.shows_hooks).await
 }
 
-async fn ask_server(
-    server: &super::registry::HttpHook,
+/// Shows a hook that answers in one piece: what was said, and what it means.
+async fn shown_whole(
     occasion: &Occasion,
-    mut shown: Shown,
+    answer: impl Future<Output = Result<(String, HookOutput), String>>,
 ) -> Result<HookOutput, String> {
-    match http::ask(server, &occasion.event, occasion.input.to_string()).await {
-        Ok(answered) => {
-            shown.printed(answered.body, String::new());
-            let hides = answered.output.suppress_output == Some(true);
+    let mut shown = show(occasion).await;
+    match answer.await {
+        Ok((text, output)) => {
+            shown.printed(text, String::new());
+            let hides = output.suppress_output == Some(true);
             shown.finish(None, HookOutcome::Success, hides).await;
-            Ok(answered.output)
+            Ok(output)
         }
         Err(error) => {
             shown.printed(String::new(), error.clone());

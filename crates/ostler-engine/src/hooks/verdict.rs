@@ -4,7 +4,8 @@
 //! that allow, one that asks outweighs those too.
 
 use ostler_proto::hook::{
-    HookDecision, HookOutput, HookSpecificOutput, PermissionDecision, PermissionRequestDecision,
+    ElicitationAction, HookDecision, HookOutput, HookSpecificOutput, PermissionDecision,
+    PermissionRequestDecision,
 };
 use serde_json::Value;
 
@@ -37,6 +38,12 @@ pub(crate) struct Verdict {
     pub(crate) hides_prompt: bool,
     /// A title for the session.
     pub(crate) title: Option<String>,
+    /// Files to hear of from now on, in place of those before.
+    pub(crate) watch_paths: Option<Vec<String>>,
+    /// An answer to an MCP server, and what is filled in.
+    pub(crate) elicited: Option<(ElicitationAction, Option<Value>)>,
+    /// What the user is shown in place of what the model said.
+    pub(crate) display: Option<String>,
 }
 
 /// For or against a tool call, the strictest last.
@@ -58,11 +65,7 @@ impl Verdict {
             self.stop = Some(output.stop_reason.unwrap_or_default());
         }
         match output.decision {
-            Some(HookDecision::Block) => {
-                let reason = output.reason.clone().unwrap_or_default();
-                self.decide(Word::Deny, reason.clone());
-                self.block = Some(reason);
-            }
+            Some(HookDecision::Block) => self.object(output.reason.clone().unwrap_or_default()),
             Some(HookDecision::Approve) => {
                 self.decide(Word::Allow, output.reason.clone().unwrap_or_default())
             }
@@ -110,7 +113,43 @@ impl Verdict {
             HookSpecificOutput::SessionStart(output) => {
                 self.first_words.extend(output.initial_user_message);
                 self.title = output.session_title.or(self.title.take());
+                self.watch(output.watch_paths);
                 output.additional_context
+            }
+            HookSpecificOutput::UserPromptExpansion(output) => {
+                self.hides_prompt |= output.suppress_original_prompt == Some(true);
+                output.additional_context
+            }
+            HookSpecificOutput::Setup(output) => output.additional_context,
+            HookSpecificOutput::PreModelSwitch(output) => {
+                let reason = output.permission_decision_reason.unwrap_or_default();
+                match output.permission_decision {
+                    Some(PermissionDecision::Allow) | None => {}
+                    // Nobody here can be asked about a model, so everything else is a no.
+                    Some(_) => self.object(reason),
+                }
+                None
+            }
+            HookSpecificOutput::PostModelSwitch(output) => output.additional_context,
+            HookSpecificOutput::CwdChanged(output) => {
+                self.watch(output.watch_paths);
+                None
+            }
+            HookSpecificOutput::FileChanged(output) => {
+                self.watch(output.watch_paths);
+                None
+            }
+            HookSpecificOutput::Elicitation(output) => {
+                self.elicit(output.action, output.content);
+                None
+            }
+            HookSpecificOutput::ElicitationResult(output) => {
+                self.elicit(output.action, output.content);
+                None
+            }
+            HookSpecificOutput::MessageDisplay(output) => {
+                self.display = output.display_content.or(self.display.take());
+                None
             }
             HookSpecificOutput::PermissionDenied(output) => {
                 self.may_retry |= output.retry == Some(true);
@@ -126,6 +165,35 @@ impl Verdict {
             _ => None,
         };
         self.context.extend(context.filter(|text| !text.is_empty()));
+    }
+
+    /// Notes an objection.
+    pub(crate) fn object(&mut self, reason: String) {
+        self.decide(Word::Deny, reason.clone());
+        self.block = Some(reason);
+    }
+
+    /// Notes that a guard gave no answer. What another one said in words says more.
+    pub(crate) fn fail(&mut self, why: String) {
+        self.decide(Word::Deny, why.clone());
+        self.block.get_or_insert(why);
+    }
+
+    /// Notes files to watch; what several hooks want is watched together.
+    fn watch(&mut self, paths: Option<Vec<String>>) {
+        if let Some(paths) = paths {
+            self.watch_paths.get_or_insert_default().extend(paths);
+        }
+    }
+
+    /// Notes an answer to an MCP server; only one that accepts can be replaced.
+    fn elicit(&mut self, action: Option<ElicitationAction>, content: Option<Value>) {
+        let accepts = |known: &(ElicitationAction, _)| known.0 == ElicitationAction::Accept;
+        if let Some(action) = action
+            && self.elicited.as_ref().is_none_or(accepts)
+        {
+            self.elicited = Some((action, content));
+        }
     }
 
     /// Notes an answer to a permission question; only a yes can be replaced.

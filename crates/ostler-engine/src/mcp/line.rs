@@ -5,7 +5,7 @@ use std::sync::{PoisonError, Weak};
 use ostler_proto::Extra;
 use ostler_proto::control::{AskHost, Elicitation, ElicitationReply, McpMessage};
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::Inner;
 use crate::host::{self, HostCall};
@@ -49,17 +49,19 @@ impl HostLine {
         messages
     }
 
-    /// Asks the user, through the host. Everything but an answer is a no.
+    /// Asks the user, through the host; hooks may answer in the user's place. Everything but an answer is a no.
     pub async fn elicit(&self, mut question: Elicitation) -> ElicitationReply {
         question.property_order = question.property_order.or_else(|| {
             let properties = question.requested_schema.as_ref()?.get("properties")?.as_object()?;
             Some(properties.keys().cloned().collect())
         });
-        let asked =
-            host::ask::<Elicitation>(&self.calls, AskHost::Elicitation(question), false).await;
-        match asked {
-            Ok(reply) if matches!(reply.action.as_str(), "accept" | "decline" | "cancel") => reply,
-            _ => ElicitationReply { action: "decline".to_owned(), ..ElicitationReply::default() },
+        let (answer, answered) = oneshot::channel();
+        let question = Box::new(question);
+        let no =
+            || ElicitationReply { action: "decline".to_owned(), ..ElicitationReply::default() };
+        match self.calls.send(HostCall::Elicit { question, answer }).await {
+            Ok(()) => answered.await.unwrap_or_else(|_| no()),
+            Err(_) => no(),
         }
     }
 }

@@ -34,6 +34,8 @@ pub(crate) fn respond(api: Arc<Api>, mut request: Request) -> EventStream {
         beginning: None,
         begun: false,
         ready: VecDeque::new(),
+        credential: 0,
+        is_refused: false,
     };
     stream::unfold(answer, async |mut answer| Some((answer.next().await?, answer))).boxed()
 }
@@ -52,6 +54,10 @@ struct Answer {
     /// Whether the reader has seen anything of the answer.
     begun: bool,
     ready: VecDeque<ModelEvent>,
+    /// The credential of the last attempt.
+    credential: u64,
+    /// Whether the API refused it.
+    is_refused: bool,
 }
 
 enum Phase {
@@ -71,10 +77,14 @@ impl Answer {
                 Phase::Done => return None,
                 Phase::Wait(delay) => {
                     tokio::time::sleep(*delay).await;
+                    if std::mem::take(&mut self.is_refused) {
+                        self.api.keyring.renew(self.credential).await;
+                    }
                     self.phase = Phase::Send;
                     continue;
                 }
                 Phase::Send => {
+                    self.api.keyring.freshen().await;
                     self.send();
                     continue;
                 }
@@ -100,7 +110,10 @@ impl Answer {
             pricing::family(&self.request.model).map_or(u64::MAX, |family| family.max_output);
         self.request.max_tokens = self.max_tokens.min(most);
         // A long prompt takes long to read; an impatient client would ask and give up for ever.
-        self.phase = Phase::Read(self.api.send(&self.request, self.tries.n_failed() + 1));
+        let patience = self.tries.n_failed() + 1;
+        let (number, headers) = self.api.keyring.headers();
+        self.credential = number;
+        self.phase = Phase::Read(self.api.send(&self.request, headers, patience));
     }
 
     fn heard(&mut self, event: ModelEvent) -> Result<(), Failure> {
@@ -147,6 +160,7 @@ impl Answer {
                     status: failure.error.status(),
                     error: failure.error.kind_of_attempt(),
                 }));
+                self.is_refused = failure.error.status() == Some(401);
                 self.phase = Phase::Wait(delay);
                 Ok(())
             }

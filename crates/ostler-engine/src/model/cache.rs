@@ -4,6 +4,7 @@
 //! on the user message before reads what the last request wrote, however many blocks came in between.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use ostler_proto::api::{ContentBlock, Role};
 use serde::Serialize;
@@ -24,6 +25,15 @@ pub enum Cache {
 }
 
 impl Cache {
+    /// How long that is.
+    pub(crate) fn lifetime(self) -> Option<Duration> {
+        match self {
+            Self::Off => None,
+            Self::FiveMinutes => Some(Duration::from_secs(5 * 60)),
+            Self::OneHour => Some(Duration::from_secs(60 * 60)),
+        }
+    }
+
     pub(crate) fn mark(self) -> Option<CacheControl> {
         match self {
             Self::Off => None,

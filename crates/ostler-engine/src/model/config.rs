@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 
-use super::RetryPolicy;
+use super::{Credential, Renewal, RetryPolicy};
 
 /// Where the API is unless `ANTHROPIC_BASE_URL` says otherwise.
 pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
@@ -18,6 +18,8 @@ pub struct ApiConfig {
     pub base_url: String,
     /// How to prove who we are.
     pub credential: Credential,
+    /// Where another credential comes from when that one is old or refused.
+    pub renewal: Option<Renewal>,
     /// The model to ask for.
     pub model: String,
     /// The model that takes over when the other one is overloaded.
@@ -44,6 +46,7 @@ impl ApiConfig {
         Self {
             base_url: base_url.into(),
             credential,
+            renewal: None,
             model: model.into(),
             fallback_model: None,
             max_output_tokens: None,
@@ -65,10 +68,12 @@ impl ApiConfig {
         let env = |name: &str| {
             env(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
         };
-        let key = env("ANTHROPIC_API_KEY").map(Credential::Key);
-        let Some(credential) = key.or_else(|| env("ANTHROPIC_AUTH_TOKEN").map(Credential::Token))
-        else {
-            return Ok(None);
+        let credential = match (env("ANTHROPIC_API_KEY"), env("ANTHROPIC_AUTH_TOKEN")) {
+            // A gateway wants the token, and may want the key for the API behind it.
+            (Some(key), Some(token)) => Credential::Both { key, token },
+            (Some(key), None) => Credential::Key(key),
+            (None, Some(token)) => Credential::Token(token),
+            (None, None) => return Ok(None),
         };
         let base_url = env("ANTHROPIC_BASE_URL").unwrap_or_else(|| DEFAULT_BASE_URL.to_owned());
         read_base_url(&base_url)?;
@@ -110,24 +115,6 @@ impl Default for Timeouts {
             idle: Duration::from_secs(90),
             whole: Duration::from_secs(600),
         }
-    }
-}
-
-/// How to prove who we are. Never shown.
-#[derive(Clone)]
-pub enum Credential {
-    /// `x-api-key`.
-    Key(String),
-    /// `Authorization: Bearer`.
-    Token(String),
-}
-
-impl std::fmt::Debug for Credential {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Key(_) => "Key([hidden])",
-            Self::Token(_) => "Token([hidden])",
-        })
     }
 }
 
@@ -247,13 +234,13 @@ mod tests {
     }
 
     #[test]
-    fn a_key_comes_before_a_token_and_empty_is_none() {
+    fn a_key_and_a_token_are_both_used_and_empty_is_none() {
         assert!(read(&[]).unwrap().is_none());
         assert!(
             read(&[("ANTHROPIC_API_KEY", " "), ("ANTHROPIC_AUTH_TOKEN", "")]).unwrap().is_none()
         );
         let both = read(&[("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_AUTH_TOKEN", "t")]);
-        assert!(matches!(both.unwrap().unwrap().credential, Credential::Key(key) if key == "k"));
+        assert_eq!(both.unwrap().unwrap().credential.secrets(), ["k", "t"]);
         let token = read(&[("ANTHROPIC_API_KEY", ""), ("ANTHROPIC_AUTH_TOKEN", "t")]);
         assert!(matches!(token.unwrap().unwrap().credential, Credential::Token(_)));
     }

@@ -15,9 +15,13 @@ use tokio::time::Instant;
 
 use super::attempts;
 use super::config::read_base_url;
+use super::credential::Keyring;
 use super::retry::{self, Failure};
 use super::sse::SseDecoder;
-use super::{ApiConfig, Credential, EventStream, Model, ModelError, ModelEvent, Request};
+use super::{ApiConfig, EventStream, Model, ModelError, ModelEvent, Request};
+
+/// How often a connection with a request under way is asked whether it is still there, and how long that may take.
+const PROBE: Duration = Duration::from_secs(20);
 
 /// A model behind the Messages API.
 #[derive(Clone, Debug)]
@@ -31,6 +35,7 @@ pub(crate) struct Api {
     client: reqwest::Client,
     url: Url,
     pub(crate) config: ApiConfig,
+    pub(crate) keyring: Keyring,
     /// Models that were given up for the fallback.
     given_up: Mutex<HashSet<String>>,
 }
@@ -48,7 +53,11 @@ impl ApiModel {
         let mut client = reqwest::Client::builder()
             .default_headers(headers(&config)?)
             // A redirect would carry the key to wherever it points.
-            .redirect(reqwest::redirect::Policy::none());
+            .redirect(reqwest::redirect::Policy::none())
+            // A connection whose other end is gone without a word (a laptop was asleep, a network has changed) would
+            // be used again for every attempt.
+            .http2_keep_alive_interval(PROBE)
+            .http2_keep_alive_timeout(PROBE);
         if is_loopback(&url) {
             client = client.no_proxy();
             if url.scheme() == "http" {
@@ -59,8 +68,9 @@ impl ApiModel {
         }
         let client = client.build().map_err(|error| connection(error).error)?;
         url.set_path(&format!("{}/v1/messages", url.path().trim_end_matches('/')));
+        let keyring = Keyring::new(&config.credential, config.renewal.clone(), &config.headers)?;
         let given_up = Mutex::default();
-        Ok(Self { api: Arc::new(Api { client, url, config, given_up }) })
+        Ok(Self { api: Arc::new(Api { client, url, config, keyring, given_up }) })
     }
 }
 
@@ -79,16 +89,16 @@ pub(crate) type Attempt = BoxStream<'static, Result<ModelEvent, Failure>>;
 
 impl Api {
     /// Sends the request once. `patience` is how many times the usual to wait for the first byte.
-    pub(crate) fn send(&self, request: &Request, patience: u32) -> Attempt {
-        let sent = self.client.post(self.url.clone()).json(request);
+    pub(crate) fn send(&self, request: &Request, credential: HeaderMap, patience: u32) -> Attempt {
+        let sent = self.client.post(self.url.clone()).headers(credential).json(request);
         let timeouts = self.config.timeouts;
         if request.stream {
             let deadline = Instant::now() + timeouts.first_byte.saturating_mul(patience);
             let body = async move { open(sent, deadline, timeouts.idle).await };
             stream::once(body).try_flatten().boxed()
         } else {
-            let sent = sent.timeout(timeouts.whole);
-            stream::once(async move { whole(sent).await.map(ModelEvent::Whole) }).boxed()
+            let (sent, deadline) = (sent.timeout(timeouts.whole), Instant::now() + timeouts.whole);
+            stream::once(async move { whole(sent, deadline).await.map(ModelEvent::Whole) }).boxed()
         }
     }
 
@@ -112,7 +122,7 @@ async fn open(sent: RequestBuilder, deadline: Instant, idle: Duration) -> Result
         .await
         .map_err(|_| silent("no answer in time"))?
         .map_err(connection)?;
-    let response = accepted(response).await?;
+    let response = accepted(response, deadline).await?;
     let reader = Reader {
         body: response.bytes_stream().boxed(),
         decoder: SseDecoder::default(),
@@ -127,8 +137,8 @@ async fn open(sent: RequestBuilder, deadline: Instant, idle: Duration) -> Result
     Ok(events.boxed())
 }
 
-async fn whole(sent: RequestBuilder) -> Result<Message, Failure> {
-    let response = accepted(sent.send().await.map_err(connection)?).await?;
+async fn whole(sent: RequestBuilder, deadline: Instant) -> Result<Message, Failure> {
+    let response = accepted(sent.send().await.map_err(connection)?, deadline).await?;
     let body = response.bytes().await.map_err(connection)?;
     serde_json::from_slice(&body).map_err(|error| ModelError::Protocol(error.to_string()).into())
 }
@@ -199,19 +209,36 @@ fn status_of(kind: &str) -> u16 {
     }
 }
 
+/// The most that is read of a refusal. The API's are short; a proxy's may be a whole page.
+const MAX_REFUSAL: usize = 64 * 1024;
+
+/// What a refusal says. The status is known already, so whatever has come by the deadline must do.
+async fn words(response: Response, deadline: Instant) -> String {
+    let mut body = response.bytes_stream();
+    let mut words = Vec::new();
+    while let Ok(Some(Ok(bytes))) = tokio::time::timeout_at(deadline, body.next()).await {
+        words.extend_from_slice(&bytes);
+        if words.len() > MAX_REFUSAL {
+            words.truncate(MAX_REFUSAL);
+            break;
+        }
+    }
+    String::from_utf8_lossy(&words).into_owned()
+}
+
 /// The response, unless it is a refusal.
-async fn accepted(response: Response) -> Result<Response, Failure> {
+async fn accepted(response: Response, deadline: Instant) -> Result<Response, Failure> {
     let status = response.status();
     if status.is_success() {
         return Ok(response);
     }
     let header = |name: &str| response.headers().get(name)?.to_str().ok();
-    let milliseconds = header("retry-after-ms").and_then(|value| value.parse().ok());
+    let milliseconds = header("retry-after-ms").and_then(|value| value.trim().parse::<f64>().ok());
     let retry_after = milliseconds
-        .map(Duration::from_millis)
+        .and_then(|milliseconds| Duration::try_from_secs_f64(milliseconds / 1000.0).ok())
         .or_else(|| retry::read_retry_after(header("retry-after")?, SystemTime::now()));
     let should_retry = header("x-should-retry").and_then(|value| value.parse().ok());
-    let body = response.text().await.unwrap_or_default();
+    let body = words(response, deadline).await;
     let error = serde_json::from_str::<Value>(&body).unwrap_or_default();
     let text = |field: &str| error["error"][field].as_str().map(str::to_owned);
     let error = ModelError::Status {
@@ -226,15 +253,8 @@ fn headers(config: &ApiConfig) -> Result<HeaderMap, ModelError> {
     let refused = |what: &str| {
         ModelError::Connection(format!("{what} contains characters a header cannot carry"))
     };
-    let (name, value) = match &config.credential {
-        Credential::Key(key) => (HeaderName::from_static("x-api-key"), key.trim().to_owned()),
-        Credential::Token(token) => (header::AUTHORIZATION, format!("Bearer {}", token.trim())),
-    };
-    let mut value = HeaderValue::from_str(&value).map_err(|_| refused("the API key"))?;
-    value.set_sensitive(true);
     let ours = HeaderValue::from_static;
     let mut headers = HeaderMap::from_iter([
-        (name, value),
         (header::USER_AGENT, ours(concat!("ostler/", env!("CARGO_PKG_VERSION")))),
         (HeaderName::from_static("anthropic-version"), ours("2023-06-01")),
     ]);
@@ -294,6 +314,7 @@ pub(crate) fn install_crypto_provider() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Credential;
 
     #[test]
     fn only_this_machine_is_loopback() {

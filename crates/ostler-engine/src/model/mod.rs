@@ -9,6 +9,7 @@ mod alias;
 mod attempts;
 mod cache;
 mod config;
+mod credential;
 mod error;
 mod http;
 pub mod pricing;
@@ -27,7 +28,8 @@ use ostler_proto::message::AssistantError;
 
 pub use self::alias::Aliases;
 pub use self::cache::Cache;
-pub use self::config::{ApiConfig, ConfigError, Credential, DEFAULT_BASE_URL, Header, Timeouts};
+pub use self::config::{ApiConfig, ConfigError, DEFAULT_BASE_URL, Header, Timeouts};
+pub use self::credential::{Credential, Renewal};
 pub use self::error::ModelError;
 pub use self::http::ApiModel;
 pub(crate) use self::http::{install_crypto_provider, is_loopback};

@@ -70,6 +70,8 @@ pub(crate) enum ThinkingBody {
     },
     Enabled {
         budget_tokens: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        display: Option<ThinkingDisplay>,
     },
     Disabled,
     /// The least a model that always thinks can do.
@@ -92,15 +94,20 @@ pub(crate) fn fit(
     let adaptive = ThinkingBody::Adaptive { display: wishes.display };
     let budget = |tokens: u64| {
         let budget_tokens = tokens.max(MIN_BUDGET).min(max_tokens.saturating_sub(1));
-        (budget_tokens >= MIN_BUDGET).then_some(ThinkingBody::Enabled { budget_tokens })
+        (budget_tokens >= MIN_BUDGET)
+            .then_some(ThinkingBody::Enabled { budget_tokens, display: wishes.display })
     };
     // Switching thinking off is only accepted up to here.
     let modest = effort <= Some(Effort::High);
     let thinking = match (wishes.thinking, support) {
         (_, Some(ThinkingSupport::None)) => None,
         (None, Some(ThinkingSupport::Budget)) => None,
+        // Such a model does not think unless told to. Who wants to see its thinking wants it to think; who wants to see
+        // nothing of it has that already.
+        (None, Some(ThinkingSupport::Both | ThinkingSupport::Adaptive)) => {
+            (wishes.display == Some(ThinkingDisplay::Summarized)).then_some(adaptive)
+        }
         // Without a wish about thinking itself the display still counts where thinking is on by itself.
-        (None, Some(ThinkingSupport::Both | ThinkingSupport::Adaptive)) => None,
         (None, _) => wishes.display.map(|_| adaptive),
         (Some(Thinking::Adaptive), Some(ThinkingSupport::Budget)) => budget(max_tokens),
         (Some(Thinking::Adaptive), _) => Some(adaptive),
@@ -200,11 +207,25 @@ mod tests {
     }
 
     #[test]
-    fn the_display_alone_keeps_what_the_model_does_by_itself() {
-        let wishes = Sampling { display: Some(ThinkingDisplay::Summarized), ..Sampling::default() };
-        let shown = Some(ThinkingBody::Adaptive { display: wishes.display });
-        assert_eq!(fit(&wishes, "claude-opus-5-5", 9000).0, shown);
-        assert_eq!(fit(&wishes, "claude-opus-4-6", 9000).0, None);
-        assert_eq!(fit(&wishes, "claude-opus-4-1", 9000).0, None);
+    fn a_wish_about_the_display_alone_is_heard() {
+        let wishes = |display| Sampling { display: Some(display), ..Sampling::default() };
+        let adaptive = |display| Some(ThinkingBody::Adaptive { display: Some(display) });
+        let (summarized, omitted) = (ThinkingDisplay::Summarized, ThinkingDisplay::Omitted);
+        for (model, display, expected) in [
+            // They think by themselves.
+            ("claude-opus-5-5", summarized, adaptive(summarized)),
+            ("claude-opus-5-5", omitted, adaptive(omitted)),
+            // They think when told: to be seen they have to, to be hidden they need not.
+            ("claude-opus-4-7", summarized, adaptive(summarized)),
+            ("claude-opus-4-6", summarized, adaptive(summarized)),
+            ("claude-opus-4-6", omitted, None),
+            // Only a budget makes it think, and nobody named one.
+            ("claude-opus-4-1", summarized, None),
+        ] {
+            assert_eq!(fit(&wishes(display), model, 9000).0, expected, "{model} {display:?}");
+        }
+        let budget = Sampling { thinking: Some(Thinking::Budget(2000)), ..wishes(omitted) };
+        let enabled = ThinkingBody::Enabled { budget_tokens: 2000, display: Some(omitted) };
+        assert_eq!(fit(&budget, "claude-opus-4-1", 9000).0, Some(enabled));
     }
 }

@@ -29,3 +29,4 @@ pub use self::policy::{KeptRule, Policy};
 pub use self::read_guard::ReadGuard;
 pub use self::rule::{Behavior, Rule, RuleError, Source};
 pub use self::update::UpdateError;
+pub(crate) use self::update::kept_in;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ostler_proto::permission::PermissionMode;
 
+use super::decision::{CallFacts, Outcome};
 use super::place::Place;
 use super::rule::{Behavior, Rule, Source};
 
@@ -63,6 +64,12 @@ impl Policy {
         }
     }
 
+    /// Whether a call would be asked about if there were neither rules nor another mode than the default.
+    pub(crate) fn would_ask_by_default(&self, call: &CallFacts<'_>) -> bool {
+        let bare = Self { mode: PermissionMode::Default, rules: Vec::new(), ..self.clone() };
+        bare.decide(call).outcome == Outcome::Ask
+    }
+
     /// Adds a rule, unless it is there.
     pub fn add_rule(&mut self, behavior: Behavior, rule: Rule, source: Source) {
         let kept = KeptRule { behavior, rule, source };
@@ -104,6 +111,11 @@ impl Policy {
     pub fn remove_directory(&mut self, directory: impl AsRef<Path>, source: Source) {
         let directory = self.absolute(directory.as_ref());
         self.directories.retain(|(kept, from)| *kept != directory || *from != source);
+    }
+
+    /// Takes all working directories of a source away.
+    pub fn remove_directories(&mut self, source: Source) {
+        self.directories.retain(|(_, from)| *from != source);
     }
 
     /// The working directories besides the main one.

@@ -2,6 +2,8 @@
 //!
 //! A change is checked whole before any of it is carried out, and written before it counts: what fails widens nothing.
 
+use std::path::PathBuf;
+
 use ostler_proto::permission::{
     DirectoriesUpdate, PermissionDestination, PermissionMode, PermissionUpdate, RulesUpdate,
     SetModeUpdate,
@@ -99,16 +101,7 @@ impl Policy {
     ) -> Result<(), UpdateError> {
         let mut changed = self.clone();
         changed.apply(update)?;
-        let destination = match update {
-            PermissionUpdate::AddRules(update)
-            | PermissionUpdate::ReplaceRules(update)
-            | PermissionUpdate::RemoveRules(update) => &update.destination,
-            PermissionUpdate::SetMode(update) => &update.destination,
-            PermissionUpdate::AddDirectories(update)
-            | PermissionUpdate::RemoveDirectories(update) => &update.destination,
-            other => return Err(UpdateError::Unknown(format!("{other:?}"))),
-        };
-        if let Some(file) = folders.file(source(destination)?) {
+        if let Some(file) = kept_in(update, folders)? {
             write::keep(&file, update)?;
         }
         *self = changed;
@@ -127,6 +120,24 @@ impl Policy {
             mode => Ok(mode.clone()),
         }
     }
+}
+
+/// The file a change is kept in, if it is kept in one.
+pub(crate) fn kept_in(
+    update: &PermissionUpdate,
+    folders: &Folders,
+) -> Result<Option<PathBuf>, UpdateError> {
+    let destination = match update {
+        PermissionUpdate::AddRules(update)
+        | PermissionUpdate::ReplaceRules(update)
+        | PermissionUpdate::RemoveRules(update) => &update.destination,
+        PermissionUpdate::SetMode(update) => &update.destination,
+        PermissionUpdate::AddDirectories(update) | PermissionUpdate::RemoveDirectories(update) => {
+            &update.destination
+        }
+        other => return Err(UpdateError::Unknown(format!("{other:?}"))),
+    };
+    Ok(folders.file(source(destination)?))
 }
 
 fn checked(update: &RulesUpdate) -> Result<(Behavior, Source, Vec<Rule>), UpdateError> {

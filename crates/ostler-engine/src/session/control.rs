@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ostler_proto::control::{
     AskEngine, ControlRequest, ControlResponse, Failure, GetTaskOutput, GetTaskOutputReply,
-    Initialize, Interrupt, Response, SetMaxThinkingTokens, SetModel, SetPermissionMode, StopTask,
-    Success, UNSUPPORTED_REQUEST,
+    Initialize, Interrupt, Response, SetMaxThinkingTokens, SetPermissionMode, StopTask, Success,
+    UNSUPPORTED_REQUEST,
 };
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::CommandState;
@@ -37,7 +37,7 @@ impl Session {
             AskEngine::SetPermissionMode(set) => {
                 return self.set_mode(request.request_id, set).await;
             }
-            AskEngine::SetModel(set) => Ok(self.set_model(set)),
+            AskEngine::SetModel(set) => return self.set_model(request.request_id, set).await,
             AskEngine::SetMaxThinkingTokens(set) => self.set_thinking(set),
             AskEngine::McpStatus(_) => Ok(json!({"mcpServers": self.world.servers.status()})),
             AskEngine::McpReconnect(it) => match self.world.servers.reconnect(&it.server_name) {
@@ -184,16 +184,6 @@ impl Session {
                 host.send(ToHost::ControlResponse(response)).await;
             }
         }
-    }
-
-    /// Another model, from the next turn on.
-    fn set_model(&mut self, set: &SetModel) -> Value {
-        let base = &mut self.setup.base;
-        let wanted = set.model.as_deref().filter(|name| !matches!(*name, "" | "default"));
-        base.model_name = wanted.unwrap_or(base.model.name()).into();
-        let payload = json!({"model": base.model_name.as_ref()});
-        self.world = self.setup.world();
-        payload
     }
 
     /// How much the model may think, from the next turn on.

@@ -55,10 +55,10 @@ impl Session {
     pub(super) fn set_servers(&mut self, request_id: Option<RequestId>, set: &McpSetServers) {
         let (servers, host) = (self.world.servers.clone(), self.world.host.clone());
         let (added, removed) = servers.set(&set.servers);
+        let is_awaited = |name: &&String| !servers.is_in_host(name);
+        let awaited: Vec<String> = added.iter().filter(is_awaited).cloned().collect();
         self.aside(async move {
-            let is_awaited =
-                |name: &str| added.iter().any(|added| added == name) && !servers.is_in_host(name);
-            let errors = servers.settled(is_awaited).await;
+            let errors = servers.settled(|name| awaited.iter().any(|it| it == name)).await;
             let payload = json!({"added": added, "removed": removed, "errors": errors});
             host.send(ToHost::ControlResponse(success(request_id, payload))).await;
         });

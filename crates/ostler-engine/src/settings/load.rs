@@ -30,12 +30,7 @@ pub struct Sources {
 /// # Errors
 /// When a file cannot be read or understood, or holds a deny or ask rule that is none: all such problems at once.
 pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsError> {
-    let mut joined = Joined {
-        settings: Settings::default(),
-        hooks_disabled: Vec::new(),
-        problems: Vec::new(),
-        sources,
-    };
+    let mut joined = Joined { settings: Settings::default(), problems: Vec::new(), sources };
     let wanted = [
         (Source::User, sources.user),
         (Source::Project, sources.project),
@@ -66,8 +61,6 @@ pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsEr
 
 struct Joined<'s> {
     settings: Settings,
-    /// Who wants no hooks.
-    hooks_disabled: Vec<Source>,
     problems: Vec<Problem>,
     sources: &'s Sources,
 }
@@ -115,7 +108,7 @@ impl Joined<'_> {
         self.settings.directories.extend(directories.map(|directory| (directory, source)));
         self.settings.hooks.extend(file.hooks.map(|hooks| (source, hooks)));
         if file.disable_all_hooks == Some(true) {
-            self.hooks_disabled.push(source);
+            self.settings.hooks_disabled_by.push(source);
         }
         for (name, value) in file.env {
             if is_of_project && is_ours_to_choose(&name) {
@@ -134,7 +127,7 @@ impl Joined<'_> {
 
     /// Takes out hooks that somebody has switched off. Those of the administrator only the administrator can.
     fn disable_hooks(&mut self) {
-        let disabled = &self.hooks_disabled;
+        let disabled = &self.settings.hooks_disabled_by;
         let by_administrator = disabled.contains(&Source::Managed);
         self.settings.hooks.retain(|(source, _)| match source {
             Source::Managed => !by_administrator,

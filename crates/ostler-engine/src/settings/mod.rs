@@ -8,6 +8,7 @@ mod load;
 #[cfg(test)]
 mod tests;
 pub(crate) mod write;
+mod wrong;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -105,6 +106,8 @@ pub struct Settings {
     pub default_mode: Option<PermissionMode>,
     /// Hooks, as they stand in each file.
     pub hooks: Vec<(Source, Value)>,
+    /// Who wants no hooks; those are left out already.
+    pub hooks_disabled_by: Vec<Source>,
     /// Variables for the session and its children.
     pub env: BTreeMap<String, String>,
     /// The model.

@@ -50,6 +50,10 @@ pub struct TranscriptWriter {
     leaf: Option<Uuid>,
     /// Which lines made the calls of this turn.
     calls: HashMap<ToolUseId, Uuid>,
+    /// The newest response, and the line that was the leaf before it.
+    response: Option<(String, Option<Uuid>)>,
+    /// The line of the newest prompt.
+    prompt: Option<Uuid>,
     pub(super) last_prompt: Option<String>,
     pub(super) clock: Clock,
     /// What was written and not yet taken by [`TranscriptWriter::take_mirrored`]; `None` if nobody does.
@@ -93,6 +97,8 @@ impl TranscriptWriter {
             agent: None,
             leaf: None,
             calls: HashMap::new(),
+            response: None,
+            prompt: None,
             last_prompt: None,
             clock: Clock::default(),
             mirrored: None,
@@ -159,6 +165,19 @@ impl TranscriptWriter {
         self.leaf.as_ref()
     }
 
+    /// The line of the newest prompt.
+    pub(crate) fn prompt_line(&self) -> Option<&Uuid> {
+        self.prompt.as_ref()
+    }
+
+    /// A response was stopped as unsafe: what follows hangs under what was there before it, so that nobody who resumes
+    /// the session brings it back. Its lines stay in the file, beside the conversation.
+    fn leave_out(&mut self, refused: Option<&str>) {
+        if let Some((_, before)) = self.response.take_if(|(id, _)| Some(id.as_str()) == refused) {
+            self.leaf = before;
+        }
+    }
+
     /// Writes down a prompt as its turn begins.
     ///
     /// # Errors
@@ -169,6 +188,7 @@ impl TranscriptWriter {
         self.last_prompt = prompt.message.content.as_ref().map(|content| content.text());
         let mut entry = self.user(prompt);
         entry.place.permission_mode = Some(mode.clone());
+        self.prompt = Some(entry.place.uuid.clone());
         self.append(&TranscriptLine::User(Box::new(entry)))
     }
 
@@ -180,6 +200,12 @@ impl TranscriptWriter {
         let ours = |parent: &Option<ToolUseId>| self.agent.is_some() || parent.is_none();
         match frame {
             ToHost::Assistant(said) if ours(&said.parent_tool_use_id) => {
+                self.leave_out(said.refused_message_id.as_deref());
+                if let Some(id) = &said.message.id
+                    && self.response.as_ref().is_none_or(|(newest, _)| newest != id)
+                {
+                    self.response = Some((id.clone(), self.leaf.clone()));
+                }
                 let entry = self.assistant(said);
                 self.append(&TranscriptLine::Assistant(Box::new(entry)))
             }
@@ -187,6 +213,7 @@ impl TranscriptWriter {
             ToHost::User(user)
                 if ours(&user.parent_tool_use_id) && user.is_replay != Some(true) =>
             {
+                self.leave_out(user.refused_message_id.as_deref());
                 let entry = self.user(user);
                 self.append(&TranscriptLine::User(Box::new(entry)))
             }

@@ -1,8 +1,14 @@
 //! What hooks can do: commands from settings and callbacks of the host.
 
+mod asking;
+mod begin_and_end;
+mod config;
 mod effects;
+mod elicitation;
 mod events;
 mod http;
+mod models;
+mod places;
 mod running;
 
 use std::collections::BTreeMap;

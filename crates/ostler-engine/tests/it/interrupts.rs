@@ -468,6 +468,36 @@ async fn what_the_api_refuses_is_not_sent_for_ever() {
 }
 
 #[tokio::test]
+async fn a_refusal_names_what_was_refused_and_is_not_resumed() {
+    let details = json!({"type": "refusal", "category": "bio", "explanation": "Not that."});
+    let no = reply().text("I will not.").stop_reason("refusal").stop_details(details);
+    let mut sitting = Sitting::new(script(no), |_| {}).await;
+    sitting.host.prompt("first").await;
+    let result = sitting.host.result().await;
+    assert_eq!(result.safety_stops, Some(json!(2)));
+    let frames: Vec<Value> =
+        sitting.host.seen.iter().map(|frame| serde_json::to_value(frame).unwrap()).collect();
+    let said =
+        frames.iter().filter(|frame| frame["type"] == "assistant" && frame["error"].is_null());
+    let ids: Vec<&Value> = said.map(|frame| &frame["message"]["id"]).collect();
+    let at = |subtype: &str| frames.iter().position(|frame| frame["subtype"] == subtype).unwrap();
+    let notice = at("informational");
+    assert_eq!(frames[notice]["level"], "notice");
+    let nudge = &frames[notice + 1];
+    assert_eq!((&nudge["isSynthetic"], &nudge["refused_message_id"]), (&json!(true), ids[0]));
+    let told = at("model_refusal_no_fallback");
+    let frame = &frames[told];
+    assert_eq!(frame["api_refusal_category"], "bio");
+    assert_eq!(frame["api_refusal_explanation"], "Not that.");
+    assert!(frame["refused_user_message_uuid"].is_string(), "{frame}");
+    assert_eq!(frame.get("request_id"), Some(&Value::Null), "{frame}");
+    assert_eq!(frames[told + 1]["refused_message_id"], *ids[1]);
+    // Here and in the file it is as if the model had never said it.
+    let said = sitting.goes_on().await;
+    assert!(!said.contains("I will not") && said.contains("first"), "{said}");
+}
+
+#[tokio::test]
 async fn twice() {
     let mut sitting = Sitting::new(script(reply().text("late").hold("never")), |_| {}).await;
     sitting.first("system init").await;

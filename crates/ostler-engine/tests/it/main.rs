@@ -4,6 +4,7 @@
 
 mod agents;
 mod api_errors;
+mod bodies;
 mod commands;
 mod compact;
 mod decisions;
@@ -14,6 +15,7 @@ mod interrupts;
 mod long;
 mod model;
 mod modes;
+mod record;
 mod rounds;
 mod session;
 mod settings;

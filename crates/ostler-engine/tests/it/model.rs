@@ -1,19 +1,20 @@
 //! The model client against the scripted API: one test per way in which a call can go.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
 use ostler_engine::model::{
-    ApiConfig, ApiModel, Credential, Effort, Header, Model, ModelError, ModelEvent, Request, Said,
-    Sampling, Thinking,
+    ApiConfig, ApiModel, Credential, Effort, Header, Model, ModelError, ModelEvent, Renewal,
+    Request, Said, Sampling, Thinking,
 };
 use ostler_proto::api::{Accumulator, ContentBlock, Folded, Message, Role};
 use ostler_testkit::{Action, Disorder, Reply, Rule, Script, ScriptedApi, Status, reply, when};
 use serde_json::Value;
 
 /// A client that waits for nobody: what is waited for shows in the events.
-fn client(base_url: String, change: impl FnOnce(&mut ApiConfig)) -> ApiModel {
+pub(crate) fn client(base_url: String, change: impl FnOnce(&mut ApiConfig)) -> ApiModel {
     let mut config = ApiConfig::new(base_url, Credential::Key("secret".into()), "first");
     config.retry.first_delay = Duration::from_millis(1);
     config.retry.longest_delay = Duration::from_millis(1);
@@ -21,13 +22,13 @@ fn client(base_url: String, change: impl FnOnce(&mut ApiConfig)) -> ApiModel {
     ApiModel::new(config).unwrap()
 }
 
-fn request() -> Request {
+pub(crate) fn request() -> Request {
     let said = Said { role: Role::User, content: vec![ContentBlock::text("hi")] };
     Request::new("first", vec![said])
 }
 
 /// What the client makes of it, one line per retry, block, end and error.
-async fn ask(model: &ApiModel, request: Request) -> Vec<String> {
+pub(crate) async fn ask(model: &ApiModel, request: Request) -> Vec<String> {
     let mut response = Accumulator::default();
     let mut story = Vec::new();
     let mut events = model.respond(request);
@@ -388,6 +389,27 @@ async fn a_token_goes_where_tokens_go() {
     assert!(request.headers.contains_key("authorization"));
     assert!(!request.headers.contains_key("x-api-key"));
     assert!(request.headers["user-agent"].starts_with("ostler/"));
+}
+
+#[tokio::test]
+async fn a_refused_key_is_renewed_before_the_next_attempt() {
+    let script = Script::new().rule(when(), [status(401), reply().text("welcome")]);
+    let api = ScriptedApi::start(script).await;
+    let asked = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&asked);
+    let model = client(api.base_url(), |config| {
+        let give = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            Ok(Credential::Both { key: "fresh".into(), token: "fresh".into() })
+        };
+        config.renewal = Some(Renewal { every: Duration::from_secs(300), give: Arc::new(give) });
+    });
+    let story = ask(&model, request()).await;
+    assert_eq!(story, ["retry 1/10 401 authentication_failed", "welcome", "end"]);
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    // The fresh one goes where keys go and where tokens go.
+    let has_token = |number: usize| api.requests()[number].headers.contains_key("authorization");
+    assert_eq!([has_token(0), has_token(1)], [false, true]);
 }
 
 #[tokio::test]

@@ -94,6 +94,7 @@ impl Accumulator {
                 let message = self.begun("message_delta")?;
                 message.stop_reason.clone_from(&delta.delta.stop_reason);
                 message.stop_sequence.clone_from(&delta.delta.stop_sequence);
+                message.stop_details.clone_from(&delta.delta.stop_details);
                 if let Some(usage) = &delta.usage {
                     merge(message.usage.get_or_insert_default(), usage);
                 }

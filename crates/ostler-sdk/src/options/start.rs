@@ -158,6 +158,8 @@ impl Options {
             include_partial_messages: self.output.partial_messages,
             include_hook_events: self.output.hook_events,
             replay_user_messages: self.output.replay_user_messages,
+            setup: None,
+            only_setup: false,
             session: self.session.choice.clone(),
             no_session_persistence: self.session.ephemeral,
             session_mirror: false,

@@ -64,6 +64,7 @@ fn is_confirmed(stands: &Settings, said: &Settings) -> bool {
         rest.default_mode = None;
     }
     rest.bypass_disabled = false;
+    rest.hooks_disabled_by.clear();
     rest == Settings::default()
 }
 

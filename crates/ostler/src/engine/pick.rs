@@ -2,8 +2,11 @@
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
-use ostler_engine::model::{Aliases, ApiConfig, ApiModel, Credential, Header, Model};
+use ostler_engine::model::{
+    Aliases, ApiConfig, ApiModel, Credential, Header, Model, Renewal, pricing,
+};
 use ostler_engine::offline::OfflineModel;
 use ostler_engine::record::Tape;
 use ostler_engine::settings::Settings;
@@ -14,6 +17,8 @@ use super::{Scene, StartError, tape};
 pub const DEFAULT_MODEL: &str = "claude-opus-5-5";
 /// What the key is called where it must not stand.
 pub(super) const KEY: &str = "API_KEY";
+/// The model for small questions when nobody says which.
+pub const SMALL_MODEL: &str = "claude-haiku-5-5";
 /// The model that needs no key.
 pub const OFFLINE: &str = "offline-demo";
 
@@ -59,8 +64,8 @@ fn real(
         (_, Some(Reached { mut config, .. })) => {
             config.fallback_model.clone_from(&scene.launch.fallback_model);
             config.betas.extend(scene.launch.betas.iter().cloned());
-            let (Credential::Key(key) | Credential::Token(key)) = &config.credential;
-            secrets.push((KEY.to_owned(), key.clone()));
+            let keys = config.credential.secrets().into_iter();
+            secrets.extend(keys.map(|key| (KEY.to_owned(), key.to_owned())));
             let header = |header: &Header| (header.name.replace('-', "_"), header.value.clone());
             secrets.extend(config.headers.iter().map(header));
             let model = ApiModel::new(config).map_err(|error| {
@@ -75,6 +80,14 @@ fn real(
             "no ANTHROPIC_API_KEY is set, so this is the offline demo; say \"help\" to see what it can do",
         )),
     }
+}
+
+/// The model for questions that need no great one. Where the session's own is none that is known, nothing is known
+/// about others that can be reached there either.
+pub(super) fn small_model(scene: &Scene, settings: &Settings, model: &str) -> Option<String> {
+    let env = |name: &str| settings.env.get(name).cloned().or_else(|| scene.var(name));
+    let said = env("ANTHROPIC_DEFAULT_HAIKU_MODEL").or_else(|| env("ANTHROPIC_SMALL_FAST_MODEL"));
+    said.or_else(|| pricing::family(model).map(|_| SMALL_MODEL.to_owned()))
 }
 
 /// How the API is reached, and where the key comes from.
@@ -101,22 +114,49 @@ pub fn reach(scene: &Scene, settings: &Settings) -> Result<Option<Reached>, Star
     let malformed = |error: ostler_engine::model::ConfigError| StartError::Model(error.to_string());
     if let Some(config) = ApiConfig::from_env(env, name).map_err(malformed)? {
         let variable = match config.credential {
-            Credential::Key(_) => "ANTHROPIC_API_KEY",
             Credential::Token(_) => "ANTHROPIC_AUTH_TOKEN",
+            _ => "ANTHROPIC_API_KEY",
         };
         let place = if settings.env.contains_key(variable) { " in the settings" } else { "" };
         return Ok(Some(Reached { config, key: format!("{variable} is set{place}") }));
     }
     let Some(helper) = &settings.api_key_helper else { return Ok(None) };
-    let key = key_from(helper)
+    let credential = credential_from(helper)
         .map_err(|error| StartError::Model(format!("apiKeyHelper of the settings {error}")))?;
-    let config = ApiConfig::from_env(
-        |name| if name == "ANTHROPIC_API_KEY" { Some(key.clone()) } else { env(name) },
-        name,
-    )
-    .map_err(malformed)?;
+    // Something must stand there for the rest of the environment to be looked at.
+    let stand_in = |name: &str| match name {
+        "ANTHROPIC_API_KEY" => Some("-".to_owned()),
+        name => env(name),
+    };
+    let Some(mut config) = ApiConfig::from_env(stand_in, name).map_err(malformed)? else {
+        return Ok(None);
+    };
+    let helper = helper.clone();
+    config.credential = credential;
+    config.renewal = Some(Renewal {
+        every: renewed_every(env("CLAUDE_CODE_API_KEY_HELPER_TTL_MS"))?,
+        give: Arc::new(move || credential_from(&helper)),
+    });
     let key = "apiKeyHelper of the settings gives one".to_owned();
-    Ok(config.map(|config| Reached { config, key }))
+    Ok(Some(Reached { config, key }))
+}
+
+/// How long a key from the user's command is good, unless the API refuses it before.
+fn renewed_every(milliseconds: Option<String>) -> Result<Duration, StartError> {
+    const USUAL: Duration = Duration::from_secs(5 * 60);
+    let said = milliseconds.as_deref().map(str::trim).filter(|said| !said.is_empty());
+    match said.map(|said| (said, said.parse())) {
+        None => Ok(USUAL),
+        Some((_, Ok(milliseconds))) => Ok(Duration::from_millis(milliseconds)),
+        Some((said, Err(_))) => Err(StartError::Model(format!(
+            "CLAUDE_CODE_API_KEY_HELPER_TTL_MS is {said:?}, but must be a number of milliseconds"
+        ))),
+    }
+}
+
+/// What the user's command gives may be a key or a token, so it goes where either is looked for.
+fn credential_from(helper: &str) -> Result<Credential, String> {
+    key_from(helper).map(|key| Credential::Both { key: key.clone(), token: key })
 }
 
 /// Runs the command that the user has for getting a key. What it prints is a secret: no error shows it.

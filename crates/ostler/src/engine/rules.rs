@@ -1,9 +1,11 @@
 //! What may run: settings and the launch made into a policy.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use ostler_engine::live::LiveSettings;
 use ostler_engine::permission::{Behavior, Policy, Rule, Source};
-use ostler_engine::settings::{self, Folders, Settings, Sources};
+use ostler_engine::settings::{self, Folders, Settings, SettingsError, Sources};
 use ostler_proto::permission::PermissionMode;
 
 use super::kept::Kept;
@@ -26,11 +28,7 @@ pub struct Rules {
 /// When one cannot be understood, or what the launch asks for is forbidden or makes no sense.
 pub fn load(scene: &Scene) -> Result<Rules, StartError> {
     let folders = folders(scene);
-    let trusts_project = trusts_project(scene);
-    let mut settings = settings::load(&folders, &sources(scene, trusts_project))?;
-    if !trusts_project && let Some(kept) = Kept::of(&folders) {
-        kept.confirm(&folders, &mut settings);
-    }
+    let settings = read(scene, &folders)?;
     let launch = &scene.launch;
     let mut policy = Policy::new(&scene.cwd, PermissionMode::Default);
     policy.user_folder.clone_from(&folders.user);
@@ -54,6 +52,39 @@ pub fn load(scene: &Scene) -> Result<Rules, StartError> {
         policy.add_directory(folder, Source::CliArg);
     }
     Ok(Rules { policy, folders, settings })
+}
+
+fn read(scene: &Scene, folders: &Folders) -> Result<Settings, SettingsError> {
+    let trusts_project = trusts_project(scene);
+    let mut settings = settings::load(folders, &sources(scene, trusts_project))?;
+    if !trusts_project && let Some(kept) = Kept::of(folders) {
+        kept.confirm(folders, &mut settings);
+    }
+    Ok(settings)
+}
+
+/// The same settings, to be looked at again while the session runs.
+pub(super) fn live(scene: &Scene, folders: &Folders, now: Settings) -> LiveSettings {
+    let Sources { user, project, local, .. } = sources(scene, false);
+    let wanted = [
+        (Source::User, user),
+        (Source::Project, project),
+        (Source::Local, local),
+        (Source::Managed, true),
+    ];
+    let files = wanted.into_iter().filter(|(_, is_wanted)| *is_wanted);
+    let files = files.filter_map(|(source, _)| Some((source, folders.file(source)?))).collect();
+    let skills = [
+        folders.user.as_ref().filter(|_| user).map(|folder| folder.join("skills")),
+        project.then(|| folders.project.join(".claude/skills")),
+    ];
+    let (scene, folders) = (scene.clone(), folders.clone());
+    LiveSettings {
+        now,
+        files,
+        skills: skills.into_iter().flatten().collect(),
+        load: Arc::new(move || read(&scene, &folders)),
+    }
 }
 
 fn add_rules(policy: &mut Policy, behavior: Behavior, rules: &[String]) -> Result<(), StartError> {

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use ostler_engine::context::memory::{self, MemoryFile, Sources};
 use ostler_engine::model::{Aliases, Effort, Sampling, Thinking, ThinkingDisplay};
+use ostler_engine::permission::Policy;
 use ostler_engine::session::{self, Compaction, Connection, Delegation, Limits, SessionOptions};
-use ostler_engine::settings::{Folders, Problem};
+use ostler_engine::settings::{Folders, Problem, Settings};
 use ostler_engine::tool::AnyTool;
 use ostler_proto::SessionId;
 use ostler_proto::launch::{self, Answerer, Launch, ToolSet};
+use ostler_proto::permission::PermissionMode;
 
 use super::pick::{self, Picked};
 use super::rules::{self, Rules};
@@ -32,6 +34,8 @@ pub struct Running {
     pub remark: Option<&'static str>,
     /// What was left out of the settings, and why.
     pub warnings: Vec<Problem>,
+    /// What the user should be aware of, in words.
+    pub cautions: Vec<&'static str>,
     /// Where settings are kept.
     pub folders: Folders,
 }
@@ -47,8 +51,9 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
     let opened = sessions::open(scene)?;
     let found = server_files::find(scene, &settings)?;
     let launch = &scene.launch;
+    let cautions = cautions(scene, &policy, &settings);
     let mut library = offers::library(scene, &folders, rules::trusts_project(scene))?;
-    let mut warnings = settings.warnings;
+    let mut warnings = settings.warnings.clone();
     warnings.append(&mut library.problems);
     warnings.extend(offers::missing(scene, &library, settings.output_style.as_deref()));
     warnings.extend(found.warnings);
@@ -62,13 +67,14 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         aliases: Aliases::from_env(|name| scene.var(name)),
         library,
         agent: launch.agent.clone(),
-        output_style: settings.output_style,
+        output_style: settings.output_style.clone(),
         delegation: delegation(scene),
         folders: folders.clone(),
         limits: Limits {
             max_turns: launch.max_turns,
             max_budget_usd: launch.max_budget_usd,
-            ..Limits::default()
+            max_tokens: scene.token_limit,
+            timeout: scene.time_limit,
         },
         sampling: sampling(launch)?,
         compaction: Compaction::from_settings(&settings.extra),
@@ -78,8 +84,13 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         opened,
         session_id: launch.session.id.as_deref().map(SessionId::from),
         json_schema: launch.json_schema.clone(),
-        env: settings.env,
-        hooks: settings.hooks.into_iter().map(|(_, hooks)| hooks).collect(),
+        // As it would be for a process of its own: settings change what the environment says.
+        env: scene.variables.clone().into_iter().chain(settings.env.clone()).collect(),
+        live: Some(rules::live(scene, &folders, settings.clone())),
+        small_model: pick::small_model(scene, &settings, &name),
+        prepare: launch.setup.clone(),
+        only_prepare: launch.only_setup,
+        is_conversation: scene.is_conversation,
         hook_events: launch.include_hook_events,
         idle_notice: Some(IDLE_NOTICE),
         partial_messages: scene.is_interactive || launch.include_partial_messages,
@@ -95,7 +106,26 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         ..SessionOptions::new(model, policy)
     })
     .map_err(StartError::Refused)?;
-    Ok(Running { connection, model: name, remark, warnings, folders })
+    Ok(Running { connection, model: name, remark, warnings, cautions, folders })
+}
+
+/// What a session that asks nothing should make the user think of.
+fn cautions(scene: &Scene, policy: &Policy, settings: &Settings) -> Vec<&'static str> {
+    let mut cautions = Vec::new();
+    // Who runs in a container says so with this variable, which other programs know too.
+    let is_contained = scene.var("IS_SANDBOX").is_some_and(|said| said == "1");
+    if policy.effective_mode() == PermissionMode::BypassPermissions && !is_contained {
+        cautions.push(
+            "the mode bypassPermissions asks nothing, and no sandbox is around it: everything runs with your rights. \
+             In a container, say so with IS_SANDBOX=1",
+        );
+    }
+    if settings.sandbox.as_ref().is_some_and(|sandbox| sandbox.enabled == Some(true)) {
+        cautions.push(
+            "the sandbox of the settings is not enforced by this version: commands run without it",
+        );
+    }
+    cautions
 }
 
 /// Tools that are of no use where nobody answers.

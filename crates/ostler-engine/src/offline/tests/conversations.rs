@@ -162,7 +162,7 @@ fn work_is_given_to_a_subagent_whose_calls_have_ids_of_their_own() {
     let call = talk.say("ask a subagent to read README.md");
     call.calls_exactly(&[(
         "Agent",
-        json!({"description": "read README.md", "prompt": "read README.md", "subagent_type": "general-purpose"}),
+        json!({"description": "read README.md", "prompt": "read README.md", "subagent_type": "general-purpose", "run_in_background": false}),
     )]);
     let mut subagent = Conversation::with_tools(&["Read"]);
     let read = subagent.say(call.calls()[0].input["prompt"].as_str().unwrap());
@@ -175,6 +175,15 @@ fn work_is_given_to_a_subagent_whose_calls_have_ids_of_their_own() {
 fn a_subagent_goes_by_its_old_name_where_only_that_is_offered() {
     let mut talk = Conversation::with_tools(&["Task"]);
     assert_eq!(talk.say("delegate: list the files").calls()[0].name, "Task");
+}
+
+#[test]
+fn a_tool_of_a_server_is_called_by_its_own_name() {
+    let mut talk = Conversation::with_tools(&["Bash", "mcp__calc__add"]);
+    let call = talk.say("use the tool add with a=2 and b=3");
+    call.calls_exactly(&[("mcp__calc__add", serde_json::json!({"a": 2, "b": 3}))]);
+    talk.returns("5").ends_with_words("add says: 5");
+    talk.say("use the tool divide with a=2").ends_with_words("I would need the tool divide");
 }
 
 #[test]

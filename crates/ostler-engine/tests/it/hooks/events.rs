@@ -330,7 +330,7 @@ async fn instructions_loaded_tells_each_file() {
 async fn hooks_that_nothing_sets_off_are_told_once() {
     let ledger = Ledger::new();
     let script = Script::new().rule(when(), reply().text("Done."));
-    let hooks = ledger.hooks(&["FileChanged", "CwdChanged", "Stop"]);
+    let hooks = ledger.hooks(&["WorktreeCreate", "TeammateIdle", "Stop"]);
     let mut host = TestHost::with(script, |options| options.hooks = vec![hooks]).await;
     host.prompt("go").await;
     host.result().await;
@@ -342,6 +342,9 @@ async fn hooks_that_nothing_sets_off_are_told_once() {
             _ => None,
         })
         .collect();
-    assert_eq!(remarks, ["hooks for CwdChanged, FileChanged never run: nothing sets them off yet"]);
+    assert_eq!(
+        remarks,
+        ["hooks for TeammateIdle, WorktreeCreate never run: nothing sets them off yet"]
+    );
     assert_eq!(names(&ledger.entries()), ["Stop"]);
 }

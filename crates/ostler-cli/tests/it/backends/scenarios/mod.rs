@@ -2,9 +2,12 @@
 
 mod agents;
 mod background;
+mod engine_options;
 mod hooks;
 mod interruptions;
+mod model_options;
 mod permissions;
+mod servers;
 mod sessions;
 mod talk;
 mod troubles;
@@ -26,6 +29,9 @@ pub(super) fn all() -> Vec<Scenario> {
         sessions::all(),
         background::all(),
         agents::all(),
+        model_options::all(),
+        engine_options::all(),
+        servers::all(),
     ];
     parts.into_iter().flatten().collect()
 }

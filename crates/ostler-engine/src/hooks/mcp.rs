@@ -1,0 +1,95 @@
+//! Hooks that call a tool of an MCP server: its text is read as the output of a command would be.
+//!
+//! A server that is not connected, a tool that fails and an answer that makes no sense are failures of the hook, which
+//! count as objections where it guards. The hook never connects a server.
+
+use std::path::Path;
+
+use ostler_proto::hook::{HookEvent, HookOutput};
+use serde_json::{Map, Value};
+
+use super::command;
+use crate::mcp::Servers;
+use crate::tool::ToolCx;
+
+/// A tool to call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct McpHook {
+    pub(super) server: String,
+    pub(super) tool: String,
+    /// Its input; `${tool_input.file_path}` in a text stands for what the hook is told.
+    pub(super) input: Map<String, Value>,
+}
+
+/// # Errors
+/// In words, when there is no answer or it makes no sense.
+pub(super) async fn call(
+    hook: &McpHook,
+    servers: &Servers,
+    cwd: &Path,
+    event: &HookEvent,
+    told: &Value,
+) -> Result<(String, HookOutput), String> {
+    let McpHook { server, tool, input } = hook;
+    let connected = servers
+        .find(server)
+        .map_err(|_| format!("needs the MCP server {server}, which is not connected"))?;
+    let input = fill(&Value::Object(input.clone()), told);
+    let cx = ToolCx { cwd: cwd.to_owned(), ..ToolCx::default() };
+    let called = connected.call(tool, input, &cx).await;
+    let output = called.map_err(|error| format!("failed: {tool} of {server}: {error}"))?;
+    let text = output.content.text();
+    let answer = command::answer(event, text.trim())?;
+    Ok((text, answer))
+}
+
+/// Puts what the hook is told into the texts of an input.
+fn fill(input: &Value, told: &Value) -> Value {
+    match input {
+        Value::String(text) => Value::String(fill_text(text, told)),
+        Value::Array(items) => items.iter().map(|item| fill(item, told)).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), fill(value, told))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+fn fill_text(text: &str, told: &Value) -> String {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        filled.push_str(before);
+        let Some((path, after)) = after.split_once('}') else {
+            filled.push_str("${");
+            rest = after;
+            continue;
+        };
+        let pointer = format!("/{}", path.replace('.', "/"));
+        filled.push_str(&match told.pointer(&pointer) {
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+            None => String::new(),
+        });
+        rest = after;
+    }
+    filled + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_the_hook_is_told_fills_the_texts_of_the_input() {
+        let told = json!({"tool_input": {"file_path": "/a/b", "n": 3}, "cwd": "/a"});
+        let input = json!({"path": "${tool_input.file_path}", "all": ["${cwd}: ${tool_input}"],
+            "n": 4, "odd": "${ and ${nothing}."});
+        let filled = json!({"path": "/a/b", "all": [r#"/a: {"file_path":"/a/b","n":3}"#],
+            "n": 4, "odd": "."});
+        assert_eq!(fill(&input, &told), filled);
+        assert_eq!(fill_text("5 ${ and", &told), "5 ${ and");
+    }
+}

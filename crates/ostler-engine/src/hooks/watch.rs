@@ -1,0 +1,145 @@
+//! Files that hooks want to hear of. Looked at every now and then; where nothing is watched, nothing is looked at.
+//!
+//! Which ones: those that a `FileChanged` matcher names, in the directory the session works in, and those that hooks
+//! ask for with `watchPaths`. What is new on the list is taken as it is, and only later changes are told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// The most files that are watched: each costs a look at the disk, again and again.
+const MAX_FILES: usize = 1_000;
+
+/// What a file looked like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    inode: u64,
+    len: u64,
+    modified: (i64, i64),
+}
+
+impl Stamp {
+    /// A file as it is; `None` when there is none.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let data = fs::metadata(path).ok()?;
+        let modified = (data.mtime(), data.mtime_nsec());
+        data.is_file().then_some(Self { inode: data.ino(), len: data.len(), modified })
+    }
+}
+
+/// What happened to a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) path: PathBuf,
+    /// As hooks are told: `add`, `change` or `unlink`.
+    pub(super) event: &'static str,
+}
+
+/// The files that hooks asked for, and what all watched files looked like.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    state: Mutex<State>,
+    /// Rings when there may be something to watch.
+    pub(super) bell: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    asked_for: Vec<PathBuf>,
+    known: BTreeMap<PathBuf, Option<Stamp>>,
+}
+
+impl Watch {
+    /// Watches these instead of those that were asked for before. Only absolute paths say where a file is.
+    pub(super) fn ask_for(&self, paths: Vec<String>) {
+        let paths = paths.into_iter().map(PathBuf::from).filter(|path| path.is_absolute());
+        let paths: Vec<PathBuf> = paths.take(MAX_FILES).collect();
+        self.note(&paths.iter().cloned().collect());
+        self.lock().asked_for = paths;
+        self.bell.notify_one();
+    }
+
+    /// Takes files as they are now: what happens from here on is news. Touches the disk.
+    pub(super) fn note(&self, files: &BTreeSet<PathBuf>) {
+        let mut state = self.lock();
+        for path in files {
+            state.known.entry(path.clone()).or_insert_with(|| Stamp::of(path));
+        }
+    }
+
+    /// All files to watch: those that were asked for and those that have a name in a folder.
+    pub(super) fn list(&self, names: &[&str], folder: &Path) -> BTreeSet<PathBuf> {
+        let named = names.iter().map(|name| folder.join(name));
+        named.chain(self.lock().asked_for.iter().cloned()).take(MAX_FILES).collect()
+    }
+
+    /// Looks at the files, and says what happened to those that were looked at before. Touches the disk.
+    pub(super) fn look(&self, files: &BTreeSet<PathBuf>) -> Vec<Change> {
+        let mut state = self.lock();
+        let mut changes = Vec::new();
+        let mut seen = BTreeMap::new();
+        for path in files {
+            let now = Stamp::of(path);
+            let event = match (state.known.get(path), now) {
+                (Some(None), Some(_)) => Some("add"),
+                (Some(Some(_)), None) => Some("unlink"),
+                (Some(Some(before)), Some(now)) if *before != now => Some("change"),
+                _ => None,
+            };
+            changes.extend(event.map(|event| Change { path: path.clone(), event }));
+            seen.insert(path.clone(), now);
+        }
+        state.known = seen;
+        changes
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_comes_changes_and_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(".env");
+        let watch = Watch::default();
+        let look = || {
+            let files = watch.list(&[".env"], folder.path());
+            let changes = watch.look(&files);
+            changes.into_iter().map(|change| change.event).collect::<Vec<_>>()
+        };
+        assert_eq!(look(), [""; 0], "what is new on the list is taken as it is");
+        fs::write(&path, "A=1").unwrap();
+        assert_eq!(look(), ["add"]);
+        assert_eq!(look(), [""; 0]);
+        fs::write(&path, "A=1, B=2").unwrap();
+        assert_eq!(look(), ["change"]);
+        // Another file in its place, as editors do it.
+        fs::write(folder.path().join("new"), "A=1, B=2").unwrap();
+        fs::rename(folder.path().join("new"), &path).unwrap();
+        assert_eq!(look(), ["change"]);
+        fs::remove_file(&path).unwrap();
+        assert_eq!(look(), ["unlink"]);
+    }
+
+    #[test]
+    fn paths_that_were_asked_for_replace_those_before_and_relative_ones_say_nothing() {
+        let watch = Watch::default();
+        watch.ask_for(vec!["/a".to_owned(), "b".to_owned()]);
+        assert_eq!(watch.list(&["c"], Path::new("/w")), paths(&["/a", "/w/c"]));
+        watch.ask_for(vec!["/d".to_owned()]);
+        assert_eq!(watch.list(&[], Path::new("/w")), paths(&["/d"]));
+    }
+
+    fn paths(paths: &[&str]) -> BTreeSet<PathBuf> {
+        paths.iter().map(PathBuf::from).collect()
+    }
+}

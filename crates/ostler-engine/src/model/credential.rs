@@ -1,0 +1,213 @@
+//! How we prove who we are, and how a key is renewed while a session runs.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use tokio::time::Instant;
+
+use super::{Header, ModelError};
+
+/// How to prove who we are. Never shown.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Credential {
+    /// `x-api-key`.
+    Key(String),
+    /// `Authorization: Bearer`.
+    Token(String),
+    /// Both; whoever reads the request takes the one they know.
+    Both {
+        /// `x-api-key`.
+        key: String,
+        /// `Authorization: Bearer`.
+        token: String,
+    },
+}
+
+impl Credential {
+    /// Everything secret in it.
+    pub fn secrets(&self) -> Vec<&str> {
+        match self {
+            Self::Key(secret) | Self::Token(secret) => vec![secret],
+            Self::Both { key, token } => vec![key, token],
+        }
+    }
+
+    fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, ModelError> {
+        let (key, token) = match self {
+            Self::Key(key) => (Some(key), None),
+            Self::Token(token) => (None, Some(token)),
+            Self::Both { key, token } => (Some(key), Some(token)),
+        };
+        let mut headers = Vec::new();
+        if let Some(key) = key {
+            headers.push((HeaderName::from_static("x-api-key"), sensitive(key.trim())?));
+        }
+        if let Some(token) = token {
+            let token = format!("Bearer {}", token.trim());
+            headers.push((header::AUTHORIZATION, sensitive(&token)?));
+        }
+        Ok(headers)
+    }
+}
+
+fn sensitive(text: &str) -> Result<HeaderValue, ModelError> {
+    let mut value = HeaderValue::from_str(text).map_err(|_| {
+        ModelError::Connection("the API key contains characters a header cannot carry".to_owned())
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Key(_) => "Key([hidden])",
+            Self::Token(_) => "Token([hidden])",
+            Self::Both { .. } => "Both([hidden])",
+        })
+    }
+}
+
+/// Where a fresh credential comes from.
+#[derive(Clone)]
+pub struct Renewal {
+    /// How long one is good. When the API refuses it, another one is asked for at once.
+    pub every: Duration,
+    /// Gives one. May block, and is called where that does not matter.
+    pub give: Arc<dyn Fn() -> Result<Credential, String> + Send + Sync>,
+}
+
+impl std::fmt::Debug for Renewal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Renewal").field("every", &self.every).finish_non_exhaustive()
+    }
+}
+
+/// The credential of the moment.
+#[derive(Debug)]
+pub(crate) struct Keyring {
+    current: Mutex<Current>,
+    renewal: Option<Renewal>,
+    /// Headers that the user sets in another way, and that are not ours to set.
+    taken: Vec<HeaderName>,
+}
+
+#[derive(Clone, Debug)]
+struct Current {
+    number: u64,
+    headers: HeaderMap,
+    since: Instant,
+}
+
+impl Keyring {
+    /// # Errors
+    /// When the credential cannot stand in a header.
+    pub(crate) fn new(
+        credential: &Credential,
+        renewal: Option<Renewal>,
+        headers: &[Header],
+    ) -> Result<Self, ModelError> {
+        let taken = headers.iter().filter_map(|header| header.name.parse().ok()).collect();
+        let current = Current { number: 0, headers: HeaderMap::new(), since: Instant::now() };
+        let keyring = Self { current: Mutex::new(current), renewal, taken };
+        keyring.replace(credential)?;
+        Ok(keyring)
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn replace(&self, credential: &Credential) -> Result<(), ModelError> {
+        let ours = |(name, _): &(HeaderName, HeaderValue)| !self.taken.contains(name);
+        let headers = credential.headers()?.into_iter().filter(ours).collect();
+        let mut current = self.current();
+        *current = Current { number: current.number + 1, headers, since: Instant::now() };
+        Ok(())
+    }
+
+    /// The headers to send, and the number of the credential.
+    pub(crate) fn headers(&self) -> (u64, HeaderMap) {
+        let current = self.current();
+        (current.number, current.headers.clone())
+    }
+
+    /// Asks for a fresh credential if this one is old.
+    pub(crate) async fn freshen(&self) {
+        let (number, since) = {
+            let current = self.current();
+            (current.number, current.since)
+        };
+        if self.renewal.as_ref().is_some_and(|renewal| since.elapsed() >= renewal.every) {
+            self.renew(number).await;
+        }
+    }
+
+    /// Asks for a fresh credential, because this one was refused. Somebody else may have done so meanwhile.
+    pub(crate) async fn renew(&self, number: u64) {
+        let Some(renewal) = self.renewal.clone().filter(|_| self.current().number == number) else {
+            return;
+        };
+        let given = tokio::task::spawn_blocking(move || (renewal.give)()).await;
+        // Without a fresh one the old one is tried again, and what the API says about it is what the user hears.
+        if let Ok(Ok(credential)) = given {
+            let _ = self.replace(&credential);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    fn renewed_every(every: Duration) -> Keyring {
+        let count = AtomicU32::new(0);
+        let give = move || match count.fetch_add(1, Ordering::Relaxed) {
+            1 => Err("not this time".to_owned()),
+            n => Ok(Credential::Key(format!("fresh-{n}"))),
+        };
+        let renewal = Renewal { every, give: Arc::new(give) };
+        Keyring::new(&Credential::Key("first".into()), Some(renewal), &[]).unwrap()
+    }
+
+    fn key(keyring: &Keyring) -> (u64, String) {
+        let (number, headers) = keyring.headers();
+        (number, headers["x-api-key"].to_str().unwrap().to_owned())
+    }
+
+    #[tokio::test]
+    async fn a_refused_key_is_renewed_once_for_all_who_used_it() {
+        let keyring = renewed_every(Duration::from_secs(300));
+        let (number, first) = key(&keyring);
+        assert_eq!(first, "first");
+        keyring.freshen().await;
+        assert_eq!(key(&keyring).1, "first", "it is not old");
+        keyring.renew(number).await;
+        keyring.renew(number).await;
+        let (number, second) = key(&keyring);
+        assert_eq!(second, "fresh-0");
+        keyring.renew(number).await;
+        assert_eq!(key(&keyring), (number, "fresh-0".to_owned()), "the old one is kept");
+        keyring.renew(number).await;
+        assert_eq!(key(&keyring).1, "fresh-2");
+    }
+
+    #[tokio::test]
+    async fn an_old_key_is_renewed_before_it_is_used() {
+        let keyring = renewed_every(Duration::ZERO);
+        keyring.freshen().await;
+        assert_eq!(key(&keyring).1, "fresh-0");
+    }
+
+    #[test]
+    fn a_header_the_user_sets_is_not_ours_to_set() {
+        let both = Credential::Both { key: "k".into(), token: "t".into() };
+        let header = Header { name: "Authorization".into(), value: "Basic x".into() };
+        let headers = Keyring::new(&both, None, &[header]).unwrap().headers().1;
+        assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-api-key"]);
+    }
+}

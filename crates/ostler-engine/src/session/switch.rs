@@ -1,0 +1,105 @@
+//! Another model, at the host's request. Hooks hear of it first and may object; no turn begins meanwhile.
+
+use ostler_proto::RequestId;
+use ostler_proto::control::SetModel;
+use ostler_proto::frame::ToHost;
+use ostler_proto::hook::HookEvent;
+use serde_json::{Value, json};
+
+use super::Session;
+use super::control::{failure, success};
+use crate::hooks::Event;
+use crate::switch::Switch;
+
+/// A request for another model.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    request_id: Option<RequestId>,
+    switch: Switch,
+}
+
+/// How far hooks have heard of a change of the model.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// They were asked; an objection is an error.
+    Asked(Box<Wanted>, Result<(), String>),
+    /// They know of it.
+    Told,
+}
+
+impl Session {
+    /// Another model, from the next turn on.
+    pub(super) async fn set_model(&mut self, request_id: Option<RequestId>, set: &SetModel) {
+        let base = &self.setup.base;
+        let requested = set.model.clone().filter(|name| !matches!(name.as_str(), "" | "default"));
+        let to = requested.clone().unwrap_or_else(|| base.model.name().to_owned());
+        let from = base.model_name.as_ref().to_owned();
+        let wanted = Wanted { request_id, switch: Switch { from, to, requested, source: "sdk" } };
+        self.wanted_models.push_back(wanted);
+        self.hear_of_models().await;
+    }
+
+    /// Takes up the next request for a model, unless hooks are still busy with the one before.
+    async fn hear_of_models(&mut self) {
+        while self.switches.is_empty()
+            && let Some(mut wanted) = self.wanted_models.pop_front()
+        {
+            // An earlier request may have changed it.
+            wanted.switch.from = self.setup.base.model_name.as_ref().to_owned();
+            let hooks = self.world.host.hooks();
+            let is_same = wanted.switch.from == wanted.switch.to;
+            if is_same || !hooks.any_for(&HookEvent::PreModelSwitch) {
+                self.take_model(wanted, is_same).await;
+                continue;
+            }
+            let (host, cwd) = (self.world.host.clone(), self.world.cx.cwd.clone());
+            let event = Event::new(HookEvent::PreModelSwitch, wanted.switch.fields(&self.world));
+            self.switches.spawn(async move {
+                let verdict = hooks.run(&host, &cwd, event).await;
+                let answer = match verdict.block.or(verdict.stop) {
+                    Some(reason) => Err(reason),
+                    None => Ok(()),
+                };
+                Heard::Asked(Box::new(wanted), answer)
+            });
+        }
+    }
+
+    /// Hooks have heard of a change.
+    pub(super) async fn heard_of_model(&mut self, heard: Option<Heard>) {
+        match heard {
+            Some(Heard::Asked(wanted, Ok(()))) => self.take_model(*wanted, false).await,
+            Some(Heard::Asked(wanted, Err(reason))) => {
+                let Wanted { request_id, switch } = *wanted;
+                let reason = if reason.is_empty() { "it does not say why" } else { &reason };
+                let error = format!("A hook keeps the model {}: {reason}", switch.from);
+                let response = ToHost::ControlResponse(failure(request_id, error, None));
+                self.world.host.send(response).await;
+            }
+            Some(Heard::Told) | None => {}
+        }
+        self.hear_of_models().await;
+    }
+
+    async fn take_model(&mut self, wanted: Wanted, is_same: bool) {
+        let Wanted { request_id, switch } = wanted;
+        let fields = switch.fields(&self.world);
+        self.setup.base.model_name = switch.to.as_str().into();
+        self.world = self.setup.world();
+        let payload: Value = json!({"model": switch.to});
+        let response = success(request_id, payload);
+        self.world.host.send(ToHost::ControlResponse(response)).await;
+        let hooks = self.world.host.hooks();
+        if is_same || !hooks.any_for(&HookEvent::PostModelSwitch) {
+            return;
+        }
+        let (host, cwd) = (self.world.host.clone(), self.world.cx.cwd.clone());
+        self.switches.spawn(async move {
+            let event = Event::new(HookEvent::PostModelSwitch, fields);
+            let verdict = hooks.run(&host, &cwd, event).await;
+            // What they add is for the new model, which answers the next prompt.
+            hooks.say(verdict.context);
+            Heard::Told
+        });
+    }
+}

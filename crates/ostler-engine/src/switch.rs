@@ -1,0 +1,70 @@
+//! What hooks are told when a session gets another model: which, who wants it, and what it costs to read everything
+//! again.
+
+use ostler_proto::api::Usage;
+use ostler_proto::hook::HookEvent;
+use serde_json::{Value, json};
+
+use crate::drive::World;
+use crate::hooks::Event;
+use crate::model::{Cache, Fallback, pricing};
+
+/// The model whose price is assumed for one that is not in the list.
+const ASSUMED: &str = "claude-opus-5-5";
+
+/// A change of the model.
+#[derive(Clone, Debug)]
+pub(crate) struct Switch {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    /// The words it was asked for with; none for the usual model, and where nobody asked.
+    pub(crate) requested: Option<String>,
+    /// Who wants it.
+    pub(crate) source: &'static str,
+}
+
+impl Switch {
+    /// The fields of the events before and after it.
+    pub(crate) fn fields(&self, world: &World) -> Value {
+        let Self { from, to, requested, source } = self;
+        let cache = world.sampling.cache;
+        let tokens = world.gauge.last();
+        let (dollars, pricing) = match written(to, tokens, cache) {
+            Some(dollars) => (dollars, "catalog"),
+            None => (written(ASSUMED, tokens, cache).unwrap_or_default(), "default"),
+        };
+        json!({
+            "from_model": from,
+            "to_model": to,
+            "requested_model": requested,
+            "source": source,
+            "context_tokens": tokens,
+            "prompt_cache_warm": cache.lifetime().is_some_and(|life| world.gauge.is_fresh(life)),
+            "cache_ttl": if cache == Cache::OneHour { "1h" } else { "5m" },
+            "estimated_cache_write_usd": dollars,
+            "pricing": pricing,
+        })
+    }
+}
+
+/// What it costs to write so much to a model's cache.
+fn written(model: &str, tokens: u64, cache: Cache) -> Option<f64> {
+    let price = pricing::family(model)?.price;
+    let usage = Usage { cache_creation_input_tokens: Some(tokens), ..Usage::default() };
+    match cache {
+        Cache::OneHour => Some(price.write_1h * tokens as f64 / 1e6),
+        Cache::Off | Cache::FiveMinutes => pricing::cost(model, &usage),
+    }
+}
+
+/// Tells hooks that another model took over by itself. Nobody is asked, and nobody waits.
+pub(crate) fn tell_of_fallback(world: &World, fallback: &Fallback) {
+    let World { host, cx, .. } = world;
+    if host.agent.is_some() || !host.hooks().any_for(&HookEvent::PostModelSwitch) {
+        return;
+    }
+    let Fallback { from, to } = fallback.clone();
+    let switch = Switch { from, to, requested: None, source: "auto" };
+    let event = Event::new(HookEvent::PostModelSwitch, switch.fields(world));
+    host.hooks().tell(host, &cx.cwd, event);
+}
