@@ -185,6 +185,13 @@ impl Servers {
         Self(Arc::new(Inner { connector, calls, state, changed, inboxes }))
     }
 
+    /// A list of its own for servers that only somebody in the session has.
+    pub(crate) fn apart(&self) -> Self {
+        let (connector, calls) = (self.0.connector.clone(), self.0.calls.clone());
+        let (state, changed, inboxes) = (Mutex::default(), watch::Sender::new(0), Mutex::default());
+        Self(Arc::new(Inner { connector, calls, state, changed, inboxes }))
+    }
+
     /// Adds a server and begins to connect; one of the same name stays as it is. Whether it is new.
     pub(crate) fn add(&self, name: &str, known: KnownServer) -> bool {
         self.insert(name, known, None, false)

@@ -178,7 +178,7 @@ pub enum Ending {
     /// A command was run in the model's place.
     Command {
         /// Its name.
-        name: &'static str,
+        name: String,
         /// What it prints, or why it failed.
         outcome: Result<String, String>,
     },
