@@ -168,6 +168,8 @@ fn git_looks_around_freely_only_where_its_settings_are_protected() {
     ] {
         assert_eq!(outcome(&policy, "Bash", command), expected, "{command}");
     }
+    let trusting = super::policy(cwd.path(), PermissionMode::AcceptEdits, &["allow Bash(git:*)"]);
+    assert_eq!(outcome(&trusting, "Bash", "touch a && git status"), "allow", "somebody said so");
     let bare = cwd.path().join("bare");
     assert_eq!(decide_in(&policy, &bare, "/usr/bin/git log").outcome, Outcome::Ask);
 }
