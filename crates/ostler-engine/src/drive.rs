@@ -51,6 +51,8 @@ pub(crate) struct World {
     pub(crate) gauge: Gauge,
     /// The MCP servers, whose tools come on top once they are connected.
     pub(crate) servers: Servers,
+    /// Where the key comes from, for programs.
+    pub(crate) key_source: Option<Arc<str>>,
 }
 
 impl World {

@@ -46,7 +46,7 @@ pub struct Running {
 /// When settings, model, conversation or what was asked for make no sense; nothing has been started then.
 pub fn start(scene: &Scene) -> Result<Running, StartError> {
     let Rules { policy, folders, settings } = rules::load(scene)?;
-    let Picked { model, remark, tape } = pick::model(scene, &settings)?;
+    let Picked { model, remark, account, tape } = pick::model(scene, &settings)?;
     let name = model.name().to_owned();
     let opened = sessions::open(scene)?;
     let found = server_files::find(scene, &settings)?;
@@ -83,7 +83,10 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         mcp_servers: found.servers,
         state_events: state_events(scene),
         background_wait: background_wait(scene),
+        background_tasks: !is_on(scene, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"),
         answerer: answerer(scene),
+        settings: rules::as_written(scene, &folders),
+        account,
         replay_user_messages: launch.replay_user_messages,
         mirror: launch.session_mirror,
         checkpoints: is_on(scene, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),

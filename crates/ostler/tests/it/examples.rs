@@ -157,8 +157,8 @@ async fn subagents_are_watched_and_asked_about() {
         &said,
         &[
             "agent calls Agent",
-            "? a subagent wants Bash {\"command\":\"echo hello\"",
-            "agent: The subagent reports:\n\n`echo hello` printed:",
+            "? a subagent wants Bash {\"command\":\"touch a.txt\"",
+            "agent: The subagent reports:\n\n`touch a.txt` printed nothing.",
             "turns]",
         ],
     );
