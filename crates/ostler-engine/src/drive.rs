@@ -32,7 +32,8 @@ use crate::surroundings::Inside;
 use crate::switch::tell_of_fallback;
 use crate::tool::ToolCx;
 use crate::turn::{
-    Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Limit, Output, StopAfter, StopVerdict, Turn,
+    Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Limit, MAX_REFUSALS, Output, StopAfter,
+    StopVerdict, Turn,
 };
 
 /// Everything a turn runs with. A subagent gets a copy of its own.
@@ -192,6 +193,7 @@ pub(crate) async fn drive(
                     driver.prompt(format!("Stop hook feedback:\n{words}")).await
                 }
                 Output::MayStop { again } => turn.handle(driver.may_stop(again).await),
+                Output::Overruled => driver.overruled().await,
                 Output::MayGoOn => turn.handle(driver.may_go_on().await),
                 Output::Stopped(result) => driver.stopped(result).await,
                 Output::Done(ending) => return driver.finish(ending, turn).await,
@@ -564,6 +566,13 @@ impl<'a> Driver<'a> {
                 })
             }
         }
+    }
+
+    /// Hooks will never let the turn end, it seems.
+    async fn overruled(&mut self) {
+        let text =
+            format!("Stop hooks wanted the turn to go on {MAX_REFUSALS} times; it ends now.");
+        self.world.host.inform(text, "warning", Some("stop_hooks_overruled")).await;
     }
 
     /// Asks hooks whether the results of a response may go to the model.

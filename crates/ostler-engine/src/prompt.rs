@@ -150,7 +150,7 @@ async fn interrupted(world: &World, mut conversation: Vec<Said>) -> Finished {
 /// # Errors
 /// Why hooks want none of the prompts answered.
 async fn hear(world: &World, prompts: Vec<User>, start: Option<Start>) -> Result<Heard, String> {
-    occasions::look_around(&world.host, &world.cx.cwd).await;
+    occasions::look_around(&world.host, &world.cx.cwd, true).await;
     let mut first = Verdict::default();
     if let Some(start) = start {
         first = begin(world, start).await;
