@@ -355,6 +355,58 @@ pub(super) const DIFFERENCES: &[Difference] = &[
             After: the model, same session",
     },
     Difference {
+        scenario: "requests",
+        backends: &[Backend::Embedded, Backend::Child],
+        reason: "there is nothing to read anew yet, and calls are moved to the background by the model alone",
+        story: "mcp_server_status: ok
+            set_max_thinking_tokens: ok
+            context_usage: ok
+            usage: ok
+            settings: ok
+            apply_settings: ok
+            permission_rules: ok
+            rename: ok
+            read_file: ok
+            seed_read_state: ok
+            reload_skills: Unsupported
+            reload_plugins: Unsupported
+            engine_version: ok
+            cancel_queued: ok
+            interrupt_all: ok
+            move_to_background: Unsupported
+            reinitialize: ok
+            task_output: Refused
+            read_mcp_resource: Refused
+            commands are named: true
+            the account is named: true",
+    },
+    Difference {
+        scenario: "requests",
+        backends: &[Backend::Vendor50],
+        reason: "most of these requests are newer than it",
+        story: "mcp_server_status: ok
+            set_max_thinking_tokens: ok
+            context_usage: Unsupported
+            usage: Unsupported
+            settings: Unsupported
+            apply_settings: ok
+            permission_rules: Unsupported
+            rename: Unsupported
+            read_file: Unsupported
+            seed_read_state: Unsupported
+            reload_skills: Unsupported
+            reload_plugins: Unsupported
+            engine_version: Unsupported
+            cancel_queued: Unsupported
+            interrupt_all: ok
+            move_to_background: Unsupported
+            reinitialize: Refused
+            task_output: Unsupported
+            read_mcp_resource: Unsupported
+            commands are named: true
+            the account is named: true",
+    },
+    Difference {
         scenario: "slowtools",
         backends: &[Backend::Vendor50],
         reason: "calls run once the whole response is there",
