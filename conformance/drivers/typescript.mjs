@@ -12,7 +12,11 @@ function emit(run, kind, payload) {
   process.stdout.write(`${JSON.stringify({ run, [kind]: payload })}\n`);
 }
 
-const named = (error) => ({ name: error?.constructor?.name ?? typeof error, message: String(error?.message ?? error) });
+/** Class names are minified, but the one class that hosts look for is exported. */
+const named = (error) => ({
+  name: error instanceof sdk.AbortError ? 'AbortError' : (error?.name ?? typeof error),
+  message: String(error?.message ?? error),
+});
 
 /** What the SDK is given as an iterable prompt: filled by `send`, ended by `end`. */
 class Input {

@@ -22,7 +22,7 @@ use crate::watch::{self, Report};
 const MODEL: &str = "claude-sonnet-4-5";
 
 /// The longest that anything may take before the run counts as hanging.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(90);
 
 /// The events that are questions.
 const QUESTIONS: [&str; 4] = ["ask", "hook", "tool", "elicitation"];
@@ -265,23 +265,26 @@ impl<'a> Stage<'a> {
     }
 
     async fn reached(&mut self, gate: &str, scene: &mut Scene<'_>) -> Result<()> {
-        let gate_there = self.api.gate(gate);
-        while gate_there.arrivals() == 0 {
-            // Questions on the way to the gate want an answer too.
-            tokio::select! {
-                () = gate_there.reached() => {}
-                event = scene.run.next() => self.note(event.context("the driver is gone")?, scene)?,
-            }
-        }
-        Ok(())
+        let there = self.api.gate(gate);
+        self.watch_for(&format!("a response at the gate {gate}"), scene, || there.arrivals() > 0)
+            .await
     }
 
     async fn wait_file(&mut self, name: &str, scene: &mut Scene<'_>) -> Result<()> {
         let path = self.folder.path().join(name);
+        self.watch_for(&format!("the file {name}"), scene, || path.exists()).await
+    }
+
+    /// Waits for something that is no event; questions that come meanwhile are answered.
+    async fn watch_for(
+        &mut self,
+        what: &str,
+        scene: &mut Scene<'_>,
+        there: impl Fn() -> bool,
+    ) -> Result<()> {
         let deadline = Instant::now() + LIMIT;
-        while !path.exists() {
-            ensure!(Instant::now() < deadline, "waited {LIMIT:?} in vain for the file {name}");
-            // Nobody tells of files; questions on the way want an answer too.
+        while !there() {
+            ensure!(Instant::now() < deadline, "waited {LIMIT:?} in vain for {what}");
             let event = tokio::time::timeout(Duration::from_millis(10), scene.run.next()).await;
             if let Ok(event) = event {
                 self.note(event.context("the driver is gone")?, scene)?;

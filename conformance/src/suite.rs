@@ -1,11 +1,12 @@
 //! Runs what was asked for, some runs at a time, and prints what came of it.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use anyhow::{Context, Result, anyhow, ensure};
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 
 use crate::against::Played;
 use crate::driver::Driver;
@@ -96,7 +97,8 @@ async fn play_all<'a>(
         mine.map(move |(sdk, (driver, program))| (scenario, *sdk, driver, program))
     });
     let runs = pairs.map(|(scenario, sdk, driver, program)| async move {
-        let log = play(scenario, sdk, driver, program).await;
+        let log = AssertUnwindSafe(play(scenario, sdk, driver, program)).catch_unwind().await;
+        let log = log.unwrap_or_else(|_| Err(anyhow!("the run panicked")));
         let failed = |error| Log { faults: vec![format!("{error:#}")], ..Log::default() };
         let log = log.unwrap_or_else(failed);
         // At once: whoever plays hundreds of runs may be stopped before the last.

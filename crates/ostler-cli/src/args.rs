@@ -6,6 +6,7 @@ mod wire;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
@@ -54,6 +55,14 @@ pub(crate) struct Args {
     /// The most dollars to spend
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<f64>,
+
+    /// The most tokens for one prompt, in and out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: Option<u64>,
+
+    /// The longest time for one prompt, such as 90s, 10m or 2h
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) max_time: Option<Duration>,
 
     /// The model to use when the other one is overloaded
     #[arg(long, value_name = "NAME")]
@@ -266,6 +275,23 @@ fn json(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
 
+/// `90s`, `10m`, `2h`; a plain number is seconds.
+fn time(text: &str) -> Result<Duration, String> {
+    let number = text.trim_end_matches(['s', 'm', 'h']);
+    let unit = match &text[number.len()..] {
+        "" | "s" => Some(1),
+        "m" => Some(60),
+        "h" => Some(3600),
+        _ => None,
+    };
+    let seconds = number.parse::<u64>().ok().zip(unit);
+    seconds
+        .and_then(|(number, unit)| number.checked_mul(unit))
+        .filter(|seconds| *seconds > 0)
+        .map(Duration::from_secs)
+        .ok_or_else(|| "write a time such as 90s, 10m or 2h".to_owned())
+}
+
 fn uuid(text: &str) -> Result<String, String> {
     match text.parse::<uuid::Uuid>() {
         Ok(_) => Ok(text.to_owned()),
@@ -317,6 +343,26 @@ mod tests {
             assert_eq!(args.prompt.as_deref(), Some("doctor"), "{line}");
         }
         assert_eq!(parsed("hello").unwrap().prompt.as_deref(), Some("hello"));
+    }
+
+    #[test]
+    fn times_are_written_with_a_unit() {
+        for (text, seconds) in [("90", 90), ("90s", 90), ("10m", 600), ("2h", 7200)] {
+            assert_eq!(time(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for odd in [
+            "",
+            "0",
+            "s",
+            "1x",
+            "-1s",
+            "1ss",
+            "99999999999999999999h",
+            "18446744073709551615h",
+            "1.5h",
+        ] {
+            assert!(time(odd).is_err(), "{odd}");
+        }
     }
 
     #[test]

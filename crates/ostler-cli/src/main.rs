@@ -97,7 +97,7 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
 async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let scene = scene::of(args)?;
     // It reads settings and perhaps a whole conversation, and nothing else happens meanwhile.
-    let Running { connection, model, remark, warnings, folders, .. } =
+    let Running { connection, model, remark, warnings, cautions, folders, .. } =
         match tokio::task::block_in_place(|| host::start(&scene)) {
             Ok(running) => running,
             Err(StartError::Store(error)) if args.output_format != OutputFormat::Text => {
@@ -108,6 +108,9 @@ async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
             }
             Err(error) => return Err(error.into()),
         };
+    for caution in cautions {
+        screen.complain(caution);
+    }
     for warning in &warnings {
         screen.complain(&warning.to_string());
     }

@@ -30,6 +30,8 @@ pub(crate) fn at(args: &Args, cwd: PathBuf) -> Scene {
     scene.is_interactive = !args.is_for_programs();
     scene.is_conversation = scene.is_interactive && args.prompt.is_none();
     scene.entrypoint = scene_entrypoint();
+    scene.time_limit = args.max_time;
+    scene.token_limit = args.max_tokens;
     scene
 }
 

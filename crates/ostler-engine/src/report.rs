@@ -6,6 +6,7 @@ use ostler_proto::Num;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::Init;
 use ostler_proto::message::{ResultSubtype, System, TerminalReason, TurnResult};
+use serde_json::json;
 
 use crate::compact::command;
 use crate::drive::{CUT, Finished, REFUSED, World};
@@ -73,6 +74,12 @@ impl Totals {
             safety_stops: (finished.n_safety_stops > 0).then(|| finished.n_safety_stops.into()),
             ..self.frame(&world.host)
         };
+        // Ours: what a mode, rules and hooks save the user from.
+        let (asked, spared) = world.host.spent.questions();
+        if asked + spared > 0 {
+            let counted = json!({"asked": asked, "spared": spared});
+            result.extra.insert("permission_questions", counted);
+        }
         match finished.ending {
             Ending::Completed => {
                 result.result = Some(finished.text);
@@ -124,7 +131,14 @@ impl Totals {
                 result.terminal_reason = Some(TerminalReason::StructuredOutputRetryExhausted);
             }
             Ending::OverLimit(limit) => {
-                fail(&mut result, ResultSubtype::ErrorMaxBudgetUsd, &over(limit, world));
+                // The protocol knows one budget; which of ours it was is in a field of our own. Time is none at all.
+                let (subtype, word) = match limit {
+                    Limit::Dollars => (ResultSubtype::ErrorMaxBudgetUsd, "usd"),
+                    Limit::Tokens => (ResultSubtype::ErrorMaxBudgetUsd, "tokens"),
+                    Limit::Time => (ResultSubtype::ErrorDuringExecution, "time"),
+                };
+                fail(&mut result, subtype, &over(limit, world));
+                result.extra.insert("limit_reached", word);
                 result.terminal_reason = Some(TerminalReason::BudgetExhausted);
             }
             Ending::Refused => apology(&mut result, REFUSED, TerminalReason::ModelError),

@@ -135,6 +135,11 @@ impl Error {
             Self::Answer { .. } => ErrorKind::Answer,
             Self::Options(_) => ErrorKind::Usage,
             Self::TimedOut { .. } => ErrorKind::Timeout,
+            Self::Turn(result)
+                if result.extra.get("limit_reached").is_some_and(|limit| limit == "time") =>
+            {
+                ErrorKind::Timeout
+            }
             Self::Turn(result) => match result.subtype {
                 ResultSubtype::ErrorMaxTurns => ErrorKind::MaxTurns,
                 ResultSubtype::ErrorMaxBudgetUsd => ErrorKind::Budget,

@@ -3,6 +3,7 @@
 mod child;
 mod find;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use futures::FutureExt as _;
@@ -18,6 +19,7 @@ use crate::transport::{Link, Start, Transport};
 #[derive(Clone, Debug, Default)]
 pub struct Process {
     executable: Option<PathBuf>,
+    runtime: Vec<OsString>,
 }
 
 impl Process {
@@ -28,15 +30,27 @@ impl Process {
 
     /// This executable. One that ends in `.js`, `.mjs` or `.cjs` is run by `node`.
     pub fn new(executable: impl AsRef<Path>) -> Self {
-        Self { executable: Some(executable.as_ref().to_owned()) }
+        Self { executable: Some(executable.as_ref().to_owned()), ..Self::default() }
+    }
+
+    /// Has a script run by another program than `node`: its name or path, and what stands before the script. A program
+    /// that is no script runs by itself all the same.
+    ///
+    /// ```
+    /// let bun = ostler_sdk::Process::new("cli.js").runtime(["bun", "--smol"]);
+    /// ```
+    #[must_use]
+    pub fn runtime<W: Into<OsString>>(mut self, words: impl IntoIterator<Item = W>) -> Self {
+        self.runtime = words.into_iter().map(Into::into).collect();
+        self
     }
 }
 
 impl Transport for Process {
     fn start(&self, start: Start) -> BoxFuture<'static, Result<Link, Error>> {
-        let executable = self.executable.clone();
+        let (executable, runtime) = (self.executable.clone(), self.runtime.clone());
         async move {
-            let program = find::program(executable, &start.env)?;
+            let program = find::program(executable, &runtime, &start.env)?;
             child::start(&program, start)
         }
         .boxed()

@@ -89,6 +89,11 @@ fn replace_in_one_step(
 /// There is no such file; maybe one with a similar name was meant.
 pub(crate) fn missing(path: &Path) -> ToolError {
     let mut text = format!("{} does not exist.", path.display());
+    // How names are shown that are not UTF-8. Whatever is meant, permissions have judged another name.
+    if path.to_string_lossy().contains('\u{fffd}') {
+        text.push_str(" If its name is not UTF-8, it cannot be written here: use Bash, with a pattern for the name.");
+        return ToolError::Refused(text);
+    }
     let similar = similar::names_beside(path);
     if !similar.is_empty() {
         text += &format!(" In the same folder: {}.", similar.join(", "));

@@ -11,6 +11,7 @@ mod hooks;
 mod mcp;
 mod model;
 mod pipe;
+mod places;
 mod record;
 mod requests;
 mod rules;

@@ -100,9 +100,14 @@ fn nobody_is_asked_and_a_host_that_closes_its_end_denies() {
 
 #[test]
 fn a_malformed_line_ends_the_program_and_says_why() {
-    for (line, expected) in
-        [("hello", "not JSON"), (r#"{"type":"user"}"#, "missing field `message`")]
-    {
+    for (line, expected) in [
+        ("hello", "not JSON"),
+        (r#"{"type":"user"}"#, "missing field `message`"),
+        (
+            r#"{"type":"user","message":{"role":"assistant","content":"I am you"}}"#,
+            "Expected message role 'user', got 'assistant'",
+        ),
+    ] {
         let ostler = Ostler::new().args(&[
             "--input-format",
             "stream-json",

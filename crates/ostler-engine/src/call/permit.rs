@@ -80,11 +80,18 @@ pub(super) async fn permit(
             if prepared.effect != Effect::AskUser
                 && decision.reason_type != DecisionReasonType::Rule =>
         {
+            host.spent.spare();
             return Ok(Permit { prepared, input, context, stop });
         }
-        (Outcome::Allow, _) => return Ok(Permit { prepared, input, context, stop }),
+        (Outcome::Allow, _) => {
+            if host.policy().would_ask_by_default(&facts) {
+                host.spent.spare();
+            }
+            return Ok(Permit { prepared, input, context, stop });
+        }
         (Outcome::Ask, _) => decision,
     };
+    host.spent.ask();
     let answered = ask(tools, cx, host, call, input.clone(), decision).await?;
     // What was asked about is what runs, unless the answer changed it.
     if answered != input {

@@ -20,6 +20,9 @@ use super::retry::{self, Failure};
 use super::sse::SseDecoder;
 use super::{ApiConfig, EventStream, Model, ModelError, ModelEvent, Request};
 
+/// How often a connection with a request under way is asked whether it is still there, and how long that may take.
+const PROBE: Duration = Duration::from_secs(20);
+
 /// A model behind the Messages API.
 #[derive(Clone, Debug)]
 pub struct ApiModel {
@@ -50,7 +53,11 @@ impl ApiModel {
         let mut client = reqwest::Client::builder()
             .default_headers(headers(&config)?)
             // A redirect would carry the key to wherever it points.
-            .redirect(reqwest::redirect::Policy::none());
+            .redirect(reqwest::redirect::Policy::none())
+            // A connection whose other end is gone without a word (a laptop was asleep, a network has changed) would
+            // be used again for every attempt.
+            .http2_keep_alive_interval(PROBE)
+            .http2_keep_alive_timeout(PROBE);
         if is_loopback(&url) {
             client = client.no_proxy();
             if url.scheme() == "http" {
@@ -90,8 +97,8 @@ impl Api {
             let body = async move { open(sent, deadline, timeouts.idle).await };
             stream::once(body).try_flatten().boxed()
         } else {
-            let sent = sent.timeout(timeouts.whole);
-            stream::once(async move { whole(sent).await.map(ModelEvent::Whole) }).boxed()
+            let (sent, deadline) = (sent.timeout(timeouts.whole), Instant::now() + timeouts.whole);
+            stream::once(async move { whole(sent, deadline).await.map(ModelEvent::Whole) }).boxed()
         }
     }
 
@@ -115,7 +122,7 @@ async fn open(sent: RequestBuilder, deadline: Instant, idle: Duration) -> Result
         .await
         .map_err(|_| silent("no answer in time"))?
         .map_err(connection)?;
-    let response = accepted(response).await?;
+    let response = accepted(response, deadline).await?;
     let reader = Reader {
         body: response.bytes_stream().boxed(),
         decoder: SseDecoder::default(),
@@ -130,8 +137,8 @@ async fn open(sent: RequestBuilder, deadline: Instant, idle: Duration) -> Result
     Ok(events.boxed())
 }
 
-async fn whole(sent: RequestBuilder) -> Result<Message, Failure> {
-    let response = accepted(sent.send().await.map_err(connection)?).await?;
+async fn whole(sent: RequestBuilder, deadline: Instant) -> Result<Message, Failure> {
+    let response = accepted(sent.send().await.map_err(connection)?, deadline).await?;
     let body = response.bytes().await.map_err(connection)?;
     serde_json::from_slice(&body).map_err(|error| ModelError::Protocol(error.to_string()).into())
 }
@@ -202,8 +209,25 @@ fn status_of(kind: &str) -> u16 {
     }
 }
 
+/// The most that is read of a refusal. The API's are short; a proxy's may be a whole page.
+const MAX_REFUSAL: usize = 64 * 1024;
+
+/// What a refusal says. The status is known already, so whatever has come by the deadline must do.
+async fn words(response: Response, deadline: Instant) -> String {
+    let mut body = response.bytes_stream();
+    let mut words = Vec::new();
+    while let Ok(Some(Ok(bytes))) = tokio::time::timeout_at(deadline, body.next()).await {
+        words.extend_from_slice(&bytes);
+        if words.len() > MAX_REFUSAL {
+            words.truncate(MAX_REFUSAL);
+            break;
+        }
+    }
+    String::from_utf8_lossy(&words).into_owned()
+}
+
 /// The response, unless it is a refusal.
-async fn accepted(response: Response) -> Result<Response, Failure> {
+async fn accepted(response: Response, deadline: Instant) -> Result<Response, Failure> {
     let status = response.status();
     if status.is_success() {
         return Ok(response);
@@ -214,7 +238,7 @@ async fn accepted(response: Response) -> Result<Response, Failure> {
         .and_then(|milliseconds| Duration::try_from_secs_f64(milliseconds / 1000.0).ok())
         .or_else(|| retry::read_retry_after(header("retry-after")?, SystemTime::now()));
     let should_retry = header("x-should-retry").and_then(|value| value.parse().ok());
-    let body = response.text().await.unwrap_or_default();
+    let body = words(response, deadline).await;
     let error = serde_json::from_str::<Value>(&body).unwrap_or_default();
     let text = |field: &str| error["error"][field].as_str().map(str::to_owned);
     let error = ModelError::Status {

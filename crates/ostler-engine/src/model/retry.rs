@@ -138,15 +138,22 @@ pub(crate) fn read_retry_after(value: &str, now: SystemTime) -> Option<Duration>
     }
 }
 
-/// Reads a date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Reads a date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`, or in one of the two older ways that are still
+/// allowed, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
 fn read_http_date(text: &str) -> Option<SystemTime> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (_, date) = text.split_once(", ")?;
-    let words: Vec<&str> = date.split(' ').collect();
-    let [day, month, year, time, "GMT"] = words[..] else { return None };
+    let words: Vec<&str> = text.split([' ', ',', '-']).filter(|word| !word.is_empty()).collect();
+    let (day, month, year, time) = match words[..] {
+        [_, day, month, year, time, "GMT"] => (day, month, year, time),
+        [_, month, day, time, year] => (day, month, year, time),
+        _ => return None,
+    };
     let month = 1 + MONTHS.iter().position(|name| *name == month)? as u64;
-    let (day, year): (u64, u64) = (day.parse().ok()?, year.parse().ok()?);
+    let (day, mut year): (u64, u64) = (day.parse().ok()?, year.parse().ok()?);
+    if year < 100 {
+        year += if year < 70 { 2000 } else { 1900 };
+    }
     let clock: Vec<u64> = time.split(':').map_while(|part| part.parse().ok()).collect();
     let [hours, minutes, seconds] = clock[..] else { return None };
     if !(1..=31).contains(&day) || !(1970..=9999).contains(&year) {

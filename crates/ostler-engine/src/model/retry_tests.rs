@@ -119,6 +119,8 @@ fn retry_after_is_seconds_or_a_date() {
         ("7", Some(7)),
         (" 0 ", Some(0)),
         ("Sun, 06 Nov 1994 08:49:37 GMT", Some(7)),
+        ("Sunday, 06-Nov-94 08:49:37 GMT", Some(7)),
+        ("Sun Nov  6 08:49:37 1994", Some(7)),
         ("Sun, 06 Nov 1994 08:49:00 GMT", Some(0)),
         ("Tue, 29 Feb 2000 00:00:00 GMT", Some(951_782_400 - 784_111_770)),
         ("-1", None),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ostler_proto::permission::PermissionMode;
 
+use super::decision::{CallFacts, Outcome};
 use super::place::Place;
 use super::rule::{Behavior, Rule, Source};
 
@@ -61,6 +62,12 @@ impl Policy {
             rules: Vec::new(),
             directories: Vec::new(),
         }
+    }
+
+    /// Whether a call would be asked about if there were neither rules nor another mode than the default.
+    pub(crate) fn would_ask_by_default(&self, call: &CallFacts<'_>) -> bool {
+        let bare = Self { mode: PermissionMode::Default, rules: Vec::new(), ..self.clone() };
+        bare.decide(call).outcome == Outcome::Ask
     }
 
     /// Adds a rule, unless it is there.

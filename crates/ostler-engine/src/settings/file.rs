@@ -8,7 +8,7 @@ use ostler_proto::sandbox::SandboxSettings;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::SettingsError;
+use super::{SettingsError, wrong};
 
 /// What is in a settings file, as far as this version uses it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -65,8 +65,8 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<FileSettings, SettingsErr
     let mut json = serde_json::Deserializer::from_str(text);
     let settings = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let pointer = error.path().to_string();
-        SettingsError::one(path, &pointer, error.into_inner())
+        SettingsError::one(path, &pointer, wrong::reason(&pointer, &error.into_inner()))
     })?;
-    json.end().map_err(|error| SettingsError::one(path, "", error))?;
+    json.end().map_err(|error| SettingsError::one(path, "", wrong::reason("", &error)))?;
     Ok(settings)
 }

@@ -8,6 +8,7 @@ mod load;
 #[cfg(test)]
 mod tests;
 pub(crate) mod write;
+mod wrong;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -289,3 +289,41 @@ fn a_key_helper_of_a_project_needs_trust() {
     };
     assert_eq!((helper(true).as_deref(), helper(false)), (Some("echo key"), None));
 }
+
+#[test]
+fn what_is_wrong_is_told_in_words_for_people() {
+    for (content, expected) in [
+        (
+            r#"{"permissions": 7}"#,
+            r#"at permissions: expected an object and found the number 7 (line 1, column 17); write for example "permissions": {"deny": ["Read(.env)"]}"#,
+        ),
+        (
+            r#"{"permissions": {"deny": "Bash"}}"#,
+            r#"at permissions.deny: expected a list of rules and found the text "Bash" (line 1, column 31); write for example "deny": ["Read(.env)"]"#,
+        ),
+        (
+            r#"{"permissions": {"allow": ["Bash", {"a": 1}]}}"#,
+            r#"at permissions.allow[1]: expected a text and found an object"#,
+        ),
+        (
+            r#"{"env": {"A": true}}"#,
+            r#"at env.A: true does not belong there (line 1, column 18): env is an object of texts, for example "env": {"RUST_LOG": "info"}"#,
+        ),
+        (
+            r#"{"disableAllHooks": "yes"}"#,
+            r#"at disableAllHooks: expected true or false and found the text "yes""#,
+        ),
+        (r#"{"model": 1.5}"#, r#"expected the name of a model and found the number 1.5"#),
+        ("[]", r#"expected an object and found a list; write for example {"permissions""#),
+        (
+            "{\n  \"env\": {},\n}",
+            "it is not JSON (trailing comma at line 3, column 1): look there for a comma",
+        ),
+        ("{} {}", "it is not JSON (trailing characters at line 1, column 4)"),
+    ] {
+        let home = home(&[(Source::User, json!(content))]);
+        let error = load(&home.folders, &all()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{content}: {error}");
+        assert!(error.contains("settings.json") && !error.contains("struct"), "{error}");
+    }
+}

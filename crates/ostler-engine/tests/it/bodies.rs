@@ -1,14 +1,37 @@
 //! The bytes of a response, in whatever portions and spellings they come.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use ostler_engine::model::Request;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::model::{ask, client, request};
+
+/// Generous: it only keeps a client that hangs from hanging everything.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Reads a request to its end.
+async fn read_request(stream: TcpStream) -> TcpStream {
+    let mut stream = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await.unwrap();
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    stream.read_exact(&mut vec![0; length]).await.unwrap();
+    stream.into_inner()
+}
 
 /// Answers one request with these headers and this body, a portion at a time; the address.
 async fn serve(headers: &'static str, portions: Vec<Vec<u8>>) -> String {
@@ -16,20 +39,7 @@ async fn serve(headers: &'static str, portions: Vec<Vec<u8>>) -> String {
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
-        let mut stream = BufReader::new(stream);
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            stream.read_line(&mut line).await.unwrap();
-            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-            if line.trim().is_empty() {
-                break;
-            }
-        }
-        stream.read_exact(&mut vec![0; length]).await.unwrap();
-        let mut stream = stream.into_inner();
+        let mut stream = read_request(stream).await;
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n{headers}\r\n"
         );
@@ -41,6 +51,22 @@ async fn serve(headers: &'static str, portions: Vec<Vec<u8>>) -> String {
             stream.flush().await.unwrap();
         }
         stream.write_all(b"0\r\n\r\n").await.unwrap();
+    });
+    format!("http://{address}")
+}
+
+/// Answers every request with these bytes, and then says no more without hanging up; the address.
+async fn serve_and_fall_silent(bytes: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut stream = read_request(stream).await;
+            stream.write_all(bytes.as_bytes()).await.unwrap();
+            open.push(stream);
+        }
     });
     format!("http://{address}")
 }
@@ -109,4 +135,19 @@ async fn other_line_ends_and_remarks_make_no_difference() {
     let text =
         text.replacen("event: content_block_stop", ": still there\r\nretry: 5\r\nevent: x", 1);
     check("", vec![text.into_bytes()], "fine").await;
+}
+
+#[tokio::test]
+async fn a_refusal_that_never_ends_is_a_refusal_all_the_same() {
+    let head = "HTTP/1.1 400 Bad Request\r\ncontent-length: 1000\r\n\r\nhalf a rea";
+    let address = serve_and_fall_silent(head).await;
+    let model = client(address, |config| {
+        config.timeouts.first_byte = Duration::from_millis(200);
+        config.timeouts.whole = Duration::from_millis(200);
+    });
+    for stream in [true, false] {
+        let request = Request { stream, ..request() };
+        let story = tokio::time::timeout(LIMIT, ask(&model, request)).await.unwrap();
+        assert_eq!(story, ["failed unknown: API Error: 400 half a rea"]);
+    }
 }

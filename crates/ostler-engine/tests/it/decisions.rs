@@ -84,6 +84,8 @@ async fn a_token_budget_ends_the_turn_without_running_the_call() {
     host.prompt("spend").await;
     let result = host.result().await;
     assert_eq!(result.errors.unwrap(), ["Reached maximum number of tokens (1000)"]);
+    assert_eq!(result.subtype.as_str(), "error_max_budget_usd");
+    assert_eq!(result.extra.get("limit_reached"), Some(&json!("tokens")));
     assert_eq!(host.api.requests().len(), 1);
     assert!(!host.story().iter().any(|line| line.contains("changed x")));
 }
@@ -94,7 +96,10 @@ async fn a_deadline_ends_a_turn_that_hangs() {
     let limit = Duration::from_millis(50);
     let mut host = TestHost::with(script, |options| options.limits.timeout = Some(limit)).await;
     host.prompt("wait").await;
-    assert_eq!(host.result().await.errors.unwrap(), ["Reached the time limit (0.05 s)"]);
+    let result = host.result().await;
+    assert_eq!(result.errors.unwrap(), ["Reached the time limit (0.05 s)"]);
+    assert_eq!(result.subtype.as_str(), "error_during_execution", "time is no money");
+    assert_eq!(result.extra.get("limit_reached"), Some(&json!("time")));
 }
 
 #[tokio::test]

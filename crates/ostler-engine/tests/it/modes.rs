@@ -432,3 +432,20 @@ async fn a_hook_that_wants_to_ask_is_heard_under_bypass() {
     let result = host.result().await;
     assert_eq!(fates(&host, &result), ["asks"]);
 }
+
+#[tokio::test]
+async fn questions_are_counted_and_so_are_those_that_were_spared() {
+    let counted = async |mode: PermissionMode, rules: &[&str], command: &'static str| {
+        let script = calling([("Bash", json!({"command": command}))]);
+        let mut host = Room::new().host(script, mode, rules).await;
+        host.answer = Some(Ok(json!({"behavior": "deny", "message": "No."})));
+        host.prompt("go").await;
+        host.result().await.extra.get("permission_questions").cloned()
+    };
+    let some = |asked: u64, spared: u64| Some(json!({"asked": asked, "spared": spared}));
+    let (usual, bypass) = (PermissionMode::Default, PermissionMode::BypassPermissions);
+    assert_eq!(counted(usual.clone(), &[], "make").await, some(1, 0));
+    assert_eq!(counted(bypass.clone(), &[], "make").await, some(0, 1));
+    assert_eq!(counted(usual, &["allow Bash(make:*)"], "make").await, some(0, 1));
+    assert_eq!(counted(bypass, &[], "ls").await, None, "nobody would have been asked");
+}

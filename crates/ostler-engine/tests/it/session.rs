@@ -2,8 +2,7 @@
 
 use ostler_engine::turn::INTERRUPTED;
 use ostler_proto::control::{
-    AskEngine, SetColor, Initialize, Interrupt, SetMaxThinkingTokens, SetModel,
-    SystemPrompt,
+    AskEngine, Initialize, Interrupt, SetColor, SetMaxThinkingTokens, SetModel, SystemPrompt,
 };
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::{System, User};

@@ -20,8 +20,12 @@ pub(super) struct Program {
     pub(super) before: Vec<OsString>,
 }
 
-/// The program for an executable, or the first one that is found.
-pub(super) fn program(executable: Option<PathBuf>, env: &Environment) -> Result<Program, Error> {
+/// The program for an executable, or the first one that is found. A script is run by `runtime`, or else by Node.
+pub(super) fn program(
+    executable: Option<PathBuf>,
+    runtime: &[OsString],
+    env: &Environment,
+) -> Result<Program, Error> {
     let named = executable.or_else(|| env.get("OSTLER_ENGINE").map(PathBuf::from));
     let path = match named {
         Some(path) if path.components().count() > 1 => {
@@ -36,19 +40,26 @@ pub(super) fn program(executable: Option<PathBuf>, env: &Environment) -> Result<
             Error::NoEngine(format!("neither {} is on the PATH; {HINT}", NAMES.join(" nor ")))
         })?,
     };
-    script(path, env)
+    script(path, runtime, env)
 }
 
-/// A script of the vendor's is run by Node.
-fn script(path: PathBuf, env: &Environment) -> Result<Program, Error> {
+fn script(path: PathBuf, runtime: &[OsString], env: &Environment) -> Result<Program, Error> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     if !matches!(extension, Some("js" | "mjs" | "cjs")) {
         return Ok(Program { path, before: Vec::new() });
     }
-    let node = on_path(Path::new("node"), env).ok_or_else(|| {
-        Error::NoEngine(format!("{} needs node, which is not on the PATH", path.display()))
+    let (name, words) = match runtime {
+        [name, words @ ..] => (Path::new(name), words),
+        [] => (Path::new("node"), &[][..]),
+    };
+    let runs =
+        if name.components().count() > 1 { Some(name.to_owned()) } else { on_path(name, env) };
+    let runs = runs.ok_or_else(|| {
+        let (path, name) = (path.display(), name.display());
+        Error::NoEngine(format!("{path} needs {name}, which is not on the PATH"))
     })?;
-    Ok(Program { path: node, before: vec![path.into_os_string()] })
+    let before = words.iter().cloned().chain([path.into_os_string()]).collect();
+    Ok(Program { path: runs, before })
 }
 
 fn on_path(name: &Path, env: &Environment) -> Option<PathBuf> {
@@ -82,13 +93,13 @@ mod tests {
     fn the_first_name_that_is_there_and_can_be_run_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let env = env(folder.path());
-        let error = program(None, &env).unwrap_err().to_string();
+        let error = program(None, &[], &env).unwrap_err().to_string();
         assert!(error.contains("neither ostler nor claude is on the PATH; install"), "{error}");
         let claude = put(folder.path(), "claude", 0o755);
         put(folder.path(), "ostler", 0o644);
-        assert_eq!(program(None, &env).unwrap().path, claude);
+        assert_eq!(program(None, &[], &env).unwrap().path, claude);
         let ostler = put(folder.path(), "ostler", 0o755);
-        assert_eq!(program(None, &env).unwrap().path, ostler);
+        assert_eq!(program(None, &[], &env).unwrap().path, ostler);
     }
 
     #[test]
@@ -96,7 +107,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let env = env(folder.path());
         for name in ["/no/such/engine", "nobody"] {
-            let error = program(Some(name.into()), &env).unwrap_err().to_string();
+            let error = program(Some(name.into()), &[], &env).unwrap_err().to_string();
             assert!(error.contains(name) && error.contains("OSTLER_ENGINE"), "{error}");
         }
     }
@@ -106,10 +117,27 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let env = env(folder.path());
         let cli = put(folder.path(), "cli.js", 0o644);
-        let error = program(Some(cli.clone()), &env).unwrap_err().to_string();
+        let error = program(Some(cli.clone()), &[], &env).unwrap_err().to_string();
         assert!(error.contains("needs node"), "{error}");
         let node = put(folder.path(), "node", 0o755);
-        let found = program(Some(cli.clone()), &env).unwrap();
+        let found = program(Some(cli.clone()), &[], &env).unwrap();
         assert_eq!(found, Program { path: node, before: vec![cli.into_os_string()] });
+    }
+
+    #[test]
+    fn a_script_is_run_by_the_program_that_is_named_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let env = env(folder.path());
+        let cli = put(folder.path(), "cli.js", 0o644);
+        let words = ["bun".into(), "--smol".into()];
+        let error = program(Some(cli.clone()), &words, &env).unwrap_err().to_string();
+        assert!(error.contains("needs bun"), "{error}");
+        let bun = put(folder.path(), "bun", 0o755);
+        let found = program(Some(cli.clone()), &words, &env).unwrap();
+        assert_eq!(found, Program { path: bun, before: vec!["--smol".into(), cli.into()] });
+        // What is no script needs nobody.
+        let engine = put(folder.path(), "engine", 0o755);
+        let found = program(Some(engine.clone()), &words, &env).unwrap();
+        assert_eq!(found, Program { path: engine, before: Vec::new() });
     }
 }

@@ -3,12 +3,13 @@
 //! Only then may the engine's input be closed without taking something away from it (an answer it waits for, a turn
 //! that a background task is about to cause). Pure.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use ostler_proto::TaskId;
+use ostler_proto::api::{Content, ContentBlock};
 use ostler_proto::frame::ToHost;
-use ostler_proto::message::System;
 use ostler_proto::message::system::{SessionState, TaskOutcome};
+use ostler_proto::message::{System, User};
+use ostler_proto::{TaskId, ToolUseId};
 
 /// What is going on.
 #[derive(Debug, Default)]
@@ -17,8 +18,11 @@ pub(super) struct Quiet {
     has_prompt: bool,
     /// The end of a task has not had its turn yet.
     has_news: bool,
-    /// Background tasks that run.
-    tasks: HashSet<TaskId>,
+    /// Background tasks that run, and the call that started each.
+    tasks: HashMap<TaskId, Option<ToolUseId>>,
+    /// Calls of this turn that left nothing running. Older engines tell of every subagent as of a task, late, and do not
+    /// tell of its end unless it really runs in the background.
+    over: HashSet<ToolUseId>,
     /// What the engine says about itself; older ones say nothing.
     state: Option<SessionState>,
 }
@@ -37,16 +41,23 @@ impl Quiet {
             ToHost::Result(_) => {
                 self.has_prompt = false;
                 self.has_news = false;
+                self.over.clear();
             }
+            ToHost::User(user) => self.answered(user),
             ToHost::System(System::SessionStateChanged(changed)) => {
                 self.state = Some(changed.state.clone());
             }
             ToHost::System(System::TaskStarted(task)) if task.is_backgrounded != Some(false) => {
-                self.tasks.insert(task.task_id.clone());
+                let is_over =
+                    task.tool_use_id.as_ref().is_some_and(|call| self.over.contains(call));
+                if !is_over {
+                    self.tasks.insert(task.task_id.clone(), task.tool_use_id.clone());
+                }
             }
             ToHost::System(System::TaskNotification(task)) => {
                 // The end of a task is told to the model, unless somebody ended it on purpose.
-                if self.tasks.remove(&task.task_id) && task.status != TaskOutcome::Stopped {
+                if self.tasks.remove(&task.task_id).is_some() && task.status != TaskOutcome::Stopped
+                {
                     self.has_news = true;
                 }
                 if self.state.is_some() {
@@ -54,9 +65,29 @@ impl Quiet {
                 }
             }
             ToHost::System(System::BackgroundTasksChanged(changed)) => {
-                self.tasks = changed.tasks.iter().map(|task| task.task_id.clone()).collect();
+                self.tasks =
+                    changed.tasks.iter().map(|task| (task.task_id.clone(), None)).collect();
             }
             _ => {}
+        }
+    }
+
+    /// A call has its result.
+    fn answered(&mut self, user: &User) {
+        let runs_on = user.tool_use_result.as_ref().is_some_and(|result| {
+            result["isAsync"] == true || !result["backgroundTaskId"].is_null()
+        });
+        // Engines that tell their state tell of background tasks as well.
+        if runs_on || self.state.is_some() {
+            return;
+        }
+        let Some(Content::Blocks(blocks)) = &user.message.content else { return };
+        for block in blocks {
+            if let ContentBlock::ToolResult(result) = block {
+                let call = &result.tool_use_id;
+                self.tasks.retain(|_, started_by| started_by.as_ref() != Some(call));
+                self.over.insert(call.clone());
+            }
         }
     }
 
@@ -145,5 +176,40 @@ mod tests {
         let events =
             ["prompt", "start b", "state running", "result", "completed b", "set ", "state idle"];
         assert_eq!(story(&events), "------q");
+    }
+
+    /// Where a recorded session is quiet: after which of its results, and at its end.
+    fn recorded(name: &str) -> String {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/wire");
+        let text = std::fs::read_to_string(folder.join(format!("{name}.stdout.jsonl"))).unwrap();
+        let (mut quiet, mut marks) = (Quiet::default(), String::new());
+        quiet.prompted();
+        for line in text.lines() {
+            let frame = ToHost::from_line(line).unwrap();
+            quiet.heard(&frame);
+            if matches!(frame, ToHost::Result(_)) {
+                marks.push(if quiet.is_quiet() { 'q' } else { '-' });
+            }
+        }
+        marks + if quiet.is_quiet() { " q" } else { " -" }
+    }
+
+    #[test]
+    fn recorded_sessions_are_quiet_when_they_should_be() {
+        for (name, expected) in [
+            ("ts050-text", "q q"),
+            ("ts050-agent", "q q"),
+            ("ts050-agent-perm", "q q"),
+            ("ts050-agentwrite", "q q"),
+            ("ts050-agentbg-string", "q q"),
+            ("ts050-bgbash", "-q q"),
+            // The newer program says when it is idle, which is after the result.
+            ("ts325-text", "- q"),
+            ("ts325-agent", "-- q"),
+            ("ts325-agent-perm", "-- q"),
+            ("ts325-bgbash", "-- q"),
+        ] {
+            assert_eq!(recorded(name), expected, "{name}");
+        }
     }
 }

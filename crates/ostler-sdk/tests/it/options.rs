@@ -1,7 +1,9 @@
 //! Options that contradict themselves are refused before anything is started.
 
-use ostler_sdk::options::SystemPrompt;
-use ostler_sdk::{Client, ErrorKind, Options};
+use ostler_sdk::mcp::Server;
+use ostler_sdk::options::{PermissionMode, SettingSource, SystemPrompt, Thinking, ToolSet};
+use ostler_sdk::{Answers, Client, Decision, ErrorKind, Options};
+use serde_json::json;
 
 use crate::fake::Fake;
 
@@ -59,4 +61,97 @@ async fn every_word_of_an_option_is_one_argument_and_no_shell_sees_it() {
     let args = std::fs::read_to_string(fake.folder.path().join("args")).unwrap();
     assert!(args.contains("$(touch hacked)") && args.contains("; touch hacked"), "{args}");
     assert!(!fake.folder.path().join("hacked").exists());
+}
+
+/// The arguments that an engine is started with.
+async fn arguments(change: impl FnOnce(Options) -> Options) -> Vec<String> {
+    let fake = Fake::new(&[r#"for word in "$@"; do printf '%s\n' "$word" >> args; done; exit 1"#]);
+    assert!(Client::connect(change(fake.options())).await.is_err());
+    let args = std::fs::read_to_string(fake.folder.path().join("args")).unwrap();
+    args.lines().map(str::to_owned).collect()
+}
+
+type Change = fn(Options) -> Options;
+
+/// A change of one field.
+macro_rules! set {
+    ($($field:ident).+ = $value:expr) => {
+        |mut options: Options| {
+            options.$($field).+ = $value;
+            options
+        }
+    };
+}
+
+#[rustfmt::skip]
+fn every_option() -> Vec<(Change, &'static str)> {
+    fn some(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+    vec![
+        (|options| options.model("m"), "--model=m"),
+        (set!(model.fallback = some("f")), "--fallback-model=f"),
+        (set!(model.thinking = Some(Thinking::Adaptive)), "--thinking=adaptive"),
+        (set!(model.thinking = Some(Thinking::Disabled)), "--thinking=disabled"),
+        (set!(model.thinking = Some(Thinking::Budget(9))), "--max-thinking-tokens=9"),
+        (set!(model.thinking_display = some("omitted")), "--thinking-display=omitted"),
+        (set!(model.effort = some("low")), "--effort=low"),
+        (set!(model.betas = vec!["a".to_owned(), "b".to_owned()]), "--betas=a,b"),
+        (|options| options.max_turns(3), "--max-turns=3"),
+        (|options| options.max_budget_usd(0.5), "--max-budget-usd=0.5"),
+        (set!(limits.task_budget = Some(7)), "--task-budget=7"),
+        (set!(context.additional_directories = vec!["/a".into(), "-b".into()]), "--add-dir=/a --add-dir=-b"),
+        (|options| options.system_prompt("s"), "--system-prompt=s"),
+        (|options| options.preset_prompt(), ""),
+        (set!(context.system_prompt = SystemPrompt::Preset { append: some("a") }), "--append-system-prompt=a"),
+        (set!(context.setting_sources = vec![SettingSource::User, SettingSource::Project, SettingSource::Local]), "--setting-sources=user,project,local"),
+        (set!(context.settings = some("{}")), "--settings {}"),
+        (set!(context.sandbox = Some(serde_json::from_value(json!({"enabled": true})).unwrap())), r#"--settings {"sandbox":{"enabled":true}}"#),
+        (|mut options| {
+            options.context.settings = some(r#"{"model":"m"}"#);
+            options.context.sandbox = Some(serde_json::from_value(json!({"enabled": true})).unwrap());
+            options
+        }, r#"--settings {"model":"m","sandbox":{"enabled":true}}"#),
+        (set!(context.agent = some("a")), "--agent=a"),
+        (set!(context.plugins = vec!["/p".into()]), "--plugin-dir=/p"),
+        (set!(tools.base = Some(ToolSet::Default)), "--tools=default"),
+        (set!(tools.base = Some(ToolSet::Only(vec!["Read".to_owned()]))), "--tools=Read"),
+        (set!(tools.base = Some(ToolSet::Only(Vec::new()))), "--tools="),
+        (|options| options.server(Server::new("calc", "1")), r#"--mcp-config {"mcpServers":{"calc":{"type":"sdk","name":"calc"}}}"#),
+        (|options| options.mcp_server("s", serde_json::from_value(json!({"type": "stdio", "command": "c"})).unwrap()), r#"--mcp-config {"mcpServers":{"s":{"type":"stdio","command":"c"}}}"#),
+        (set!(tools.strict_mcp = true), "--strict-mcp-config"),
+        (|options| options.permission_mode(PermissionMode::Plan), "--permission-mode=plan"),
+        (set!(permissions.allow_dangerously_skip_permissions = true), "--allow-dangerously-skip-permissions"),
+        (|options| options.allow(["Read", "Bash(git:*)"]), "--allowedTools=Read,Bash(git:*)"),
+        (|options| options.deny(["Write"]), "--disallowedTools=Write"),
+        (|options| options.on_permission(|_| async { Decision::allow() }), "--permission-prompt-tool=stdio"),
+        (|options| options.on_question(|_| async { Answers::new() }), "--permission-prompt-tool=stdio"),
+        (|options| options.resume("s"), "--resume=s"),
+        (|options| options.resume("s").fork(), "--resume=s --fork-session"),
+        (|options| options.continue_newest(), "--continue"),
+        (|mut options| {
+            options.session.choice.resume_at = some("u");
+            options.resume("s")
+        }, "--resume=s --resume-session-at=u"),
+        (set!(session.choice.id = some("i")), "--session-id=i"),
+        (set!(session.ephemeral = true), "--no-session-persistence"),
+        (|options| options.partial_messages(), "--include-partial-messages"),
+        (set!(output.hook_events = true), "--include-hook-events"),
+        (set!(output.replay_user_messages = true), "--replay-user-messages"),
+        (set!(output.schema = Some(json!({"type": "object"}))), r#"--json-schema={"type":"object"}"#),
+        (set!(engine.extra_args = vec![("a".to_owned(), None), ("b".to_owned(), some("c"))]), "--a --b=c"),
+    ]
+}
+
+#[tokio::test]
+async fn every_option_has_its_arguments() {
+    let always = arguments(|options| options).await;
+    let defaults = "--output-format=stream-json --verbose --input-format=stream-json \
+                    --permission-mode=default --system-prompt= --setting-sources=";
+    assert_eq!(always.join(" "), defaults);
+    for (change, expected) in every_option() {
+        let mut args = arguments(change).await;
+        args.retain(|arg| !always.contains(arg));
+        assert_eq!(args.join(" "), expected);
+    }
 }

@@ -8,6 +8,7 @@ mod definitions;
 mod edit;
 mod glob;
 mod grep;
+mod names;
 mod notebook_edit;
 mod pdf;
 mod read;

@@ -47,8 +47,15 @@ fn scene(given: Start) -> Result<Scene, Error> {
         return Err(odd("it is not a folder".to_owned()));
     }
     let mut scene = Scene::new(given.launch, folder);
+    if let Some(listener) = &given.stderr {
+        for (name, _) in &scene.launch.extra {
+            listener(&format!(
+                "ostler: --{name} is ignored: the engine in this process has no command line\n"
+            ));
+        }
+    }
     let env = given.env;
-    scene.more_variables = env.variables.keys().cloned().collect();
+    scene.variables.clone_from(&env.variables);
     scene.env = Arc::new(move |name| env.get(name));
     scene.entrypoint = scene.var("CLAUDE_CODE_ENTRYPOINT").unwrap_or(scene.entrypoint);
     Ok(scene)

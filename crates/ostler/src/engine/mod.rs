@@ -14,8 +14,10 @@ pub mod sessions;
 mod start;
 mod tape;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ostler_proto::launch::Launch;
 
@@ -33,16 +35,20 @@ pub struct Scene {
     pub cwd: PathBuf,
     /// The environment.
     pub env: Env,
+    /// Variables in it that this process does not have; commands and hooks get to see them too.
+    pub variables: BTreeMap<String, String>,
     /// Whether this project's settings may allow tools and run hooks; if not, they can only make things stricter.
     pub trusts_project: bool,
     /// Whether a person is at the other end: events of responses are wanted in any case.
     pub is_interactive: bool,
-    /// Names of variables in it that this process does not have.
-    pub more_variables: Vec<String>,
     /// Whether that person writes one prompt after the other.
     pub is_conversation: bool,
     /// Who starts it, for the session's file: `cli`, `sdk-rs`.
     pub entrypoint: String,
+    /// The longest time for one prompt.
+    pub time_limit: Option<Duration>,
+    /// The most tokens for one prompt, in and out.
+    pub token_limit: Option<u64>,
 }
 
 /// An environment: looks up a variable.
@@ -55,11 +61,13 @@ impl Scene {
             launch,
             cwd: cwd.into(),
             env: Arc::new(|name| std::env::var(name).ok()),
+            variables: BTreeMap::new(),
             trusts_project: false,
             is_interactive: false,
-            more_variables: Vec::new(),
             is_conversation: false,
             entrypoint: "sdk-rs".to_owned(),
+            time_limit: None,
+            token_limit: None,
         }
     }
 

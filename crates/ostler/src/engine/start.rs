@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use ostler_engine::context::memory::{self, MemoryFile, Sources};
 use ostler_engine::model::{Effort, Sampling, Thinking, ThinkingDisplay};
+use ostler_engine::permission::Policy;
 use ostler_engine::session::{self, Compaction, Connection, Limits, SessionOptions};
-use ostler_engine::settings::{Folders, Problem};
+use ostler_engine::settings::{Folders, Problem, Settings};
 use ostler_engine::tool::AnyTool;
 use ostler_proto::SessionId;
 use ostler_proto::launch::{self, Answerer, Launch, ToolSet};
+use ostler_proto::permission::PermissionMode;
 
 use super::pick::{self, Picked};
 use super::rules::{self, Rules};
@@ -32,6 +34,8 @@ pub struct Running {
     pub remark: Option<&'static str>,
     /// What was left out of the settings, and why.
     pub warnings: Vec<Problem>,
+    /// What the user should be aware of, in words.
+    pub cautions: Vec<&'static str>,
     /// Where settings are kept.
     pub folders: Folders,
 }
@@ -47,13 +51,15 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
     let opened = sessions::open(scene)?;
     let found = server_files::find(scene, &settings)?;
     let launch = &scene.launch;
+    let cautions = cautions(scene, &policy, &settings);
     let connection = session::start(SessionOptions {
         tools: tools(launch)?,
         folders: folders.clone(),
         limits: Limits {
             max_turns: launch.max_turns,
             max_budget_usd: launch.max_budget_usd,
-            ..Limits::default()
+            max_tokens: scene.token_limit,
+            timeout: scene.time_limit,
         },
         sampling: sampling(launch)?,
         compaction: Compaction::from_settings(&settings.extra),
@@ -63,7 +69,8 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         opened,
         session_id: launch.session.id.as_deref().map(SessionId::from),
         json_schema: launch.json_schema.clone(),
-        env: settings.env.clone(),
+        // As it would be for a process of its own: settings change what the environment says.
+        env: scene.variables.clone().into_iter().chain(settings.env.clone()).collect(),
         live: Some(rules::live(scene, &folders, settings.clone())),
         small_model: pick::small_model(scene, &settings, &name),
         prepare: launch.setup.clone(),
@@ -88,7 +95,26 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
     })
     .map_err(StartError::Refused)?;
     let warnings = settings.warnings.into_iter().chain(found.warnings).collect();
-    Ok(Running { connection, model: name, remark, warnings, folders })
+    Ok(Running { connection, model: name, remark, warnings, cautions, folders })
+}
+
+/// What a session that asks nothing should make the user think of.
+fn cautions(scene: &Scene, policy: &Policy, settings: &Settings) -> Vec<&'static str> {
+    let mut cautions = Vec::new();
+    // Who runs in a container says so with this variable, which other programs know too.
+    let is_contained = scene.var("IS_SANDBOX").is_some_and(|said| said == "1");
+    if policy.effective_mode() == PermissionMode::BypassPermissions && !is_contained {
+        cautions.push(
+            "the mode bypassPermissions asks nothing, and no sandbox is around it: everything runs with your rights. \
+             In a container, say so with IS_SANDBOX=1",
+        );
+    }
+    if settings.sandbox.as_ref().is_some_and(|sandbox| sandbox.enabled == Some(true)) {
+        cautions.push(
+            "the sandbox of the settings is not enforced by this version: commands run without it",
+        );
+    }
+    cautions
 }
 
 /// The tools there are. One that is denied altogether is not offered at all.

@@ -238,6 +238,88 @@ pub(super) const DIFFERENCES: &[Difference] = &[
             * may Bash?"#,
     },
     Difference {
+        scenario: "maxtok",
+        backends: &[Backend::Vendor50],
+        reason: "it tells the user of every cut, and the model in words that are not shown",
+        story: r#"init
+            text part 0 
+            trouble max_output_tokens
+            text part 1 
+            trouble max_output_tokens
+            text final part.
+            result success "final part.""#,
+    },
+    Difference {
+        scenario: "mcp-toggle",
+        backends: &[Backend::Vendor325],
+        reason: "it connects servers in the host itself, and refuses to do so on request",
+        story: r#"switched false: disabled
+            switched true: connected
+            calc: Refused
+            nobody: Refused"#,
+    },
+    Difference {
+        scenario: "mcp-toggle",
+        backends: &[Backend::Vendor50],
+        reason: "it knows servers in the host by no name that could be switched off",
+        story: r#"switched false: Refused
+            switched true: Refused
+            calc: Refused
+            nobody: Refused"#,
+    },
+    Difference {
+        scenario: "multi-burst",
+        backends: &[Backend::Vendor50],
+        reason: "prompts that wait are answered one by one",
+        story: r#"init
+            text One.
+            result success "One."
+            init
+            text The others.
+            result success "The others."
+            init
+            text The others.
+            result success "The others.""#,
+    },
+    Difference {
+        scenario: "opt-agents",
+        backends: &[Backend::Embedded, Backend::Child],
+        reason: "there are no agents of the host's own yet",
+        story: r#"the model is told of the agent: false"#,
+    },
+    Difference {
+        scenario: "opt-effort",
+        backends: &[Backend::Vendor50],
+        reason: "it has no such option",
+        story: r#"null"#,
+    },
+    Difference {
+        scenario: "opt-extra-args",
+        backends: &[Backend::Embedded],
+        reason: "the engine in this process has no command line; it says so on the error output",
+        story: r#"claude-opus-5-5"#,
+    },
+    Difference {
+        scenario: "opt-fallback-model",
+        backends: &[Backend::Vendor50],
+        reason: "it falls back for accounts of another kind only; observed, the condition is not known",
+        story: r#"error Api
+            claude-sonnet-4-5"#,
+    },
+    Difference {
+        scenario: "opt-plugins",
+        backends: &[Backend::Embedded, Backend::Child],
+        reason: "there are no plugins yet",
+        story: r#"the plugin is there: false"#,
+    },
+    Difference {
+        scenario: "opt-tools",
+        backends: &[Backend::Embedded, Backend::Child],
+        reason: "every session has subagents yet",
+        story: r#"["Agent", "Bash", "Read"]
+            ["Agent"]"#,
+    },
+    Difference {
         scenario: "plan",
         backends: &[Backend::Embedded, Backend::Child],
         reason: "there is no plan mode tool yet",
@@ -255,6 +337,22 @@ pub(super) const DIFFERENCES: &[Difference] = &[
             text I would rather not.
             trouble invalid_request
             result success error"#,
+    },
+    Difference {
+        scenario: "slowtools",
+        backends: &[Backend::Vendor50],
+        reason: "calls run once the whole response is there",
+        story: r#"runs early: false
+            init
+            call Bash {"command":"touch one.txt","description":"Make it"}
+            call Bash {"command":"touch two.txt","description":"Two"}
+            tool ok
+            tool ok
+            text Done.
+            result success "Done."
+            two.txt is there
+            * may Bash?
+            * may Bash?"#,
     },
     Difference {
         scenario: "structbad",

@@ -5,6 +5,7 @@
 //! story, [`differences`] says which and why; an entry that no longer differs fails.
 
 mod differences;
+mod options;
 mod scenarios;
 mod stage;
 mod story;
@@ -63,7 +64,8 @@ async fn play(backend: Backend, scenario: Scenario) -> Option<String> {
 async fn play_all(backend: Backend, at_once: usize) {
     // For a look at some of them.
     let only = std::env::var("OSTLER_SCENARIO").unwrap_or_default();
-    let scenarios = scenarios::all().into_iter().filter(|scenario| scenario.name.contains(&only));
+    let is_wanted = |scenario: &Scenario| only.split(',').any(|part| scenario.name.contains(part));
+    let scenarios = scenarios::all().into_iter().filter(is_wanted);
     let played = futures::stream::iter(scenarios).map(|scenario| play(backend, scenario));
     let complaints: Vec<String> =
         played.buffered(at_once).filter_map(|complaint| async { complaint }).collect().await;

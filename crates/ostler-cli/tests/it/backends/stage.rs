@@ -190,6 +190,8 @@ impl Stage {
         story.extend(
             self.api.take_failures().iter().map(|failure| format!("API: {}", failure.report)),
         );
-        story.join("\n")
+        // Where things are is no part of a story.
+        let story = story.join("\n").replace(&self.folder.path().display().to_string(), "FOLDER");
+        story.replace(&self.home.path().display().to_string(), "HOME")
     }
 }

@@ -2,9 +2,12 @@
 
 mod background;
 mod checkpoints;
+mod engine_options;
 mod hooks;
 mod interruptions;
+mod model_options;
 mod permissions;
+mod programs;
 mod servers;
 mod sessions;
 mod talk;
@@ -26,7 +29,10 @@ pub(super) fn all() -> Vec<Scenario> {
         troubles::all(),
         sessions::all(),
         background::all(),
+        model_options::all(),
+        engine_options::all(),
         servers::all(),
+        programs::all(),
         checkpoints::all(),
     ];
     parts.into_iter().flatten().collect()

@@ -6,6 +6,7 @@ use ostler::{Answers, Decision};
 use ostler_testkit::reply;
 use serde_json::json;
 
+use super::super::stage::Backend;
 use super::super::{Scenario, scenario};
 use super::{deciding, replies, touch, touch_script};
 
@@ -193,6 +194,51 @@ pub(super) fn all() -> Vec<Scenario> {
                result success "Done."
                a.txt is there
                b.txt is there
+               * may Bash?
+               * may Bash?"#,
+        ),
+        // A call runs as soon as it is complete, while the response still comes.
+        scenario(
+            "slowtools",
+            replies(vec![
+                touch("one.txt")
+                    .tool_use("Bash", json!({"command": "touch two.txt", "description": "Two"}))
+                    // In the middle of the second call.
+                    .gate(8, "between"),
+                reply().text("Done."),
+            ]),
+            |stage| {
+                async {
+                    let mut client = stage.client(deciding(stage, Decision::allow())).await;
+                    client.send("Run both").await.unwrap();
+                    stage.within("the response", stage.api.gate("between").reached()).await;
+                    let one = stage.file("one.txt");
+                    let running = async {
+                        while !one.exists() {
+                            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                        }
+                    };
+                    // The older program would wait for the end of the response, and this for it.
+                    let is_early = stage.backend != Backend::Vendor50;
+                    if is_early {
+                        stage.within("the first call", running).await;
+                    }
+                    stage.note(format!("runs early: {is_early}"));
+                    stage.api.gate("between").release();
+                    stage.turn(&mut client).await;
+                    stage.note_file("two.txt");
+                }
+                .boxed()
+            },
+            r#"runs early: true
+               init
+               call Bash {"command":"touch one.txt","description":"Make it"}
+               tool ok
+               call Bash {"command":"touch two.txt","description":"Two"}
+               tool ok
+               text Done.
+               result success "Done."
+               two.txt is there
                * may Bash?
                * may Bash?"#,
         ),

@@ -1,16 +1,13 @@
-//! MCP servers: inside the host and as programs.
+//! MCP servers in the host.
 
 use futures::FutureExt as _;
+use ostler::Options;
 use ostler::mcp::{Server, tool};
-use ostler::proto::mcp::McpServerConfig;
-use ostler::{Client, Decision, Options};
 use ostler_testkit::{Script, reply, when};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::super::stage::Stage;
 use super::super::{Scenario, scenario};
-use super::{deciding, replies};
-use crate::mcp::SERVER;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Add {
@@ -18,58 +15,58 @@ struct Add {
     b: i64,
 }
 
-fn calc() -> Server {
-    let add = tool("add", "Adds two numbers", |it: Add| async move {
-        if it.a < 0 { Err("no negative numbers") } else { Ok(it.a + it.b) }
+/// A server whose one tool notes its calls.
+fn calc(stage: &Stage) -> Server {
+    let log = stage.asked.clone();
+    let add = tool("add", "Adds two numbers", move |it: Add| {
+        log.add(format!("add {} {}", it.a, it.b));
+        async move { if it.b == 0 { Err("nothing to add") } else { Ok(it.a + it.b) } }
     });
     Server::new("calc", "1.0.0").tool(add)
 }
 
-/// One call of a tool, then a last word.
-fn calling(tool: &str, input: Value) -> Script {
-    replies(vec![reply().tool_use(tool, input), reply().text("Done.")])
+fn served(stage: &Stage) -> Options {
+    stage.options().server(calc(stage)).allow(["mcp__calc__add"])
 }
 
-/// Notes whether the model heard something: some backends add words of their own to results.
-fn note_heard(stage: &Stage, words: &str) {
-    let heard = stage.requests().pop().unwrap().body["messages"].to_string().contains(words);
-    stage.note(format!("the model heard {words}: {heard}"));
+fn adds(a: i64, b: i64) -> Script {
+    Script::new()
+        .rule(when().turn(0), reply().tool_use("mcp__calc__add", json!({"a": a, "b": b})))
+        .rule(when(), reply().text("Done."))
 }
 
-fn program() -> McpServerConfig {
-    let env = json!({"GREETED": "you"});
-    serde_json::from_value(json!({"command": "/bin/sh", "args": ["-c", SERVER], "env": env}))
-        .unwrap()
+/// Notes whether the model was told this.
+fn note_told(stage: &Stage, text: &str) {
+    let told = stage.requests().last().unwrap().body["messages"].to_string().contains(text);
+    stage.note(format!("told {text:?}: {told}"));
 }
 
-/// Notes how servers are.
-async fn note_status(stage: &Stage, client: &Client) {
-    let handle = client.handle();
-    let status = stage.within("the status", handle.mcp_server_status()).await.unwrap();
-    let mut lines: Vec<String> = status
-        .mcp_servers
-        .iter()
-        .map(|server| {
-            let server = serde_json::to_value(server).unwrap();
-            let tools = server["tools"].as_array().map_or(0, Vec::len);
-            let text = |name: &str| server[name].as_str().unwrap_or("-").to_owned();
-            format!("{} {} {} tools={tools}", text("name"), text("status"), text("scope"))
-        })
-        .collect();
-    lines.sort();
-    lines.into_iter().for_each(|line| stage.note(line));
+/// The conversation hands the sum to a subagent.
+fn delegates() -> Script {
+    let task = json!({"description": "Add", "prompt": "Please add them", "subagent_type": "general-purpose"});
+    Script::new()
+        .rule(
+            when().prompt_contains("Please add them").turn(0),
+            reply().tool_use("mcp__calc__add", json!({"a": 2, "b": 3})),
+        )
+        .rule(when().tool_result_of("mcp__calc__add"), reply().text("The sum is 5."))
+        .rule(
+            when().prompt_contains("Delegate").turn(0).offers_tool("Agent"),
+            reply().tool_use("Agent", task.clone()),
+        )
+        .rule(when().prompt_contains("Delegate").turn(0), reply().tool_use("Task", task))
+        .rule(when(), reply().text("Done."))
 }
 
 pub(super) fn all() -> Vec<Scenario> {
     vec![
         scenario(
-            "mcp",
-            calling("mcp__calc__add", json!({"a": 2, "b": 3})),
+            "mcp-in-process",
+            adds(2, 3),
             |stage| {
                 async {
-                    let options = stage.options().server(calc()).allow(["mcp__calc__add"]);
-                    stage.query("Add them", options).await;
-                    note_heard(stage, "5");
+                    stage.query("Add", served(stage)).await;
+                    note_told(stage, "\"5");
                 }
                 .boxed()
             },
@@ -78,151 +75,128 @@ pub(super) fn all() -> Vec<Scenario> {
                tool ok
                text Done.
                result success "Done."
-               the model heard 5: true"#,
+               told "\"5": true
+               * add 2 3"#,
         ),
         scenario(
-            "mcp-ask",
-            calling("mcp__calc__add", json!({"a": 2, "b": 3})),
+            "mcp-in-process-fails",
+            adds(1, 0),
             |stage| {
                 async {
-                    let options = deciding(stage, Decision::allow()).server(calc());
-                    stage.query("Add them", options).await;
+                    stage.query("Add", served(stage)).await;
+                    note_told(stage, "nothing to add");
                 }
                 .boxed()
             },
             r#"init
-               call mcp__calc__add {"a":2,"b":3}
-               tool ok
-               text Done.
-               result success "Done."
-               * may mcp__calc__add?"#,
-        ),
-        scenario(
-            "mcp-error",
-            calling("mcp__calc__add", json!({"a": -2, "b": 3})),
-            |stage| {
-                async {
-                    let options = stage.options().server(calc()).allow(["mcp__calc__add"]);
-                    stage.query("Add them", options).await;
-                    note_heard(stage, "no negative numbers");
-                }
-                .boxed()
-            },
-            r#"init
-               call mcp__calc__add {"a":-2,"b":3}
+               call mcp__calc__add {"a":1,"b":0}
                tool failed
                text Done.
                result success "Done."
-               the model heard no negative numbers: true"#,
+               told "nothing to add": true
+               * add 1 0"#,
         ),
         scenario(
-            "mcp-many",
-            {
-                let calls = (0..10).fold(reply(), |calls, n| {
-                    calls.tool_use("mcp__calc__add", json!({"a": n, "b": 1}))
-                });
-                Script::new().rule(when().turn(0), calls).rule(when(), reply().text("All."))
-            },
+            "mcp-strict",
+            Script::new().rule(when(), reply().text("Hello.")),
             |stage| {
                 async {
-                    let options = stage.options().server(calc()).allow(["mcp__calc__add"]);
+                    let configured =
+                        json!({"mcpServers": {"other": {"command": "/no/such/server"}}});
+                    std::fs::write(stage.file(".mcp.json"), configured.to_string()).unwrap();
+                    let mut options = served(stage);
+                    options.tools.strict_mcp = true;
+                    options.context.setting_sources = vec![ostler::options::SettingSource::Project];
                     let mut client = stage.client(options).await;
-                    let result = stage.within("the result", client.prompt("Add")).await.unwrap();
-                    stage.note(format!("{:?}", result.result.unwrap_or_default()));
-                    let last = stage.requests().pop().unwrap().body["messages"].to_string();
-                    let n_answered = last.matches("\"tool_result\"").count();
-                    stage.note(format!("{n_answered} results"));
-                    stage.close(client).await;
-                }
-                .boxed()
-            },
-            r#""All."
-               10 results"#,
-        ),
-        scenario(
-            "mcp-program",
-            calling("mcp__shell__greet", json!({})),
-            |stage| {
-                async {
-                    let options = stage.options();
-                    let options =
-                        options.mcp_server("shell", program()).allow(["mcp__shell__greet"]);
-                    stage.query("Greet", options).await;
-                    note_heard(stage, "hello you");
-                }
-                .boxed()
-            },
-            r#"init
-               call mcp__shell__greet {}
-               tool ok
-               text Done.
-               result success "Done."
-               the model heard hello you: true"#,
-        ),
-        scenario(
-            "mcp-control",
-            replies(vec![reply().text("Hello.")]),
-            |stage| {
-                async {
-                    let broken = serde_json::from_value(json!({"command": "/no/such"})).unwrap();
-                    let options = stage.options().mcp_server("shell", program());
-                    let options: Options = options.mcp_server("broken", broken);
-                    let mut client = stage.client(options).await;
-                    stage.within("the result", client.prompt("Hello")).await.unwrap();
-                    note_status(stage, &client).await;
+                    stage.within("the result", client.prompt("Say hello")).await.unwrap();
                     let handle = client.handle();
-                    let off = handle.toggle_mcp_server("shell", false);
-                    stage.within("the switch", off).await.unwrap();
-                    note_status(stage, &client).await;
-                    let on = handle.toggle_mcp_server("shell", true);
-                    stage.within("the switch", on).await.unwrap();
-                    let again = handle.reconnect_mcp_server("shell");
-                    stage.within("the connection", again).await.unwrap();
-                    note_status(stage, &client).await;
-                    let nobody = stage.within("the answer", handle.reconnect_mcp_server("nobody"));
-                    stage.note(format!("nobody reconnects: {}", nobody.await.is_ok()));
-                    stage.close(client).await;
+                    let status = stage.within("the status", handle.mcp_server_status()).await;
+                    let status = status.unwrap();
+                    let names = status.mcp_servers.iter().map(|server| server.name.clone());
+                    stage.note(names.collect::<Vec<_>>().join(" "));
                 }
                 .boxed()
             },
-            "broken failed dynamic tools=0
-             shell connected dynamic tools=4
-             broken failed dynamic tools=0
-             shell disabled dynamic tools=0
-             broken failed dynamic tools=0
-             shell connected dynamic tools=4
-             nobody reconnects: false",
+            "calc",
         ),
         scenario(
-            "elicit",
-            calling("mcp__shell__wonder", json!({})),
+            "mcp-set-servers",
+            adds(2, 3),
             |stage| {
                 async {
-                    let log = stage.asked.clone();
-                    let options = stage
-                        .options()
-                        .mcp_server("shell", program())
-                        .allow(["mcp__shell__wonder"])
-                        .on_elicitation(move |question| {
-                            log.add(format!(
-                                "{} asks: {}",
-                                question.mcp_server_name, question.message
-                            ));
-                            let content: Value = json!({"name": "bob"});
-                            async move { ostler::Elicited::accept().with_content(content) }
-                        });
-                    stage.query("Wonder", options).await;
-                    note_heard(stage, "you are bob");
+                    let options = stage.options().allow(["mcp__calc__add"]);
+                    let mut client = stage.client(options).await;
+                    let handle = client.handle();
+                    let server = std::sync::Arc::new(calc(stage));
+                    let set = handle.set_servers(vec![server], Default::default());
+                    let set = stage.within("the servers", set).await.unwrap();
+                    stage.note(format!("added {:?}, errors {}", set.added, set.errors.len()));
+                    client.send("Add").await.unwrap();
+                    stage.turn(&mut client).await;
+                    let none = handle.set_servers(Vec::new(), Default::default());
+                    let set = stage.within("the servers", none).await.unwrap();
+                    stage.note(format!("removed {:?}", set.removed));
                 }
                 .boxed()
             },
-            r#"init
-               call mcp__shell__wonder {}
+            r#"added ["calc"], errors 0
+               init
+               call mcp__calc__add {"a":2,"b":3}
                tool ok
                text Done.
                result success "Done."
-               the model heard you are bob: true
-               * shell asks: Your name?"#,
+               removed ["calc"]
+               * add 2 3"#,
+        ),
+        scenario(
+            "mcp-toggle",
+            Script::new().rule(when(), reply().text("Hello.")),
+            |stage| {
+                async {
+                    let mut client = stage.client(served(stage)).await;
+                    let handle = client.handle();
+                    for enabled in [false, true] {
+                        let toggled = handle.toggle_mcp_server("calc", enabled);
+                        if let Err(error) = stage.within("the switch", toggled).await {
+                            stage.note(format!("switched {enabled}: {:?}", error.kind()));
+                            continue;
+                        }
+                        // A turn waits for what connects.
+                        stage.within("the result", client.prompt("Say hello")).await.unwrap();
+                        let status = stage.within("the status", handle.mcp_server_status()).await;
+                        let status = serde_json::to_value(status.unwrap()).unwrap();
+                        let status = status["mcpServers"][0]["status"].as_str().unwrap().to_owned();
+                        stage.note(format!("switched {enabled}: {status}"));
+                    }
+                    for name in ["calc", "nobody"] {
+                        let reconnected = handle.reconnect_mcp_server(name);
+                        let reconnected = stage.within("the reconnection", reconnected).await;
+                        stage.note(match reconnected {
+                            Ok(()) => format!("{name} reconnects"),
+                            Err(error) => format!("{name}: {:?}", error.kind()),
+                        });
+                    }
+                }
+                .boxed()
+            },
+            "switched false: disabled
+             switched true: connected
+             calc reconnects
+             nobody: Refused",
+        ),
+        scenario(
+            "mcp-subagent",
+            delegates(),
+            |stage| {
+                async {
+                    let options = served(stage).allow(["Task", "Agent"]);
+                    let result = stage.within("the result", ostler::prompt("Delegate", options));
+                    stage.note(result.await.unwrap().result.unwrap());
+                }
+                .boxed()
+            },
+            "Done.
+             * add 2 3",
         ),
     ]
 }

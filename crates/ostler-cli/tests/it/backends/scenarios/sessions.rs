@@ -1,6 +1,7 @@
 //! Conversations that go on.
 
 use futures::FutureExt as _;
+use ostler::proto::message::System;
 use ostler::{Client, Message};
 use ostler_testkit::{Script, reply, when};
 
@@ -106,6 +107,78 @@ pub(super) fn all() -> Vec<Scenario> {
                 .boxed()
             },
             "error Turn",
+        ),
+        scenario(
+            "opt-resume-at",
+            counting(),
+            |stage| {
+                async {
+                    let mut client = stage.client(stage.options()).await;
+                    let (mut id, mut said) = (String::new(), Vec::new());
+                    for prompt in ["One", "Two"] {
+                        client.send(prompt).await.unwrap();
+                        loop {
+                            let message = stage.within("a message", client.next()).await.unwrap();
+                            match message.unwrap() {
+                                Message::Assistant(message) => said.push(message.uuid.to_string()),
+                                Message::Result(result) => {
+                                    id = result.session_id.to_string();
+                                    break;
+                                }
+                                _ => {}
+                            }
+                        }
+                    }
+                    stage.close(client).await;
+                    // The whole conversation would be answered with the third.
+                    let mut options = stage.options().resume(&id);
+                    options.session.choice.resume_at = Some(said[0].clone());
+                    next(stage, options, &id).await;
+                }
+                .boxed()
+            },
+            "Second. in same session",
+        ),
+        scenario(
+            "compact",
+            Script::new()
+                .rule(when().prompt_contains("After"), reply().text("After all."))
+                .rule(when().prompt_contains("Say hello"), reply().text("Hello."))
+                .rule(when(), reply().text("<summary>They said hello.</summary>")),
+            |stage| {
+                async {
+                    let mut client = stage.client(stage.options()).await;
+                    for prompt in ["Say hello", "/compact keep it short", "After"] {
+                        client.send(prompt).await.unwrap();
+                        loop {
+                            let message = stage.within("a message", client.next()).await.unwrap();
+                            match message.unwrap() {
+                                Message::System(System::CompactBoundary(boundary)) => {
+                                    let trigger = boundary.compact_metadata.trigger;
+                                    stage.note(format!("compacted: {trigger}"));
+                                }
+                                Message::Result(result) => {
+                                    let text = result.result.unwrap_or_default();
+                                    stage.note(format!("{} {text:?}", result.subtype));
+                                    break;
+                                }
+                                _ => {}
+                            }
+                        }
+                    }
+                    let requests = stage.requests();
+                    let last = requests.last().unwrap().body["messages"].to_string();
+                    let summed_up = last.contains("They said hello");
+                    stage.note(format!("the summary is told: {summed_up}"));
+                    stage.close(client).await;
+                }
+                .boxed()
+            },
+            r#"success "Hello."
+               compacted: manual
+               success ""
+               success "After all."
+               the summary is told: true"#,
         ),
         scenario(
             "session-id",

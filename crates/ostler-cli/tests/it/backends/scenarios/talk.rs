@@ -3,10 +3,10 @@
 use futures::FutureExt as _;
 use futures::StreamExt as _;
 use ostler::proto::message::User;
-use ostler_testkit::{Script, Usage, reply};
+use ostler_testkit::{Script, Usage, reply, when};
 use serde_json::json;
 
-use super::super::{Scenario, scenario};
+use super::super::{Scenario, scenario, story};
 use super::replies;
 
 fn prompts(texts: &'static [&'static str]) -> futures::stream::BoxStream<'static, User> {
@@ -57,6 +57,79 @@ pub(super) fn all() -> Vec<Scenario> {
                init
                text Two.
                result success "Two.""#,
+        ),
+        // One prompt, told by a query and by a client: the same messages, from the first to the result.
+        scenario(
+            "query-and-client",
+            Script::new()
+                .rule(
+                    when().turn(0),
+                    reply().text("I look.").tool_use("Bash", json!({"command": "echo hello"})),
+                )
+                .rule(when(), reply().thinking("Hm.", "c2lnbmVk").text("Done.")),
+            |stage| {
+                async {
+                    let options = || stage.options().allow(["Bash"]).partial_messages();
+                    let mut messages = ostler::query("Look", options());
+                    let (mut by_query, mut by_client) = (Vec::new(), Vec::new());
+                    while let Some(message) = stage.within("a message", messages.next()).await {
+                        by_query.extend(story::lines(&message.unwrap()));
+                    }
+                    let mut client = stage.client(options()).await;
+                    client.send("Look").await.unwrap();
+                    let mut turn = client.turn();
+                    while let Some(message) = stage.within("a message", turn.next()).await {
+                        by_client.extend(story::lines(&message.unwrap()));
+                    }
+                    stage.close(client).await;
+                    assert_eq!(by_query, by_client);
+                    by_client.retain(|line| !line.starts_with("delta"));
+                    by_client.into_iter().for_each(|line| stage.note(line));
+                }
+                .boxed()
+            },
+            r#"init
+               text I look.
+               call Bash {"command":"echo hello"}
+               tool ok
+               thinking
+               text Done.
+               result success "Done.""#,
+        ),
+        // What comes while the agent is busy waits, and is then answered together.
+        scenario(
+            "multi-burst",
+            Script::new()
+                .rule(when().turn(0), reply().text("One.").gate(1, "busy"))
+                .rule(when(), reply().text("The others.")),
+            |stage| {
+                async {
+                    let mut client = stage.client(stage.options()).await;
+                    client.send("one").await.unwrap();
+                    stage.within("the response", stage.api.gate("busy").reached()).await;
+                    for prompt in ["two", "three"] {
+                        client.send(prompt).await.unwrap();
+                    }
+                    // An answer says that everything before it was read.
+                    let handle = client.handle();
+                    stage.within("a sign of life", handle.mcp_server_status()).await.unwrap();
+                    stage.api.gate("busy").release();
+                    stage.turn(&mut client).await;
+                    stage.turn(&mut client).await;
+                    let second = stage.requests()[1].body["messages"].to_string();
+                    if !second.contains("three") {
+                        stage.turn(&mut client).await;
+                    }
+                    stage.close(client).await;
+                }
+                .boxed()
+            },
+            r#"init
+               text One.
+               result success "One."
+               init
+               text The others.
+               result success "The others.""#,
         ),
         scenario(
             "partial",
