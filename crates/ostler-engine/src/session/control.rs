@@ -131,6 +131,7 @@ impl Session {
             self.setup.append_system_prompt = Some(append.clone());
         }
         let parked = self.add_servers(initialize);
+        self.wants_suggestions |= initialize.prompt_suggestions == Some(true);
         self.setup.answer = answer.map(Arc::new).or(self.setup.answer.take());
         self.world = self.setup.world();
         Ok(json!({
