@@ -87,7 +87,7 @@ impl Totals {
         }
         match finished.ending {
             Ending::Completed => {
-                result.result = Some(finished.text);
+                result.result = Some(finished.shown.unwrap_or(finished.text));
                 result.terminal_reason = Some(TerminalReason::Completed);
             }
             Ending::HookStopped => {

@@ -261,7 +261,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     let setup = Setup::new(options, host, scratch, answer);
     let World { host, servers, model, cx, .. } = &setup.base;
     let judge = Judge { model: Arc::clone(model), name: judge };
-    host.hooks().equip(Helpers { judge, servers: servers.clone() });
+    host.hooks().equip(Helpers { judge, servers: servers.clone(), scratch: cx.scratch.clone() });
     let watcher = tokio::spawn(occasions::keep_watch(host.clone(), cx.cwd.clone()));
     let session = Session {
         watcher: AbortOnDropHandle::new(watcher),
@@ -501,6 +501,7 @@ impl Session {
                     HostCall::Ask(question) => self.ask(*question).await,
                     HostCall::Withdraw(token) => self.withdraw(token).await,
                     HostCall::TaskEnded(id) => self.task_ended(&id),
+                    HostCall::Wake(words) => self.queue.push(self.synthetic(words)),
                     HostCall::Elicit { question, answer } => self.elicit(*question, answer),
                 },
                 Some(finished) = self.turns.join_next() => {
@@ -585,11 +586,14 @@ impl Session {
             producer: Some("session-task".to_owned()),
             ..TaskNotificationOrigin::default()
         };
-        self.queue.push(User {
-            is_synthetic: Some(true),
-            origin: Some(Origin::TaskNotification(origin)),
-            ..User::new(Content::Text(words), Some(self.world.host.session_id.clone()))
-        });
+        let origin = Some(Origin::TaskNotification(origin));
+        self.queue.push(User { origin, ..self.synthetic(words) });
+    }
+
+    /// A prompt of the engine itself.
+    fn synthetic(&self, words: String) -> User {
+        let session_id = Some(self.world.host.session_id.clone());
+        User { is_synthetic: Some(true), ..User::new(Content::Text(words), session_id) }
     }
 
     async fn ask(&mut self, question: Question) {

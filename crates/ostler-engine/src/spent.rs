@@ -17,12 +17,12 @@ pub(crate) struct Spent {
     models: Arc<Mutex<BTreeMap<String, ModelUsage>>>,
     /// Time that models took to answer, in microseconds.
     waited: Arc<AtomicU64>,
-    /// Lines that tools added to files, and that they removed.
-    lines: Arc<(AtomicU64, AtomicU64)>,
     /// Permission questions that were asked.
     asked: Arc<AtomicU64>,
     /// Those that would have been asked in the default mode without any rule or hook.
     spared: Arc<AtomicU64>,
+    /// Lines that tools added to files, and that they removed.
+    lines: Arc<(AtomicU64, AtomicU64)>,
 }
 
 impl Spent {
@@ -41,6 +41,21 @@ impl Spent {
     /// The time that models took so far. What they took side by side counts for each of them.
     pub(crate) fn time(&self) -> Duration {
         Duration::from_micros(self.waited.load(Ordering::Relaxed))
+    }
+
+    /// Counts a permission question.
+    pub(crate) fn ask(&self) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a permission question that a mode, a rule or a hook made unnecessary.
+    pub(crate) fn spare(&self) {
+        self.spared.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many permission questions were asked so far, and how many were made unnecessary.
+    pub(crate) fn questions(&self) -> (u64, u64) {
+        (self.asked.load(Ordering::Relaxed), self.spared.load(Ordering::Relaxed))
     }
 
     /// Counts the lines that a tool changed, as its structured output tells them.
@@ -64,21 +79,6 @@ impl Spent {
     /// Lines added and removed so far.
     pub(crate) fn lines(&self) -> (u64, u64) {
         (self.lines.0.load(Ordering::Relaxed), self.lines.1.load(Ordering::Relaxed))
-    }
-
-    /// Counts a permission question.
-    pub(crate) fn ask(&self) {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Counts a permission question that a mode, a rule or a hook made unnecessary.
-    pub(crate) fn spare(&self) {
-        self.spared.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How many permission questions were asked so far, and how many were made unnecessary.
-    pub(crate) fn questions(&self) -> (u64, u64) {
-        (self.asked.load(Ordering::Relaxed), self.spared.load(Ordering::Relaxed))
     }
 
     /// Everything so far.

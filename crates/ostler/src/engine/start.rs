@@ -53,7 +53,7 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
     let launch = &scene.launch;
     let cautions = cautions(scene, &policy, &settings);
     let connection = session::start(SessionOptions {
-        tools: tools(launch)?,
+        tools: tools(scene)?,
         folders: folders.clone(),
         limits: Limits {
             max_turns: launch.max_turns,
@@ -118,9 +118,17 @@ fn cautions(scene: &Scene, policy: &Policy, settings: &Settings) -> Vec<&'static
 }
 
 /// The tools there are. One that is denied altogether is not offered at all.
-fn tools(launch: &Launch) -> Result<Vec<Arc<dyn AnyTool>>, StartError> {
+fn tools(scene: &Scene) -> Result<Vec<Arc<dyn AnyTool>>, StartError> {
+    let launch = &scene.launch;
     let mut tools = ostler_tools::session_tools();
     let name = |tool: &Arc<dyn AnyTool>| tool.spec().name;
+    let tasks = ostler_tools::task_tools();
+    if is_on(scene, "CLAUDE_CODE_ENABLE_TASKS") {
+        tools.retain(|tool| name(tool) != "TodoWrite");
+        tools.extend(tasks);
+    } else if let Some(ToolSet::Only(wanted)) = &launch.tools {
+        tools.extend(tasks.into_iter().filter(|tool| wanted.contains(&name(tool))));
+    }
     if let Some(ToolSet::Only(wanted)) = &launch.tools {
         tools.retain(|tool| wanted.contains(&name(tool)));
     }

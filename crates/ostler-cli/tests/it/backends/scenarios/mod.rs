@@ -5,9 +5,9 @@ mod checkpoints;
 mod engine_options;
 mod hooks;
 mod interruptions;
+mod mcp;
 mod model_options;
 mod permissions;
-mod programs;
 mod servers;
 mod sessions;
 mod talk;
@@ -32,7 +32,7 @@ pub(super) fn all() -> Vec<Scenario> {
         model_options::all(),
         engine_options::all(),
         servers::all(),
-        programs::all(),
+        mcp::all(),
         checkpoints::all(),
     ];
     parts.into_iter().flatten().collect()

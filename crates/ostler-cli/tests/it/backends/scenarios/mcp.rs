@@ -1,4 +1,4 @@
-//! MCP servers that are programs, and what is asked about servers and by them.
+//! MCP servers: inside the host and as programs.
 
 use futures::FutureExt as _;
 use ostler::mcp::{Server, tool};
@@ -19,8 +19,9 @@ struct Add {
 }
 
 fn calc() -> Server {
-    let add =
-        tool("add", "Adds two numbers", |it: Add| async move { Ok::<_, String>(it.a + it.b) });
+    let add = tool("add", "Adds two numbers", |it: Add| async move {
+        if it.a < 0 { Err("no negative numbers") } else { Ok(it.a + it.b) }
+    });
     Server::new("calc", "1.0.0").tool(add)
 }
 
@@ -62,6 +63,24 @@ async fn note_status(stage: &Stage, client: &Client) {
 pub(super) fn all() -> Vec<Scenario> {
     vec![
         scenario(
+            "mcp",
+            calling("mcp__calc__add", json!({"a": 2, "b": 3})),
+            |stage| {
+                async {
+                    let options = stage.options().server(calc()).allow(["mcp__calc__add"]);
+                    stage.query("Add them", options).await;
+                    note_heard(stage, "5");
+                }
+                .boxed()
+            },
+            r#"init
+               call mcp__calc__add {"a":2,"b":3}
+               tool ok
+               text Done.
+               result success "Done."
+               the model heard 5: true"#,
+        ),
+        scenario(
             "mcp-ask",
             calling("mcp__calc__add", json!({"a": 2, "b": 3})),
             |stage| {
@@ -77,6 +96,24 @@ pub(super) fn all() -> Vec<Scenario> {
                text Done.
                result success "Done."
                * may mcp__calc__add?"#,
+        ),
+        scenario(
+            "mcp-error",
+            calling("mcp__calc__add", json!({"a": -2, "b": 3})),
+            |stage| {
+                async {
+                    let options = stage.options().server(calc()).allow(["mcp__calc__add"]);
+                    stage.query("Add them", options).await;
+                    note_heard(stage, "no negative numbers");
+                }
+                .boxed()
+            },
+            r#"init
+               call mcp__calc__add {"a":-2,"b":3}
+               tool failed
+               text Done.
+               result success "Done."
+               the model heard no negative numbers: true"#,
         ),
         scenario(
             "mcp-many",
