@@ -64,6 +64,11 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
+    /// How many turns have ended.
+    pub(crate) fn n_results(&self) -> u64 {
+        self.n_results
+    }
+
     /// A turn begins.
     pub(crate) fn begin(&mut self, host: &Host, answers: Answers) {
         self.answers = answers;

@@ -11,6 +11,7 @@ pub(crate) mod queue;
 mod requests;
 mod servers;
 mod state;
+mod suggest;
 mod switch;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -318,6 +319,8 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         asides: JoinSet::new(),
         begun: Instant::now(),
         is_told_to_end: false,
+        wants_suggestions: false,
+        suggesting: JoinSet::new(),
     };
     // The one task of the session; it ends when the host drops its end.
     tokio::spawn(session.run(inbox, called));
@@ -524,6 +527,10 @@ struct Session {
     begun: Instant,
     /// The host wants no more of it.
     is_told_to_end: bool,
+    /// The host wants to know what the user might ask next.
+    wants_suggestions: bool,
+    /// Holds at most one: the guess that is being made.
+    suggesting: JoinSet<()>,
 }
 
 impl Session {
@@ -569,7 +576,10 @@ impl Session {
             if self.turns.is_empty() && self.switches.is_empty() {
                 match self.queue.take() {
                     Some(prompts) => self.begin(prompts).await,
-                    None if open || self.world.cx.tasks.are_open() => {}
+                    None
+                        if open
+                            || self.world.cx.tasks.are_open()
+                            || !self.suggesting.is_empty() => {}
                     None => {
                         self.told.tell(&self.world.host, SessionState::Idle).await;
                         break;
@@ -599,6 +609,7 @@ impl Session {
                     patience.set(wait(self.background_wait));
                 }
                 Some(heard) = self.switches.join_next() => self.heard_of_model(heard.ok()).await,
+                Some(_) = self.suggesting.join_next() => {}
                 () = &mut patience, if is_waiting => break,
                 () = idle(self.idle_since, self.idle_notice) => self.tell_idle(),
                 // Nobody reads any more: whatever runs is for nobody, and goes.
@@ -739,6 +750,7 @@ impl Session {
         self.told.tell(&self.world.host, SessionState::Running).await;
         self.tell_of_prompts(queue::named(&prompts), CommandState::Started).await;
         self.answering = queue::named(&prompts);
+        self.suggesting.abort_all();
         self.totals.begin(&self.world.host, Answers::to(&prompts));
         for prompt in &mut prompts {
             prompt.uuid.get_or_insert_with(fresh_uuid);
@@ -792,6 +804,7 @@ impl Session {
         self.held = Some(result);
         self.tell_result().await;
         self.tell_of_end().await;
+        self.suggest();
     }
 
     /// Sends the last result, unless the host would take it for the end of everything while subagents still work.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use ostler_proto::ToolUseId;
 use ostler_proto::api::{Content, ContentBlock, Message};
+use ostler_proto::mcp::McpServerProvenance;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
@@ -234,6 +235,11 @@ pub trait AnyTool: Send + Sync {
 
     /// The model has been shown a file by other means.
     fn note_read(&self, _path: &Path) {}
+
+    /// The MCP server it belongs to.
+    fn provenance(&self) -> Option<McpServerProvenance> {
+        None
+    }
 
     /// Reads the arguments of a call.
     ///

@@ -134,6 +134,7 @@ impl Session {
         }
         let parked = self.add_servers(initialize);
         self.take_offers(initialize);
+        self.wants_suggestions |= initialize.prompt_suggestions == Some(true);
         self.setup.answer = answer.map(Arc::new).or(self.setup.answer.take());
         self.world = self.setup.world();
         Ok(json!({
