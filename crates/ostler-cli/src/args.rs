@@ -19,12 +19,18 @@ use self::wire::Wire;
 
 /// An agent that works in this folder.
 ///
-/// Without a prompt it opens a conversation: one prompt per line, Ctrl-C stops the agent, Ctrl-D ends.
+/// Without a prompt it opens a conversation: Ctrl-C stops the agent, Ctrl-D ends, /help tells the keys.
 /// Before it changes anything it shows what, and asks: one key answers (once, this session, always, no).
 /// Without ANTHROPIC_API_KEY it runs on a small offline demo that understands a few plain sentences.
 /// NO_COLOR switches off colours and everything that moves. `ostler doctor` looks for what is wrong.
 #[derive(Debug, Parser)]
-#[command(version, about, long_about, args_override_self = true)]
+#[command(
+    version,
+    about,
+    long_about,
+    args_override_self = true,
+    override_usage = "ostler [OPTIONS] [PROMPT]\n       ostler [OPTIONS] <COMMAND>"
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -101,7 +107,7 @@ pub(crate) struct Args {
     pub(crate) append_system_prompt: Option<String>,
 
     /// Go on with the newest conversation of this folder
-    #[arg(short, long = "continue", conflicts_with = "resume", group = "earlier")]
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume", group = "earlier")]
     pub(crate) go_on: bool,
 
     /// Go on with this conversation: its id, the beginning of it, or its title

@@ -25,6 +25,15 @@ use crate::signals::{STOPPED, Signals, Told};
 use crate::spinner::BEAT;
 use crate::tty::Mode;
 
+/// What there is to know at the prompt.
+const HELP: &str = "\
+Enter sends. Alt-Enter, Ctrl-J or \\ at the end of a line begins a new one.
+Up and Down bring back earlier prompts. Ctrl-A, Ctrl-E, Ctrl-W, Ctrl-U and Ctrl-K work as in a shell.
+Ctrl-C stops the agent, or empties the line; on an empty line it ends the program, as Ctrl-D and `exit` do.
+What you type while the agent works is the next prompt.
+/compact replaces the conversation by a summary. Everything else is for the agent.
+`ostler --help` tells the options, `ostler doctor` what is wrong.";
+
 /// Stands in front of what the user says.
 const MARK: &str = ">";
 
@@ -142,6 +151,7 @@ impl Chat<'_> {
             match line.text.trim() {
                 "" => {}
                 "exit" | "quit" | "/exit" | "/quit" => return Ok(ExitCode::SUCCESS),
+                "/help" | "?" => self.show.screen.lines(HELP)?,
                 prompt => {
                     if let ended @ Ended::Quit(_) = self.turn(Some(prompt)).await? {
                         return Ok(ended.code());

@@ -86,13 +86,20 @@ impl Input {
 
     /// Starts waiting for keys, those that are pressed from now on: ask only then.
     pub(crate) async fn keys(&mut self) -> io::Result<Keys<'_>> {
+        // A line that was typed ahead is a prompt, and must be taken before the rest is thrown away.
+        self.settle().await;
         let mode = Mode::keys()?;
         // A key pressed twice answers one question, not the next one as well; and not every system throws away what
         // it was told to.
+        self.settle().await;
+        Ok(Keys { _mode: mode, input: self })
+    }
+
+    /// Takes what is on its way: lines are kept, single keys are forgotten.
+    async fn settle(&mut self) {
         while let Ok(Some(chunk)) = tokio::time::timeout(SETTLING, self.chunks.recv()).await {
             self.keep_line(&chunk);
         }
-        Ok(Keys { _mode: mode, input: self })
     }
 
     /// Starts taking keys for a text that is written. What was typed before belongs to it.

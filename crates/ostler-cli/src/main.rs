@@ -32,6 +32,7 @@ use std::process::ExitCode;
 
 use ostler::engine::kept::Kept;
 use ostler::engine::{self as host, Running, StartError};
+use ostler_engine::store::StoreError;
 
 use crate::args::{Args, Command, OutputFormat};
 use crate::chat::Greeting;
@@ -105,6 +106,11 @@ async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
                 let Some(result) = told else { return Err(error.into()) };
                 pipe::fail(result)?;
                 return Ok(ExitCode::FAILURE);
+            }
+            Err(error @ StartError::Store(StoreError::NotFound(_))) => {
+                return Err(anyhow::anyhow!(
+                    "{error}; `ostler sessions` lists those of this folder, `ostler sessions --all` all"
+                ));
             }
             Err(error) => return Err(error.into()),
         };

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use ostler_engine::session::Connection;
 use ostler_proto::RequestId;
+use ostler_proto::control::{AskHost, ControlRequest, ControlResponse};
 use ostler_proto::frame::{Frame, ToEngine, ToHost};
 use ostler_proto::message::{System, TurnResult, User};
 use tokio::sync::mpsc;
@@ -47,6 +48,8 @@ pub(crate) async fn run(args: &Args, connection: Connection) -> anyhow::Result<E
     let is_stopped = pipe.is_stopped;
     let last = pipe.last.take();
     match ended {
+        // The host asked for the end, and keeps its own end open.
+        Ended::ByItself if pipe.to_engine.upgrade().is_some() => reader.abort(),
         Ended::ByItself => reader.await.context("reading standard input")??,
         Ended::Told(code) => {
             pipe.end().await;
@@ -139,6 +142,7 @@ impl Pipe {
             print(&frame.to_line())?;
         }
         match frame {
+            ToHost::ControlRequest(request) => self.refuse(request).await?,
             ToHost::System(System::Init(_)) => self.is_busy = true,
             ToHost::Result(result) => {
                 self.last = Some(*result);
@@ -149,6 +153,14 @@ impl Pipe {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Without frames coming in nobody answers the engine. It is told so, because it would wait.
+    async fn refuse(&self, request: ControlRequest<AskHost>) -> anyhow::Result<()> {
+        let Some(engine) = &self.held else { return Ok(()) };
+        let id = request.request_id.unwrap_or_default();
+        let response = ControlResponse::error(id, "nobody is here to answer");
+        Ok(engine.send(ToEngine::ControlResponse(response)).await?)
     }
 
     /// Ends the session, whatever it is doing.

@@ -15,10 +15,41 @@ pub(crate) fn explain(
     words: &[String],
     screen: &mut Screen,
 ) -> anyhow::Result<()> {
+    if let Some(why) = odd_tool(tool) {
+        anyhow::bail!(why);
+    }
+    if tool == "Bash" && words.is_empty() {
+        anyhow::bail!("which command? write for example: ostler explain Bash git push");
+    }
     let scene = scene::of(args)?;
     let Rules { policy, .. } = rules::load(&scene)?;
     let input = permission::input_of(tool, &words.join(" "));
     let effect = permission::effect_of(tool, &input, &scene.cwd);
     let text = permission::explain(&policy, &CallFacts { tool, input: &input, effect: &effect });
     Ok(screen.line(clean(&text).trim_end())?)
+}
+
+/// Tools that are not in the list of the built-in ones, but that rules may name.
+const OTHERS: &[&str] =
+    &["Agent", "Task", "Skill", "ExitPlanMode", "EnterPlanMode", "MultiEdit", "LS"];
+
+/// Why there is no such tool, if there is none.
+fn odd_tool(tool: &str) -> Option<String> {
+    let built_in = ostler_tools::session_tools();
+    let names = built_in.iter().map(|tool| tool.spec().name);
+    let mut known: Vec<String> =
+        names.chain(OTHERS.iter().map(|name| (*name).to_owned())).collect();
+    if tool.starts_with("mcp__") || known.iter().any(|name| name == tool) {
+        return None;
+    }
+    let meant = known.iter().find(|name| name.eq_ignore_ascii_case(tool));
+    if let Some(name) = meant {
+        return Some(format!("there is no tool {tool}; did you mean {name}?"));
+    }
+    known.truncate(built_in.len());
+    known.sort();
+    Some(format!(
+        "there is no tool {tool}; there are {}, and those of MCP servers (mcp__server__tool)",
+        known.join(", ")
+    ))
 }

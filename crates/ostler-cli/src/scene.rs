@@ -45,7 +45,12 @@ fn scene_entrypoint() -> String {
 fn folder(args: &Args) -> Result<PathBuf, StartError> {
     let folder = args.cwd.clone().unwrap_or_else(|| ".".into());
     let odd = |reason: String| StartError::Folder { folder: folder.clone(), reason };
-    let cwd = folder.canonicalize().map_err(|error| odd(error.to_string()))?;
+    let cwd = folder.canonicalize().map_err(|error| match args.cwd {
+        Some(_) => odd(error.to_string()),
+        None => odd(format!(
+            "the current folder is gone ({error}): go to another, or name one with --cwd"
+        )),
+    })?;
     match cwd.is_dir() {
         true => Ok(cwd),
         false => Err(odd("it is not a folder".to_owned())),

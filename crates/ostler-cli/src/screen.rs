@@ -147,6 +147,21 @@ impl Screen {
         text.lines().flat_map(|line| wrapped(line, columns)).collect()
     }
 
+    /// A line that is not longer than the window. Elsewhere it is whole.
+    pub(crate) fn one_line(&self, text: &str) -> String {
+        if self.is_terminal { clipped(text, self.columns()) } else { text.to_owned() }
+    }
+
+    /// A remark for people only: a program that reads our output gets none.
+    pub(crate) fn hint(&mut self, text: &str) -> io::Result<()> {
+        if self.is_terminal { self.remark(text) } else { Ok(()) }
+    }
+
+    /// A text of the program itself.
+    pub(crate) fn lines(&mut self, text: &str) -> io::Result<()> {
+        self.fitted(text, 0).iter().try_for_each(|line| self.line(line))
+    }
+
     /// A line the caller has styled.
     pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
         self.end_line()?;

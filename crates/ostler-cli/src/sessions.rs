@@ -1,5 +1,7 @@
 //! Conversations on disk: which there are.
 
+use std::time::{Duration, SystemTime};
+
 use ostler::engine::sessions;
 
 use crate::args::Args;
@@ -15,9 +17,38 @@ pub(crate) fn list(args: &Args, all: bool, screen: &mut Screen) -> anyhow::Resul
     if sessions.is_empty() {
         return Ok(screen.line("no conversations yet")?);
     }
+    let now = SystemTime::now();
     for session in sessions {
-        let summary = clean(&session.summary).replace('\n', " ");
-        screen.line(&format!("{}  {summary}", session.id))?;
+        let age = now.duration_since(session.modified).unwrap_or_default();
+        let folder = session.cwd.filter(|_| all).map(|folder| format!("{folder}: "));
+        let summary = clean(&format!("{}{}", folder.unwrap_or_default(), session.summary));
+        let line = format!("{}  {:>8}  {}", session.id, ago(age), summary.replace('\n', " "));
+        screen.line(&screen.one_line(&line))?;
     }
+    screen.hint("Go on with one: ostler --resume ID (its beginning is enough), or the newest: ostler --continue")?;
     Ok(())
+}
+
+/// How long ago something was, for people.
+fn ago(age: Duration) -> String {
+    match age.as_secs() {
+        0..60 => "just now".to_owned(),
+        seconds @ 60..3_600 => format!("{} min", seconds / 60),
+        seconds @ 3_600..86_400 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_short() {
+        for (seconds, text) in
+            [(0, "just now"), (59, "just now"), (60, "1 min"), (7_199, "1 h"), (200_000, "2 d")]
+        {
+            assert_eq!(ago(Duration::from_secs(seconds)), text);
+        }
+    }
 }

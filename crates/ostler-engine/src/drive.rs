@@ -4,20 +4,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use ostler_proto::Extra;
 use ostler_proto::api::{
     Accumulator, Content, ContentBlock, Folded, Message, StopReason, StreamEvent, ToolResultBlock,
     ToolUseBlock, Usage,
 };
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::{AssistantError, PermissionDenial};
+use ostler_proto::{Extra, Uuid};
 use serde_json::{Value, json};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::call::{self, CallResult, Tools};
 use crate::compact::{self, Attempts, Compacted, Compaction, Gauge, Job, NotCompacted, Trigger};
+use crate::display;
 use crate::hooks::Event;
-use crate::host::Host;
+use crate::host::{Host, fresh_uuid};
 use crate::mcp::Servers;
 use crate::model::{EventStream, Model, ModelError, ModelEvent, Request, Said, Sampling, ToolSpec};
 use crate::shown::Shown;
@@ -49,6 +50,8 @@ pub(crate) struct World {
     pub(crate) gauge: Gauge,
     /// The MCP servers, whose tools come on top once they are connected.
     pub(crate) servers: Servers,
+    /// Where the key comes from, for programs.
+    pub(crate) key_source: Option<Arc<str>>,
 }
 
 impl World {
@@ -108,6 +111,8 @@ pub(crate) struct Finished {
     pub(crate) conversation: Vec<Said>,
     /// The last text of the model.
     pub(crate) text: String,
+    /// What the user was shown in its place.
+    pub(crate) shown: Option<String>,
     /// The answer in the shape the host asked for.
     pub(crate) structured: Option<Value>,
     pub(crate) stop_reason: Option<StopReason>,
@@ -127,6 +132,7 @@ impl Finished {
             ending,
             conversation,
             text: String::new(),
+            shown: None,
             structured: None,
             stop_reason: None,
             usage: Usage::default(),
@@ -197,6 +203,8 @@ async fn next_event(stream: &mut Option<EventStream>) -> Option<Result<ModelEven
 
 struct Driver<'a> {
     world: &'a World,
+    /// Names the turn.
+    id: Uuid,
     stream: Option<EventStream>,
     /// When the model was asked for the response under way.
     asked: Option<Instant>,
@@ -224,6 +232,7 @@ impl<'a> Driver<'a> {
             Finished { n_user_messages: 1, ..Finished::new(Ending::Completed, Vec::new()) };
         Self {
             world,
+            id: fresh_uuid(),
             stream: None,
             asked: None,
             response: Accumulator::default(),
@@ -333,10 +342,12 @@ impl<'a> Driver<'a> {
         };
         self.shown.saw(&event);
         match folded {
+            // What hooks may show otherwise is not shown before they have seen it.
+            Folded::Nothing if display::is_text(&event) && display::is_judged(self.world) => {}
             Folded::Nothing => self.world.host.stream(&event).await,
             Folded::Block(block) => {
                 // The finished block goes before the event that finishes it; hosts rely on it.
-                self.block(block, turn).await;
+                self.block(block, Some(&event), turn).await;
                 self.world.host.stream(&event).await;
             }
             Folded::Message(message) => {
@@ -350,7 +361,7 @@ impl<'a> Driver<'a> {
     async fn whole(&mut self, message: Message, turn: &mut Turn) {
         self.frame = Some(Message { content: Vec::new(), ..message.clone() });
         for block in &message.content {
-            self.block(block.clone(), turn).await;
+            self.block(block.clone(), None, turn).await;
         }
         self.replied(&message, turn);
     }
@@ -390,12 +401,22 @@ impl<'a> Driver<'a> {
         dollars.map(|_| Limit::Dollars).or(tokens.map(|_| Limit::Tokens))
     }
 
-    async fn block(&mut self, block: ContentBlock, turn: &mut Turn) {
+    /// A finished block; `end` is the event that finishes it.
+    async fn block(&mut self, block: ContentBlock, end: Option<&StreamEvent>, turn: &mut Turn) {
+        let shown = display::ask(self.world, &self.id, &block).await;
         if let Some(text) = block.as_text() {
             text.clone_into(&mut self.finished.text);
+            self.finished.shown = shown.clone();
         }
         if let Some(frame) = &self.frame {
-            self.world.host.say(frame, block.clone()).await;
+            if let Some(text) = end.and_then(|end| display::delta(self.world, end, &block, &shown))
+            {
+                self.world.host.stream(&text).await;
+            }
+            match shown {
+                Some(text) => self.world.host.say_otherwise(frame, block.clone(), text).await,
+                None => self.world.host.say(frame, block.clone()).await,
+            }
         }
         turn.handle(match block {
             ContentBlock::ToolUse(call) => {

@@ -79,6 +79,8 @@ pub(crate) enum HostCall {
     Withdraw(u64),
     /// A background task has ended.
     TaskEnded(TaskId),
+    /// A hook that nobody waited for wants the model to hear this, also if nobody says anything.
+    Wake(String),
     /// An MCP server has a question for the user.
     Elicit { question: Box<Elicitation>, answer: oneshot::Sender<ElicitationReply> },
 }
@@ -215,9 +217,36 @@ impl Host {
         self.say_block(response, block, Some(true)).await;
     }
 
+    /// Sends one finished block with other words than the model's; the session's file keeps the model's.
+    pub(crate) async fn say_otherwise(
+        &self,
+        response: &Message,
+        block: ContentBlock,
+        text: String,
+    ) {
+        let mut said = self.assistant(response, block, None);
+        let lost = self.record(|writer| writer.frame(&ToHost::Assistant(Box::new(said.clone()))));
+        if let Some(lost) = lost {
+            let _ = self.frames.send(lost).await;
+        }
+        self.mirror().await;
+        said.message.content = vec![ContentBlock::text(text)];
+        let _ = self.frames.send(ToHost::Assistant(Box::new(said))).await;
+    }
+
     async fn say_block(&self, response: &Message, block: ContentBlock, aborted: Option<bool>) {
+        let assistant = self.assistant(response, block, aborted);
+        self.send(ToHost::Assistant(Box::new(assistant))).await;
+    }
+
+    fn assistant(
+        &self,
+        response: &Message,
+        block: ContentBlock,
+        aborted: Option<bool>,
+    ) -> Assistant {
         let message = Message { content: vec![block], ..response.clone() };
-        let assistant = Assistant {
+        Assistant {
             message,
             parent_tool_use_id: self.parent.clone(),
             session_id: self.session_id.clone(),
@@ -225,8 +254,7 @@ impl Host {
             agent_id: self.agent.clone(),
             aborted,
             ..Assistant::default()
-        };
-        self.send(ToHost::Assistant(Box::new(assistant))).await;
+        }
     }
 
     /// Sends a message of the user's side: a tool result, a marker.

@@ -10,6 +10,7 @@ mod call;
 mod checkpoint;
 mod compact;
 pub mod context;
+mod display;
 mod drive;
 mod hooks;
 mod host;

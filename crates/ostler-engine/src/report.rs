@@ -24,6 +24,14 @@ pub(crate) fn init(world: &World) -> ToHost {
         tools: world.specs.iter().map(|spec| spec.name.clone()).collect(),
         model: world.model_name.as_ref().to_owned(),
         permission_mode: world.host.mode(),
+        api_key_source: world.key_source.as_deref().map(str::to_owned),
+        original_cwd: Some(world.cx.cwd.display().to_string()),
+        additional_directories: Some(directories(world)),
+        // An interruption tells which prompts still wait, and forgets them if it is asked to.
+        capabilities: Some(vec![
+            "interrupt_receipt_v1".to_owned(),
+            "interrupt_cancel_queued_v1".to_owned(),
+        ]),
         slash_commands: vec![command::NAME.to_owned()],
         claude_code_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         output_style: Some("default".to_owned()),
@@ -31,6 +39,10 @@ pub(crate) fn init(world: &World) -> ToHost {
         uuid: fresh_uuid(),
         ..Init::default()
     })))
+}
+
+fn directories(world: &World) -> Vec<String> {
+    world.host.policy().directories().map(|directory| directory.display().to_string()).collect()
 }
 
 /// What the results of a session have in common.
@@ -70,7 +82,7 @@ impl Totals {
         }
         match finished.ending {
             Ending::Completed => {
-                result.result = Some(finished.text);
+                result.result = Some(finished.shown.unwrap_or(finished.text));
                 result.terminal_reason = Some(TerminalReason::Completed);
             }
             Ending::HookStopped => {

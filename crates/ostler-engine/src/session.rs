@@ -7,18 +7,19 @@
 mod control;
 mod lifecycle;
 pub(crate) mod queue;
+mod requests;
 mod servers;
 mod state;
 mod switch;
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ostler_proto::api::{Content, Role};
-use ostler_proto::control::{AskHost, ControlRequest, Elicitation, ElicitationReply};
+use ostler_proto::control::{AccountInfo, AskHost, ControlRequest, Elicitation, ElicitationReply};
 use ostler_proto::frame::{ToEngine, ToHost};
 use ostler_proto::hook::{ExitReason, HookEvent, SetupTrigger};
 use ostler_proto::launch::Answerer;
@@ -26,7 +27,7 @@ use ostler_proto::message::system::SessionState;
 use ostler_proto::message::{CommandState, Origin, TaskNotificationOrigin, User};
 use ostler_proto::peer::{CallError, Peer};
 use ostler_proto::{Extra, RequestId, SessionId, TaskId, Uuid};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -126,6 +127,8 @@ pub struct SessionOptions {
     pub state_events: Option<StateEvents>,
     /// How long background tasks may go on once the host has nothing more to say; `None` for as long as they like.
     pub background_wait: Option<Duration>,
+    /// Whether anything may go on in the background.
+    pub background_tasks: bool,
     /// Who answers permission questions.
     pub answerer: Answerer,
     /// Whether prompts are sent back as they are taken up.
@@ -134,6 +137,10 @@ pub struct SessionOptions {
     pub mirror: bool,
     /// Whether files are kept as they were before each prompt, to be put back.
     pub checkpoints: bool,
+    /// What settings say, by the wire's names of where they stand; the later ones win. Only to be shown to hosts.
+    pub settings: Vec<(String, Map<String, Value>)>,
+    /// Who pays.
+    pub account: AccountInfo,
     /// What tool calls are recorded on, or replayed from; the model has its own part in that.
     pub tape: Option<Tape>,
 }
@@ -173,10 +180,13 @@ impl SessionOptions {
             mcp_servers: BTreeMap::new(),
             state_events: None,
             background_wait: Some(BACKGROUND_WAIT),
+            background_tasks: true,
             answerer: Answerer::Host,
             replay_user_messages: false,
             mirror: false,
             checkpoints: false,
+            settings: Vec::new(),
+            account: AccountInfo::default(),
             tape: None,
         }
     }
@@ -250,7 +260,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     let setup = Setup::new(options, host, scratch, answer);
     let World { host, servers, model, cx, .. } = &setup.base;
     let judge = Judge { model: Arc::clone(model), name: judge };
-    host.hooks().equip(Helpers { judge, servers: servers.clone() });
+    host.hooks().equip(Helpers { judge, servers: servers.clone(), scratch: cx.scratch.clone() });
     let watcher = tokio::spawn(occasions::keep_watch(host.clone(), cx.cwd.clone()));
     let session = Session {
         watcher: AbortOnDropHandle::new(watcher),
@@ -263,7 +273,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         setup,
         peer: Peer::new("engine-"),
         asked: HashMap::new(),
-        asked_person: HashSet::new(),
+        asked_person: HashMap::new(),
         told,
         queue: Queue::default(),
         answering: Vec::new(),
@@ -276,6 +286,8 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         totals: Totals::default(),
         background_wait,
         asides: JoinSet::new(),
+        begun: Instant::now(),
+        is_told_to_end: false,
     };
     // The one task of the session; it ends when the host drops its end.
     tokio::spawn(session.run(inbox, called));
@@ -308,6 +320,9 @@ struct Setup {
     memory: Vec<MemoryFile>,
     /// The shape the answer must have.
     answer: Option<Arc<StructuredOutput>>,
+    /// What settings say, by where they stand.
+    settings: Vec<(String, Map<String, Value>)>,
+    account: AccountInfo,
 }
 
 impl Setup {
@@ -317,7 +332,7 @@ impl Setup {
         scratch: Scratch,
         answer: Option<StructuredOutput>,
     ) -> Self {
-        let tasks = Tasks::new(host.clone());
+        let tasks = Tasks::new(host.clone(), !options.background_tasks);
         let env = Arc::clone(&host.env);
         let cx = ToolCx { cwd: options.cwd, scratch, tasks, env, ..ToolCx::default() };
         let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
@@ -327,6 +342,7 @@ impl Setup {
             servers.add(&name, known);
         }
         let base = World {
+            key_source: options.account.api_key_source.as_deref().map(Arc::from),
             servers,
             model_name: options.model.name().into(),
             model: options.model,
@@ -340,9 +356,11 @@ impl Setup {
             compaction: options.compaction,
             gauge: Gauge::default(),
         };
-        let SessionOptions { system_prompt, append_system_prompt, memory, .. } = options;
+        let SessionOptions {
+            system_prompt, append_system_prompt, memory, settings, account, ..
+        } = options;
         let answer = answer.map(Arc::new);
-        Self { base, system_prompt, append_system_prompt, memory, answer }
+        Self { base, system_prompt, append_system_prompt, memory, answer, settings, account }
     }
 
     fn world(&self) -> World {
@@ -378,7 +396,7 @@ struct Session {
     /// The ids that questions of turns were sent under.
     asked: HashMap<u64, RequestId>,
     /// Those of them that only a person can answer.
-    asked_person: HashSet<RequestId>,
+    asked_person: HashMap<RequestId, ControlRequest<AskHost>>,
     told: Told,
     queue: Queue,
     /// The prompts that the running turn answers, as far as the host has given them names.
@@ -405,6 +423,9 @@ struct Session {
     is_conversation: bool,
     /// Answers to the host that take their time; given up with the session.
     asides: JoinSet<()>,
+    begun: Instant,
+    /// The host wants no more of it.
+    is_told_to_end: bool,
 }
 
 impl Session {
@@ -444,6 +465,10 @@ impl Session {
         let tasks = self.world.cx.tasks.clone();
         let mut patience = pin!(wait(self.background_wait));
         loop {
+            if open && self.is_told_to_end {
+                open = false;
+                self.tell_waiting("the session was told to end");
+            }
             if self.turns.is_empty() && self.switches.is_empty() {
                 match self.queue.take() {
                     Some(prompts) => self.begin(prompts).await,
@@ -469,6 +494,7 @@ impl Session {
                     HostCall::Ask(question) => self.ask(*question).await,
                     HostCall::Withdraw(token) => self.withdraw(token).await,
                     HostCall::TaskEnded(id) => self.task_ended(&id),
+                    HostCall::Wake(words) => self.queue.push(self.synthetic(words)),
                     HostCall::Elicit { question, answer } => self.elicit(*question, answer),
                 },
                 Some(finished) = self.turns.join_next() => {
@@ -552,25 +578,28 @@ impl Session {
             producer: Some("session-task".to_owned()),
             ..TaskNotificationOrigin::default()
         };
-        self.queue.push(User {
-            is_synthetic: Some(true),
-            origin: Some(Origin::TaskNotification(origin)),
-            ..User::new(Content::Text(words), Some(self.world.host.session_id.clone()))
-        });
+        let origin = Some(Origin::TaskNotification(origin));
+        self.queue.push(User { origin, ..self.synthetic(words) });
+    }
+
+    /// A prompt of the engine itself.
+    fn synthetic(&self, words: String) -> User {
+        let session_id = Some(self.world.host.session_id.clone());
+        User { is_synthetic: Some(true), ..User::new(Content::Text(words), session_id) }
     }
 
     async fn ask(&mut self, question: Question) {
         match self.peer.ask(question.answer) {
             Ok(id) => {
                 self.asked.insert(question.token, id.clone());
-                if matches!(question.request, AskHost::CanUseTool(_) | AskHost::Elicitation(_)) {
-                    self.asked_person.insert(id.clone());
-                }
                 let request = ControlRequest {
-                    request_id: Some(id),
+                    request_id: Some(id.clone()),
                     request: question.request,
                     extra: Extra::default(),
                 };
+                if matches!(request.request, AskHost::CanUseTool(_) | AskHost::Elicitation(_)) {
+                    self.asked_person.insert(id, request.clone());
+                }
                 self.world.host.send(ToHost::ControlRequest(request)).await;
             }
             Err((waiting, error)) => _ = waiting.send(Err(error)),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ostler_proto::api::{ModelUsage, Usage};
+use serde_json::Value;
 
 use crate::model::pricing;
 
@@ -20,6 +21,8 @@ pub(crate) struct Spent {
     asked: Arc<AtomicU64>,
     /// Those that would have been asked in the default mode without any rule or hook.
     spared: Arc<AtomicU64>,
+    /// Lines that tools added to files, and that they removed.
+    lines: Arc<(AtomicU64, AtomicU64)>,
 }
 
 impl Spent {
@@ -53,6 +56,29 @@ impl Spent {
     /// How many permission questions were asked so far, and how many were made unnecessary.
     pub(crate) fn questions(&self) -> (u64, u64) {
         (self.asked.load(Ordering::Relaxed), self.spared.load(Ordering::Relaxed))
+    }
+
+    /// Counts the lines that a tool changed, as its structured output tells them.
+    pub(crate) fn add_lines(&self, output: &Value) {
+        let patch = output["structuredPatch"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let lines = patch.iter().filter_map(|hunk| hunk["lines"].as_array()).flatten();
+        let mut lines: (u64, u64) =
+            lines.filter_map(Value::as_str).fold((0, 0), |(added, removed), line| {
+                (
+                    added + u64::from(line.starts_with('+')),
+                    removed + u64::from(line.starts_with('-')),
+                )
+            });
+        if output["type"] == "create" {
+            lines.0 += output["content"].as_str().map_or(0, |text| text.lines().count() as u64);
+        }
+        self.lines.0.fetch_add(lines.0, Ordering::Relaxed);
+        self.lines.1.fetch_add(lines.1, Ordering::Relaxed);
+    }
+
+    /// Lines added and removed so far.
+    pub(crate) fn lines(&self) -> (u64, u64) {
+        (self.lines.0.load(Ordering::Relaxed), self.lines.1.load(Ordering::Relaxed))
     }
 
     /// Everything so far.

@@ -34,6 +34,9 @@ pub trait Tool: Send + Sync + 'static {
     /// What a call would touch. Pure: permissions are decided on this alone, before anything runs.
     fn effect(&self, cx: &ToolCx, args: &Self::Args) -> Effect;
 
+    /// The model has been shown a file by other means; tools that want files read before they change them take note.
+    fn note_read(&self, _path: &Path) {}
+
     /// Does it. When `cx.cancelled` fires the future is dropped at its next await; what it started must go with it.
     fn run(
         &self,
@@ -223,6 +226,9 @@ pub trait AnyTool: Send + Sync {
     /// What the model sent, without what only the host may say.
     fn without_host_only(&self, input: &Value) -> Value;
 
+    /// The model has been shown a file by other means.
+    fn note_read(&self, _path: &Path) {}
+
     /// Reads the arguments of a call.
     ///
     /// # Errors
@@ -253,6 +259,10 @@ impl<T: Tool> AnyTool for T {
             description: T::DESCRIPTION.to_owned(),
             input_schema: input_schema::<T::Args>(),
         }
+    }
+
+    fn note_read(&self, path: &Path) {
+        Tool::note_read(self, path);
     }
 
     fn without_host_only(&self, input: &Value) -> Value {

@@ -24,9 +24,34 @@ const CLOSE_GRACE: Duration = Duration::from_secs(5);
 /// A session that stays open.
 ///
 /// Dropping it ends the engine at once, with everything it started; [`Client::close`] lets it finish.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), ostler_sdk::Error> {
+/// use ostler_sdk::{Client, Options};
+///
+/// let mut client = Client::connect(Options::new()).await?;
+/// // The short way: say something, wait for the result.
+/// println!("{}", client.prompt("Which tests fail?").await?.result.unwrap_or_default());
+/// // The long way: say something, read all messages up to the result.
+/// client.send("Mend them").await?;
+/// let mut turn = client.turn();
+/// while let Some(message) = turn.next().await {
+///     for call in message?.tool_uses() {
+///         println!("{} {}", call.name, call.input);
+///     }
+/// }
+/// client.close().await
+/// # }
+/// ```
 pub struct Client {
     handle: Handle,
     inbox: Inbox,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("handle", &self.handle).finish_non_exhaustive()
+    }
 }
 
 impl Client {
@@ -183,6 +208,7 @@ impl Stream for Client {
 }
 
 /// The messages of one turn.
+#[must_use = "nothing is read until messages are asked for"]
 pub struct Turn<'a> {
     client: &'a mut Client,
     is_over: bool,

@@ -31,7 +31,19 @@ impl Deref for ElicitationRequest {
 }
 
 /// What the user says to an MCP server.
+///
+/// ```
+/// use ostler_sdk::{Elicited, Options};
+///
+/// let options = Options::new().on_elicitation(|asked| async move {
+///     match asked.mode.as_deref() {
+///         Some("url") => Elicited::decline(),
+///         _ => Elicited::accept().with_content(serde_json::json!({"name": "Ada"})),
+///     }
+/// });
+/// ```
 #[derive(Clone, Debug, PartialEq)]
+#[must_use]
 pub struct Elicited(ElicitationReply);
 
 impl Elicited {
@@ -51,7 +63,6 @@ impl Elicited {
     }
 
     /// What the user filled in: an object that fits the requested schema. Only a yes has any.
-    #[must_use]
     pub fn with_content(mut self, content: impl Into<Value>) -> Self {
         if self.0.action == "accept" {
             self.0.content = Some(content.into());

@@ -154,7 +154,8 @@ impl Error {
     /// Whether the same again may well work: the connection broke, or the API is overloaded.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Lost { .. } | Self::TimedOut { .. } => true,
+            // Killed by somebody else: by the system when memory is short, for instance.
+            Self::Lost { .. } | Self::TimedOut { .. } | Self::Exited { code: None, .. } => true,
             Self::Turn(_) => matches!(self.api_status(), Some(408 | 429 | 500..=599)),
             _ => false,
         }

@@ -19,8 +19,10 @@
 //! - [`query`], [`prompt`], [`prompt_as`]: one prompt, as messages, as a result, as a value.
 //! - [`Client`]: a conversation; [`Handle`]: what can be done to a session from anywhere.
 //! - [`Options`]: what the session is to be like, in groups. No settings files are read by default.
-//! - [`Message`]: what the session says. Kinds and fields this version does not know are kept.
-//! - [`Decision`], [`Answers`], [`Hook`]: how the host answers. A callback that panics or expires is a no.
+//! - [`Message`]: what the session says. Kinds and fields this version does not know are kept. [`Fold`] puts the pieces
+//!   of partial messages together.
+//! - [`Decision`], [`Answers`], [`Elicited`], [`Hook`]: how the host answers. A callback that panics or expires is a no.
+//! - [`mcp`]: tools made of functions.
 //! - [`Error`]: sorted by [`ErrorKind`], with exit code, error output and API status where there are any.
 //! - [`transport`]: how an engine is reached, for those who have one of their own.
 //!

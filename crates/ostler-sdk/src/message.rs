@@ -1,11 +1,11 @@
 //! What a session says to its host.
 
-use ostler_proto::SessionId;
 use ostler_proto::api::{ContentBlock, Delta, StreamEvent, ToolUseBlock};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::{
     Assistant, StreamEventMessage, System, ToolProgress, TurnResult, User,
 };
+use ostler_proto::{SessionId, ToolUseId};
 
 /// A message of a session.
 ///
@@ -63,6 +63,17 @@ impl Message {
     pub fn as_result(&self) -> Option<&TurnResult> {
         match self {
             Self::Result(result) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// The call that started the subagent this comes from; `None` in the main conversation.
+    pub fn parent_tool_use_id(&self) -> Option<&ToolUseId> {
+        match self {
+            Self::Assistant(message) => message.parent_tool_use_id.as_ref(),
+            Self::User(message) => message.parent_tool_use_id.as_ref(),
+            Self::StreamEvent(message) => message.parent_tool_use_id.as_ref(),
+            Self::ToolProgress(message) => message.parent_tool_use_id.as_ref(),
             _ => None,
         }
     }

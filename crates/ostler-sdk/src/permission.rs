@@ -37,7 +37,20 @@ impl PermissionRequest {
 }
 
 /// Whether a tool may run.
+///
+/// ```
+/// use ostler_sdk::{Decision, Options};
+///
+/// let options = Options::new().on_permission(|call| async move {
+///     match call.input["command"].as_str() {
+///         Some("make") => Decision::allow().with_input(serde_json::json!({"command": "make --dry-run"})),
+///         Some(command) if command.starts_with("git ") => Decision::allow().with_rules(call.suggestions()),
+///         _ => Decision::deny("only make and git").and_stop(),
+///     }
+/// });
+/// ```
 #[derive(Clone, Debug, PartialEq)]
+#[must_use]
 pub struct Decision(PermissionResult);
 
 impl Decision {
@@ -52,7 +65,6 @@ impl Decision {
     }
 
     /// An allow that runs the tool with another input. The whole input is replaced.
-    #[must_use]
     pub fn with_input(mut self, input: impl Into<Value>) -> Self {
         if let PermissionResult::Allow(allow) = &mut self.0 {
             allow.updated_input = Some(input.into());
@@ -61,7 +73,6 @@ impl Decision {
     }
 
     /// An allow that also changes the permissions, so that the same is not asked again.
-    #[must_use]
     pub fn with_rules(mut self, rules: impl IntoIterator<Item = PermissionUpdate>) -> Self {
         if let PermissionResult::Allow(allow) = &mut self.0 {
             allow.updated_permissions.get_or_insert_default().extend(rules);
@@ -70,7 +81,6 @@ impl Decision {
     }
 
     /// A deny that also ends the turn.
-    #[must_use]
     pub fn and_stop(mut self) -> Self {
         if let PermissionResult::Deny(deny) = &mut self.0 {
             deny.interrupt = Some(true);
@@ -96,7 +106,19 @@ pub struct QuestionRequest {
 }
 
 /// What the user answers.
+///
+/// ```
+/// use ostler_sdk::{Answers, Options};
+///
+/// // Always the first option.
+/// let options = Options::new().on_question(|asked| async move {
+///     asked.questions.iter().fold(Answers::new(), |answers, question| {
+///         answers.answer(&question.question, [&question.options[0].label])
+///     })
+/// });
+/// ```
 #[derive(Clone, Debug, PartialEq)]
+#[must_use]
 pub struct Answers(Result<Vec<(String, Vec<String>)>, String>);
 
 impl Answers {
@@ -106,7 +128,6 @@ impl Answers {
     }
 
     /// Answers a question, named by its text: with one of its labels, with several, or with words of one's own.
-    #[must_use]
     pub fn answer<L: Into<String>>(
         mut self,
         question: impl Into<String>,

@@ -38,7 +38,18 @@ async fn start(prompt: Prompt, options: Options) -> Result<Client, Error> {
 }
 
 /// The messages of a query. Dropping it ends the engine.
+#[must_use = "nothing happens until messages are read"]
 pub struct Query(State);
+
+impl std::fmt::Debug for Query {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match &self.0 {
+            State::Starting(_) => "Query(starting)",
+            State::Running(_) => "Query(running)",
+            State::Over => "Query(over)",
+        })
+    }
+}
 
 enum State {
     Starting(BoxFuture<'static, Result<Client, Error>>),

@@ -24,6 +24,7 @@ pub(crate) async fn start(
     command: &str,
     description: &str,
 ) -> Result<ToolOutput, ToolError> {
+    cx.tasks.allowed()?;
     let cannot = |error: io::Error| cannot_run(cwd, &error);
     let task = Task::command(cx, command, description).map_err(cannot)?;
     // In the working order of things the folder is private and the name is new.

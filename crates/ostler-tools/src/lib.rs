@@ -23,8 +23,13 @@ mod seen;
 mod shell;
 mod similar;
 mod target;
+mod task_create;
+mod task_entries;
+mod task_get;
+mod task_list;
 mod task_output;
 mod task_stop;
+mod task_update;
 mod text;
 mod todo_write;
 mod walk;
@@ -53,5 +58,16 @@ pub fn session_tools() -> Vec<Arc<dyn AnyTool>> {
         erase(web_fetch::WebFetch::default()),
         erase(web_search::WebSearch),
         erase(write::Write::new(seen)),
+    ]
+}
+
+/// A list of tasks, in place of `TodoWrite`: entries are made and changed one by one, and hooks may object.
+pub fn task_tools() -> Vec<Arc<dyn AnyTool>> {
+    let entries = task_entries::TaskEntries::default();
+    vec![
+        erase(task_create::TaskCreate(entries.clone())),
+        erase(task_get::TaskGet(entries.clone())),
+        erase(task_list::TaskList(entries.clone())),
+        erase(task_update::TaskUpdate(entries)),
     ]
 }

@@ -53,6 +53,13 @@ impl Tool for Read {
         Effect::Read(path::absolute(cx, &args.file_path))
     }
 
+    fn note_read(&self, path: &Path) {
+        // What cannot be read was not shown either.
+        if let Ok(loaded) = file::load(path) {
+            self.seen.note(path, &loaded.bytes);
+        }
+    }
+
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
         let path = path::absolute(cx, &args.file_path);
         let seen = self.seen.clone();

@@ -26,7 +26,7 @@
 //! # What one does with it
 //!
 //! **Read an answer as it is written** (`streaming`). With [`Options::partial_messages`] pieces come as
-//! [`Message::text_delta`]; finished blocks come as well.
+//! [`Message::text_delta`]; finished blocks come as well. A [`Fold`] puts the pieces together, for those who redraw.
 //!
 //! **Get just the result** ([`prompt`]):
 //!
@@ -92,8 +92,10 @@
 //! **Look at every call** ([`Hook`], `hooks`). A hook hears of an event, can add to what the model knows, change a call
 //! or stop it. A hook that fails stops what it guards.
 //!
-//! **Give it tools of your own** ([`mcp`], [`Options::server`]): functions with typed arguments, as an MCP server inside
-//! your program. Servers that others wrote come with [`Options::mcp_server`].
+//! **Give it tools of your own** ([`mcp`], [`Options::server`], `custom_tools`): functions with typed arguments, as an MCP
+//! server inside your program. Servers that others wrote come with [`Options::mcp_server`]; what they ask the user comes
+//! to [`Options::on_elicitation`]. The same server is a program of its own with [`mcp::Server::serve_stdio`]
+//! (`mcp_server`).
 //!
 //! ```
 //! use ostler::mcp::{Server, tool};
@@ -105,11 +107,15 @@
 //! let options = ostler::options().server(Server::new("calc", "1.0.0").tool(add)).allow(["mcp__calc__add"]);
 //! ```
 //!
+//! **Let it delegate** (`subagents`, [`Options::agent`]). A subagent has the permissions of its parent and its own
+//! conversation; its messages come with [`Message::parent_tool_use_id`], its questions with the agent's id.
+//!
 //! **Go on later** ([`Options::resume`], [`Options::fork`], [`Options::continue_newest`], `sessions`). Sessions are kept
 //! on disk, in the format of Claude Code.
 //!
-//! **Stop it** ([`Handle::interrupt`], `interrupt`), **limit it** ([`Options::max_turns`], [`Options::max_budget_usd`]),
-//! or just drop the [`Query`] or [`Client`]: the agent ends with everything it started.
+//! **Stop it** ([`Client::interrupt`], `interrupt`), **limit it** ([`Options::max_turns`], [`Options::max_budget_usd`]),
+//! **cancel it** from elsewhere ([`Options::cancel_with`]), or just drop the [`Query`] or [`Client`]: the agent ends with
+//! everything it started.
 //!
 //! **Test it offline** ([`Options::record`], [`Options::replay`], `offline_test`). A run is recorded once, and answered
 //! from the recording ever after: no key, no network, the same every time.
@@ -140,6 +146,8 @@
 //! | `Connection` | the engine has gone; [`Error::exit_code`], [`Error::stderr`] | start a new session and resume |
 //! | `Protocol` | the engine said something malformed | report it; the engine is too old, too new or broken |
 //! | `Refused` | the engine said no to a request | see the text |
+//! | `Unsupported` | the engine does not know a request | use another engine, or do without |
+//! | `Cancelled` | the token of [`Options::cancel_with`] fired | nothing |
 //! | `Api` | the API said no; [`Error::api_status`] | if [`Error::is_retryable`], try again later |
 //! | `MaxTurns`, `Budget` | a limit was reached | resume with a higher one |
 //! | `Answer` | the answer is not of the type asked for | ask again, or loosen the type |

@@ -51,7 +51,10 @@ fn space(there: &Path) -> Finding {
         return Finding::odd("disk: it does not say how much room is left", fix);
     };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let text = format!("disk: {} MB free", free / 1_000_000);
+    let text = match free / 1_000_000 {
+        megabytes @ ..10_000 => format!("disk: {megabytes} MB free"),
+        megabytes => format!("disk: {} GB free", megabytes / 1_000),
+    };
     match free {
         ..TOO_LITTLE => Finding::bad(text, fix),
         TOO_LITTLE..LITTLE => Finding::odd(text, fix),

@@ -1,8 +1,10 @@
 //! Hooks of settings files, seen from outside.
 
 use std::fs;
+use std::path::Path;
 
-use serde_json::Value;
+use ostler_testkit::{Script, ScriptedApi, reply, when};
+use serde_json::{Value, json};
 
 use crate::run::Ostler;
 
@@ -71,4 +73,46 @@ fn hooks_are_shown_to_programs_that_ask() {
     let ran = ostler.run(&["--include-hook-events", "hello"]);
     ran.shows(&[r#""subtype":"hook_started""#, r#""subtype":"hook_response""#]);
     assert!(!ostler.run(&["hello"]).stdout.contains("hook_started"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_hear_where_the_shell_goes_and_what_becomes_of_tasks() {
+    let settings = r#"{"hooks": {
+        "CwdChanged": [{"hooks": [{"type": "command", "command": "cat >> \"$CLAUDE_PROJECT_DIR\"/events"}]}],
+        "TaskCreated": [{"hooks": [{"type": "command", "command": "cat >> \"$CLAUDE_PROJECT_DIR\"/events"}]}],
+        "TaskCompleted": [{"hooks": [{"type": "command", "command": "echo not tested >&2; exit 2"}]}]
+    }}"#;
+    let script = Script::new()
+        .rule(when().turn(0), reply().tool_use("Bash", json!({"command": "mkdir sub; cd sub"})))
+        .rule(
+            when().turn(1),
+            reply().tool_use("TaskCreate", json!({"subject": "Build", "description": "All"})),
+        )
+        .rule(
+            when().turn(2),
+            reply().tool_use("TaskUpdate", json!({"taskId": "1", "status": "completed"})),
+        )
+        .rule(when(), reply().text("{{tool_result}}"));
+    let api = ScriptedApi::start(script).await;
+    let ostler = Ostler::new()
+        .env("ANTHROPIC_API_KEY", "key")
+        .env("ANTHROPIC_BASE_URL", &api.base_url())
+        .env("CLAUDE_CODE_ENABLE_TASKS", "1")
+        .args(&["--settings", settings, "--dangerously-skip-permissions"]);
+    let ran = ostler.run(&["-p", "go"]);
+    ran.shows(&["not tested"]);
+    let events = fs::read_to_string(ostler.path("events")).unwrap();
+    let events: Vec<Value> =
+        events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [moved, task] = &events[..] else { panic!("{events:?}") };
+    let sub = ostler.path("sub").canonicalize().unwrap();
+    assert_eq!((&moved["new_cwd"], &moved["cwd"]), (&json!(sub), &json!(sub)));
+    assert_eq!(Some(Path::new(moved["old_cwd"].as_str().unwrap())), sub.parent());
+    assert_eq!(
+        (&task["task_id"], &task["task_subject"], &task["task_description"]),
+        (&json!("1"), &json!("Build"), &json!("All"))
+    );
+    let tools = api.requests()[0].tool_names().join(" ");
+    assert!(tools.contains("TaskUpdate") && !tools.contains("TodoWrite"), "{tools}");
+    api.finish();
 }

@@ -138,7 +138,7 @@ async fn another_prompt_is_a_mismatch_that_says_where_and_what_to_do() {
     for part in [
         "a.jsonl",
         "request 1 of this run",
-        "exchange 1 (line 2)",
+        "exchange 1 (line ",
         "messages[0].content[0].text",
         "\"what is here?\"",
         "\"what is there?\"",

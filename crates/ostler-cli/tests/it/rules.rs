@@ -41,6 +41,38 @@ fn explain_tells_the_outcome_and_every_step_and_runs_nothing() {
 }
 
 #[test]
+fn explain_takes_options_on_both_sides_and_knows_its_tools() {
+    let ostler = Ostler::new();
+    for arguments in [
+        &["--permission-mode", "plan", "explain", "Write", "x"][..],
+        &["explain", "--permission-mode", "plan", "Write", "x"],
+    ] {
+        let ran = ostler.run(arguments);
+        assert!(
+            ran.stdout.contains("Write would be denied: plan mode"),
+            "{}{}",
+            ran.stdout,
+            ran.stderr
+        );
+    }
+    let ran = ostler.run(&["explain", "Bash", "ls", "-la", "--all"]);
+    assert!(
+        ran.stdout.contains("allowed") && ran.stdout.contains("ls -la --all"),
+        "{}",
+        ran.stdout
+    );
+    for (arguments, told) in [
+        (&["explain", "bash", "ls"][..], "did you mean Bash?"),
+        (&["explain", "Nope", "x"], "there are AskUserQuestion, Bash,"),
+        (&["explain", "Bash"], "which command?"),
+        (&["hello", "doctor"], "write `ostler doctor`"),
+    ] {
+        let ran = ostler.run(arguments);
+        assert!(ran.stderr.contains(told) && ran.code != Some(0), "{}{}", ran.stdout, ran.stderr);
+    }
+}
+
+#[test]
 fn settings_that_cannot_be_understood_start_nothing() {
     for settings in
         ["{broken", r#"{"permissions": {"deny": ["Bash("]}}"#, r#"{"permissions": {"deny": 7}}"#]

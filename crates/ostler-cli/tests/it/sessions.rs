@@ -18,10 +18,15 @@ async fn a_conversation_goes_on_where_it_ended() {
     let ostler =
         Ostler::new().env("ANTHROPIC_API_KEY", "key").env("ANTHROPIC_BASE_URL", &api.base_url());
     ostler.run(&["my name is Ada"]).shows(&["Hello Ada."]);
-    ostler.run(&["--continue", "who am I?"]).shows(&["You are Ada."]);
+    ostler.run(&["-c", "who am I?"]).shows(&["You are Ada."]);
 
     let listed = ostler.run(&["sessions"]);
     let id = listed.stdout.split_whitespace().next().unwrap().to_owned();
+    assert!(
+        listed.stdout.contains("just now") || listed.stdout.contains(" min "),
+        "{}",
+        listed.stdout
+    );
     assert_eq!(listed.stdout.lines().count(), 1, "{}", listed.stdout);
     ostler.run(&["--resume", &id, "--fork-session", "who am I?"]).shows(&["You are Ada."]);
     assert_eq!(ostler.run(&["sessions"]).stdout.lines().count(), 2);
@@ -43,6 +48,11 @@ fn a_conversation_that_is_not_there_is_an_error() {
     {
         let ran = ostler.run(arguments);
         assert!(ran.stderr.contains("No conversation found"), "{}", ran.stderr);
+        assert!(
+            arguments[0] == "--continue" || ran.stderr.contains("ostler sessions"),
+            "{}",
+            ran.stderr
+        );
         assert_eq!(ran.code, Some(1));
     }
 }

@@ -179,6 +179,26 @@ async fn variables_of_the_host_reach_commands() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_environment_switches_background_tasks_off_and_names_the_client() {
+    let call = json!({"command": "sleep 60", "description": "Wait", "run_in_background": true});
+    let script = Script::new()
+        .rule(when().turn(0), reply().tool_use("Bash", call))
+        .rule(when(), reply().text("{{tool_result}}"));
+    let (api, ostler) = scripted(script).await;
+    let ostler = ostler
+        .env("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1")
+        .env("CLAUDE_AGENT_SDK_CLIENT_APP", "my app/1.0\n");
+    let mut talk = Talk::with(&ostler, &["--allowedTools", "Bash"]);
+    talk.say("go", None);
+    let told = talk.result()["result"].as_str().unwrap().to_owned();
+    assert!(told.contains("background tasks are switched off"), "{told}");
+    assert_eq!(talk.asked(json!({"subtype": "stop_task", "task_id": "nope"})), json!({}));
+    talk.end();
+    let agent = api.requests()[0].headers["user-agent"].clone();
+    assert!(agent.ends_with("(client-app/myapp/1.0)"), "{agent}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_frame_of_fifty_megabytes_is_read() {
     let (api, ostler) = scripted(text()).await;
     let mut talk = Talk::with(&ostler, &[]);

@@ -170,3 +170,12 @@ async fn a_terminal_that_goes_away_while_a_prompt_is_written_ends_the_program() 
     window.shows("[exit 129]");
     window.shows(" icanon ");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn help_tells_the_keys_and_asks_no_model() {
+    let (api, _ostler, window) = echo(80).await;
+    window.type_line("/help");
+    window.shows("Alt-Enter");
+    window.shows("ostler doctor");
+    assert!(api.requests().is_empty());
+}

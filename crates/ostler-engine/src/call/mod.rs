@@ -75,7 +75,12 @@ pub(crate) async fn run(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlo
         () = cx.cancelled.cancelled() => return failed(&call, INTERRUPTED_CALL.to_owned()),
     };
     let mut result = match outcome {
-        Ok(output) => succeeded(&call, output),
+        Ok(output) => {
+            if let Some(structured) = &output.structured {
+                host.spent.add_lines(structured);
+            }
+            succeeded(&call, output)
+        }
         Err(error) => failed(&call, error.to_string()),
     };
     let duration = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -1,8 +1,9 @@
 //! Command hooks: the event as JSON on standard input, the answer by exit code and output.
 //!
 //! Exit code 0: the output is the answer, as JSON if it begins with `{`, else as text for the model where the event
-//! takes some. Exit code 2: an objection, with the error output as its reason, where the event takes objections. Any
-//! other code: the hook failed, which by the contract of command hooks is told to the user and otherwise ignored.
+//! takes some. Exit code 2: an objection where the event takes objections, with the reason in the JSON or the error output.
+//! Any other code: JSON on the output is the answer all the same; without, the hook failed, which by the contract of
+//! command hooks is told to the user and otherwise ignored.
 //! A first line `{"async":true}` means that the hook works on and nobody need wait.
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use ostler_process::Group;
-use ostler_proto::hook::{HookEvent, HookOutput};
+use ostler_proto::hook::{HookDecision, HookEvent, HookOutput, HookSpecificOutput};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdout, Command};
 use tokio_util::task::AbortOnDropHandle;
@@ -20,6 +21,8 @@ use super::event;
 
 /// The most of a hook's output that is read. An answer is short; a log does not belong here.
 const MAX_OUTPUT: usize = 1024 * 1024;
+/// The longest first line that may say that the hook works on by itself.
+const FIRST_LINE: usize = 4 * 1024;
 /// How long output is awaited that something which left the hook's process group holds open.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -39,6 +42,8 @@ pub(super) struct Running {
     group: Group,
     stdout: Pipe<ChildStdout>,
     stderr: Pipe<ChildStderr>,
+    /// Whether its first line has been looked at.
+    is_known: bool,
     _input: AbortOnDropHandle<()>,
 }
 
@@ -86,6 +91,7 @@ impl Running {
         Ok(Self {
             stdout: Pipe::new(group.stdout()),
             stderr: Pipe::new(group.stderr()),
+            is_known: false,
             group,
             _input: AbortOnDropHandle::new(tokio::spawn(write)),
         })
@@ -116,13 +122,20 @@ impl Running {
         status.map(Step::Ended).map_err(|error| format!("cannot be waited for: {error}"))
     }
 
-    /// How long it may work on by itself, if its first line says that it does.
-    pub(super) fn detaches(&self) -> Option<Duration> {
+    /// How long it may work on by itself, if its first line says that it does. Asked once about that line.
+    pub(super) fn detaches(&mut self) -> Option<Duration> {
         /// Enough for a notification, and not so long that it is forgotten.
         const USUAL: Duration = Duration::from_secs(15);
-        let output = self.stdout();
-        let (line, _) = output.split_once('\n')?;
-        let output: HookOutput = serde_json::from_str(line.trim()).ok()?;
+        if std::mem::replace(&mut self.is_known, true) {
+            return None;
+        }
+        let bytes = &self.stdout.bytes;
+        let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
+            // A line that does not end soon is none of these.
+            self.is_known = bytes.len() > FIRST_LINE;
+            return None;
+        };
+        let output: HookOutput = serde_json::from_slice(&bytes[..end]).ok()?;
         let limit = output.async_timeout.as_ref().map(|limit| limit.get() / 1000.0);
         output
             .is_detached()
@@ -130,12 +143,17 @@ impl Running {
             .map(|limit| limit.unwrap_or(USUAL))
     }
 
+    /// How many bytes it printed, as far as they are kept.
+    pub(super) fn len(&self) -> usize {
+        self.stdout.bytes.len() + self.stderr.bytes.len()
+    }
+
     pub(super) fn stdout(&self) -> String {
-        String::from_utf8_lossy(&self.stdout.bytes).into_owned()
+        self.stdout.text()
     }
 
     pub(super) fn stderr(&self) -> String {
-        String::from_utf8_lossy(&self.stderr.bytes).into_owned()
+        self.stderr.text()
     }
 }
 
@@ -149,23 +167,43 @@ pub(super) enum Said {
     Complaint(String),
 }
 
+/// What an end and its output mean; `objects`: exit code 2 is an objection.
+///
 /// # Errors
 /// In words, when the answer makes no sense.
 pub(super) fn read(
     event: &HookEvent,
+    objects: bool,
     status: ExitStatus,
     stdout: &str,
     stderr: &str,
 ) -> Result<Said, String> {
-    let stderr = stderr.trim();
+    let (stdout, stderr) = (stdout.trim(), stderr.trim());
+    let is_json = stdout.starts_with('{');
     match status.code() {
-        Some(0) => answer(event, stdout.trim()).map(Said::Answer),
-        Some(2) if event::takes_objections(event) => {
-            let reason = if stderr.is_empty() { "a hook objects" } else { stderr };
-            Ok(Said::Answer(HookOutput::block(reason)))
+        Some(0) => answer(event, stdout).map(Said::Answer),
+        Some(2) if objects => {
+            // Nothing it printed takes the objection back, not even what makes no sense.
+            let said = if is_json { answer(event, stdout).ok() } else { None };
+            Ok(Said::Answer(objection(said.unwrap_or_default(), stderr)))
         }
+        // A whole answer is meant as one, whatever happened afterwards.
+        _ if is_json && let Ok(output) = answer(event, stdout) => Ok(Said::Answer(output)),
         _ => Ok(Said::Complaint(format!("{status}: {stderr}"))),
     }
+}
+
+/// What a hook said, as an objection: with its own reason if it gave one.
+fn objection(said: HookOutput, stderr: &str) -> HookOutput {
+    let own = match &said.hook_specific_output {
+        Some(HookSpecificOutput::PreToolUse(output)) => output.permission_decision_reason.clone(),
+        _ => None,
+    };
+    let stderr = if stderr.is_empty() { "a hook objects" } else { stderr };
+    let is_block = said.decision == Some(HookDecision::Block);
+    let reason = said.reason.clone().filter(|_| is_block).or(own);
+    let reason = Some(reason.unwrap_or_else(|| stderr.to_owned()));
+    HookOutput { decision: Some(HookDecision::Block), reason, ..said }
 }
 
 /// What the output of a hook that went well says.
@@ -196,11 +234,23 @@ fn shell() -> &'static str {
 struct Pipe<R> {
     pipe: Option<R>,
     bytes: Vec<u8>,
+    is_cut: bool,
 }
 
 impl<R: AsyncRead + Unpin> Pipe<R> {
     fn new(pipe: Option<R>) -> Self {
-        Self { pipe, bytes: Vec::new() }
+        Self { pipe, bytes: Vec::new(), is_cut: false }
+    }
+
+    /// As text, whatever the bytes are.
+    fn text(&self) -> String {
+        let text = String::from_utf8_lossy(&self.bytes).into_owned();
+        match self.is_cut {
+            true => {
+                format!("{text}\n[cut here: only {MAX_OUTPUT} bytes of a hook's output are read]")
+            }
+            false => text,
+        }
     }
 
     fn is_open(&self) -> bool {
@@ -215,6 +265,7 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
             Ok(n) if n > 0 => {
                 let room = MAX_OUTPUT.saturating_sub(self.bytes.len());
                 self.bytes.extend_from_slice(&piece[..n.min(room)]);
+                self.is_cut |= n > room;
             }
             // What was read before an error is still worth having.
             _ => self.pipe = None,
@@ -228,19 +279,68 @@ mod tests {
 
     use super::*;
 
-    fn exit(event: &HookEvent, code: i32) -> Said {
-        read(event, ExitStatus::from_raw(code << 8), "", "why\n").unwrap()
+    fn exit(event: &HookEvent, code: i32, stdout: &str) -> Said {
+        let objects = event::takes_objections(event);
+        read(event, objects, ExitStatus::from_raw(code << 8), stdout, "why\n").unwrap()
     }
+
+    /// The events at which exit code 2 objects, as documented. At a permission question the documentation says that
+    /// nothing comes of it; here it is a no, since whoever objects to a permission does not want to give it.
+    const OBJECTIONS: &[HookEvent] = &[
+        HookEvent::PreToolUse,
+        HookEvent::PostToolUse,
+        HookEvent::PostToolUseFailure,
+        HookEvent::PostToolBatch,
+        HookEvent::UserPromptSubmit,
+        HookEvent::UserPromptExpansion,
+        HookEvent::Stop,
+        HookEvent::SubagentStop,
+        HookEvent::PreCompact,
+        HookEvent::PreModelSwitch,
+        HookEvent::PermissionRequest,
+        HookEvent::TeammateIdle,
+        HookEvent::TaskCreated,
+        HookEvent::TaskCompleted,
+        HookEvent::Elicitation,
+        HookEvent::ElicitationResult,
+        HookEvent::ConfigChange,
+        HookEvent::WorktreeCreate,
+    ];
 
     #[test]
     fn exit_code_2_objects_only_where_somebody_listens() {
         for event in HookEvent::ALL {
-            let objects = exit(event, 2) == Said::Answer(HookOutput::block("why"));
-            assert_eq!(objects, event::takes_objections(event), "{event}");
-            assert!(matches!(exit(event, 1), Said::Complaint(_)), "{event}");
+            let objects = exit(event, 2, "") == Said::Answer(HookOutput::block("why"));
+            assert_eq!(objects, OBJECTIONS.contains(event), "{event}");
+            assert!(matches!(exit(event, 1, ""), Said::Complaint(_)), "{event}");
         }
-        assert!(!event::takes_objections(&HookEvent::SessionStart));
-        assert!(event::takes_objections(&HookEvent::PreToolUse));
+    }
+
+    #[test]
+    fn nothing_that_is_printed_takes_back_exit_code_2() {
+        let event = HookEvent::PreToolUse;
+        let said = |stdout: &str| match exit(&event, 2, stdout) {
+            Said::Answer(output) => (output.decision, output.reason.unwrap()),
+            complaint => panic!("{complaint:?}"),
+        };
+        let block = Some(HookDecision::Block);
+        assert_eq!(said("{broken"), (block.clone(), "why".to_owned()));
+        assert_eq!(said("fine"), (block.clone(), "why".to_owned()));
+        let allow = serde_json::to_string(&HookOutput::allow()).unwrap();
+        assert_eq!(said(&allow), (block.clone(), "why".to_owned()));
+        let deny = serde_json::to_string(&HookOutput::deny("its own")).unwrap();
+        assert_eq!(said(&deny), (block.clone(), "its own".to_owned()));
+        let own = serde_json::to_string(&HookOutput::block("its own")).unwrap();
+        assert_eq!(said(&own), (block, "its own".to_owned()));
+    }
+
+    #[test]
+    fn an_answer_counts_whatever_the_exit_code() {
+        let deny = HookOutput::deny("no");
+        let text = serde_json::to_string(&deny).unwrap();
+        assert_eq!(exit(&HookEvent::PreToolUse, 1, &text), Said::Answer(deny));
+        assert!(matches!(exit(&HookEvent::PreToolUse, 1, "{broken"), Said::Complaint(_)));
+        assert!(matches!(exit(&HookEvent::UserPromptSubmit, 1, "text"), Said::Complaint(_)));
     }
 
     #[test]

@@ -106,7 +106,23 @@ pub(super) fn can_be_judged(event: &HookEvent) -> bool {
 
 /// Whether hooks are told the permission mode.
 pub(super) fn has_mode(event: &HookEvent) -> bool {
-    !matches!(event, HookEvent::SubagentStart | HookEvent::SessionEnd | HookEvent::PreCompact)
+    !matches!(
+        event,
+        HookEvent::SubagentStart
+            | HookEvent::SessionEnd
+            | HookEvent::PreCompact
+            | HookEvent::Setup
+            | HookEvent::ConfigChange
+            | HookEvent::CwdChanged
+            | HookEvent::FileChanged
+            | HookEvent::DirectoryAdded
+            | HookEvent::PreModelSwitch
+            | HookEvent::PostModelSwitch
+            | HookEvent::Elicitation
+            | HookEvent::ElicitationResult
+            | HookEvent::TaskCreated
+            | HookEvent::MessageDisplay
+    )
 }
 
 /// How long a hook from settings may take unless it says otherwise. Somebody waits for a prompt to be taken and for

@@ -12,6 +12,7 @@ mod command;
 pub(crate) mod elicit;
 mod event;
 mod http;
+mod long;
 mod matcher;
 mod mcp;
 pub(crate) mod occasions;
@@ -41,6 +42,7 @@ use crate::host::Host;
 use crate::mcp::Servers;
 use crate::model::pricing;
 use crate::permission::{Behavior, CallFacts, Match, Seen, Source, effect_of, matches};
+use crate::scratch::Scratch;
 
 /// The hooks of a session.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +77,8 @@ pub(crate) struct Shared {
 pub(crate) struct Helpers {
     pub(crate) judge: Judge,
     pub(crate) servers: Servers,
+    /// Where what is too long for the conversation is kept.
+    pub(crate) scratch: Scratch,
 }
 
 impl fmt::Debug for Helpers {
@@ -234,6 +238,7 @@ impl Hooks {
                 Err(why) => failed(&mut verdict, hook, occasion, &why).await,
             }
         }
+        occasion.shared.shorten(&mut verdict);
         for warning in &verdict.warnings {
             occasion.host.inform(warning.clone(), "warning", None).await;
         }

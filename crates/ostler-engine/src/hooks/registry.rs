@@ -35,6 +35,8 @@ pub(crate) struct Hook {
     pub(super) on_failure: Failure,
     /// Nobody waits for it.
     pub(super) is_async: bool,
+    /// Nobody waits for it, and what it objects to the model hears at once.
+    pub(super) wakes: bool,
     /// It has run, and is to run only once.
     spent: Option<Arc<AtomicBool>>,
 }
@@ -113,6 +115,7 @@ pub(crate) fn callbacks(hooks: &BTreeMap<String, Vec<HookMatcher>>) -> Vec<Hook>
                 None => Failure::Usual,
             },
             is_async: false,
+            wakes: false,
             spent: None,
         })
     });
@@ -227,6 +230,7 @@ fn read(event: &HookEvent, matcher: Option<&str>, hook: &Value) -> Result<Hook, 
         timeout: Some(timeout),
         on_failure,
         is_async: written.r#async || written.async_rewake,
+        wakes: written.async_rewake,
         spent: written.once.then(Arc::default),
         kind: kind(event, written)?,
     })

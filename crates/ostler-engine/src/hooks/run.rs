@@ -17,8 +17,8 @@ use super::registry::{Failure, Hook, Kind};
 use super::shown::Shown;
 use super::verdict::Verdict;
 use super::{Helpers, Shared};
-use super::{http, mcp, question};
-use crate::host::{Host, fresh_uuid};
+use super::{event, http, mcp, question};
+use crate::host::{Host, HostCall, fresh_uuid};
 
 /// How often a hook that takes its time shows what it prints.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -64,6 +64,14 @@ fn about(event: &HookEvent, output: HookOutput) -> Result<HookOutput, String> {
 /// Runs a hook that nobody waits for: what it says reaches the model with the next prompt.
 pub(super) async fn run_apart(hook: Hook, occasion: Occasion) {
     let outcome = run(&hook, &occasion).await;
+    let objection = outcome.as_ref().ok().filter(|output| output.decision.is_some());
+    if let (true, Some(objection)) = (hook.wakes, objection) {
+        let words = objection.reason.clone().unwrap_or_default();
+        let words = format!("{} hook feedback:\n{words}", occasion.event);
+        // A session that is over needs no waking.
+        let _ = occasion.host.calls.send(HostCall::Wake(words)).await;
+        return;
+    }
     report(&occasion, outcome).await;
 }
 
@@ -71,7 +79,8 @@ async fn answer(hook: &Hook, occasion: &Occasion) -> Result<HookOutput, String> 
     match &hook.kind {
         Kind::Callback(id) => callback(id, occasion).await,
         Kind::Command { command, args } => {
-            run_command(command, args.as_deref(), hook.on_failure, occasion).await
+            let program = (command.as_str(), args.as_deref());
+            run_command(program, hook, occasion).await
         }
         Kind::Http(server) => {
             let Occasion { event, input, .. } = occasion;
@@ -136,11 +145,12 @@ async fn shown_whole(
 }
 
 async fn run_command(
-    command: &str,
-    args: Option<&[String]>,
-    on_failure: Failure,
+    (command, args): (&str, Option<&[String]>),
+    hook: &Hook,
     occasion: &Occasion,
 ) -> Result<HookOutput, String> {
+    let on_failure = hook.on_failure;
+    let objects = hook.wakes || event::takes_objections(&occasion.event);
     let Occasion { cwd, shared, input, .. } = occasion;
     let env = &occasion.host.env;
     let program = Program { command, args, cwd, project: &shared.project, env };
@@ -155,7 +165,9 @@ async fn run_command(
                 continue;
             }
         };
-        shown.printed(running.stdout(), running.stderr());
+        if shown.lags(running.len()) {
+            shown.printed(running.stdout(), running.stderr());
+        }
         match step {
             Step::Output => {
                 let Some(limit) = running.detaches() else { continue };
@@ -164,8 +176,8 @@ async fn run_command(
                 return Ok(HookOutput::none());
             }
             Step::Ended(status) => {
-                let said =
-                    command::read(&occasion.event, status, &running.stdout(), &running.stderr());
+                let (stdout, stderr) = (running.stdout(), running.stderr());
+                let said = command::read(&occasion.event, objects, status, &stdout, &stderr);
                 return ended(said, status.code(), on_failure, shown, occasion).await;
             }
         }
@@ -213,7 +225,8 @@ async fn go_on_apart(mut running: Running, mut shown: Shown, limit: Duration, oc
             let stdout = running.stdout();
             // The first line said only that there would be more.
             let rest = stdout.split_once('\n').map_or("", |(_, rest)| rest);
-            let said = command::read(&occasion.event, status, rest, &running.stderr());
+            let objects = event::takes_objections(&occasion.event);
+            let said = command::read(&occasion.event, objects, status, rest, &running.stderr());
             self::ended(said, status.code(), Failure::Usual, shown, &occasion).await
         }
         Err(error) => Err(error),
@@ -228,6 +241,7 @@ async fn report(occasion: &Occasion, outcome: Result<HookOutput, String>) {
         Ok(output) => verdict.add(output),
         Err(why) => verdict.warnings.push(format!("{} hook {why}", occasion.event)),
     }
+    occasion.shared.shorten(&mut verdict);
     // It is too late for a decision; the model may still want to know.
     let objection = verdict.block.filter(|reason| !reason.is_empty());
     occasion.shared.background.say(verdict.context.into_iter().chain(objection).collect());

@@ -19,6 +19,7 @@ pub(super) struct Shown {
     event: String,
     /// What it printed so far, and how much of that the host has seen.
     output: Printed,
+    noted: usize,
     seen: usize,
     is_done: bool,
 }
@@ -46,6 +47,7 @@ impl Shown {
             name,
             event: event.to_string(),
             output: Printed::default(),
+            noted: 0,
             seen: 0,
             is_done: false,
         };
@@ -59,6 +61,11 @@ impl Shown {
         };
         shown.send(System::HookStarted(started)).await;
         shown
+    }
+
+    /// Whether somebody wants to see what it printed, and has not been asked about so much yet. `n_bytes` grows.
+    pub(super) fn lags(&mut self, n_bytes: usize) -> bool {
+        self.is_shown && std::mem::replace(&mut self.noted, n_bytes) != n_bytes
     }
 
     /// Notes what it printed so far.

@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 pub use self::line::HostLine;
 use self::tool::McpTool;
 use crate::host::{Host, HostCall};
+use crate::model::ToolSpec;
 use crate::tool::{AnyTool, RunFuture, ToolCx};
 
 /// Reaches MCP servers.
@@ -311,7 +312,8 @@ impl Servers {
         }
     }
 
-    /// Waits until none of these servers connects any more; those that failed, and why.
+    /// Waits until none of these servers connects any more; those that failed, and why. Whoever says which is not to
+    /// ask anything here.
     pub(crate) async fn settled(
         &self,
         is_meant: impl Fn(&str) -> bool,
@@ -358,11 +360,21 @@ impl Servers {
         connected.map(|(_, server)| server).ok_or_else(|| format!("Server not found: {name}"))
     }
 
-    /// Whether there are servers of this kind among those with the given names: inside the host or not.
+    /// Whether a server lives inside the host.
     pub(crate) fn is_in_host(&self, name: &str) -> bool {
         let state = self.lock();
         let entry = state.entries.get(name);
         entry.is_some_and(|entry| matches!(entry.config, McpServerConfig::Sdk(_)))
+    }
+
+    /// The tools of those that are connected, as the model sees them, with the servers' names.
+    pub(crate) fn specs(&self) -> Vec<(String, ToolSpec)> {
+        let of = |(name, server): (String, Arc<dyn Server>)| {
+            let tools = server.tools().into_iter();
+            let spec = |tool| McpTool::new(&name, tool, Arc::clone(&server)).spec();
+            tools.map(|tool| (name.clone(), spec(tool))).collect::<Vec<_>>()
+        };
+        self.connected().into_iter().flat_map(of).collect()
     }
 
     /// Hands on what a server inside the host says by itself.

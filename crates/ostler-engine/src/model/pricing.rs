@@ -99,6 +99,28 @@ pub fn family(model: &str) -> Option<&'static Family> {
     })
 }
 
+/// The models that can still be asked for, newest first.
+pub fn current() -> impl Iterator<Item = &'static Family> {
+    FAMILIES.iter().filter(|family| !family.name.starts_with("claude-3"))
+}
+
+impl Family {
+    /// The efforts it knows.
+    pub(crate) fn effort_words(&self) -> &'static [&'static str] {
+        match self.efforts {
+            Efforts::None => &[],
+            Efforts::UpToHigh => &["low", "medium", "high"],
+            Efforts::WithoutXhigh => &["low", "medium", "high", "max"],
+            Efforts::All => &["low", "medium", "high", "xhigh", "max"],
+        }
+    }
+
+    /// Whether it decides by itself how long to think.
+    pub(crate) fn is_adaptive(&self) -> bool {
+        !matches!(self.thinking, ThinkingSupport::None | ThinkingSupport::Budget)
+    }
+}
+
 /// The context window of a model; `[1m]` at the end of its name asks for the large one.
 pub fn context_window(model: &str) -> Option<u64> {
     if model.ends_with("[1m]") {

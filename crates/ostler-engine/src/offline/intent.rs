@@ -1,5 +1,7 @@
 //! What one sentence asks for.
 
+use serde_json::Value;
+
 /// Something the demo can do, or the words it did not understand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Intent {
@@ -21,6 +23,8 @@ pub(super) enum Intent {
     Ask { about: Option<String> },
     /// Give work to a subagent.
     Delegate { prompt: String },
+    /// Call a tool by its name, one of a server for instance.
+    Call { tool: String, input: Value },
     /// Say what this is and what it can do.
     Help,
     /// None of these.

@@ -4,6 +4,7 @@
 //! conversation alone (`reply`), then told as the stream of events a real model would send (`stream`).
 //! What a sentence means is decided in `steps` (sentences), `rules` (the table) and `form` (how a rule is matched).
 
+mod arguments;
 mod form;
 mod help;
 mod intent;

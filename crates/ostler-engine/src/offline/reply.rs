@@ -173,8 +173,18 @@ fn calls(intent: &Intent, stage: Stage, request: &Request) -> Vec<Call> {
                 json!({"description": description, "prompt": prompt, "subagent_type": "general-purpose"}),
             )
         }
+        (Intent::Call { tool, input }, _) => one(&called(request, tool), input.clone()),
         (Intent::Help | Intent::Unknown(_), _) => Vec::new(),
     }
+}
+
+/// The whole name of a tool. Those of servers have the server's before them, which nobody says.
+fn called(request: &Request, tool: &str) -> String {
+    let is_meant = |name: &str| {
+        name == tool || name.starts_with("mcp__") && name.ends_with(&format!("__{tool}"))
+    };
+    let names = request.tools.iter().map(|spec| &spec.name);
+    names.into_iter().find(|name| is_meant(name)).map_or_else(|| tool.to_owned(), Clone::clone)
 }
 
 fn with_path(mut input: Value, path: &Option<String>) -> Value {

@@ -35,6 +35,7 @@ pub(super) fn lead(intent: &Intent, stage: Stage) -> String {
             ),
         },
         (Intent::Delegate { prompt }, _) => format!("I ask a subagent: {}", clipped(prompt)),
+        (Intent::Call { tool, .. }, _) => format!("I use {tool}."),
         (Intent::Help | Intent::Unknown(_), _) => String::new(),
     }
 }
@@ -75,6 +76,7 @@ pub(super) fn success(intent: &Intent, round: &Round) -> String {
             None => format!("I got no answer. This came back:\n\n{}", quoted(result)),
         },
         Intent::Delegate { .. } => format!("The subagent reports:\n\n{}", bounded(result.trim())),
+        Intent::Call { tool, .. } => format!("{tool} says: {}", bounded(result.trim())),
         Intent::Help | Intent::Unknown(_) => String::new(),
     }
 }

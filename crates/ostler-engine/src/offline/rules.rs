@@ -1,5 +1,6 @@
 //! The table of rules: which sentence means what. The first form that fits wins.
 
+use super::arguments;
 use super::form::Caught;
 use super::intent::Intent;
 use super::words::Word;
@@ -31,6 +32,9 @@ const RULES: &[(&str, Build)] = &[
     ("delegate [this] [to] [a|an|the] [new|helper] [subagent|sub-agent|agent|helper] [to] {prompt:text}", delegate),
     ("ask|tell|have|let|get|make|use|start|launch|spawn|send a|an|the|another [new|helper] \
       subagent|sub-agent|agent|helper [to|and] {prompt:text}", delegate),
+
+    ("use|call [the] [tool] {tool:path} with {arguments:text}", call),
+    ("use|call the tool {tool:path}", call),
 
     ("ask me|us|the [user] [a] question|something|anything", ask_anything),
     ("ask me|us {about:text}", ask),
@@ -132,6 +136,15 @@ fn run(caught: &Caught<'_>) -> Option<Intent> {
 
 fn delegate(caught: &Caught<'_>) -> Option<Intent> {
     Some(Intent::Delegate { prompt: caught.text("prompt")? })
+}
+
+/// Unless there are arguments, "use sense with care" is no call.
+fn call(caught: &Caught<'_>) -> Option<Intent> {
+    let input = match caught.trimmed("arguments") {
+        Some(text) => arguments::read(&text)?,
+        None => serde_json::json!({}),
+    };
+    Some(Intent::Call { tool: caught.word("tool")?, input })
 }
 
 fn ask_anything(_: &Caught<'_>) -> Option<Intent> {

@@ -7,7 +7,8 @@ use ostler_shell::{Assignment, Part, Redirect, Word};
 use super::decide::guards_reads;
 use super::matching::matches_place;
 use super::place::Place;
-use super::policy::Policy;
+use super::policy::{KeptRule, Policy};
+use super::repository;
 use super::rule::Behavior;
 use super::shell::{Shell, Touched, allows_part};
 
@@ -36,6 +37,13 @@ pub(crate) fn verdicts(policy: &Policy, shell: &Shell, accepts_edits: bool) -> V
             "the command",
             Err(Blocked::because(format!("it cannot be told what it does: {reason}"))),
         ));
+    }
+    // Where something else stands in the way, that is the better reason.
+    if verdicts.iter().all(|verdict| verdict.is_allowed)
+        && judged.parts.iter().any(|part| is_git(part) && judge.rule_for(part).is_none())
+        && let Some(reason) = repository::could_be_made(judged)
+    {
+        verdicts.push(verdict("the command", Err(Blocked::because(reason))));
     }
     verdicts
 }
@@ -91,6 +99,10 @@ fn is_everything(policy: &Policy, word: &str) -> bool {
     matches!(word, "~" | "$HOME" | "${HOME}") || policy.home.as_ref().is_some_and(is_home)
 }
 
+fn is_git(part: &Part) -> bool {
+    part.name().rsplit('/').next() == Some("git")
+}
+
 struct Parts<'a> {
     policy: &'a Policy,
     shell: &'a Shell,
@@ -129,12 +141,17 @@ impl Parts<'_> {
         verdict(format!("part `{}`", part.source), self.judge_part(part))
     }
 
-    fn judge_part(&self, part: &Part) -> Result<String, Blocked> {
+    /// The rule that allows a part.
+    fn rule_for(&self, part: &Part) -> Option<&KeptRule> {
         let mut rules =
             self.policy.rules_of(Behavior::Allow).filter(|kept| kept.rule.tool == "Bash");
         let covers =
             |content: Option<&str>| content.is_some_and(|content| allows_part(content, part));
-        if let Some(kept) = rules.find(|kept| covers(kept.rule.content.as_deref())) {
+        rules.find(|kept| covers(kept.rule.content.as_deref()))
+    }
+
+    fn judge_part(&self, part: &Part) -> Result<String, Blocked> {
+        if let Some(kept) = self.rule_for(part) {
             return Ok(format!("{} allows it", kept.title()));
         }
         if part.only_starts {
@@ -152,7 +169,7 @@ impl Parts<'_> {
             for word in &look.paths {
                 self.may_read_at(word, known(self.shell.place_for(part, word))?)?;
             }
-            if part.name().rsplit('/').next() == Some("git")
+            if is_git(part)
                 && let Some(danger) = self.shell.repository_danger()
             {
                 return Err(Blocked::because(danger));

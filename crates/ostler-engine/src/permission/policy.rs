@@ -123,6 +123,16 @@ impl Policy {
         self.directories.iter().map(|(directory, _)| directory.as_path())
     }
 
+    /// The same, with where they come from.
+    pub(crate) fn kept_directories(&self) -> impl Iterator<Item = (&Path, Source)> {
+        self.directories.iter().map(|(directory, source)| (directory.as_path(), *source))
+    }
+
+    /// Takes away all rules of a source.
+    pub(crate) fn forget(&mut self, source: Source) {
+        self.rules.retain(|kept| kept.source != source);
+    }
+
     /// All working directories.
     pub(crate) fn working_directories(&self) -> impl Iterator<Item = &Path> {
         std::iter::once(self.cwd.as_path()).chain(self.directories())

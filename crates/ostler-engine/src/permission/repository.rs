@@ -7,11 +7,13 @@ use std::path::Path;
 use ostler_shell::{Judged, Part, Redirect};
 
 /// Why a `git` command that only looks may run somebody's program all the same.
-pub(crate) fn danger(judged: &Judged, folders: &[&Path]) -> Option<String> {
-    if let Some(folder) = folders.iter().find(|folder| is_bare(folder)) {
-        let folder = folder.display();
-        return Some(format!("{folder} is a bare repository, whose settings can run programs"));
-    }
+pub(crate) fn danger(folders: &[&Path]) -> Option<String> {
+    let folder = folders.iter().find(|folder| is_bare(folder))?.display();
+    Some(format!("{folder} is a bare repository, whose settings can run programs"))
+}
+
+/// Why a command that also changes files may do so.
+pub(crate) fn could_be_made(judged: &Judged) -> Option<String> {
     makes_one(judged).then(|| {
         "the same command changes files: it could make a repository whose settings run programs"
             .to_owned()
@@ -65,18 +67,17 @@ mod tests {
         fs::write(bare.join("HEAD"), "ref: refs/heads/main\n").unwrap();
         fs::write(ordinary.join("HEAD"), "").unwrap();
         let sub = bare.join("sub");
-        let danger = |command: &str, folder: &Path| {
-            danger(&ostler_shell::parts(command).unwrap(), &[folder]).is_some()
-        };
-        assert!(danger("git status", &bare) && danger("git status", &sub));
-        assert!(!danger("git status", &ordinary) && !danger("git diff > x.patch", &ordinary));
+        assert!(danger(&[&bare]).is_some() && danger(&[&ordinary, &sub]).is_some());
+        assert!(danger(&[&ordinary]).is_none());
+        let makes = |command: &str| could_be_made(&ostler_shell::parts(command).unwrap()).is_some();
+        assert!(!makes("git status") && !makes("git diff > x.patch"));
         for command in [
             "mkdir refs && git log",
             "git log; mv a HEAD",
             "echo x > HEAD; git log",
             "echo > $X; git log",
         ] {
-            assert!(danger(command, &ordinary), "{command}");
+            assert!(makes(command), "{command}");
         }
     }
 }

@@ -120,7 +120,7 @@ impl Shell {
         let others = self.other_folders();
         let mut folders: Vec<&Path> = others.iter().map(PathBuf::as_path).collect();
         folders.push(&self.cwd);
-        repository::danger(&self.judged, &folders)
+        repository::danger(&folders)
     }
 
     fn other_folders(&self) -> Vec<PathBuf> {

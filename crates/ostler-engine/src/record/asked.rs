@@ -40,6 +40,20 @@ impl Part {
         let hash = hash_of(&value.to_string());
         Arc::new(Self { value, normal, hash })
     }
+
+    /// Everything but the conversation. The engine's own tools are named for readers, but not compared: a new version
+    /// has new ones.
+    pub(crate) fn head(value: Value) -> Arc<Self> {
+        let mut compared = value.clone();
+        if let Some(Value::Array(tools)) = compared.get_mut("tools") {
+            tools.retain(|tool| !tool.is_string());
+        }
+        if compared["tools"].as_array().is_some_and(Vec::is_empty) {
+            compared.as_object_mut().and_then(|fields| fields.shift_remove("tools"));
+        }
+        let hash = hash_of(&value.to_string());
+        Arc::new(Self { normal: normal(&compared), value, hash })
+    }
 }
 
 impl Asked {
@@ -116,7 +130,7 @@ impl Clerk {
                 *system = Value::String(shorten_system(system));
             }
         }
-        Part::new(head)
+        Part::head(head)
     }
 }
 
@@ -206,8 +220,8 @@ mod tests {
             input_schema: json!({}),
         };
         let with = |tool| clerk.file(&Request { tools: vec![tool].into(), ..request(&["hello"]) });
-        assert!(!one.is_like(&with(tool("Bash", "a"))));
-        assert!(with(tool("Bash", "a")).is_like(&with(tool("Bash", "b"))));
+        assert!(one.is_like(&with(tool("Bash", "a"))), "our own tools are our own business");
+        assert_eq!(with(tool("Bash", "a")).head.value["tools"], json!(["Bash"]));
         assert!(!with(tool("mcp__x__y", "a")).is_like(&with(tool("mcp__x__y", "b"))));
     }
 

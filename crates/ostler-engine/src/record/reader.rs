@@ -98,7 +98,7 @@ impl Reader {
         };
         let head = match earlier {
             Some(earlier) if request.head.is_empty() => Arc::clone(&earlier.head),
-            _ => Part::new(Value::Object(request.head)),
+            _ => Part::head(Value::Object(request.head)),
         };
         let mut messages = match earlier {
             Some(earlier) => earlier

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use ostler_proto::control::{
-    AskEngine, ControlRequest, ControlResponse, Failure, GetTaskOutput, GetTaskOutputReply,
-    Initialize, Interrupt, Response, SetMaxThinkingTokens, SetPermissionMode, StopTask, Success,
-    UNSUPPORTED_REQUEST,
+    AskEngine, AskHost, ControlRequest, ControlResponse, Failure, GetTaskOutput,
+    GetTaskOutputReply, Initialize, Interrupt, Response, SetMaxThinkingTokens, SetPermissionMode,
+    StopTask, Success, UNSUPPORTED_REQUEST,
 };
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::CommandState;
@@ -15,6 +15,7 @@ use ostler_proto::{Extra, RequestId};
 use serde_json::{Value, json};
 
 use super::Session;
+use super::requests::models;
 use crate::compact::command;
 use crate::hooks::registry;
 use crate::model::{Thinking, ThinkingDisplay};
@@ -73,18 +74,48 @@ impl Session {
                 }
                 Ok(json!({"cancelled": cancelled}))
             }
-            other => {
-                let subtype = other.tag().unwrap_or("none");
-                let error = format!("Unsupported control request subtype: {subtype}");
-                let response = failure(request.request_id, error, Some(UNSUPPORTED_REQUEST));
-                return self.world.host.send(ToHost::ControlResponse(response)).await;
-            }
+            other => match self.look(other).await {
+                Some(payload) => payload,
+                None => {
+                    let subtype = other.tag().unwrap_or("none");
+                    let error = format!("Unsupported control request subtype: {subtype}");
+                    let response = failure(request.request_id, error, Some(UNSUPPORTED_REQUEST));
+                    return self.world.host.send(ToHost::ControlResponse(response)).await;
+                }
+            },
         };
         let response = match payload {
+            Ok(payload) if matches!(request.request, AskEngine::Initialize(_)) => {
+                self.with_open_questions(success(request.request_id, payload))
+            }
             Ok(payload) => success(request.request_id, payload),
             Err(error) => failure(request.request_id, error, None),
         };
         self.world.host.send(ToHost::ControlResponse(response)).await;
+    }
+
+    /// Adds what is still to be answered, for a host that introduces itself anew.
+    fn with_open_questions(&self, mut response: ControlResponse) -> ControlResponse {
+        let open = |is_permission: bool| {
+            let mut questions: Vec<_> = self
+                .asked_person
+                .iter()
+                .filter(|(_, asked)| {
+                    matches!(asked.request, AskHost::CanUseTool(_)) == is_permission
+                })
+                .collect();
+            questions.sort_by_key(|(id, _)| (id.as_str().len(), (*id).clone()));
+            let frame = |(_, asked): (_, &ControlRequest<AskHost>)| {
+                serde_json::to_value(ToHost::ControlRequest(asked.clone())).ok()
+            };
+            let frames: Vec<Value> = questions.into_iter().filter_map(frame).collect();
+            (!frames.is_empty()).then_some(frames)
+        };
+        if let Response::Success(success) = &mut response.response {
+            success.pending_permission_requests = open(true);
+            success.pending_elicitation_requests = open(false);
+        }
+        response
     }
 
     /// What the host brings along. Prompts and schema hold from the next turn on.
@@ -111,9 +142,12 @@ impl Session {
             "agents": [],
             "output_style": "default",
             "available_output_styles": ["default"],
-            "models": [],
-            "account": {},
+            "models": models(self.world.model.name()),
+            "account": self.setup.account,
             "pid": std::process::id(),
+            "claude_code_version": env!("CARGO_PKG_VERSION"),
+            "current_permission_mode": self.world.host.mode(),
+            "hooks_applied": true,
             "hook_on_failure_supported": true,
             "sdk_mcp_manifests_parked": parked,
         }))
@@ -184,8 +218,7 @@ impl Session {
         // Hosts stop what they see, and that may be over by now.
         match tasks.get(&stop.task_id) {
             Some((_, None)) => tasks.stop(&stop.task_id).await.map(|_| json!({})),
-            Some((_, Some(_))) => Ok(json!({})),
-            None => Err(format!("there is no task {}", stop.task_id)),
+            Some((_, Some(_))) | None => Ok(json!({})),
         }
     }
 

@@ -4,11 +4,13 @@ use ostler_proto::RequestId;
 use ostler_proto::control::SetModel;
 use ostler_proto::frame::ToHost;
 use ostler_proto::hook::HookEvent;
+use ostler_proto::message::User;
 use serde_json::{Value, json};
 
 use super::Session;
 use super::control::{failure, success};
 use crate::hooks::Event;
+use crate::host::fresh_uuid;
 use crate::switch::Switch;
 
 /// A request for another model.
@@ -16,6 +18,8 @@ use crate::switch::Switch;
 pub(super) struct Wanted {
     request_id: Option<RequestId>,
     switch: Switch,
+    /// Something else was asked for, which is answered elsewhere.
+    is_silent: bool,
 }
 
 /// How far hooks have heard of a change of the model.
@@ -30,11 +34,26 @@ pub(super) enum Heard {
 impl Session {
     /// Another model, from the next turn on.
     pub(super) async fn set_model(&mut self, request_id: Option<RequestId>, set: &SetModel) {
+        self.want_model(request_id, set.model.clone(), false).await;
+    }
+
+    /// Another model, because settings say so.
+    pub(super) async fn change_model(&mut self, model: Option<&str>) {
+        self.want_model(None, model.map(str::to_owned), true).await;
+    }
+
+    async fn want_model(
+        &mut self,
+        request_id: Option<RequestId>,
+        model: Option<String>,
+        is_silent: bool,
+    ) {
         let base = &self.setup.base;
-        let requested = set.model.clone().filter(|name| !matches!(name.as_str(), "" | "default"));
+        let requested = model.filter(|name| !matches!(name.as_str(), "" | "default"));
         let to = requested.clone().unwrap_or_else(|| base.model.name().to_owned());
         let from = base.model_name.as_ref().to_owned();
-        let wanted = Wanted { request_id, switch: Switch { from, to, requested, source: "sdk" } };
+        let switch = Switch { from, to, requested, source: "sdk" };
+        let wanted = Wanted { request_id, switch, is_silent };
         self.wanted_models.push_back(wanted);
         self.hear_of_models().await;
     }
@@ -70,11 +89,15 @@ impl Session {
         match heard {
             Some(Heard::Asked(wanted, Ok(()))) => self.take_model(*wanted, false).await,
             Some(Heard::Asked(wanted, Err(reason))) => {
-                let Wanted { request_id, switch } = *wanted;
+                let Wanted { request_id, switch, is_silent } = *wanted;
                 let reason = if reason.is_empty() { "it does not say why" } else { &reason };
                 let error = format!("A hook keeps the model {}: {reason}", switch.from);
-                let response = ToHost::ControlResponse(failure(request_id, error, None));
-                self.world.host.send(response).await;
+                if is_silent {
+                    self.world.host.inform(error, "warning", Some("model_kept")).await;
+                } else {
+                    let response = ToHost::ControlResponse(failure(request_id, error, None));
+                    self.world.host.send(response).await;
+                }
             }
             Some(Heard::Told) | None => {}
         }
@@ -82,13 +105,19 @@ impl Session {
     }
 
     async fn take_model(&mut self, wanted: Wanted, is_same: bool) {
-        let Wanted { request_id, switch } = wanted;
+        let Wanted { request_id, switch, is_silent } = wanted;
         let fields = switch.fields(&self.world);
         self.setup.base.model_name = switch.to.as_str().into();
         self.world = self.setup.world();
-        let payload: Value = json!({"model": switch.to});
-        let response = success(request_id, payload);
-        self.world.host.send(ToHost::ControlResponse(response)).await;
+        let words =
+            format!("<local-command-stdout>Set model to `{}`</local-command-stdout>", switch.to);
+        let told = User { uuid: Some(fresh_uuid()), ..User::prompt(words.as_str()) };
+        self.world.host.replay(told).await;
+        if !is_silent {
+            let payload: Value = json!({"model": switch.to});
+            let response = success(request_id, payload);
+            self.world.host.send(ToHost::ControlResponse(response)).await;
+        }
         let hooks = self.world.host.hooks();
         if is_same || !hooks.any_for(&HookEvent::PostModelSwitch) {
             return;

@@ -14,24 +14,53 @@ use crate::permission::Rule;
 pub(crate) fn keep(path: &Path, update: &PermissionUpdate) -> Result<(), SettingsError> {
     // A link stays a link: what it leads to is rewritten.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let wrong = |reason: &dyn ToString| SettingsError::one(path, "", reason.to_string());
-    let mut root = match fs::read_to_string(path) {
-        Ok(text) if text.trim().is_empty() => Map::new(),
-        Ok(text) => match serde_json::from_str(&text) {
-            Ok(Value::Object(root)) => root,
-            Ok(_) => return Err(wrong(&"it is not a JSON object and is left alone")),
-            Err(error) => return Err(wrong(&format!("it is broken and is left alone: {error}"))),
-        },
-        Err(error) if error.kind() == ErrorKind::NotFound => Map::new(),
-        Err(error) => return Err(wrong(&error)),
-    };
+    let mut root = read(path)?;
     let permissions = root.entry("permissions").or_insert_with(|| json!({}));
     let Value::Object(permissions) = permissions else {
         return Err(SettingsError::one(path, "permissions", "it is not an object"));
     };
     change(permissions, update)
         .map_err(|reason| SettingsError::one(path, "permissions", reason))?;
-    let mut text = serde_json::to_string_pretty(&root).map_err(|error| wrong(&error))?;
+    put(path, &root)
+}
+
+/// Joins changes into a settings file: objects by their fields, everything else as a whole; `null` takes a field out.
+pub(crate) fn merge(path: &Path, change: &Map<String, Value>) -> Result<(), SettingsError> {
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut root = read(path)?;
+    join(&mut root, change);
+    put(path, &root)
+}
+
+/// Joins settings, see [`merge`].
+pub(crate) fn join(into: &mut Map<String, Value>, from: &Map<String, Value>) {
+    for (name, value) in from {
+        match (into.get_mut(name), value) {
+            (_, Value::Null) => _ = into.shift_remove(name),
+            (Some(Value::Object(into)), Value::Object(from)) => join(into, from),
+            _ => _ = into.insert(name.clone(), value.clone()),
+        }
+    }
+}
+
+/// What a file says; one that is not there says nothing.
+fn read(path: &Path) -> Result<Map<String, Value>, SettingsError> {
+    let wrong = |reason: &dyn ToString| SettingsError::one(path, "", reason.to_string());
+    match fs::read_to_string(path) {
+        Ok(text) if text.trim().is_empty() => Ok(Map::new()),
+        Ok(text) => match serde_json::from_str(&text) {
+            Ok(Value::Object(root)) => Ok(root),
+            Ok(_) => Err(wrong(&"it is not a JSON object and is left alone")),
+            Err(error) => Err(wrong(&format!("it is broken and is left alone: {error}"))),
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Map::new()),
+        Err(error) => Err(wrong(&error)),
+    }
+}
+
+fn put(path: &Path, root: &Map<String, Value>) -> Result<(), SettingsError> {
+    let wrong = |reason: &dyn ToString| SettingsError::one(path, "", reason.to_string());
+    let mut text = serde_json::to_string_pretty(root).map_err(|error| wrong(&error))?;
     text.push('\n');
     replace(path, &text).map_err(|error| wrong(&error))
 }

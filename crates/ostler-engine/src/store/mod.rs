@@ -103,6 +103,7 @@ impl StoreError {
             io::ErrorKind::PermissionDenied => "EACCES",
             io::ErrorKind::ReadOnlyFilesystem => "EROFS",
             io::ErrorKind::NotFound => "ENOENT",
+            io::ErrorKind::FileTooLarge => "EFBIG",
             _ => "EIO",
         })
     }

@@ -36,6 +36,8 @@ struct Inner {
     /// `None` where nobody listens, as in tests of tools.
     host: Option<Host>,
     state: Mutex<State>,
+    /// Nothing may go on in the background.
+    is_off: bool,
 }
 
 #[derive(Debug, Default)]
@@ -104,8 +106,22 @@ pub struct Ended {
 }
 
 impl Tasks {
-    pub(crate) fn new(host: Host) -> Self {
-        Self(Arc::new(Inner { host: Some(host), state: Mutex::default() }))
+    pub(crate) fn new(host: Host, is_off: bool) -> Self {
+        Self(Arc::new(Inner { host: Some(host), state: Mutex::default(), is_off }))
+    }
+
+    /// Fails where nothing may go on in the background.
+    ///
+    /// # Errors
+    /// In words for the model.
+    pub fn allowed(&self) -> Result<(), ToolError> {
+        match self.0.is_off {
+            true => Err(ToolError::Refused(
+                "background tasks are switched off here (CLAUDE_CODE_DISABLE_BACKGROUND_TASKS): run it and wait"
+                    .to_owned(),
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Starts a task. The work is dropped when the task is stopped, and must take along what it started.
@@ -117,6 +133,7 @@ impl Tasks {
         task: Task,
         work: impl Future<Output = Ended> + Send + 'static,
     ) -> Result<(), ToolError> {
+        self.allowed()?;
         let stop = CancellationToken::new();
         {
             let mut state = self.0.lock();

@@ -3,11 +3,13 @@
 mod asking;
 mod begin_and_end;
 mod config;
+mod display;
 mod effects;
 mod elicitation;
 mod events;
 mod http;
 mod models;
+mod odd;
 mod places;
 mod running;
 

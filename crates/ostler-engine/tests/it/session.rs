@@ -2,8 +2,7 @@
 
 use ostler_engine::turn::INTERRUPTED;
 use ostler_proto::control::{
-    AskEngine, GetBinaryVersion, Initialize, Interrupt, SetMaxThinkingTokens, SetModel,
-    SystemPrompt,
+    AskEngine, Initialize, Interrupt, SetColor, SetMaxThinkingTokens, SetModel, SystemPrompt,
 };
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::{System, User};
@@ -397,15 +396,12 @@ async fn a_host_that_asks_hears_what_the_session_is_doing() {
 async fn control_requests_are_answered_also_those_that_mean_nothing_here() {
     let mut host = TestHost::start(Script::new()).await;
     host.ask("1", AskEngine::Initialize(Box::<Initialize>::default())).await;
-    host.ask("2", AskEngine::GetBinaryVersion(GetBinaryVersion::default())).await;
+    host.ask("2", AskEngine::SetColor(SetColor::default())).await;
     assert!(matches!(host.next().await, Some(ToHost::ControlResponse(_))));
     let Some(frame) = host.next().await else { panic!("no answer") };
     let answer = serde_json::to_value(&frame).unwrap();
     assert_eq!(answer["response"]["error_code"], "unsupported_request");
-    assert_eq!(
-        answer["response"]["error"],
-        "Unsupported control request subtype: get_binary_version"
-    );
+    assert_eq!(answer["response"]["error"], "Unsupported control request subtype: set_color");
 }
 
 #[tokio::test]

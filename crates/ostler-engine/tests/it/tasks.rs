@@ -137,7 +137,8 @@ async fn a_host_can_look_at_a_task_and_stop_it() {
     );
     let unknown = StopTask { task_id: "b0".into(), ..StopTask::default() };
     it.host.ask("unknown", AskEngine::StopTask(unknown)).await;
-    it.host.until("control_response error").await;
+    // It may have been forgotten by now, and is not there in any case.
+    it.host.until("control_response success").await;
     it.host.leave();
     assert!(it.host.next().await.is_none(), "who stopped it need not be told");
 }

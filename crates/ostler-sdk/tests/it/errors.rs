@@ -3,6 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use ostler_sdk::transport::{Link, Start, Transport};
 use ostler_sdk::{Client, Error, ErrorKind, Options};
 
 use crate::fake::{ANSWERS, Fake, INTRODUCES, error, run, within};
@@ -158,4 +161,71 @@ pub(crate) async fn gone(file: &Path) {
         }
     })
     .await;
+}
+
+/// What a failing engine does after it was given a prompt, and what the host is told.
+struct Failure {
+    requirement: &'static str,
+    engine: &'static str,
+    kind: ErrorKind,
+    is_retryable: bool,
+    says: &'static [&'static str],
+}
+
+/// A result that ends a turn with an error.
+macro_rules! ends_with {
+    ($fields:literal) => {
+        concat!(
+            r#"printf '%s\n' '{"type":"result","duration_ms":1,"duration_api_ms":1,"num_turns":1,"total_cost_usd":0,"usage":{},"modelUsage":{},"permission_denials":[],"uuid":"u","session_id":"s","#,
+            $fields,
+            "}'; cat > /dev/null"
+        )
+    };
+}
+
+#[rustfmt::skip]
+const FAILURES: &[Failure] = &[
+    Failure { requirement: "R293", engine: "echo 'no licence' >&2; exit 3", kind: ErrorKind::Connection, is_retryable: false, says: &["exit status: 3", "no licence"] },
+    Failure { requirement: "R292", engine: "kill -KILL $$", kind: ErrorKind::Connection, is_retryable: true, says: &["SIGKILL"] },
+    Failure { requirement: "R294", engine: r#"echo '{"type":"result","subtype":7,"marker":1}'; cat > /dev/null"#, kind: ErrorKind::Protocol, is_retryable: false, says: &["subtype", "marker"] },
+    Failure { requirement: "R294", engine: r#"echo '{"type":"result",'; cat > /dev/null"#, kind: ErrorKind::Protocol, is_retryable: false, says: &[r#"{"type":"result","#] },
+    Failure { requirement: "R295", engine: ends_with!(r#""subtype":"error_max_turns","is_error":true,"errors":["Reached 3 turns"]"#), kind: ErrorKind::MaxTurns, is_retryable: false, says: &["Reached 3 turns"] },
+    Failure { requirement: "R296", engine: ends_with!(r#""subtype":"error_max_budget_usd","is_error":true,"errors":["Spent 1 $"]"#), kind: ErrorKind::Budget, is_retryable: false, says: &["Spent 1 $"] },
+    Failure { requirement: "R296", engine: ends_with!(r#""subtype":"error_during_execution","is_error":true,"errors":["one","two"]"#), kind: ErrorKind::Turn, is_retryable: false, says: &["one; two"] },
+    Failure { requirement: "R296", engine: ends_with!(r#""subtype":"error_max_structured_output_retries","is_error":true,"errors":["no shape"]"#), kind: ErrorKind::Answer, is_retryable: false, says: &["no shape"] },
+    Failure { requirement: "R296", engine: ends_with!(r#""subtype":"success","is_error":true,"result":"API Error: 529","api_error_status":529"#), kind: ErrorKind::Api, is_retryable: true, says: &["529"] },
+    Failure { requirement: "R296", engine: ends_with!(r#""subtype":"success","is_error":true,"result":"API Error: 401","api_error_status":401"#), kind: ErrorKind::Api, is_retryable: false, says: &["401"] },
+    // The older program does not mark these as errors.
+    Failure { requirement: "R295", engine: ends_with!(r#""subtype":"error_max_turns","is_error":false"#), kind: ErrorKind::MaxTurns, is_retryable: false, says: &["error_max_turns"] },
+];
+
+#[tokio::test]
+async fn every_failure_has_its_kind_its_words_and_its_hint() {
+    for failure in FAILURES {
+        let Failure { requirement, engine, kind, is_retryable, says } = failure;
+        let fake = Fake::new(&[INTRODUCES, "read -r prompt", engine]);
+        let error = within(ostler_sdk::prompt("hello", fake.options())).await.unwrap_err();
+        assert_eq!(error.kind(), *kind, "{requirement}: {error}");
+        assert_eq!(error.is_retryable(), *is_retryable, "{requirement}: {error}");
+        for words in *says {
+            assert!(error.to_string().contains(words), "{requirement}: no {words:?} in {error}");
+        }
+    }
+}
+
+/// A transport whose connection breaks.
+struct Breaks;
+
+impl Transport for Breaks {
+    fn start(&self, _: Start) -> BoxFuture<'static, Result<Link, Error>> {
+        let lost = Error::Lost { reason: "reset by peer".to_owned(), stderr: String::new() };
+        async move { Err(lost) }.boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_may_be_tried_again() {
+    let error = error(Options::new().transport(Breaks)).await;
+    assert_eq!(error.kind(), ErrorKind::Connection);
+    assert!(error.is_retryable() && error.to_string().contains("reset by peer"), "{error}");
 }

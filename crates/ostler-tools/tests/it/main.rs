@@ -15,6 +15,7 @@ mod read;
 mod rules;
 mod session;
 mod shapes;
+mod task_list;
 mod todo_write;
 mod web_search;
 mod whole;

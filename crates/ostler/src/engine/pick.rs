@@ -8,6 +8,7 @@ use ostler_engine::model::{ApiConfig, ApiModel, Credential, Header, Model, Renew
 use ostler_engine::offline::OfflineModel;
 use ostler_engine::record::Tape;
 use ostler_engine::settings::Settings;
+use ostler_proto::control::AccountInfo;
 
 use super::{Scene, StartError, tape};
 
@@ -27,6 +28,8 @@ pub struct Picked {
     pub model: Arc<dyn Model>,
     /// What to tell the user.
     pub remark: Option<&'static str>,
+    /// Who pays.
+    pub account: AccountInfo,
     /// What the session is recorded on, or replayed from.
     pub tape: Option<Tape>,
 }
@@ -59,17 +62,18 @@ fn real(
         return Ok(offline("the offline demo, as you asked"));
     }
     match (wanted, reach(scene, settings)?) {
-        (_, Some(Reached { mut config, .. })) => {
+        (_, Some(Reached { mut config, account, .. })) => {
             config.fallback_model.clone_from(&scene.launch.fallback_model);
             config.betas.extend(scene.launch.betas.iter().cloned());
             let keys = config.credential.secrets().into_iter();
             secrets.extend(keys.map(|key| (KEY.to_owned(), key.to_owned())));
             let header = |header: &Header| (header.name.replace('-', "_"), header.value.clone());
             secrets.extend(config.headers.iter().map(header));
+            config.headers.extend(user_agent(scene, &config.headers));
             let model = ApiModel::new(config).map_err(|error| {
                 StartError::Model(format!("cannot set up the connection to the model: {error}"))
             })?;
-            Ok(Picked { model: Arc::new(model), remark: None, tape: None })
+            Ok(Picked { model: Arc::new(model), remark: None, account, tape: None })
         }
         (Some(name), None) => Err(StartError::Model(format!(
             "the model {name} needs a key: set ANTHROPIC_API_KEY, or try `--model {OFFLINE}` without one"
@@ -95,6 +99,8 @@ pub struct Reached {
     pub config: ApiConfig,
     /// Where the key comes from, in words; never the key.
     pub key: String,
+    /// The same for programs.
+    pub account: AccountInfo,
 }
 
 /// How the API would be reached; `None` without a key.
@@ -114,7 +120,9 @@ pub fn reach(scene: &Scene, settings: &Settings) -> Result<Option<Reached>, Star
             _ => "ANTHROPIC_API_KEY",
         };
         let place = if settings.env.contains_key(variable) { " in the settings" } else { "" };
-        return Ok(Some(Reached { config, key: format!("{variable} is set{place}") }));
+        let account = account(variable);
+        let key = format!("{variable} is set{place}");
+        return Ok(Some(Reached { config, key, account }));
     }
     let Some(helper) = &settings.api_key_helper else { return Ok(None) };
     let credential = credential_from(helper)
@@ -134,7 +142,30 @@ pub fn reach(scene: &Scene, settings: &Settings) -> Result<Option<Reached>, Star
         give: Arc::new(move || credential_from(&helper)),
     });
     let key = "apiKeyHelper of the settings gives one".to_owned();
-    Ok(Some(Reached { config, key }))
+    let account = account("apiKeyHelper");
+    Ok(Some(Reached { config, key, account }))
+}
+
+/// The name of this program together with that of the program it works for, unless the user has chosen a name.
+fn user_agent(scene: &Scene, headers: &[Header]) -> Option<Header> {
+    const NAME: &str = "user-agent";
+    let app = scene.var("CLAUDE_AGENT_SDK_CLIENT_APP")?;
+    let app: String = app.chars().filter(|letter| letter.is_ascii_graphic()).take(100).collect();
+    let is_chosen = headers.iter().any(|header| header.name.eq_ignore_ascii_case(NAME));
+    let value = format!("ostler/{} (client-app/{app})", env!("CARGO_PKG_VERSION"));
+    (!is_chosen && !app.is_empty()).then(|| Header { name: NAME.to_owned(), value })
+}
+
+/// Who pays, by where the key comes from.
+pub(super) fn account(source: &str) -> AccountInfo {
+    let is_token = source == "ANTHROPIC_AUTH_TOKEN";
+    let (token, key) = if is_token { (source, "none") } else { ("none", source) };
+    AccountInfo {
+        token_source: Some(token.to_owned()),
+        api_key_source: Some(key.to_owned()),
+        api_provider: Some("firstParty".to_owned()),
+        ..AccountInfo::default()
+    }
 }
 
 /// How long a key from the user's command is good, unless the API refuses it before.
@@ -174,7 +205,8 @@ fn key_from(helper: &str) -> Result<String, String> {
 
 /// The offline demo.
 pub fn offline(remark: &'static str) -> Picked {
-    Picked { model: Arc::new(OfflineModel::new()), remark: Some(remark), tape: None }
+    let account = account("none");
+    Picked { model: Arc::new(OfflineModel::new()), remark: Some(remark), account, tape: None }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use ostler_engine::live::LiveSettings;
 use ostler_engine::permission::{Behavior, Policy, Rule, Source};
 use ostler_engine::settings::{self, Folders, Settings, SettingsError, Sources};
 use ostler_proto::permission::PermissionMode;
+use serde_json::{Map, Value};
 
 use super::kept::Kept;
 use super::{Scene, StartError};
@@ -54,11 +55,24 @@ pub fn load(scene: &Scene) -> Result<Rules, StartError> {
     Ok(Rules { policy, folders, settings })
 }
 
+/// Takes from the settings of a host that manages this engine what makes things stricter, and nothing else.
+fn tighten(settings: &mut Settings, managed: &str) -> Result<(), SettingsError> {
+    let flag = Some(managed.to_owned());
+    let managed = settings::load(&Folders::default(), &Sources { flag, ..Sources::default() })?;
+    let forbids = |(behavior, ..): &(Behavior, Rule, Source)| *behavior != Behavior::Allow;
+    settings.rules.extend(managed.rules.into_iter().filter(forbids));
+    settings.bypass_disabled |= managed.bypass_disabled;
+    Ok(())
+}
+
 fn read(scene: &Scene, folders: &Folders) -> Result<Settings, SettingsError> {
     let trusts_project = scene.trusts_project || names_project(scene);
     let mut settings = settings::load(folders, &sources(scene, trusts_project))?;
     if !trusts_project && let Some(kept) = Kept::of(folders) {
         kept.confirm(folders, &mut settings);
+    }
+    if let Some(managed) = &scene.launch.managed_settings {
+        tighten(&mut settings, managed)?;
     }
     Ok(settings)
 }
@@ -117,6 +131,27 @@ fn sources(scene: &Scene, trusts_project: bool) -> Sources {
         flag: scene.launch.settings.clone(),
         trusts_project,
     }
+}
+
+/// The settings as they stand in their files and on the command line, for hosts that want to see them.
+pub(super) fn as_written(scene: &Scene, folders: &Folders) -> Vec<(String, Map<String, Value>)> {
+    let read = |path: PathBuf| std::fs::read_to_string(path).ok();
+    let file = |source: Source| folders.file(source).and_then(read);
+    let flag = scene.launch.settings.clone().and_then(|flag| {
+        if flag.trim_start().starts_with('{') { Some(flag) } else { read(PathBuf::from(flag)) }
+    });
+    let of = |name: &str, source: Source| file(source).filter(|_| wants(scene, name));
+    let texts = [
+        ("userSettings", of("user", Source::User)),
+        ("projectSettings", of("project", Source::Project)),
+        ("localSettings", of("local", Source::Local)),
+        ("flagSettings", flag),
+        ("policySettings", file(Source::Managed)),
+    ];
+    let parsed = texts
+        .into_iter()
+        .filter_map(|(name, text)| Some((name.to_owned(), serde_json::from_str(&text?).ok()?)));
+    parsed.collect()
 }
 
 /// Where settings are kept.

@@ -25,7 +25,7 @@ impl Limit {
         if text.len() <= self.0 {
             return text;
         }
-        let end = text.floor_char_boundary(self.0);
+        let end = (0..=self.0).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         let place = match keep(&text, scratch) {
             Ok(path) => format!("all of it is in {path}"),
             Err(error) => format!("the rest is lost: {error}"),

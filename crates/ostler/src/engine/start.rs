@@ -46,14 +46,14 @@ pub struct Running {
 /// When settings, model, conversation or what was asked for make no sense; nothing has been started then.
 pub fn start(scene: &Scene) -> Result<Running, StartError> {
     let Rules { policy, folders, settings } = rules::load(scene)?;
-    let Picked { model, remark, tape } = pick::model(scene, &settings)?;
+    let Picked { model, remark, account, tape } = pick::model(scene, &settings)?;
     let name = model.name().to_owned();
     let opened = sessions::open(scene)?;
     let found = server_files::find(scene, &settings)?;
     let launch = &scene.launch;
     let cautions = cautions(scene, &policy, &settings);
     let connection = session::start(SessionOptions {
-        tools: tools(launch)?,
+        tools: tools(scene)?,
         folders: folders.clone(),
         limits: Limits {
             max_turns: launch.max_turns,
@@ -83,7 +83,10 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         mcp_servers: found.servers,
         state_events: state_events(scene),
         background_wait: background_wait(scene),
+        background_tasks: !is_on(scene, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"),
         answerer: answerer(scene),
+        settings: rules::as_written(scene, &folders),
+        account,
         replay_user_messages: launch.replay_user_messages,
         mirror: launch.session_mirror,
         checkpoints: is_on(scene, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
@@ -115,9 +118,17 @@ fn cautions(scene: &Scene, policy: &Policy, settings: &Settings) -> Vec<&'static
 }
 
 /// The tools there are. One that is denied altogether is not offered at all.
-fn tools(launch: &Launch) -> Result<Vec<Arc<dyn AnyTool>>, StartError> {
+fn tools(scene: &Scene) -> Result<Vec<Arc<dyn AnyTool>>, StartError> {
+    let launch = &scene.launch;
     let mut tools = ostler_tools::session_tools();
     let name = |tool: &Arc<dyn AnyTool>| tool.spec().name;
+    let tasks = ostler_tools::task_tools();
+    if is_on(scene, "CLAUDE_CODE_ENABLE_TASKS") {
+        tools.retain(|tool| name(tool) != "TodoWrite");
+        tools.extend(tasks);
+    } else if let Some(ToolSet::Only(wanted)) = &launch.tools {
+        tools.extend(tasks.into_iter().filter(|tool| wanted.contains(&name(tool))));
+    }
     if let Some(ToolSet::Only(wanted)) = &launch.tools {
         tools.retain(|tool| wanted.contains(&name(tool)));
     }

@@ -63,6 +63,7 @@ pub(super) fn recorded(
     Ok(Picked {
         model: recorder.model(picked.model),
         remark: picked.remark,
+        account: picked.account,
         tape: Some(Tape::Record(recorder)),
     })
 }
@@ -78,7 +79,8 @@ pub(super) fn replayed(
     let wanted = scene.launch.model.clone().filter(|name| !name.is_empty());
     let model = player.model(&wanted.unwrap_or_else(|| player.recorded_model()));
     let remark = Some("a recording answers in the model's place");
-    Ok(Picked { model, remark, tape: Some(Tape::Replay(player)) })
+    let account = pick::account("none");
+    Ok(Picked { model, remark, account, tape: Some(Tape::Replay(player)) })
 }
 
 fn options(choice: &TapeChoice) -> Result<ReplayOptions, StartError> {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use ostler_mcp::{CallOptions, Client, ClientOptions, Endpoint};
+use serde_json::json;
 use tokio::process::Command;
 
 /// Generous: it only keeps an example that hangs from hanging everything.
@@ -133,6 +135,79 @@ async fn hooks_guard_and_log() {
         ],
     );
     assert_eq!(said.matches("log: ").count(), 1, "{said}");
+}
+
+#[tokio::test]
+async fn custom_tools_are_functions_of_the_program() {
+    let said = run("custom_tools").await;
+    in_order(
+        &said,
+        &[
+            "celsius=21.5\nto_fahrenheit says: 70.7 °F",
+            "celsius=-300\nThat did not work: nothing is that cold",
+            "celsius=mild\nThat did not work: invalid arguments for `to_fahrenheit`: `celsius`: ",
+        ],
+    );
+}
+
+#[tokio::test]
+async fn subagents_are_watched_and_asked_about() {
+    let said = run("subagents").await;
+    in_order(
+        &said,
+        &[
+            "agent calls Agent",
+            "? a subagent wants Bash {\"command\":\"touch a.txt\"",
+            "agent: The subagent reports:\n\n`touch a.txt` printed nothing.",
+            "turns]",
+        ],
+    );
+    assert!(said.contains("  subagent calls Bash"), "{said}");
+}
+
+#[tokio::test]
+async fn an_mcp_server_is_a_program_for_any_client() {
+    let server = Endpoint::program(program("mcp_server").to_str().unwrap(), [""; 0]);
+    let connected = Client::connect("calc", server, ClientOptions::default());
+    let client = tokio::time::timeout(LIMIT, connected).await.unwrap().unwrap();
+    let sum = client.call_tool("add", json!({"a": 2, "b": 3}), CallOptions::default());
+    assert_eq!(sum.await.unwrap().joined_text(), "5");
+    let pi = client.read_resource("calc://pi").await.unwrap();
+    assert_eq!(pi[0].text.as_deref(), Some("3.14159"));
+    let what = [("what".to_owned(), "rain".to_owned())].into();
+    let prompt = client.get_prompt("explain", what).await.unwrap();
+    assert!(format!("{:?}", prompt.messages).contains("Explain rain to a child."), "{prompt:?}");
+    client.close().await;
+}
+
+/// The official client, given the official way to start a program, and nothing of ours.
+const OFFICIAL_CLIENT: &str = r#"
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+const client = new Client({ name: "official", version: "1" });
+await client.connect(new StdioClientTransport({ command: process.env.SERVER }));
+const tools = (await client.listTools()).tools.map((tool) => tool.name);
+const sum = await client.callTool({ name: "add", arguments: { a: 2, b: 3 } });
+const pi = await client.readResource({ uri: "calc://pi" });
+const prompt = await client.getPrompt({ name: "explain", arguments: { what: "rain" } });
+console.log(JSON.stringify([tools, sum.content[0].text, pi.contents[0].text, prompt.messages[0].content.text]));
+await client.close();
+"#;
+
+#[tokio::test]
+#[ignore = "needs npm packages; run by cargo xtask test"]
+async fn the_official_mcp_client_uses_the_server() {
+    let peers =
+        std::env::var_os("OSTLER_PEERS").expect("OSTLER_PEERS names a folder with node_modules");
+    let mut node = Command::new("node");
+    node.args(["--input-type=module", "--eval", OFFICIAL_CLIENT]).current_dir(peers);
+    node.env("SERVER", program("mcp_server")).stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(LIMIT, node.output()).await.unwrap().unwrap();
+    let (said, trouble) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}{trouble}");
+    let facts: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(facts, json!([["add"], "5", "3.14159", "Explain rain to a child."]));
 }
 
 #[tokio::test]

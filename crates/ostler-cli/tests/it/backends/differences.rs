@@ -60,15 +60,14 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         scenario: "control",
-        backends: &[Backend::Vendor325],
-        reason: "that program tells the conversation about the new model",
+        backends: &[Backend::Vendor50],
+        reason: "it does not tell the conversation about the new model",
         story: r#"init
             call Bash {"command":"touch made.txt","description":"Make it"}
             tool ok
             text Done.
             result success "Done."
             made.txt is there
-            note
             init
             text Changed.
             result success "Changed."
@@ -85,6 +84,17 @@ pub(super) const DIFFERENCES: &[Difference] = &[
             result error_during_execution denied=1
             made.txt is not there
             * may Bash?"#,
+    },
+    Difference {
+        scenario: "elicit",
+        backends: &[Backend::Vendor50],
+        reason: "it does not pass on what a server asks the user",
+        story: r#"init
+            call mcp__shell__wonder {}
+            tool ok
+            text Done.
+            result success "Done."
+            the model heard you are bob: false"#,
     },
     Difference {
         scenario: "err-e400",

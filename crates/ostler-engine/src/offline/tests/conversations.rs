@@ -178,6 +178,15 @@ fn a_subagent_goes_by_its_old_name_where_only_that_is_offered() {
 }
 
 #[test]
+fn a_tool_of_a_server_is_called_by_its_own_name() {
+    let mut talk = Conversation::with_tools(&["Bash", "mcp__calc__add"]);
+    let call = talk.say("use the tool add with a=2 and b=3");
+    call.calls_exactly(&[("mcp__calc__add", serde_json::json!({"a": 2, "b": 3}))]);
+    talk.returns("5").ends_with_words("add says: 5");
+    talk.say("use the tool divide with a=2").ends_with_words("I would need the tool divide");
+}
+
+#[test]
 fn a_tool_that_is_not_offered_is_not_called() {
     let mut talk = Conversation::with_tools(&["Glob"]);
     talk.say("run `ls`")

@@ -47,6 +47,10 @@ fn delegate(prompt: &str) -> Intent {
     Intent::Delegate { prompt: prompt.to_owned() }
 }
 
+fn call(tool: &str, input: serde_json::Value) -> Intent {
+    Intent::Call { tool: tool.to_owned(), input }
+}
+
 fn unknown(text: &str) -> Intent {
     Intent::Unknown(text.to_owned())
 }
@@ -332,4 +336,19 @@ fn a_sentence_made_to_be_slow_is_not() {
         let text = format!("replace {}", piece.repeat(400 / piece.split(' ').count()));
         assert!(!steps(&text).is_empty());
     }
+}
+
+#[test]
+fn a_tool_is_called_by_its_name() {
+    use serde_json::json;
+    check(&[
+        ("use the tool add with a=2 and b=3", call("add", json!({"a": 2, "b": 3}))),
+        ("Please call add with a=2, b=3.", call("add", json!({"a": 2, "b": 3}))),
+        (
+            r#"call mcp__calc__add with {"a": 2, "b": 3}"#,
+            call("mcp__calc__add", json!({"a": 2, "b": 3})),
+        ),
+        ("use the tool roll", call("roll", json!({}))),
+        ("use sense with care", unknown("use sense with care")),
+    ]);
 }

@@ -107,6 +107,8 @@ fn relative_paths_are_judged_from_where_the_shell_stands() {
         (&sub, "make all", "allow"),
         (&sub, "cat ../../a", "ask"),
         (&sub, "touch ../../x", "ask"),
+        (&sub, "echo hi > ../../x", "ask"),
+        (&sub, "cat < ../../x", "ask"),
         (&sub, "cat ../link/x", "ask"),
         (&sub, "touch .git/hooks/x", "ask"),
         (&sub, "rm -rf ..", "ask"),
@@ -168,6 +170,8 @@ fn git_looks_around_freely_only_where_its_settings_are_protected() {
     ] {
         assert_eq!(outcome(&policy, "Bash", command), expected, "{command}");
     }
+    let trusting = super::policy(cwd.path(), PermissionMode::AcceptEdits, &["allow Bash(git:*)"]);
+    assert_eq!(outcome(&trusting, "Bash", "touch a && git status"), "allow", "somebody said so");
     let bare = cwd.path().join("bare");
     assert_eq!(decide_in(&policy, &bare, "/usr/bin/git log").outcome, Outcome::Ask);
 }
@@ -237,6 +241,19 @@ const OTHER_EDITS: &[&str] = &[
     "make",
 ];
 
+/// What stays forbidden one folder further down: `.` and `..` are other places there.
+const EDITS_ELSEWHERE: &[&str] = &[
+    "touch /etc/x",
+    "cp x .git/config",
+    "echo hi > ~/.bashrc",
+    "touch $X",
+    "make",
+    "cat ../../x",
+    "touch ../../x",
+    "echo hi > ../../x",
+    "cd .. && cat x",
+];
+
 fn nested() -> impl Strategy<Value = (String, bool)> {
     nested_of(ALLOWED.to_vec(), OTHERS.to_vec())
 }
@@ -296,6 +313,14 @@ proptest! {
         let policy = policy(Path::new("/tmp"), PermissionMode::AcceptEdits, &["allow Bash(good:*)"]);
         let decision = decide(&policy, "Bash", &command);
         prop_assert!(is_allowed || decision.outcome != Outcome::Allow, "{}: {:#?}", command, decision.chain);
+    }
+
+    #[test]
+    fn a_shell_that_stands_elsewhere_is_allowed_no_other_part((command, is_allowed) in nested_of([ALLOWED, EDITS].concat(), [OTHERS, EDITS_ELSEWHERE].concat()), is_inside in any::<bool>()) {
+        let policy = policy(Path::new("/tmp"), PermissionMode::AcceptEdits, &["allow Bash(good:*)"]);
+        let folder = if is_inside { "/tmp/sub" } else { "/etc" };
+        let decision = decide_in(&policy, Path::new(folder), &command);
+        prop_assert!(is_allowed && is_inside || decision.outcome != Outcome::Allow, "{}: {:#?}", command, decision.chain);
     }
 
     #[test]

@@ -147,6 +147,7 @@ pub(super) fn all() -> Vec<Scenario> {
                text Done.
                result success "Done."
                made.txt is there
+               note
                init
                text Changed.
                result success "Changed."

@@ -1,9 +1,11 @@
 //! The scenarios: those that were recorded from the vendor's SDKs, retold.
 
 mod background;
+mod checkpoints;
 mod engine_options;
 mod hooks;
 mod interruptions;
+mod mcp;
 mod model_options;
 mod permissions;
 mod servers;
@@ -30,6 +32,8 @@ pub(super) fn all() -> Vec<Scenario> {
         model_options::all(),
         engine_options::all(),
         servers::all(),
+        mcp::all(),
+        checkpoints::all(),
     ];
     parts.into_iter().flatten().collect()
 }

@@ -66,6 +66,37 @@ pub(super) fn all() -> Vec<Scenario> {
              Second. in same session",
         ),
         scenario(
+            "resume-at",
+            counting(),
+            |stage| {
+                async {
+                    let mut client = stage.client(stage.options()).await;
+                    client.send("One").await.unwrap();
+                    let (mut id, mut answer) = (String::new(), None);
+                    while let Some(message) = stage.within("a message", client.next()).await {
+                        match message.unwrap() {
+                            Message::Assistant(said) => answer = Some(said.uuid.to_string()),
+                            Message::Result(result) => {
+                                id = result.session_id.to_string();
+                                break;
+                            }
+                            _ => {}
+                        }
+                    }
+                    stage.within("the result", client.prompt("Two")).await.unwrap();
+                    stage.close(client).await;
+                    let mut options = stage.options().resume(&id);
+                    options.session.choice.resume_at = answer;
+                    next(stage, options, &id).await;
+                    // What was dropped is gone for good.
+                    next(stage, stage.options().resume(&id), &id).await;
+                }
+                .boxed()
+            },
+            "Second. in same session
+             Third. in same session",
+        ),
+        scenario(
             "resume-missing",
             counting(),
             |stage| {

@@ -1,0 +1,357 @@
+//! MCP servers over real pipes: inside the host, and as programs.
+
+use std::fs;
+
+use ostler_testkit::{Script, ScriptedApi, reply, when};
+use serde_json::{Value, json};
+
+use crate::run::Ostler;
+use crate::talk::Talk;
+
+/// A server in the shell: greets with a variable, asks the user, permits, and has a resource. It stands in a
+/// configuration, so `${…}` in it would be filled in.
+pub(crate) const SERVER: &str = r#"
+id() { printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'; }
+say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+while IFS= read -r line; do
+  id=$(id)
+  case "$line" in
+    *'"method":"initialize"'*) say '{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{}},"serverInfo":{"name":"shell","version":"0.1.0"}}';;
+    *'"method":"tools/list"'*) say '{"tools":[{"name":"greet","inputSchema":{"type":"object"}},{"name":"wonder","inputSchema":{"type":"object"}},{"name":"permit","inputSchema":{"type":"object"}},{"name":"flood","inputSchema":{"type":"object"}}]}';;
+    *'"name":"greet"'*) say "{\"content\":[{\"type\":\"text\",\"text\":\"hello $GREETED\"}]}";;
+    *'"name":"permit"'*) say '{"content":[{"type":"text","text":"{\"behavior\":\"allow\"}"}]}';;
+    *'"name":"flood"'*) say "{\"content\":[{\"type\":\"text\",\"text\":\"$(head -c 9000 /dev/zero | tr '\0' x)\"}]}";;
+    *'"name":"wonder"'*)
+      printf '{"jsonrpc":"2.0","id":99,"method":"elicitation/create","params":{"message":"Your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}\n'
+      call=$id; IFS= read -r line
+      name=$(printf '%s' "$line" | sed -n 's/.*"name":"\([a-z]*\)".*/\1/p'); id=$call
+      [ -n "$name" ] || name=nobody
+      say "{\"content\":[{\"type\":\"text\",\"text\":\"you are $name\"}]}";;
+    *'"method":"resources/list"'*) say '{"resources":[{"uri":"ui://note","name":"note","description":"A note"}]}';;
+    *'"method":"resources/read"'*) say '{"contents":[{"uri":"ui://note","mimeType":"text/plain","text":"remember"}]}';;
+  esac
+done
+"#;
+
+fn shell_server(greeted: &str) -> Value {
+    json!({"command": "/bin/sh", "args": ["-c", SERVER], "env": {"GREETED": greeted}})
+}
+
+async fn place(script: Script) -> (ScriptedApi, Ostler) {
+    let api = ScriptedApi::start(script).await;
+    let ostler =
+        Ostler::new().env("ANTHROPIC_API_KEY", "key").env("ANTHROPIC_BASE_URL", &api.base_url());
+    (api, ostler)
+}
+
+/// The model calls a tool once, and passes on what it says.
+fn calling(tool: &str, input: Value) -> Script {
+    Script::new()
+        .rule(when().turn(0), reply().tool_use(tool, input))
+        .rule(when(), reply().text("{{tool_result}}"))
+}
+
+/// Answers the handshake of a server inside the host with one tool, and passes on everything else.
+fn handshake(talk: &mut Talk, frame: &Value) -> bool {
+    let message = &frame["request"]["message"];
+    let result = match message["method"].as_str() {
+        Some("initialize") => json!({
+            "protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": true}},
+            "serverInfo": {"name": "calc", "version": "1.2.3"},
+        }),
+        Some("tools/list") => json!({"tools": [{
+            "name": "add", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true},
+        }]}),
+        Some("notifications/initialized") => json!({}),
+        _ => return false,
+    };
+    let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+    talk.answer(frame, json!({"mcp_response": answer}));
+    true
+}
+
+fn is_message(frame: &Value) -> bool {
+    frame["request"]["subtype"] == "mcp_message"
+}
+
+fn sum(talk: &mut Talk, call: &Value) {
+    let message = &call["request"]["message"];
+    let n = &message["params"]["arguments"]["n"];
+    let result = json!({"content": [{"type": "text", "text": format!("sum {n}")}]});
+    let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+    talk.answer(call, json!({"mcp_response": answer}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_calls_of_a_server_in_the_host_go_on_at_once() {
+    let mut calls = reply();
+    for n in 0..50 {
+        calls = calls.tool_use("mcp__calc__add", json!({"n": n}));
+    }
+    let script = Script::new().rule(when().turn(0), calls).rule(when(), reply().text("All fifty."));
+    let (api, ostler) = place(script).await;
+    let mut talk = Talk::with(&ostler, &["--allowedTools", "mcp__calc"]);
+    talk.asked(json!({"subtype": "initialize", "sdkMcpServers": ["calc"]}));
+    talk.say("add", None);
+    let mut open = Vec::new();
+    // Nobody gets an answer before everybody has asked.
+    while open.len() < 50 {
+        let frame = talk.until(is_message);
+        if !handshake(&mut talk, &frame) {
+            assert_eq!(frame["request"]["message"]["method"], "tools/call");
+            open.push(frame);
+        }
+    }
+    open.reverse();
+    for call in &open {
+        sum(&mut talk, call);
+    }
+    assert_eq!(talk.result()["result"], "All fifty.");
+    assert_eq!(talk.end().code, Some(0));
+    let last = api.requests().pop().unwrap().body["messages"].to_string();
+    for n in 0..50 {
+        assert!(last.contains(&format!("sum {n}\"")), "{n}: {last}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_says_what_it_can_do_needs_no_handshake_and_may_speak_by_itself() {
+    let (api, ostler) = place(calling("mcp__calc__add", json!({"n": 1}))).await;
+    let mut talk = Talk::with(&ostler, &["--allowedTools", "mcp__calc"]);
+    let said = json!({
+        "initializeResult": {
+            "protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": true}},
+            "serverInfo": {"name": "calc", "version": "1.2.3"},
+        },
+        "toolsListResult": {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]},
+    });
+    let answer = talk.asked(json!({
+        "subtype": "initialize", "sdkMcpServers": ["calc"], "sdkMcpServerManifests": {"calc": said},
+    }));
+    assert_eq!(answer["sdk_mcp_manifests_parked"], json!({"calc": "parked"}));
+    talk.say("add", None);
+    let first = talk.until(is_message);
+    assert_eq!(first["request"]["message"]["method"], "tools/call", "{first}");
+    let meta = &first["request"]["message"]["params"]["_meta"];
+    assert!(meta["claudecode/toolUseId"].is_string(), "{meta}");
+    // News of its own: progress, and other tools.
+    let news = |method: &str, params: Value| {
+        let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        json!({"subtype": "mcp_message", "server_name": "calc", "message": message})
+    };
+    let progress = json!({"progressToken": meta["progressToken"], "progress": 1});
+    talk.asked(news("notifications/progress", progress));
+    talk.asked(news("notifications/tools/list_changed", json!({})));
+    let unknown = json!({"subtype": "mcp_message", "server_name": "nobody", "message": {}});
+    assert_eq!(talk.refused(unknown), "Server not found: nobody");
+    sum(&mut talk, &first);
+    assert_eq!(talk.result()["result"], "sum 1");
+    // The next turn asks for them.
+    talk.say("again", None);
+    let list = talk.until(is_message);
+    assert_eq!(list["request"]["message"]["method"], "tools/list");
+    let tools = json!({"tools": [{"name": "multiply", "inputSchema": {"type": "object"}}]});
+    let answer = json!({"jsonrpc": "2.0", "id": list["request"]["message"]["id"], "result": tools});
+    talk.answer(&list, json!({"mcp_response": answer}));
+    talk.result();
+    assert!(api.requests().pop().unwrap().tool_names().contains(&"mcp__calc__multiply"));
+    assert_eq!(talk.end().code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_come_from_files_and_the_command_line_with_variables_filled_in() {
+    let (_api, ostler) = place(calling("mcp__shell__greet", json!({}))).await;
+    let ostler = ostler.env("WHOM", "world");
+    let file = json!({"mcpServers": {"shell": shell_server("${WHOM} ${ELSE:-and all}")}});
+    fs::write(ostler.path("servers.json"), file.to_string()).unwrap();
+    let more = json!({"mcpServers": {"odd": {"command": "${NOT_SET}"}}}).to_string();
+    let mut talk = Talk::with(
+        &ostler,
+        &[
+            "--mcp-config",
+            "servers.json",
+            &more,
+            "--strict-mcp-config",
+            "--allowedTools=mcp__shell",
+        ],
+    );
+    talk.say("greet", None);
+    assert_eq!(talk.result()["result"], "hello world and all");
+    let status = talk.asked(json!({"subtype": "mcp_status"}));
+    let [odd, shell] = &status["mcpServers"].as_array().unwrap()[..] else { panic!("{status}") };
+    assert!(odd["error"].as_str().unwrap().contains("NOT_SET"), "{odd}");
+    assert_eq!(shell["serverInfo"], json!({"name": "shell", "version": "0.1.0"}));
+    for (field, expected) in [
+        ("status", "connected"),
+        ("transport", "stdio"),
+        ("scope", "dynamic"),
+        ("source", "dynamic"),
+    ] {
+        assert_eq!(shell[field], expected, "{shell}");
+    }
+    assert_eq!(shell["config"]["command"], "/bin/sh");
+    assert!(shell["config"].get("env").is_none(), "variables may be secret: {shell}");
+    assert_eq!(talk.end().code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_of_a_project_wait_for_approval() {
+    let script = || Script::new().rule(when(), reply().text("Fine."));
+    let servers_with = async |arguments: &[&str]| {
+        let (_api, ostler) = place(script()).await;
+        let file = json!({"mcpServers": {"shell": shell_server("project")}});
+        fs::write(ostler.path(".mcp.json"), file.to_string()).unwrap();
+        // What comes with the project cannot approve itself.
+        fs::create_dir(ostler.path(".claude")).unwrap();
+        let own = json!({"enableAllProjectMcpServers": true}).to_string();
+        fs::write(ostler.path(".claude/settings.json"), own).unwrap();
+        let mut talk = Talk::with(&ostler, arguments);
+        talk.say("hello", None);
+        talk.result();
+        let status = talk.asked(json!({"subtype": "mcp_status"}));
+        let ran = talk.end();
+        (status["mcpServers"].clone(), ran.stderr)
+    };
+    let (servers, stderr) = servers_with(&[]).await;
+    assert_eq!(servers, json!([]));
+    assert!(stderr.contains("not started until you approve them: shell"), "{stderr}");
+    let approve = json!({"enabledMcpjsonServers": ["shell"]}).to_string();
+    let (servers, _) = servers_with(&["--settings", &approve]).await;
+    assert_eq!(
+        (&servers[0]["status"], &servers[0]["scope"]),
+        (&json!("connected"), &json!("project"))
+    );
+    let (servers, stderr) = servers_with(&["--settings", &approve, "--strict-mcp-config"]).await;
+    assert_eq!(servers, json!([]));
+    assert!(!stderr.contains(".mcp.json"), "{stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_are_switched_replaced_and_reconnected_while_the_session_runs() {
+    let (_api, ostler) = place(Script::new().rule(when(), reply().text("Fine."))).await;
+    let config = json!({"mcpServers": {"shell": shell_server("a")}}).to_string();
+    let mut talk = Talk::with(&ostler, &["--mcp-config", &config]);
+    talk.say("hello", None);
+    talk.result();
+    let status = |talk: &mut Talk| {
+        let status = talk.asked(json!({"subtype": "mcp_status"}));
+        let all = status["mcpServers"].as_array().unwrap().iter();
+        let line = |it: &Value| {
+            format!("{} {}", it["name"].as_str().unwrap(), it["status"].as_str().unwrap())
+        };
+        all.map(line).collect::<Vec<_>>().join(", ")
+    };
+    let toggle = |on: bool| json!({"subtype": "mcp_toggle", "serverName": "shell", "enabled": on});
+    talk.asked(toggle(false));
+    assert_eq!(status(&mut talk), "shell disabled");
+    talk.asked(toggle(true));
+    assert_eq!(status(&mut talk), "shell connected");
+    talk.asked(json!({"subtype": "mcp_reconnect", "serverName": "shell"}));
+    assert_eq!(status(&mut talk), "shell connected");
+    let nobody = json!({"subtype": "mcp_reconnect", "serverName": "nobody"});
+    assert_eq!(talk.refused(nobody), "Server not found: nobody");
+    let servers = json!({
+        "more": shell_server("b"), "bad": {"command": "/no/such/server"},
+        "inside": {"type": "sdk", "name": "inside"},
+    });
+    let set = talk.asked(json!({"subtype": "mcp_set_servers", "servers": servers}));
+    assert_eq!(set["added"], json!(["bad", "inside", "more"]));
+    assert!(set["errors"]["bad"].as_str().unwrap().contains("/no/such/server"), "{set}");
+    assert!(set["errors"].get("more").is_none() && set["errors"].get("inside").is_none(), "{set}");
+    let set = talk.asked(json!({"subtype": "mcp_set_servers", "servers": {}}));
+    assert_eq!(set["removed"], json!(["bad", "inside", "more"]));
+    assert_eq!(status(&mut talk), "shell connected");
+    assert_eq!(talk.end().code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_wants_to_know_is_asked_of_the_host() {
+    let config = json!({"mcpServers": {"shell": shell_server("a")}}).to_string();
+    let arguments = ["--mcp-config", &config, "--allowedTools=mcp__shell"];
+    for (answer, expected) in [
+        (Some(json!({"action": "accept", "content": {"name": "bob"}})), "you are bob"),
+        (Some(json!({"action": "decline"})), "you are nobody"),
+        (Some(json!({"action": "what?"})), "you are nobody"),
+        (None, "you are nobody"),
+    ] {
+        let (_api, ostler) = place(calling("mcp__shell__wonder", json!({}))).await;
+        let ostler = ostler.env("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1");
+        let mut talk = Talk::with(&ostler, &arguments);
+        talk.say("wonder", None);
+        let question = talk.until(|frame| frame["request"]["subtype"] == "elicitation");
+        let request = &question["request"];
+        assert_eq!(request["mcp_server_name"], "shell");
+        assert_eq!((&request["message"], &request["mode"]), (&json!("Your name?"), &json!("form")));
+        assert_eq!(request["property_order"], json!(["name"]));
+        match answer {
+            Some(answer) => talk.answer(&question, answer),
+            None => talk.send(
+                &json!({"type": "control_response", "response": {
+                    "subtype": "error", "request_id": question["request_id"], "error": "no handler",
+                }})
+                .to_string(),
+            ),
+        }
+        assert_eq!(talk.result()["result"], expected);
+        assert!(talk.story().contains("state requires_action"), "{}", talk.story());
+        assert_eq!(talk.end().code, Some(0));
+    }
+    // Without frames coming in there is nobody to ask.
+    let (_api, ostler) = place(calling("mcp__shell__wonder", json!({}))).await;
+    let ran = ostler.run(&[&arguments[..], &["-p", "wonder"]].concat());
+    assert_eq!(ran.stdout.trim(), "you are nobody", "{}", ran.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_of_a_server_can_answer_permission_questions() {
+    let call = json!({"command": "touch made.txt", "description": "Make it"});
+    let config = json!({"mcpServers": {"shell": shell_server("a")}}).to_string();
+    for (tool, is_made) in
+        [("mcp__shell__permit", true), ("mcp__shell__greet", false), ("mcp__no__such", false)]
+    {
+        let (_api, ostler) = place(calling("Bash", call.clone())).await;
+        let tool = format!("--permission-prompt-tool={tool}");
+        let mut talk = Talk::with(&ostler, &["--mcp-config", &config, &tool]);
+        talk.say("go", None);
+        let result = talk.result();
+        assert_eq!(ostler.path("made.txt").exists(), is_made, "{tool}: {result}");
+        let n_denied = result["permission_denials"].as_array().unwrap().len();
+        assert_eq!(n_denied, usize::from(!is_made), "{result}");
+        assert_eq!(talk.end().code, Some(0));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resources_are_tools_while_there_are_some_and_hosts_read_them_too() {
+    let input = json!({"server": "shell", "uri": "ui://note"});
+    let (api, ostler) = place(calling("ReadMcpResourceTool", input)).await;
+    let config = json!({"mcpServers": {"shell": shell_server("a")}}).to_string();
+    let mut talk = Talk::with(&ostler, &["--mcp-config", &config]);
+    talk.say("read", None);
+    assert_eq!(talk.result()["result"], "remember");
+    let output = talk.heard.iter().find(|frame| !frame["tool_use_result"].is_null()).unwrap();
+    let contents = json!([{"uri": "ui://note", "mimeType": "text/plain", "text": "remember"}]);
+    assert_eq!(output["tool_use_result"], json!({"contents": contents}));
+    let read = json!({"subtype": "mcp_read_resource", "serverName": "shell", "uri": "ui://note"});
+    assert_eq!(talk.asked(read), json!({"contents": contents}));
+    assert_eq!(talk.end().code, Some(0));
+    let tools = api.requests()[0].tool_names().join(" ");
+    assert!(tools.contains("ListMcpResourcesTool"), "{tools}");
+    let (api, ostler) = place(Script::new().rule(when(), reply().text("Fine."))).await;
+    ostler.run(&["-p", "hello"]);
+    assert!(!api.requests()[0].tool_names().contains(&"ListMcpResourcesTool"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_is_too_long_is_cut_and_kept() {
+    let (_api, ostler) = place(calling("mcp__shell__flood", json!({}))).await;
+    let ostler = ostler.env("MAX_MCP_OUTPUT_TOKENS", "1000");
+    let config = json!({"mcpServers": {"shell": shell_server("a")}}).to_string();
+    let mut talk = Talk::with(&ostler, &["--mcp-config", &config, "--allowedTools=mcp__shell"]);
+    talk.say("flood", None);
+    let told = talk.result()["result"].as_str().unwrap().to_owned();
+    assert!(told.contains("cut after 4000 of 9000 bytes"), "{told}");
+    let path = told.rsplit_once("all of it is in ").unwrap().1.trim_end_matches(']');
+    assert_eq!(fs::read_to_string(path).unwrap().len(), 9000);
+    talk.end();
+}

@@ -1,0 +1,57 @@
+//! What the user is shown of the model's words, where hooks want it otherwise. The model, the conversation and its file
+//! keep what was said.
+
+use ostler_proto::Uuid;
+use ostler_proto::api::{ContentBlock, ContentBlockDelta, Delta, StreamEvent, TextDelta};
+use ostler_proto::hook::HookEvent;
+use serde_json::json;
+
+use crate::drive::World;
+use crate::hooks::Event;
+use crate::host::fresh_uuid;
+
+/// Whether hooks see the model's words before the user does. Those of subagents are not shown to the user.
+pub(crate) fn is_judged(world: &World) -> bool {
+    world.host.agent.is_none() && world.host.hooks().any_for(&HookEvent::MessageDisplay)
+}
+
+/// Whether an event is a piece of text.
+pub(crate) fn is_text(event: &StreamEvent) -> bool {
+    matches!(event, StreamEvent::ContentBlockDelta(delta) if matches!(delta.delta, Delta::TextDelta(_)))
+}
+
+/// What hooks want to be shown in place of a block; `None` for what was said.
+pub(crate) async fn ask(world: &World, turn: &Uuid, block: &ContentBlock) -> Option<String> {
+    let text = block.as_text().filter(|text| !text.is_empty())?;
+    if !is_judged(world) {
+        return None;
+    }
+    let fields = json!({
+        "turn_id": turn, "message_id": fresh_uuid(), "index": 0, "final": true, "delta": text,
+    });
+    let hooks = world.host.hooks();
+    let event = Event::new(HookEvent::MessageDisplay, fields);
+    tokio::select! {
+        verdict = hooks.run(&world.host, &world.cx.cwd, event) => verdict.display,
+        () = world.cx.cancelled.cancelled() => None,
+    }
+}
+
+/// The pieces that were held back, as one, for the block that `end` finishes.
+pub(crate) fn delta(
+    world: &World,
+    end: &StreamEvent,
+    block: &ContentBlock,
+    shown: &Option<String>,
+) -> Option<StreamEvent> {
+    let StreamEvent::ContentBlockStop(stop) = end else { return None };
+    let said = block.as_text().filter(|text| !text.is_empty() && is_judged(world))?;
+    let text = shown.clone().unwrap_or_else(|| said.to_owned());
+    let delta = Delta::TextDelta(TextDelta { text, ..TextDelta::default() });
+    let index = stop.index;
+    Some(StreamEvent::ContentBlockDelta(ContentBlockDelta {
+        index,
+        delta,
+        extra: Default::default(),
+    }))
+}

@@ -1,0 +1,56 @@
+//! What hooks say at too great a length: the conversation gets the beginning, a file the whole.
+
+use std::{fs, io};
+
+use super::Shared;
+use super::verdict::Verdict;
+use crate::scratch::Scratch;
+
+/// The most letters of one text that the model or the user reads.
+const MAX: usize = 10_000;
+/// How many of a longer one.
+const SHOWN: usize = 2_000;
+
+impl Shared {
+    /// Makes texts shorter that are too long.
+    pub(super) fn shorten(&self, verdict: &mut Verdict) {
+        let scratch = self.helpers.get().map(|helpers| &helpers.scratch);
+        for text in verdict.context.iter_mut().chain(&mut verdict.warnings) {
+            if text.chars().count() > MAX {
+                *text = shortened(text, scratch);
+            }
+        }
+    }
+}
+
+fn shortened(text: &str, scratch: Option<&Scratch>) -> String {
+    let beginning: String = text.chars().take(SHOWN).collect();
+    let n_letters = text.chars().count();
+    let kept = match scratch.map(|scratch| keep(text, scratch)) {
+        Some(Ok(path)) => format!("the whole is in {path}"),
+        Some(Err(error)) => format!("the rest is lost: {error}"),
+        None => "the rest is lost".to_owned(),
+    };
+    format!("{beginning}\n[cut here: a hook said {n_letters} letters; {kept}]")
+}
+
+fn keep(text: &str, scratch: &Scratch) -> io::Result<String> {
+    let path = scratch.folder()?.join(format!("hook-{}.txt", uuid::Uuid::new_v4().simple()));
+    fs::write(&path, text)?;
+    Ok(path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_of_a_long_text_is_in_a_file() {
+        let scratch = Scratch::default();
+        let text = "ü".repeat(MAX + 1);
+        let short = shortened(&text, Some(&scratch));
+        assert!(short.chars().count() < SHOWN + 300);
+        let path = short.split("the whole is in ").nth(1).unwrap().trim_end_matches(']');
+        assert_eq!(fs::read_to_string(path).unwrap(), text);
+    }
+}

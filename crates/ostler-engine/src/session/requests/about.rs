@@ -1,0 +1,120 @@
+//! Who and what this is: models, the session's title, its folders.
+
+use std::path::Path;
+
+use ostler_proto::Extra;
+use ostler_proto::control::{ModelInfo, RegisterRepoRoot, RenameSession};
+use ostler_proto::permission::{DirectoriesUpdate, PermissionDestination, PermissionUpdate};
+use serde_json::{Value, json};
+
+use crate::model::pricing::{self, Family};
+use crate::session::Session;
+
+/// The models that can be chosen; `default` is the one that the session was started with.
+pub(in crate::session) fn models(default: &str) -> Vec<ModelInfo> {
+    let usual = ModelInfo {
+        value: "default".to_owned(),
+        resolved_model: Some(default.to_owned()),
+        display_name: "Default".to_owned(),
+        description: format!("The model this session was started with: {default}"),
+        ..pricing::family(default).map(info).unwrap_or_default()
+    };
+    std::iter::once(usual).chain(pricing::current().map(info)).collect()
+}
+
+fn info(family: &Family) -> ModelInfo {
+    let efforts = family.effort_words();
+    ModelInfo {
+        value: family.name.to_owned(),
+        resolved_model: Some(family.name.to_owned()),
+        display_name: display_name(family.name),
+        description: format!(
+            "{}k tokens of context, ${}/${} per million tokens in and out",
+            family.context_window / 1000,
+            family.price.input,
+            family.price.output
+        ),
+        supports_effort: Some(!efforts.is_empty()),
+        supported_effort_levels: (!efforts.is_empty())
+            .then(|| efforts.iter().map(|word| (*word).to_owned()).collect()),
+        supports_adaptive_thinking: Some(family.is_adaptive()),
+        ..ModelInfo::default()
+    }
+}
+
+/// `claude-opus-5-5` is Opus 5.5.
+fn display_name(name: &str) -> String {
+    let words: Vec<&str> = name.trim_start_matches("claude-").split('-').collect();
+    let is_number = |word: &&&str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let version: Vec<&str> = words.iter().filter(is_number).copied().collect();
+    let kind: Vec<String> = words.iter().filter(|word| !is_number(word)).map(capital).collect();
+    format!("{} {}", kind.join(" "), version.join("."))
+}
+
+fn capital(word: &&str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+impl Session {
+    /// Gives this session a title, for listings.
+    pub(super) async fn rename(&mut self, rename: &RenameSession) -> Result<Value, String> {
+        let host = &self.world.host;
+        if rename.session_id.as_ref().is_some_and(|id| *id != host.session_id) {
+            return Err("only the session of this process can be renamed here".to_owned());
+        }
+        if rename.title.trim().is_empty() {
+            return Err("a title must not be empty".to_owned());
+        }
+        if host.transcript.is_none() {
+            return Err("this session keeps nothing on disk, so it has no title".to_owned());
+        }
+        match host.record(|writer| writer.title(&rename.title)) {
+            None => Ok(json!({})),
+            Some(lost) => {
+                host.send(lost).await;
+                Err("the title could not be written".to_owned())
+            }
+        }
+    }
+
+    /// Takes another folder as part of the project: only one inside what may be used already.
+    pub(super) fn register_root(&mut self, root: &RegisterRepoRoot) -> Result<Value, String> {
+        let odd = |why: &str| format!("register_repo_root: {} {why}", root.directory);
+        let host = &self.world.host;
+        let folder = self.world.cx.cwd.join(&root.directory);
+        let folder = folder.canonicalize().map_err(|error| odd(&error.to_string()))?;
+        let policy = host.policy();
+        let is_inside =
+            |known: &Path| known.canonicalize().is_ok_and(|known| folder.starts_with(known));
+        if !folder.is_dir() || !policy.working_directories().any(is_inside) {
+            return Err(odd("is not a folder inside the working directories of this session"));
+        }
+        let update = DirectoriesUpdate {
+            directories: vec![folder.display().to_string()],
+            destination: PermissionDestination::Session,
+            extra: Extra::default(),
+        };
+        let update = PermissionUpdate::AddDirectories(update);
+        host.change_policy(&update).map_err(|error| error.to_string())?;
+        Ok(json!({}))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_have_names_for_people() {
+        assert_eq!(display_name("claude-opus-5-5"), "Opus 5.5");
+        assert_eq!(display_name("claude-sonnet-5"), "Sonnet 5");
+        let models = models("claude-opus-5-5");
+        assert_eq!(models[0].value, "default");
+        assert_eq!(models[0].resolved_model.as_deref(), Some("claude-opus-5-5"));
+        assert_eq!(models[0].supports_effort, Some(true));
+        assert!(models.iter().any(|model| model.value == "claude-haiku-5-5"), "{models:?}");
+        assert!(!models.iter().any(|model| model.value.starts_with("claude-3")), "{models:?}");
+        assert_eq!(self::models("mine")[0].supports_effort, None);
+    }
+}

@@ -1,0 +1,76 @@
+//! Files for the host, as the session's own rules allow it.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use ostler_proto::control::{ReadFile, ReadFileReply, SeedReadState};
+use serde_json::{Value, json};
+
+use crate::session::Session;
+
+/// The most of a file that fits into one frame: some hosts read no line of more than a mebibyte.
+const MOST_BYTES: u64 = 512 * 1024;
+
+impl Session {
+    /// Reads a file in the working directories, unless a rule denies that.
+    pub(super) fn read_file(&self, read: &ReadFile) -> Result<Value, String> {
+        let path = self.readable(&read.path)?;
+        let limit = read.max_bytes.unwrap_or(MOST_BYTES).min(MOST_BYTES);
+        let failed = |error: std::io::Error| format!("{}: {error}", read.path);
+        let file = File::open(&path).map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(format!("read denied: {} is not a file", read.path));
+        }
+        let mut bytes = Vec::new();
+        file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
+        let truncated = bytes.len() as u64 > limit;
+        bytes.truncate(limit as usize);
+        let mut reply = ReadFileReply {
+            abs_path: path.display().to_string(),
+            requested_path: Some(read.path.clone()),
+            truncated: truncated.then_some(true),
+            ..ReadFileReply::default()
+        };
+        if read.encoding.as_deref() == Some("base64") {
+            reply.contents = BASE64_STANDARD.encode(&bytes);
+            reply.encoding = Some("base64".to_owned());
+        } else {
+            let text = String::from_utf8_lossy(&bytes);
+            // A letter that the limit cut in two is no fault of the file's.
+            let cut = truncated && text.ends_with('\u{fffd}');
+            reply.contents = text.trim_end_matches(|c| cut && c == '\u{fffd}').to_owned();
+            reply.lossy = Some(reply.contents.contains('\u{fffd}'));
+        }
+        serde_json::to_value(reply).map_err(|error| error.to_string())
+    }
+
+    /// The host has shown a file to the model: it counts as read, if it has not changed since.
+    pub(super) fn seed_read_state(&self, seed: &SeedReadState) -> Result<Value, String> {
+        let path = self.readable(&seed.path)?;
+        let changed = path.metadata().and_then(|found| found.modified());
+        let changed = changed.map_err(|error| format!("{}: {error}", seed.path))?;
+        let since = changed.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        // Hosts have the time in milliseconds, with or without fractions.
+        if since.as_millis() as f64 <= seed.mtime.get().ceil() {
+            self.world.tools.values().for_each(|tool| tool.note_read(&path));
+        }
+        Ok(json!({}))
+    }
+
+    /// A path that may be read: inside the working directories, and no rule says otherwise.
+    fn readable(&self, wanted: &str) -> Result<PathBuf, String> {
+        let denied = || format!("read denied: {wanted}");
+        let path = self.world.cx.cwd.join(wanted).canonicalize().map_err(|_| denied())?;
+        let policy = self.world.host.policy();
+        let is_inside =
+            |known: &Path| known.canonicalize().is_ok_and(|known| path.starts_with(known));
+        let is_ours = policy.working_directories().any(is_inside);
+        match is_ours && policy.read_guard().may_show(&path) {
+            true => Ok(path),
+            false => Err(denied()),
+        }
+    }
+}

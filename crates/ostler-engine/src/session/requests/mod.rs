@@ -1,0 +1,42 @@
+//! Requests of the host that only look, or change something small. Each has its answer at once.
+
+mod about;
+mod files;
+mod settings;
+mod usage;
+
+use ostler_proto::control::AskEngine;
+use serde_json::{Value, json};
+
+pub(super) use self::about::models;
+use super::Session;
+
+impl Session {
+    /// Answers a request; `None` for one that this engine does not know.
+    pub(super) async fn look(&mut self, request: &AskEngine) -> Option<Result<Value, String>> {
+        Some(match request {
+            AskEngine::GetContextUsage(_) => Ok(self.context_usage()),
+            AskEngine::GetUsage(_) => Ok(self.usage()),
+            AskEngine::GetSessionCost(_) => Ok(json!({"text": self.cost()})),
+            AskEngine::ListModels(_) => Ok(json!({"models": models(self.world.model.name())})),
+            AskEngine::GetBinaryVersion(_) => {
+                Ok(json!({"version": env!("CARGO_PKG_VERSION"), "buildTime": ""}))
+            }
+            AskEngine::RenameSession(rename) => self.rename(rename).await,
+            AskEngine::RegisterRepoRoot(root) => self.register_root(root),
+            // Nothing here depends on whether anybody watches.
+            AskEngine::SetHasSubscribers(_) => Ok(json!({})),
+            AskEngine::EndSession(_) => {
+                self.is_told_to_end = true;
+                Ok(json!({}))
+            }
+            AskEngine::ReadFile(read) => self.read_file(read),
+            AskEngine::SeedReadState(seed) => self.seed_read_state(seed),
+            AskEngine::ListPermissionRules(_) => Ok(self.permission_rules()),
+            AskEngine::GetSettings(_) => Ok(self.settings()),
+            AskEngine::ApplyFlagSettings(apply) => self.apply_settings(&apply.settings).await,
+            AskEngine::UpdateSettings(update) => self.update_settings(update),
+            _ => return None,
+        })
+    }
+}

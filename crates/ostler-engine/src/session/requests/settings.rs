@@ -1,0 +1,224 @@
+//! Settings while the session runs: which hold, and changes of them.
+
+use std::sync::Arc;
+
+use ostler_proto::Extra;
+use ostler_proto::control::{
+    GetSettingsReply, PermissionRuleEntry, PermissionRulesState, UpdateSettings, WorkspaceDirectory,
+};
+use ostler_proto::permission::PermissionBehavior;
+use serde_json::{Map, Value, json};
+
+use crate::model::Effort;
+use crate::permission::{Behavior, Rule, Source};
+use crate::session::Session;
+use crate::settings::FilePermissions;
+use crate::settings::write::{self, join};
+
+/// Where settings that the host gives while the session runs count as coming from.
+const FLAG: &str = "flagSettings";
+
+impl Session {
+    /// All rules that hold.
+    pub(super) fn permission_rules(&self) -> Value {
+        let policy = self.world.host.policy();
+        let rules = policy.rules().iter().map(|kept| PermissionRuleEntry {
+            behavior: match kept.behavior {
+                Behavior::Allow => PermissionBehavior::Allow,
+                Behavior::Deny => PermissionBehavior::Deny,
+                Behavior::Ask => PermissionBehavior::Ask,
+            },
+            source: source_name(kept.source).to_owned(),
+            rule: kept.rule.to_string(),
+            description: None,
+            editability: editability(kept.source).to_owned(),
+            not_in_effect: None,
+            extra: Extra::default(),
+        });
+        let directories = policy.kept_directories().map(|(path, source)| WorkspaceDirectory {
+            path: path.display().to_string(),
+            source: source_name(source).to_owned(),
+            extra: Extra::default(),
+        });
+        let state = PermissionRulesState {
+            rules: rules.collect(),
+            workspace_directories: directories.collect(),
+            original_cwd: self.world.cx.cwd.display().to_string(),
+            managed_only: false,
+            ..PermissionRulesState::default()
+        };
+        json!({"state": state})
+    }
+
+    /// The settings that hold, and where they stand. Values under `env` may be secrets and are not shown.
+    pub(super) fn settings(&self) -> Value {
+        let mut effective = Map::new();
+        let mut sources = Vec::new();
+        for (source, settings) in &self.setup.settings {
+            let mut settings = settings.clone();
+            hide_variables(&mut settings);
+            join(&mut effective, &settings);
+            sources.push(json!({"source": source, "settings": settings}));
+        }
+        let effort = self.setup.base.sampling.effort;
+        let reply = GetSettingsReply {
+            effective: Value::Object(effective),
+            sources,
+            applied: Some(json!({"model": self.world.model_name.as_ref(), "effort": effort})),
+            extra: Extra::default(),
+        };
+        serde_json::to_value(reply).unwrap_or_default()
+    }
+
+    /// Changes settings as if they had been given on the command line. All of it holds from the next turn on, or
+    /// nothing; what has no effect while a session runs is told.
+    pub(super) async fn apply_settings(&mut self, settings: &Value) -> Result<Value, String> {
+        let Value::Object(given) = settings else {
+            return Err("the settings are not an object".to_owned());
+        };
+        let rules = given.get("permissions").map(read_rules).transpose()?;
+        let effort = given.get("effortLevel").map(read_effort).transpose()?;
+        let mut without_effect = Vec::new();
+        for (name, value) in given {
+            match (name.as_str(), value) {
+                ("model", Value::String(_) | Value::Null) => {
+                    let model = value.as_str();
+                    self.change_model(model).await;
+                }
+                ("model", _) => return Err("model is not a string".to_owned()),
+                ("env", Value::Object(variables)) => {
+                    let texts = variables.iter().filter_map(|(name, value)| {
+                        Some((name.clone(), value.as_str()?.to_owned()))
+                    });
+                    self.update_environment(texts.collect());
+                }
+                ("permissions" | "effortLevel", _) => {}
+                (other, _) => without_effect.push(other.to_owned()),
+            }
+        }
+        if let Some(effort) = effort {
+            self.setup.base.sampling.effort = effort;
+        }
+        if let Some(rules) = rules {
+            let mut policy = self.world.host.policy.lock().unwrap_or_else(|it| it.into_inner());
+            policy.forget(Source::Flag);
+            for (behavior, rule) in rules {
+                policy.add_rule(behavior, rule, Source::Flag);
+            }
+        }
+        self.remember(given);
+        self.world = self.setup.world();
+        if !without_effect.is_empty() {
+            let list = without_effect.join(", ");
+            let text = format!("these settings have no effect while a session runs: {list}");
+            self.world.host.inform(text, "warning", Some("settings_without_effect")).await;
+        }
+        Ok(json!({}))
+    }
+
+    fn remember(&mut self, given: &Map<String, Value>) {
+        let known = &mut self.setup.settings;
+        let at = known.iter().position(|(source, _)| source == FLAG);
+        let at = at.unwrap_or_else(|| {
+            known.push((FLAG.to_owned(), Map::new()));
+            known.len() - 1
+        });
+        join(&mut known[at].1, given);
+    }
+
+    /// Writes into a settings file of the user's. It holds for sessions that start later.
+    pub(super) fn update_settings(&mut self, update: &UpdateSettings) -> Result<Value, String> {
+        let source = match update.source.as_str() {
+            "userSettings" => Source::User,
+            "localSettings" => Source::Local,
+            other => {
+                return Err(format!(
+                    "{other} cannot be changed; use userSettings or localSettings"
+                ));
+            }
+        };
+        let Value::Object(change) = &update.settings else {
+            return Err("the settings are not an object".to_owned());
+        };
+        if let Some(permissions) = change.get("permissions") {
+            read_rules(permissions)?;
+        }
+        let folders = Arc::clone(&self.world.host.folders);
+        let path = folders.file(source).ok_or_else(|| "there is no folder for it".to_owned())?;
+        write::merge(&path, change).map_err(|error| error.to_string())?;
+        Ok(json!({}))
+    }
+}
+
+/// Rules as they stand in settings: all of them, or none.
+fn read_rules(permissions: &Value) -> Result<Vec<(Behavior, Rule)>, String> {
+    let read: FilePermissions = serde_json::from_value(permissions.clone())
+        .map_err(|error| format!("permissions: {error}"))?;
+    let mut rules = Vec::new();
+    for (behavior, texts) in
+        [(Behavior::Allow, read.allow), (Behavior::Deny, read.deny), (Behavior::Ask, read.ask)]
+    {
+        for text in texts {
+            let rule = text.parse().map_err(|error| format!("the rule {text}: {error}"))?;
+            rules.push((behavior, rule));
+        }
+    }
+    Ok(rules)
+}
+
+fn read_effort(word: &Value) -> Result<Option<Effort>, String> {
+    match word {
+        Value::Null => Ok(None),
+        word => word
+            .as_str()
+            .and_then(|word| word.parse().ok())
+            .map(Some)
+            .ok_or_else(|| format!("there is no effort {word}")),
+    }
+}
+
+fn hide_variables(settings: &mut Map<String, Value>) {
+    if let Some(Value::Object(variables)) = settings.get_mut("env") {
+        variables.values_mut().for_each(|value| *value = json!("(hidden)"));
+    }
+}
+
+fn source_name(source: Source) -> &'static str {
+    match source {
+        Source::User => "userSettings",
+        Source::Project => "projectSettings",
+        Source::Local => "localSettings",
+        Source::Flag => FLAG,
+        Source::CliArg => "cliArg",
+        Source::Session => "session",
+        Source::Managed => "policySettings",
+    }
+}
+
+fn editability(source: Source) -> &'static str {
+    match source {
+        Source::User | Source::Project | Source::Local => "persistent",
+        Source::Session => "session",
+        Source::Flag | Source::CliArg | Source::Managed => "readonly",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_joined_field_by_field() {
+        let mut into =
+            json!({"a": {"x": 1, "y": 2}, "b": [1], "c": 1}).as_object().unwrap().clone();
+        join(&mut into, json!({"a": {"y": 3}, "b": [2], "c": null}).as_object().unwrap());
+        assert_eq!(Value::Object(into), json!({"a": {"x": 1, "y": 3}, "b": [2]}));
+    }
+
+    #[test]
+    fn a_rule_that_is_none_is_refused() {
+        assert!(read_rules(&json!({"deny": ["Bash(ls:*)"], "ask": ["Read"]})).unwrap().len() == 2);
+        assert!(read_rules(&json!({"deny": ["Bash("]})).is_err());
+        assert!(read_rules(&json!({"deny": "Bash"})).is_err());
+    }
+}

@@ -1,0 +1,134 @@
+//! What was spent, and what fills the window.
+
+use ostler_proto::Num;
+use ostler_proto::control::{ContextCategory, ContextUsageReply, SessionUsage, UsageReply};
+use serde_json::{Value, json};
+
+use crate::model::{ToolSpec, pricing};
+use crate::session::Session;
+
+/// The window of a model that is not known.
+const UNKNOWN_WINDOW: u64 = 200_000;
+
+impl Session {
+    /// What fills the context window. What the API counted is exact, how it is made up is estimated.
+    pub(super) fn context_usage(&self) -> Value {
+        let world = &self.world;
+        let model = world.model_name.as_ref();
+        let window = pricing::context_window(model).unwrap_or(UNKNOWN_WINDOW);
+        let memory: Vec<(String, u64)> = self
+            .setup
+            .memory
+            .iter()
+            .map(|file| (file.path.display().to_string(), tokens(file.text.len())))
+            .collect();
+        let of_memory: u64 = memory.iter().map(|(_, tokens)| tokens).sum();
+        let of_system = tokens(world.system.len()).saturating_sub(of_memory);
+        let of_tools: u64 = world.specs.iter().map(weigh).sum();
+        let servers: Vec<(String, ToolSpec)> = world.servers.specs();
+        let of_servers: u64 = servers.iter().map(|(_, spec)| weigh(spec)).sum();
+        let beginning = of_system + of_memory + of_tools + of_servers;
+        let total = world.gauge.tokens(world, &self.conversation).max(beginning);
+        let used = |id: &str, name: &str, tokens: u64| category(id, name, tokens, "used");
+        let mut categories = vec![
+            used("system_prompt", "System prompt", of_system),
+            used("system_tools", "System tools", of_tools),
+            used("mcp_tools", "MCP tools", of_servers),
+            used("memory_files", "Memory files", of_memory),
+            used("messages", "Messages", total - beginning),
+        ];
+        categories.retain(|category| category.tokens > 0);
+        let free = window.saturating_sub(total);
+        categories.push(category("free_space", "Free space", free, "free"));
+        let reply = ContextUsageReply {
+            categories,
+            total_tokens: total,
+            max_tokens: window,
+            raw_max_tokens: window,
+            percentage: Num::from(total.saturating_mul(100) / window.max(1)),
+            grid_rows: Some(json!([])),
+            model: model.to_owned(),
+            memory_files: Some(
+                memory
+                    .iter()
+                    .map(|(path, tokens)| json!({"path": path, "type": "Project", "tokens": tokens}))
+                    .collect(),
+            ),
+            mcp_tools: Some(
+                servers
+                    .iter()
+                    .map(|(server, spec)| {
+                        json!({"name": spec.name, "serverName": server, "tokens": weigh(spec), "isLoaded": true})
+                    })
+                    .collect(),
+            ),
+            agents: Some(Vec::new()),
+            auto_compact_threshold: Some(Num::from(world.compaction.threshold(model))),
+            is_auto_compact_enabled: Some(world.compaction.automatic),
+            ..ContextUsageReply::default()
+        };
+        serde_json::to_value(reply).unwrap_or_default()
+    }
+
+    /// What the session has used.
+    pub(super) fn usage(&self) -> Value {
+        let spent = &self.world.host.spent;
+        let (added, removed) = spent.lines();
+        let session = SessionUsage {
+            total_cost_usd: Num::from(spent.dollars()),
+            total_api_duration_ms: Num::from(spent.time().as_millis() as u64),
+            total_duration_ms: Num::from(self.begun.elapsed().as_millis() as u64),
+            total_lines_added: added,
+            total_lines_removed: removed,
+            model_usage: spent.models(),
+            ..SessionUsage::default()
+        };
+        let rate_limits_available = Some(false);
+        let reply = UsageReply { session, rate_limits_available, ..UsageReply::default() };
+        serde_json::to_value(reply).unwrap_or_default()
+    }
+
+    /// The same in words.
+    pub(super) fn cost(&self) -> String {
+        let spent = &self.world.host.spent;
+        let (added, removed) = spent.lines();
+        let mut lines = vec![
+            format!("Cost: ${:.4}", spent.dollars()),
+            format!("Time of models: {:.1} s", spent.time().as_secs_f64()),
+            format!("Time in all: {:.1} s", self.begun.elapsed().as_secs_f64()),
+            format!("Lines: {added} added, {removed} removed"),
+        ];
+        for (model, usage) in spent.models() {
+            lines.push(format!(
+                "{model}: {} tokens in, {} out, {} read from the cache, {} written to it (${:.4})",
+                usage.input_tokens,
+                usage.output_tokens,
+                usage.cache_read_input_tokens,
+                usage.cache_creation_input_tokens,
+                usage.cost_usd.get()
+            ));
+        }
+        lines.join("\n")
+    }
+}
+
+/// Four bytes are a token, about.
+fn tokens(bytes: usize) -> u64 {
+    bytes as u64 / 4
+}
+
+fn weigh(spec: &ToolSpec) -> u64 {
+    tokens(spec.name.len() + spec.description.len() + spec.input_schema.to_string().len())
+}
+
+fn category(id: &str, name: &str, tokens: u64, kind: &str) -> ContextCategory {
+    let color = if kind == "free" { "promptBorder" } else { "inactive" };
+    ContextCategory {
+        id: Some(id.to_owned()),
+        name: name.to_owned(),
+        tokens,
+        color: Some(color.to_owned()),
+        kind: Some(kind.to_owned()),
+        ..ContextCategory::default()
+    }
+}
