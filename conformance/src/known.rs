@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::sdk::Sdk;
 
-/// A row of the table.
+/// A difference that a row of the table names; a row may name several, with commas.
 #[derive(Debug)]
 pub(crate) struct Known {
     sdks: String,
@@ -24,15 +24,20 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Known>> {
 }
 
 fn rows(text: &str) -> Result<Vec<Known>> {
-    let rows = text.lines().filter(|line| line.starts_with("| `"));
-    rows.map(|line| {
+    let mut known = Vec::new();
+    for line in text.lines().filter(|line| line.starts_with("| `")) {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         ensure!(cells.len() == 4, "a row has four cells: {line}");
         ensure!(!cells[3].is_empty(), "a difference has a reason: {line}");
         let [sdks, scenarios, what] = [0, 1, 2].map(|cell| cells[cell].replace('`', ""));
-        Ok(Known { sdks, scenarios, what, occurs: Cell::new(false) })
-    })
-    .collect()
+        known.extend(what.split(',').map(|what| Known {
+            sdks: sdks.clone(),
+            scenarios: scenarios.clone(),
+            what: what.trim().to_owned(),
+            occurs: Cell::new(false),
+        }));
+    }
+    Ok(known)
 }
 
 impl Known {
@@ -76,10 +81,11 @@ mod tests {
         let table = "\
 | SDKs | scenarios | difference | why |
 |---|---|---|---|
-| `ts325,py182` | `hook-*` | `missing system/init.x` | nobody reads it |
+| `ts325,py182` | `hook-*` | `missing system/init.x`, `other y` | nobody reads it |
 ";
         let rows = rows(table).unwrap();
-        assert_eq!(rows.len(), 1);
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[1].what, "other y");
         assert!(!rows[0].explains(Sdk::Ts050, "hook-asks", "missing system/init.x"));
         assert!(!rows[0].explains(Sdk::Ts325, "text", "missing system/init.x"));
         assert!(!rows[0].explains(Sdk::Ts325, "hook-asks", "missing system/init.y"));

@@ -26,7 +26,7 @@ use crate::sdk::Sdk;
 /// Plays scenarios with the official SDKs on a program that speaks their protocol.
 #[derive(Debug, Parser)]
 struct Args {
-    /// The program to examine: a path, or `vendor` for the vendor's own program at the level of each SDK.
+    /// The program to examine: a path, `vendor` for the vendor's own at the level of each SDK, or a folder of kept runs.
     #[arg(long, required_unless_present = "list")]
     cli: Option<PathBuf>,
     /// Only scenarios whose name contains this; may be repeated.
@@ -44,7 +44,7 @@ struct Args {
     /// Also write every run as one line of a test program, for counting.
     #[arg(long)]
     as_tests: bool,
-    /// Compare message by message with another program (`vendor` or a path), or with runs that were kept in a folder.
+    /// Compare message by message with this one, named as for `--cli`.
     #[arg(long)]
     against: Option<PathBuf>,
     /// Write every run into this folder, to be compared with later.

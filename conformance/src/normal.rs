@@ -59,7 +59,7 @@ fn message_label(message: &Value) -> String {
 fn normal(key: &str, value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| (plain(name), normal(name, value)));
+            let fields = fields.iter().map(|(name, value)| (plain(key, name), normal(name, value)));
             Value::Object(fields.collect::<Map<_, _>>())
         }
         Value::Array(items) => items.iter().map(|item| normal(key, item)).collect(),
@@ -69,9 +69,14 @@ fn normal(key: &str, value: &Value) -> Value {
     }
 }
 
-/// A field that is named after something that differs: a model, a question.
-fn plain(name: &str) -> String {
-    if name.contains(char::is_whitespace) { "<text>".to_owned() } else { name.to_owned() }
+/// The name of a field, unless it is named after something that differs: a model, a question.
+fn plain(key: &str, name: &str) -> String {
+    let word = match key {
+        "modelUsage" => "<model>",
+        _ if name.contains(char::is_whitespace) => "<text>",
+        _ => name,
+    };
+    word.to_owned()
 }
 
 fn normal_text(key: &str, text: &str) -> String {
@@ -95,7 +100,8 @@ fn is_id(key: &str, text: &str) -> bool {
     let by_name = ["id", "uuid", "prompt_id", "claude_code_version"].contains(&key)
         || key.ends_with("_id")
         || key.ends_with("_uuid")
-        || key.ends_with("ID");
+        || key.ends_with("ID")
+        || key.ends_with("Id");
     let is_uuid = text.len() == 36 && text.chars().filter(|letter| *letter == '-').count() == 4;
     by_name || is_uuid || text.starts_with("msg_") || text.starts_with("req_")
 }

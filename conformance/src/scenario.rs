@@ -39,9 +39,14 @@ pub(crate) struct Scenario {
     pub(crate) sessions: Vec<Session>,
     /// What must have happened.
     pub(crate) expect: Vec<Fact>,
-    /// Questions that may stay unanswered, and other faults of a host, are the point of it.
-    #[serde(default)]
-    pub(crate) invalid_requests: bool,
+    /// How many seconds anything in it may take before the run counts as hanging.
+    #[serde(default = "patience")]
+    pub(crate) limit: u64,
+}
+
+/// Long enough for a cold start of a slow program on a busy machine.
+fn patience() -> u64 {
+    90
 }
 
 /// One use of the SDK: one process of the program.

@@ -39,11 +39,7 @@ pub(crate) async fn run(args: &Args) -> Result<bool> {
     }
     let good = match &args.against {
         Some(other) => {
-            let theirs = if other.is_dir() {
-                load_all(other, &played)?
-            } else {
-                play_all(args, &wanted, other, None).await?
-            };
+            let theirs = play_all(args, &wanted, other, None).await?;
             against::compare(args, &played, &theirs)?
         }
         None => judge(args, &played),
@@ -78,17 +74,30 @@ fn wanted(args: &Args) -> Result<Vec<Scenario>> {
     Ok(scenarios)
 }
 
-/// Plays all of them with every SDK they are for.
+/// Plays all of them with every SDK they are for, or takes the runs that were kept in a folder.
 async fn play_all<'a>(
     args: &Args,
     scenarios: &'a [Scenario],
     program: &Path,
     kept_in: Option<&Path>,
 ) -> Result<Vec<Played<'a>>> {
-    let sdks = Sdk::ALL.into_iter().filter(|sdk| args.sdk.is_empty() || args.sdk.contains(sdk));
+    let chosen = |sdk: &Sdk| args.sdk.is_empty() || args.sdk.contains(sdk);
+    // Even where a folder has that name.
+    let is_vendor = program.as_os_str() == "vendor";
+    if program.is_dir() && !is_vendor {
+        let pairs = scenarios.iter().flat_map(|scenario| {
+            let mine =
+                Sdk::ALL.into_iter().filter(chosen).filter(|sdk| scenario.sdks.contains(sdk));
+            mine.map(move |sdk| (scenario, sdk))
+        });
+        return pairs
+            .map(|(scenario, sdk)| Ok((scenario, sdk, load(program, &scenario.name, sdk)?)))
+            .collect();
+    }
+    let sdks = Sdk::ALL.into_iter().filter(chosen);
     let mut drivers = BTreeMap::new();
     for sdk in sdks.filter(|sdk| scenarios.iter().any(|scenario| scenario.sdks.contains(sdk))) {
-        let program = if program.as_os_str() == "vendor" { sdk.vendor()? } else { found(program)? };
+        let program = if is_vendor { sdk.vendor()? } else { found(program)? };
         drivers
             .insert(sdk, (Driver::start(sdk, &args.kit.join("drivers"), args.verbose)?, program));
     }
@@ -125,15 +134,12 @@ fn save(folder: &Path, scenario: &str, sdk: Sdk, log: &Log) -> Result<()> {
         .with_context(|| format!("writing {}", path.display()))
 }
 
-/// The runs of the same scenarios with the same SDKs that were kept.
-fn load_all<'a>(folder: &Path, played: &[Played<'a>]) -> Result<Vec<Played<'a>>> {
-    let load = |(scenario, sdk, _): &Played<'a>| {
-        let path = place(folder, &scenario.name, *sdk);
-        let text = std::fs::read_to_string(&path);
-        let text = text.with_context(|| format!("reading {}", path.display()))?;
-        Ok((*scenario, *sdk, serde_json::from_str(&text)?))
-    };
-    played.iter().map(load).collect()
+/// A run that was kept.
+fn load(folder: &Path, scenario: &str, sdk: Sdk) -> Result<Log> {
+    let path = place(folder, scenario, sdk);
+    let text = std::fs::read_to_string(&path);
+    let text = text.with_context(|| format!("reading {}", path.display()))?;
+    Ok(serde_json::from_str(&text)?)
 }
 
 fn print_log(scenario: &Scenario, sdk: Sdk, log: &Log) {
