@@ -11,9 +11,8 @@ pub(crate) struct ExitPlanMode;
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Args {
     /// The whole plan, in Markdown.
-    #[serde(default)]
     #[schemars(required)]
-    plan: String,
+    plan: Option<String>,
     #[serde(rename = "allowedPrompts")]
     #[schemars(skip)]
     #[expect(
@@ -36,7 +35,7 @@ impl Tool for ExitPlanMode {
         let session = cx.session.as_ref();
         let session = session.ok_or_else(|| ToolError::Failed("there is no session".to_owned()))?;
         session.plan(false).await;
-        let plan = Some(args.plan).filter(|plan| !plan.trim().is_empty());
+        let plan = args.plan.filter(|plan| !plan.trim().is_empty());
         // The user may have changed it.
         let text = match &plan {
             Some(plan) => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use ostler_engine::model::{ModelError, Request};
 use ostler_engine::permission::{Behavior, Policy, ReadGuard, Source};
-use ostler_engine::tool::{Surroundings, ToolCx};
+use ostler_engine::tool::{Surroundings, ToolCx, ToolOutput};
 use ostler_proto::api::Message;
 use ostler_proto::permission::PermissionMode;
 use serde_json::{Value, json};
@@ -36,6 +36,16 @@ impl Surroundings for Ruled {
 }
 
 async fn run(session: &Session, rules: &[&str], tool: &str, input: Value) -> String {
+    inside(session, rules, tool, input).await.content.text()
+}
+
+/// Runs a tool that looks at the session around it, once it is permitted.
+pub(crate) async fn inside(
+    session: &Session,
+    rules: &[&str],
+    tool: &str,
+    input: Value,
+) -> ToolOutput {
     let mut policy = Policy::new(session.root(), PermissionMode::Default);
     for rule in rules {
         policy.add_rule(Behavior::Deny, rule.parse().unwrap(), Source::Project);
@@ -43,7 +53,7 @@ async fn run(session: &Session, rules: &[&str], tool: &str, input: Value) -> Str
     let guard = policy.read_guard();
     let prepared = session.prepare(tool, &input).unwrap();
     let cx = ToolCx { session: Some(Arc::new(Ruled(policy, guard))), ..session.cx() };
-    (prepared.run)(cx).await.unwrap().content.text()
+    (prepared.run)(cx).await.unwrap()
 }
 
 fn with_secrets() -> Session {

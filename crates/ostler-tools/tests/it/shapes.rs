@@ -44,6 +44,8 @@ fn shape(tool: &str) -> Option<&'static str> {
         "AskUserQuestion" => "AskUserQuestionOutput",
         "Bash" => "BashOutput",
         "Edit" => "FileEditOutput",
+        "EnterPlanMode" => "EnterPlanModeOutput",
+        "ExitPlanMode" => "ExitPlanModeOutput",
         "Glob" => "GlobOutput",
         "Grep" => "GrepOutput",
         "NotebookEdit" => "NotebookEditOutput",
@@ -166,6 +168,14 @@ async fn conversation(samples: &mut Samples) {
         let annotations = json!({"Which?": {"notes": "soon"}});
         let input = json!({"questions": [question], "answers": {"Which?": ["S", "M"]}, "annotations": annotations});
         samples.call(&session, "AskUserQuestion", input).await;
+    }
+    for (tool, input) in [
+        ("EnterPlanMode", json!({})),
+        ("ExitPlanMode", json!({"plan": "1. do it"})),
+        ("ExitPlanMode", json!({})),
+    ] {
+        let called = rules::inside(&session, &[], tool, input).await;
+        samples.add(tool, called.structured.unwrap());
     }
 }
 
