@@ -576,10 +576,9 @@ impl Session {
             if self.turns.is_empty() && self.switches.is_empty() {
                 match self.queue.take() {
                     Some(prompts) => self.begin(prompts).await,
-                    None
-                        if open
-                            || self.world.cx.tasks.are_open()
-                            || !self.suggesting.is_empty() => {}
+                    None if open
+                        || self.world.cx.tasks.are_open()
+                        || !self.suggesting.is_empty() => {}
                     None => {
                         self.told.tell(&self.world.host, SessionState::Idle).await;
                         break;
