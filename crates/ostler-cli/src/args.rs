@@ -1,6 +1,7 @@
 //! The command line.
 
 mod more;
+mod offers;
 mod unknown;
 mod wire;
 
@@ -15,6 +16,7 @@ use ostler_proto::permission::PermissionMode;
 use serde_json::Value;
 
 use self::more::More;
+use self::offers::Offers;
 use self::wire::Wire;
 
 /// An agent that works in this folder.
@@ -146,6 +148,9 @@ pub(crate) struct Args {
     pub(crate) more: More,
 
     #[command(flatten)]
+    offers: Offers,
+
+    #[command(flatten)]
     pub(crate) wire: Wire,
 }
 
@@ -265,6 +270,10 @@ impl Args {
                 id: self.session_id.clone(),
             },
             no_session_persistence: self.no_session_persistence,
+            agent: self.offers.agent.clone(),
+            agents: self.offers.agents.clone().unwrap_or_default(),
+            plugin_dirs: self.offers.plugin_dir.clone(),
+            plugin_dirs_without_servers: self.offers.plugin_dir_no_mcp.clone(),
             ..self.wire.launch(self.more.launch())
         }
     }

@@ -35,7 +35,8 @@ const OTHERS: &[&str] =
 
 /// Why there is no such tool, if there is none.
 fn odd_tool(tool: &str) -> Option<String> {
-    let built_in = ostler_tools::session_tools();
+    let mut built_in = ostler_tools::session_tools();
+    built_in.extend(ostler_tools::task_tools());
     let names = built_in.iter().map(|tool| tool.spec().name);
     let mut known: Vec<String> =
         names.chain(OTHERS.iter().map(|name| (*name).to_owned())).collect();

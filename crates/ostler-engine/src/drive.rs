@@ -14,21 +14,26 @@ use ostler_proto::{Extra, Uuid};
 use serde_json::{Value, json};
 use tokio::task::{JoinError, JoinSet};
 
+use crate::agents::{self, Delegation, Past};
 use crate::call::{self, CallResult, Tools};
 use crate::compact::{self, Attempts, Compacted, Compaction, Gauge, Job, NotCompacted, Trigger};
+use crate::context::memory::MemoryFile;
 use crate::display;
 use crate::hooks::Event;
 use crate::host::{Host, fresh_uuid};
+use crate::library::Library;
 use crate::mcp::Servers;
-use crate::model::{EventStream, Model, ModelError, ModelEvent, Request, Said, Sampling, ToolSpec};
+use crate::model::{
+    Aliases, EventStream, Model, ModelError, ModelEvent, Request, Said, Sampling, ToolSpec,
+};
 use crate::shown::Shown;
 use crate::structured;
-use crate::subagent::KIND;
 use crate::surroundings::Inside;
 use crate::switch::tell_of_fallback;
 use crate::tool::ToolCx;
 use crate::turn::{
-    Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Limit, Output, StopAfter, StopVerdict, Turn,
+    Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Limit, MAX_REFUSALS, Output, StopAfter,
+    StopVerdict, Turn,
 };
 
 /// Everything a turn runs with. A subagent gets a copy of its own.
@@ -37,6 +42,8 @@ pub(crate) struct World {
     pub(crate) model: Arc<dyn Model>,
     /// What it is asked for by name; the host may choose another one.
     pub(crate) model_name: Arc<str>,
+    /// What short names of models stand for.
+    pub(crate) aliases: Arc<Aliases>,
     pub(crate) tools: Arc<Tools>,
     /// The tools as the model sees them, in a fixed order, so that every request begins with the same bytes.
     pub(crate) specs: Arc<Vec<ToolSpec>>,
@@ -52,6 +59,18 @@ pub(crate) struct World {
     pub(crate) servers: Servers,
     /// Where the key comes from, for programs.
     pub(crate) key_source: Option<Arc<str>>,
+    /// What files and the host offer.
+    pub(crate) library: Arc<Library>,
+    /// Standing instructions, for agents that have a system prompt of their own.
+    pub(crate) memory: Arc<Vec<MemoryFile>>,
+    /// What the model is told while it plans.
+    pub(crate) planning: Arc<str>,
+    /// The name of the output style.
+    pub(crate) style: Arc<str>,
+    /// How work is handed to subagents.
+    pub(crate) delegation: Delegation,
+    /// Subagents that have finished and can be asked to go on.
+    pub(crate) past: Past,
 }
 
 impl World {
@@ -71,8 +90,13 @@ impl World {
 
     /// The same with the tools of the MCP servers. Waits for those that still connect, unless the turn is stopped.
     pub(crate) async fn with_server_tools(&self) -> Self {
+        self.with_tools_of(&self.servers).await
+    }
+
+    /// The same with the tools of some servers.
+    pub(crate) async fn with_tools_of(&self, servers: &Servers) -> Self {
         let more = tokio::select! {
-            more = self.servers.ready() => more,
+            more = servers.ready() => more,
             () = self.cx.cancelled.cancelled() => Vec::new(),
         };
         if more.is_empty() {
@@ -169,6 +193,7 @@ pub(crate) async fn drive(
                     driver.prompt(format!("Stop hook feedback:\n{words}")).await
                 }
                 Output::MayStop { again } => turn.handle(driver.may_stop(again).await),
+                Output::Overruled => driver.overruled().await,
                 Output::MayGoOn => turn.handle(driver.may_go_on().await),
                 Output::Stopped(result) => driver.stopped(result).await,
                 Output::Done(ending) => return driver.finish(ending, turn).await,
@@ -309,6 +334,7 @@ impl<'a> Driver<'a> {
 
     fn run(&mut self, call: ToolUseBlock) {
         let World { tools, cx, host, .. } = self.world.clone();
+        let call = agents::by_name(&call, &tools);
         let session = Some(Inside::of(self.world));
         let cx = ToolCx { call: call.id.clone(), session, ..cx };
         let (name, input) = (call.name.clone(), call.input.clone());
@@ -380,6 +406,9 @@ impl<'a> Driver<'a> {
         // The model that answered, which after a fallback is not the one that was asked.
         self.world.host.spent.add(&message.model, &usage);
         self.world.gauge.measure(&usage);
+        if let Some(speaker) = &self.world.host.speaker {
+            speaker.spent(&usage);
+        }
         add(&mut self.finished.usage, Some(&usage));
         self.finished.stop_reason.clone_from(&message.stop_reason);
         if message.stop_reason == Some(StopReason::Refusal) {
@@ -420,7 +449,8 @@ impl<'a> Driver<'a> {
         }
         turn.handle(match block {
             ContentBlock::ToolUse(call) => {
-                let parallel = call::is_parallel(&self.world.tools, &self.world.cx, &call);
+                let meant = agents::by_name(&call, &self.world.tools);
+                let parallel = call::is_parallel(&self.world.tools, &self.world.cx, &meant);
                 Input::Called { call, parallel }
             }
             block => Input::Said(block),
@@ -516,7 +546,7 @@ impl<'a> Driver<'a> {
             Some(agent) => {
                 let path = host.transcript.as_ref().map(|transcript| transcript.path());
                 fields["agent_id"] = json!(agent);
-                fields["agent_type"] = json!(KIND);
+                fields["agent_type"] = json!(host.speaker.as_ref().map(|speaker| &speaker.kind));
                 fields["agent_transcript_path"] = json!(path.unwrap_or_default());
                 HookEvent::SubagentStop
             }
@@ -536,6 +566,13 @@ impl<'a> Driver<'a> {
                 })
             }
         }
+    }
+
+    /// Hooks will never let the turn end, it seems.
+    async fn overruled(&mut self) {
+        let text =
+            format!("Stop hooks wanted the turn to go on {MAX_REFUSALS} times; it ends now.");
+        self.world.host.inform(text, "warning", Some("stop_hooks_overruled")).await;
     }
 
     /// Asks hooks whether the results of a response may go to the model.

@@ -23,12 +23,15 @@ use ostler_proto::permission::{PermissionMode, PermissionResult, PermissionUpdat
 use ostler_proto::{AgentId, Extra, Num, SessionId, TaskId, ToolUseId, Uuid};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::agents::Speaker;
 use crate::checkpoint::Checkpoints;
 use crate::hooks::Hooks;
 use crate::hooks::registry::Hook;
 use crate::live::Live;
 use crate::model::{Fallback, ModelError, Retry};
-use crate::permission::{Decision, Policy, UpdateError, kept_in};
+use crate::permission::{
+    Behavior, Decision, Narrowing, Policy, Rule, Source, UpdateError, kept_in,
+};
 use crate::record::Tape;
 use crate::settings::Folders;
 use crate::spent::Spent;
@@ -46,6 +49,14 @@ pub(crate) struct Host {
     pub(crate) partial_messages: bool,
     /// The subagent that speaks.
     pub(crate) agent: Option<AgentId>,
+    /// What is known of it besides.
+    pub(crate) speaker: Option<Arc<Speaker>>,
+    /// What it may not do that its parent may.
+    pub(crate) narrowing: Arc<Narrowing>,
+    /// The mode that held before the model began to plan.
+    pub(crate) before_planning: Arc<Mutex<Option<PermissionMode>>>,
+    /// What runs unasked while this turn goes on, because a command says so.
+    pub(crate) granted: Arc<Mutex<Vec<Rule>>>,
     /// What decides about calls; the host may change it at any moment. Subagents share it.
     pub(crate) policy: Arc<Mutex<Policy>>,
     /// Where changes of it are kept.
@@ -91,6 +102,8 @@ pub(crate) struct Question {
     /// Tells questions apart on the way to the session, which gives them their real ids.
     pub(crate) token: u64,
     pub(crate) request: AskHost,
+    /// Whoever asks works in the background: an interruption of the turn is not meant for it.
+    pub(crate) in_background: bool,
     pub(crate) answer: oneshot::Sender<Result<Success, CallError>>,
 }
 
@@ -111,16 +124,27 @@ impl Drop for Waiting<'_> {
 }
 
 impl Host {
-    /// A line of the same session for a subagent.
-    pub(crate) fn for_subagent(&self, call: &ToolUseId) -> Self {
-        let agent = AgentId::from(format!("a{}", uuid::Uuid::new_v4().simple()));
-        let transcript =
-            self.transcript.as_ref().and_then(|transcript| transcript.subagent(&agent, call));
-        Self { parent: Some(call.clone()), agent: Some(agent), transcript, ..self.clone() }
+    pub(crate) fn policy(&self) -> Policy {
+        let mut policy = self.policy.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for rule in self.granted.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            policy.add_rule(Behavior::Allow, rule.clone(), Source::Session);
+        }
+        policy.narrowed(&self.narrowing)
     }
 
-    pub(crate) fn policy(&self) -> Policy {
-        self.policy.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Lets calls run unasked until the turn is over.
+    pub(crate) fn grant(&self, rule: Rule) {
+        self.granted.lock().unwrap_or_else(PoisonError::into_inner).push(rule);
+    }
+
+    /// The turn is over.
+    pub(crate) fn forget_grants(&self) {
+        self.granted.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Whether a subagent speaks that the conversation does not wait for.
+    fn is_in_background(&self) -> bool {
+        self.speaker.as_ref().is_some_and(|speaker| speaker.in_background)
     }
 
     pub(crate) fn mode(&self) -> PermissionMode {
@@ -153,6 +177,21 @@ impl Host {
         }
     }
 
+    /// Goes into plan mode, or back to the mode before; whether anything changed.
+    pub(crate) fn set_planning(&self, is_on: bool) -> bool {
+        let mut policy = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = self.before_planning.lock().unwrap_or_else(PoisonError::into_inner);
+        // With its answer the host may have chosen a mode already.
+        if (policy.mode == PermissionMode::Plan) == is_on {
+            return false;
+        }
+        let back = before.take().unwrap_or(PermissionMode::Default);
+        let mode = if is_on { PermissionMode::Plan } else { back };
+        let was = std::mem::replace(&mut policy.mode, mode);
+        *before = is_on.then_some(was);
+        true
+    }
+
     /// Tells which mode holds now.
     pub(crate) async fn tell_mode(&self) {
         let status = Status {
@@ -173,6 +212,12 @@ impl Host {
         *known = known.with(hooks);
     }
 
+    /// The same line with more hooks, which nobody else has.
+    pub(crate) fn with_hooks(&self, hooks: Vec<Hook>) -> Self {
+        let hooks = Arc::new(Mutex::new(self.hooks().with(hooks)));
+        Self { hooks, ..self.clone() }
+    }
+
     /// Sends a frame. A host that is gone misses nothing it could use.
     pub(crate) async fn send(&self, frame: ToHost) {
         // Disk before host: what the host has seen can be resumed.
@@ -180,7 +225,18 @@ impl Host {
             let _ = self.frames.send(lost).await;
         }
         self.mirror().await;
-        let _ = self.frames.send(frame).await;
+        self.show(frame).await;
+    }
+
+    /// Lets the host see a frame, if it wants to see this speaker's.
+    async fn show(&self, frame: ToHost) {
+        let Some(speaker) = &self.speaker else {
+            let _ = self.frames.send(frame).await;
+            return;
+        };
+        if let Some(frame) = speaker.shown(frame) {
+            let _ = self.frames.send(frame).await;
+        }
     }
 
     /// Sends what was written to the session's file since the last time, if the host wants to have it too.
@@ -231,12 +287,19 @@ impl Host {
         }
         self.mirror().await;
         said.message.content = vec![ContentBlock::text(text)];
-        let _ = self.frames.send(ToHost::Assistant(Box::new(said))).await;
+        self.show(ToHost::Assistant(Box::new(said))).await;
     }
 
     async fn say_block(&self, response: &Message, block: ContentBlock, aborted: Option<bool>) {
+        let progress = match (&self.speaker, &block) {
+            (Some(speaker), ContentBlock::ToolUse(call)) => speaker.progress(self, call),
+            _ => None,
+        };
         let assistant = self.assistant(response, block, aborted);
         self.send(ToHost::Assistant(Box::new(assistant))).await;
+        if let Some(progress) = progress {
+            self.send(progress).await;
+        }
     }
 
     fn assistant(
@@ -263,11 +326,27 @@ impl Host {
         content: Vec<ContentBlock>,
         structured: Option<serde_json::Value>,
     ) {
-        let mut user = User::new(content.into(), Some(self.session_id.clone()));
-        user.parent_tool_use_id.clone_from(&self.parent);
-        user.uuid = Some(fresh_uuid());
+        let mut user = self.user(content.into());
         user.tool_use_result = structured;
         self.send(ToHost::User(Box::new(user))).await;
+    }
+
+    /// Notes a prompt that the host knows without being told.
+    pub(crate) async fn note_prompt(&self, content: Vec<ContentBlock>) {
+        let frame = ToHost::User(Box::new(self.user(content.into())));
+        if let Some(lost) = self.record(|writer| writer.frame(&frame)) {
+            let _ = self.frames.send(lost).await;
+        }
+        self.mirror().await;
+    }
+
+    fn user(&self, content: Content) -> User {
+        User {
+            parent_tool_use_id: self.parent.clone(),
+            agent_id: self.agent.clone(),
+            uuid: Some(fresh_uuid()),
+            ..User::new(content, Some(self.session_id.clone()))
+        }
     }
 
     /// Sends a prompt back as it is taken up.
@@ -287,12 +366,7 @@ impl Host {
     }
 
     fn synthetic(&self, words: String) -> User {
-        User {
-            parent_tool_use_id: self.parent.clone(),
-            uuid: Some(fresh_uuid()),
-            is_synthetic: Some(true),
-            ..User::new(Content::Text(words), Some(self.session_id.clone()))
-        }
+        User { is_synthetic: Some(true), ..self.user(Content::Text(words)) }
     }
 
     /// Sends words of the engine itself in the model's place, because the model has none.
@@ -359,6 +433,7 @@ impl Host {
             parent_tool_use_id: self.parent.clone(),
             session_id: self.session_id.clone(),
             uuid: fresh_uuid(),
+            agent_id: self.agent.clone(),
             error: Some(error),
             is_api_error_message: Some(true),
             ..Assistant::default()
@@ -419,7 +494,7 @@ impl Host {
 
     /// Asks the host, see [`ask`].
     pub(crate) async fn ask<Q: Ask>(&self, request: AskHost) -> Result<Q::Reply, String> {
-        ask::<Q>(&self.calls, request).await
+        ask::<Q>(&self.calls, request, self.is_in_background()).await
     }
 
     /// Asks whether a tool may run.
@@ -462,11 +537,12 @@ impl Host {
 pub(crate) async fn ask<Q: Ask>(
     calls: &mpsc::Sender<HostCall>,
     request: AskHost,
+    in_background: bool,
 ) -> Result<Q::Reply, String> {
     static LAST_TOKEN: AtomicU64 = AtomicU64::new(0);
     let token = LAST_TOKEN.fetch_add(1, Ordering::Relaxed);
     let (answer, answered) = oneshot::channel();
-    let question = Box::new(Question { token, request, answer });
+    let question = Box::new(Question { token, request, in_background, answer });
     let gone = || "the session has ended".to_owned();
     calls.send(HostCall::Ask(question)).await.map_err(|_| gone())?;
     let mut waiting = Waiting { token, calls, answered: false };

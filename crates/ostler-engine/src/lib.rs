@@ -6,14 +6,17 @@
 //! To read it, begin with [`turn`] (what is decided, without IO), then `drive` (how it is carried out), then
 //! [`session`] (who talks to whom).
 
+mod agents;
 mod call;
 mod checkpoint;
+mod commands;
 mod compact;
 pub mod context;
 mod display;
 mod drive;
 mod hooks;
 mod host;
+pub mod library;
 pub mod live;
 pub mod mcp;
 pub mod model;
@@ -29,7 +32,6 @@ mod shown;
 mod spent;
 pub mod store;
 mod structured;
-mod subagent;
 mod surroundings;
 mod switch;
 pub mod tasks;

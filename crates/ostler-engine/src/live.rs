@@ -6,7 +6,7 @@
 //! and `disableBypassPermissionsMode`; the rest waits for the next session. So do mode, model and variables. A file that
 //! cannot be understood, or that a hook objects to, changes nothing. Nobody can object to the administrator's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,8 @@ pub(crate) struct Live {
     skills: Vec<PathBuf>,
     load: Load,
     known: Mutex<BTreeMap<PathBuf, Option<Stamp>>>,
+    /// Files that changed, and hooks gave no answer whether that may hold.
+    unheard: Mutex<BTreeSet<PathBuf>>,
     /// Held by whoever looks, so that a change is told once.
     looking: tokio::sync::Mutex<()>,
 }
@@ -58,6 +60,8 @@ struct Changed {
     /// The settings it belongs to; a skill to none.
     source: Option<Source>,
     path: PathBuf,
+    /// What it looks like now.
+    now: Option<Stamp>,
 }
 
 impl Live {
@@ -69,6 +73,7 @@ impl Live {
             skills,
             load,
             known: Mutex::default(),
+            unheard: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
         };
         let files = live.files.iter().map(|(_, path)| path.clone()).chain(live.skill_files());
@@ -82,25 +87,28 @@ impl Live {
         self.lock().insert(path.to_owned(), Stamp::of(path));
     }
 
-    /// The files that changed since they were last looked at.
-    fn changed(&self, with_skills: bool) -> Vec<Changed> {
-        let mut changed = Vec::new();
-        for (source, path) in &self.files {
-            if self.is_news(path) {
-                changed.push(Changed { source: Some(*source), path: path.clone() });
-            }
-        }
+    /// The files that are not as they were. `again`: also those about which hooks gave no answer.
+    fn changed(&self, with_skills: bool, again: bool) -> Vec<Changed> {
         let skills = if with_skills { self.skill_files() } else { Vec::new() };
-        for path in skills.into_iter().filter(|path| self.is_news(path)) {
-            changed.push(Changed { source: None, path });
-        }
-        changed
+        let files = self.files.iter().map(|(source, path)| (Some(*source), path.clone()));
+        let all = files.chain(skills.into_iter().map(|path| (None, path)));
+        all.filter_map(|(source, path)| {
+            let now = Stamp::of(&path);
+            let is_due = self.lock().get(&path).copied().flatten() != now
+                || (again && self.lock_unheard().contains(&path));
+            is_due.then_some(Changed { source, path, now })
+        })
+        .collect()
     }
 
-    fn is_news(&self, path: &Path) -> bool {
-        let now = Stamp::of(path);
-        let before = self.lock().insert(path.to_owned(), now).flatten();
-        before != now
+    /// A change has been dealt with; one that hooks gave no answer to comes up again with the next prompt.
+    fn settle(&self, path: &Path, now: Option<Stamp>, is_heard: bool) {
+        self.lock().insert(path.to_owned(), now);
+        let mut unheard = self.lock_unheard();
+        match is_heard {
+            true => _ = unheard.remove(path),
+            false => _ = unheard.insert(path.to_owned()),
+        }
     }
 
     /// The files of skills there are, and those that were.
@@ -115,33 +123,40 @@ impl Live {
         files
     }
 
+    fn lock_unheard(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.unheard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Option<Stamp>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Looks at the settings, tells hooks what changed, and takes over what may be taken over.
-pub(crate) async fn look(host: &Host, cwd: &Path) {
+/// Looks at the settings, tells hooks what changed, and takes over what may be taken over. `again`: also asks once more
+/// where hooks gave no answer. Whoever drops this in the middle has changed nothing: the next one begins anew.
+pub(crate) async fn look(host: &Host, cwd: &Path, again: bool) {
     let Some(live) = &host.live else { return };
     let _alone = live.looking.lock().await;
     let with_skills = host.hooks().any_for(&HookEvent::ConfigChange);
     let looking = Arc::clone(live);
     // A disk may be far away. The look itself does not panic.
-    let changed = tokio::task::spawn_blocking(move || looking.changed(with_skills)).await;
-    for Changed { source, path } in changed.unwrap_or_default() {
+    let changed = tokio::task::spawn_blocking(move || looking.changed(with_skills, again)).await;
+    for Changed { source, path, now } in changed.unwrap_or_default() {
         let fields = json!({"source": word(source), "file_path": path.display().to_string()});
         let verdict =
             host.hooks().run(host, cwd, Event::new(HookEvent::ConfigChange, fields)).await;
-        // A skill is read when it is used; there is nothing to take over.
-        let Some(source) = source else { continue };
-        match verdict.block {
-            Some(reason) if source != Source::Managed => {
-                let text =
-                    format!("{} changed; a hook keeps the old settings: {reason}", path.display());
+        let is_heard = !verdict.unheard || source == Some(Source::Managed);
+        match (source, verdict.block) {
+            // A skill is read when it is used; there is nothing to take over.
+            (None, _) => {}
+            (Some(source), Some(reason)) if source != Source::Managed => {
+                let path = path.display();
+                let text = format!("{path} changed; a hook keeps the old settings: {reason}");
                 host.inform(text, "notice", Some("config_change_blocked")).await;
             }
-            _ => take_over(host, live, source).await,
+            (Some(source), _) => take_over(host, live, source).await,
         }
+        live.settle(&path, now, is_heard);
     }
 }
 

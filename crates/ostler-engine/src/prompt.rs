@@ -12,7 +12,8 @@ use ostler_proto::message::system::Informational;
 use ostler_proto::message::{System, User};
 use serde_json::{Value, json};
 
-use crate::compact::{by_hand, command};
+use crate::commands::{self, BuiltIn, Called, Expanded};
+use crate::context::planning;
 use crate::drive::{Finished, World, drive};
 use crate::hooks::verdict::Verdict;
 use crate::hooks::{Event, occasions};
@@ -38,6 +39,8 @@ struct Heard {
     /// What is kept of them in the session's file.
     kept: Vec<User>,
     title: Option<String>,
+    /// The model that a command wants.
+    model: Option<String>,
 }
 
 /// A prompt that may go to the model.
@@ -45,6 +48,7 @@ struct Taken {
     blocks: Vec<ContentBlock>,
     kept: User,
     title: Option<String>,
+    model: Option<String>,
 }
 
 /// Answers prompts, except those that a hook refuses.
@@ -54,11 +58,10 @@ pub(crate) async fn answer(
     prompts: Vec<User>,
     start: Option<Start>,
 ) -> Finished {
-    let host = &world.host;
     if let [prompt] = &prompts[..]
-        && command::read(prompt).is_some()
+        && let Some(Called::BuiltIn(command, _)) = commands::read(&world.library, prompt)
     {
-        return obey(world, conversation, prompt.clone()).await;
+        return obey(world, conversation, prompt.clone(), command).await;
     }
     let heard = tokio::select! {
         // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
@@ -68,10 +71,15 @@ pub(crate) async fn answer(
         }
         heard = hear(world, prompts, start) => heard,
     };
-    let Heard { blocks, kept, title } = match heard {
+    let Heard { blocks, kept, title, model } = match heard {
         Ok(heard) => heard,
         Err(reason) => return Finished::new(Ending::Blocked(reason), conversation),
     };
+    let mut world = world.clone();
+    if let Some(model) = model {
+        world.model_name = world.aliases.full_name(Some(&model), &world.model_name).into();
+    }
+    let (world, host) = (&world, &world.host);
     let mode = host.mode();
     let mut lost = None;
     for prompt in &kept {
@@ -98,7 +106,7 @@ pub(crate) async fn answer(
 }
 
 /// Runs a command in place of a turn. Hooks hear it first: what the user wants of the summary goes to the model.
-async fn obey(world: &World, conversation: Vec<Said>, prompt: User) -> Finished {
+async fn obey(world: &World, conversation: Vec<Said>, prompt: User, command: BuiltIn) -> Finished {
     let taken = tokio::select! {
         biased;
         () = world.cx.cancelled.cancelled() => {
@@ -109,8 +117,12 @@ async fn obey(world: &World, conversation: Vec<Said>, prompt: User) -> Finished 
     };
     match taken {
         Ok(taken) => {
-            let instructions = command::read(&taken.kept).unwrap_or_default();
-            by_hand::run(world, conversation, &instructions).await
+            // A hook may have put other words in place of the prompt.
+            let arguments = match commands::read(&world.library, &taken.kept) {
+                Some(Called::BuiltIn(_, arguments)) => arguments,
+                _ => String::new(),
+            };
+            commands::obey(world, conversation, command, &arguments).await
         }
         Err(reason) => {
             world.host.send(refusal(world, &reason)).await;
@@ -138,7 +150,7 @@ async fn interrupted(world: &World, mut conversation: Vec<Said>) -> Finished {
 /// # Errors
 /// Why hooks want none of the prompts answered.
 async fn hear(world: &World, prompts: Vec<User>, start: Option<Start>) -> Result<Heard, String> {
-    occasions::look_around(&world.host, &world.cx.cwd).await;
+    occasions::look_around(&world.host, &world.cx.cwd, true).await;
     let mut first = Verdict::default();
     if let Some(start) = start {
         first = begin(world, start).await;
@@ -151,6 +163,7 @@ async fn hear(world: &World, prompts: Vec<User>, start: Option<Start>) -> Result
                 heard.blocks.extend(taken.blocks);
                 heard.kept.push(taken.kept);
                 heard.title = taken.title.or(heard.title);
+                heard.model = taken.model.or(heard.model);
             }
             Err(reason) => {
                 world.host.send(refusal(world, &reason)).await;
@@ -163,7 +176,10 @@ async fn hear(world: &World, prompts: Vec<User>, start: Option<Start>) -> Result
     }
     let said = world.host.hooks().take_said();
     heard.blocks.splice(0..0, first.first_words.into_iter().map(ContentBlock::text));
-    heard.blocks.extend(first.context.into_iter().chain(said).map(ContentBlock::text));
+    let planning = planning::words(world);
+    heard
+        .blocks
+        .extend(first.context.into_iter().chain(said).chain(planning).map(ContentBlock::text));
     Ok(Heard { title: heard.title.or(first.title), ..heard })
 }
 
@@ -179,14 +195,23 @@ async fn submit(world: &World, mut prompt: User) -> Result<Taken, String> {
     };
     // What the engine itself has to say is no prompt of the user's.
     if prompt.is_synthetic == Some(true) {
-        return Ok(Taken { blocks, kept: prompt, title: None });
+        return Ok(Taken { blocks, kept: prompt, title: None, model: None });
     }
     world.host.hooks().begin_prompt(prompt.uuid.as_ref().map(ToString::to_string));
     let text: Vec<&str> = blocks.iter().filter_map(ContentBlock::as_text).collect();
-    let fields = json!({"prompt": text.join("\n")});
+    let text = text.join("\n");
+    let fields = json!({"prompt": text});
     let verdict = tell(world, HookEvent::UserPromptSubmit, fields).await;
     if let Some(reason) = verdict.block.or(verdict.stop) {
         return Err(reason);
+    }
+    let mut model = None;
+    if let Some(Called::File(command, arguments)) = commands::read(&world.library, &prompt)
+        && !verdict.hides_prompt
+    {
+        let expanded = commands::expand(world, &command, &arguments, &text).await?;
+        Expanded { blocks, model } = expanded;
+        prompt.message.content = Some(Content::Blocks(blocks.clone()));
     }
     let context = verdict.context.into_iter().map(ContentBlock::text);
     if verdict.hides_prompt {
@@ -199,7 +224,7 @@ async fn submit(world: &World, mut prompt: User) -> Result<Taken, String> {
     if blocks.is_empty() {
         return Err("a hook keeps the prompt from the model and gives nothing in its place".into());
     }
-    Ok(Taken { blocks, kept: prompt, title: verdict.title })
+    Ok(Taken { blocks, kept: prompt, title: verdict.title, model })
 }
 
 /// Tells hooks that the session begins and which instructions it begins with.

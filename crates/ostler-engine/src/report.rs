@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use ostler_proto::Num;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::Init;
 use ostler_proto::message::{ResultSubtype, System, TerminalReason, TurnResult};
+use ostler_proto::{Num, Uuid};
 use serde_json::json;
 
-use crate::compact::command;
+use crate::agents;
+use crate::commands;
 use crate::drive::{CUT, Finished, REFUSED, World};
 use crate::host::{Host, fresh_uuid};
 use crate::model::ModelError;
@@ -21,7 +22,7 @@ pub(crate) fn init(world: &World) -> ToHost {
         cwd: world.cx.cwd.display().to_string(),
         session_id: world.host.session_id.clone(),
         mcp_servers: world.servers.summary(),
-        tools: world.specs.iter().map(|spec| spec.name.clone()).collect(),
+        tools: world.specs.iter().map(|spec| listed_name(&spec.name)).collect(),
         model: world.model_name.as_ref().to_owned(),
         permission_mode: world.host.mode(),
         api_key_source: world.key_source.as_deref().map(str::to_owned),
@@ -32,10 +33,12 @@ pub(crate) fn init(world: &World) -> ToHost {
             "interrupt_receipt_v1".to_owned(),
             "interrupt_cancel_queued_v1".to_owned(),
         ]),
-        slash_commands: vec![command::NAME.to_owned()],
+        slash_commands: commands::names(&world.library),
+        skills: Some(commands::skill_names(&world.library)),
+        plugins: Some(world.library.plugin_list()),
         claude_code_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-        output_style: Some("default".to_owned()),
-        agents: Some(vec!["general-purpose".to_owned()]),
+        output_style: Some(world.style.as_ref().to_owned()),
+        agents: Some(agents::listed(&world.library).into_iter().map(|kind| kind.name).collect()),
         uuid: fresh_uuid(),
         ..Init::default()
     })))
@@ -43,6 +46,11 @@ pub(crate) fn init(world: &World) -> ToHost {
 
 fn directories(world: &World) -> Vec<String> {
     world.host.policy().directories().map(|directory| directory.display().to_string()).collect()
+}
+
+/// What a tool is called in lists for hosts: the one for subagents has an older name there.
+fn listed_name(tool: &str) -> String {
+    if agents::is_name(tool) { agents::OLD_NAME.to_owned() } else { tool.to_owned() }
 }
 
 /// What the results of a session have in common.
@@ -56,11 +64,21 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
+    /// How many turns have ended.
+    pub(crate) fn n_results(&self) -> u64 {
+        self.n_results
+    }
+
     /// A turn begins.
     pub(crate) fn begin(&mut self, host: &Host, answers: Answers) {
         self.answers = answers;
         self.begun = Some(Instant::now());
         self.waited = host.spent.time();
+    }
+
+    /// The prompt that is being answered, if the host gave it a name.
+    pub(crate) fn prompt(&self) -> Option<Uuid> {
+        self.answers.named.last().cloned()
     }
 
     /// `result` for a turn that came to its end.
@@ -94,7 +112,7 @@ impl Totals {
                 result.terminal_reason = Some(TerminalReason::HookStopped);
             }
             Ending::Command { name, outcome } => {
-                result.local_command = Some(name.to_owned());
+                result.local_command = Some(name);
                 result.is_error = outcome.is_err();
                 result.result = Some(outcome.unwrap_or_else(|why| why));
             }

@@ -4,15 +4,17 @@
 //! (a terminal, the SDK, a pipe) needs to know nothing else. One task owns everything here; turns run beside it
 //! and reach the host through it.
 
+mod clear;
 mod control;
 mod lifecycle;
 pub(crate) mod queue;
 mod requests;
 mod servers;
 mod state;
+mod suggest;
 mod switch;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -38,20 +40,25 @@ use self::queue::{Answers, Queue};
 pub use self::state::StateEvents;
 use self::state::Told;
 use self::switch::{Heard, Wanted};
+pub use crate::agents::Delegation;
+use crate::agents::{self, Agent, Past};
 use crate::call::Tools;
 use crate::checkpoint::Checkpoints;
+use crate::commands::{self, BuiltIn, Called, Skill};
 pub use crate::compact::Compaction;
-use crate::compact::{Gauge, command};
+use crate::compact::Gauge;
 use crate::context;
 use crate::context::memory::MemoryFile;
+use crate::context::planning::OWN_PLANNING;
 pub use crate::drive::Limits;
 use crate::drive::{Finished, World};
 use crate::hooks::elicit::elicit;
 use crate::hooks::{Event, Helpers, Hooks, Judge, occasions, registry};
 use crate::host::{Host, HostCall, Question, fresh_uuid};
+use crate::library::{AgentKind, DEFAULT_STYLE, Library};
 use crate::live::{Live, LiveSettings};
 use crate::mcp::{Connector, KnownServer, Servers};
-use crate::model::{Model, Said, Sampling};
+use crate::model::{Aliases, Model, Said, Sampling};
 use crate::permission::Policy;
 use crate::prompt::{self, Start};
 use crate::record::Tape;
@@ -61,10 +68,10 @@ use crate::settings::Folders;
 use crate::spent::Spent;
 use crate::store::Opened;
 use crate::structured::StructuredOutput;
-use crate::subagent::Agent;
 use crate::tasks::Tasks;
-use crate::tool::{AnyTool, ToolCx, erase};
+use crate::tool::{AnyTool, ToolCx};
 use crate::transcript::Transcript;
+use crate::turn::Ending;
 
 /// How many frames may wait for a slow host before the engine waits too.
 const FRAMES_AHEAD: usize = 256;
@@ -73,8 +80,20 @@ const FRAMES_AHEAD: usize = 256;
 pub struct SessionOptions {
     /// The model.
     pub model: Arc<dyn Model>,
-    /// The tools on offer, beside `Agent`, which every session has.
+    /// The tools on offer, beside those the engine brings along.
     pub tools: Vec<Arc<dyn AnyTool>>,
+    /// Tools of the engine itself that are not offered: `Agent`, `Skill`.
+    pub withheld: Vec<String>,
+    /// What short names of models stand for.
+    pub aliases: Aliases,
+    /// What files offer.
+    pub library: Library,
+    /// The kind of agent that leads the conversation.
+    pub agent: Option<String>,
+    /// The style of the answers.
+    pub output_style: Option<String>,
+    /// How work is handed to subagents.
+    pub delegation: Delegation,
     /// The working directory.
     pub cwd: PathBuf,
     /// What decides about tool calls.
@@ -154,6 +173,12 @@ impl SessionOptions {
         Self {
             model,
             tools: Vec::new(),
+            withheld: Vec::new(),
+            aliases: Aliases::default(),
+            library: Library::default(),
+            agent: None,
+            output_style: None,
+            delegation: Delegation::default(),
             cwd: policy.cwd.clone(),
             policy,
             folders: Folders::default(),
@@ -232,6 +257,10 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         calls,
         partial_messages: options.partial_messages,
         agent: None,
+        speaker: None,
+        narrowing: Arc::default(),
+        granted: Arc::default(),
+        before_planning: Arc::default(),
         policy: Arc::new(Mutex::new(options.policy.clone())),
         folders: Arc::new(options.folders.clone()),
         spent: Spent::default(),
@@ -243,7 +272,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         checkpoints,
         tape: options.tape.take(),
     };
-    for hooks in &options.hooks {
+    for hooks in options.hooks.iter().chain(&options.library.hooks()) {
         host.add_hooks(registry::commands(hooks)?);
     }
     if let Some(live) = &options.live {
@@ -274,6 +303,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         peer: Peer::new("engine-"),
         asked: HashMap::new(),
         asked_person: HashMap::new(),
+        asked_behind: HashSet::new(),
         told,
         queue: Queue::default(),
         answering: Vec::new(),
@@ -285,9 +315,12 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         interrupt: CancellationToken::new(),
         totals: Totals::default(),
         background_wait,
+        held: None,
         asides: JoinSet::new(),
         begun: Instant::now(),
         is_told_to_end: false,
+        wants_suggestions: false,
+        suggesting: JoinSet::new(),
     };
     // The one task of the session; it ends when the host drops its end.
     tokio::spawn(session.run(inbox, called));
@@ -317,12 +350,16 @@ struct Setup {
     base: World,
     system_prompt: Option<String>,
     append_system_prompt: Option<String>,
-    memory: Vec<MemoryFile>,
     /// The shape the answer must have.
     answer: Option<Arc<StructuredOutput>>,
     /// What settings say, by where they stand.
     settings: Vec<(String, Map<String, Value>)>,
     account: AccountInfo,
+    /// The kind of agent that leads the conversation.
+    agent: Option<String>,
+    /// The style of the answers.
+    output_style: Option<String>,
+    withheld: Vec<String>,
 }
 
 impl Setup {
@@ -345,6 +382,13 @@ impl Setup {
             key_source: options.account.api_key_source.as_deref().map(Arc::from),
             servers,
             model_name: options.model.name().into(),
+            aliases: Arc::new(options.aliases),
+            library: Arc::new(options.library),
+            memory: Arc::new(options.memory),
+            delegation: options.delegation,
+            past: Past::default(),
+            planning: OWN_PLANNING.into(),
+            style: DEFAULT_STYLE.into(),
             model: options.model,
             tools: Arc::new(tools),
             specs: Arc::new(specs),
@@ -357,25 +401,78 @@ impl Setup {
             gauge: Gauge::default(),
         };
         let SessionOptions {
-            system_prompt, append_system_prompt, memory, settings, account, ..
+            system_prompt,
+            append_system_prompt,
+            agent,
+            withheld,
+            output_style,
+            settings,
+            account,
+            ..
         } = options;
         let answer = answer.map(Arc::new);
-        Self { base, system_prompt, append_system_prompt, memory, answer, settings, account }
+        Self {
+            base,
+            system_prompt,
+            append_system_prompt,
+            answer,
+            settings,
+            account,
+            agent,
+            output_style,
+            withheld,
+        }
     }
 
     fn world(&self) -> World {
+        let append = [self.style(), self.append_system_prompt.clone()];
+        let append = append.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         let system = context::system_prompt(
             &self.base.cx.cwd,
             self.system_prompt.as_deref(),
-            self.append_system_prompt.as_deref(),
-            &self.memory,
+            Some(&append),
+            &self.base.memory,
         );
-        let world = World { system: system.into(), ..self.base.clone() };
-        let world = with_tool(world.clone(), erase(Agent(world)));
+        let mut world = World { system: system.into(), ..self.base.clone() };
+        let leader = self.leader();
+        if let Some(kind) = &leader {
+            world = agents::world_of(&world, kind);
+            let wanted = kind.definition.model.as_deref();
+            world.model_name = world.aliases.full_name(wanted, &self.base.model_name).into();
+        }
+        world.style = self.output_style.as_deref().unwrap_or(DEFAULT_STYLE).into();
+        let is_offered = |tool: &str| {
+            let leader = leader.as_ref();
+            !self.withheld.iter().any(|name| name == tool)
+                && leader.is_none_or(|kind| agents::has_tool(&kind.definition, tool))
+        };
+        if is_offered(agents::NAME) {
+            let agent = Agent::offered(world.clone());
+            world = with_tool(world, agent);
+        }
+        if is_offered(Skill::NAME)
+            && let Some(skill) = Skill::offered(world.clone())
+        {
+            world = with_tool(world, skill);
+        }
         match &self.answer {
             Some(answer) => with_tool(world, answer.clone()),
             None => world,
         }
+    }
+}
+
+impl Setup {
+    /// The kind of agent that leads the conversation, if it is known by now.
+    fn leader(&self) -> Option<AgentKind> {
+        agents::kind(&self.base.library, self.agent.as_deref()?)
+    }
+
+    /// What the style adds to the system prompt. A host with a prompt of its own has its own style.
+    fn style(&self) -> Option<String> {
+        let name = self.output_style.as_deref().filter(|_| self.system_prompt.is_none())?;
+        // A file that has gone since it was listed is told of by `style_trouble`.
+        self.base.library.style(name)?.text().ok()
     }
 }
 
@@ -397,6 +494,8 @@ struct Session {
     asked: HashMap<u64, RequestId>,
     /// Those of them that only a person can answer.
     asked_person: HashMap<RequestId, ControlRequest<AskHost>>,
+    /// Those of them that the turn does not wait for.
+    asked_behind: HashSet<RequestId>,
     told: Told,
     queue: Queue,
     /// The prompts that the running turn answers, as far as the host has given them names.
@@ -412,6 +511,8 @@ struct Session {
     interrupt: CancellationToken,
     totals: Totals,
     background_wait: Option<Duration>,
+    /// A result that waits for subagents in the background.
+    held: Option<ToHost>,
     /// Looks at the files that hooks want to hear of.
     watcher: AbortOnDropHandle<()>,
     /// Hooks that hear of another model. No turn begins meanwhile.
@@ -426,6 +527,10 @@ struct Session {
     begun: Instant,
     /// The host wants no more of it.
     is_told_to_end: bool,
+    /// The host wants to know what the user might ask next.
+    wants_suggestions: bool,
+    /// Holds at most one: the guess that is being made.
+    suggesting: JoinSet<()>,
 }
 
 impl Session {
@@ -462,7 +567,6 @@ impl Session {
         let mut open = true;
         let mut reason = ExitReason::Other;
         let frames = self.world.host.frames.clone();
-        let tasks = self.world.cx.tasks.clone();
         let mut patience = pin!(wait(self.background_wait));
         loop {
             if open && self.is_told_to_end {
@@ -472,7 +576,10 @@ impl Session {
             if self.turns.is_empty() && self.switches.is_empty() {
                 match self.queue.take() {
                     Some(prompts) => self.begin(prompts).await,
-                    None if open || tasks.are_open() => {}
+                    None
+                        if open
+                            || self.world.cx.tasks.are_open()
+                            || !self.suggesting.is_empty() => {}
                     None => {
                         self.told.tell(&self.world.host, SessionState::Idle).await;
                         break;
@@ -493,8 +600,8 @@ impl Session {
                 Some(call) = called.recv() => match call {
                     HostCall::Ask(question) => self.ask(*question).await,
                     HostCall::Withdraw(token) => self.withdraw(token).await,
-                    HostCall::TaskEnded(id) => self.task_ended(&id),
-                    HostCall::Wake(words) => self.queue.push(self.synthetic(words)),
+                    HostCall::TaskEnded(id) => self.task_ended(&id).await,
+                    HostCall::Wake(words) => self.queue.push(self.synthetic(words), false),
                     HostCall::Elicit { question, answer } => self.elicit(*question, answer),
                 },
                 Some(finished) = self.turns.join_next() => {
@@ -502,6 +609,7 @@ impl Session {
                     patience.set(wait(self.background_wait));
                 }
                 Some(heard) = self.switches.join_next() => self.heard_of_model(heard.ok()).await,
+                Some(_) = self.suggesting.join_next() => {}
                 () = &mut patience, if is_waiting => break,
                 () = idle(self.idle_since, self.idle_notice) => self.tell_idle(),
                 // Nobody reads any more: whatever runs is for nobody, and goes.
@@ -514,7 +622,11 @@ impl Session {
                 }
             }
         }
-        tasks.shutdown().await;
+        self.world.cx.tasks.shutdown().await;
+        // Whoever waits for it gets no other.
+        if let Some(result) = self.held.take() {
+            self.world.host.send(result).await;
+        }
         reason
     }
 
@@ -528,7 +640,9 @@ impl Session {
 
     /// What it is doing.
     fn state(&self) -> SessionState {
-        match (self.turns.is_empty(), self.asked_person.is_empty()) {
+        // Subagents in the background count: they may still have questions, and a turn follows from them.
+        let is_quiet = self.turns.is_empty() && !self.world.cx.tasks.have_agents();
+        match (is_quiet, self.asked_person.is_empty()) {
             (true, true) => SessionState::Idle,
             (_, false) => SessionState::RequiresAction,
             (false, true) => SessionState::Running,
@@ -544,6 +658,7 @@ impl Session {
                 self.asked.retain(|_, asked| Some(&*asked) != id.as_ref());
                 if let Some(id) = &id {
                     self.asked_person.remove(id);
+                    self.asked_behind.remove(id);
                 }
                 if let Some((waiting, result)) = self.peer.answered(answer) {
                     // Whoever asked may have been interrupted meanwhile.
@@ -571,15 +686,15 @@ impl Session {
     }
 
     /// The model hears of it, unless it knows.
-    fn task_ended(&mut self, id: &TaskId) {
+    async fn task_ended(&mut self, id: &TaskId) {
         self.told.again();
-        let Some(words) = self.world.cx.tasks.close(id) else { return };
+        let Some(words) = self.world.cx.tasks.close(id) else { return self.tell_result().await };
         let origin = TaskNotificationOrigin {
             producer: Some("session-task".to_owned()),
             ..TaskNotificationOrigin::default()
         };
         let origin = Some(Origin::TaskNotification(origin));
-        self.queue.push(User { origin, ..self.synthetic(words) });
+        self.queue.push(User { origin, ..self.synthetic(words) }, false);
     }
 
     /// A prompt of the engine itself.
@@ -592,6 +707,9 @@ impl Session {
         match self.peer.ask(question.answer) {
             Ok(id) => {
                 self.asked.insert(question.token, id.clone());
+                if question.in_background {
+                    self.asked_behind.insert(id.clone());
+                }
                 let request = ControlRequest {
                     request_id: Some(id.clone()),
                     request: question.request,
@@ -611,6 +729,7 @@ impl Session {
         let cancelled = self.asked.remove(&token).and_then(|id| self.peer.cancel(&id));
         if let Some((_, cancel)) = cancelled {
             self.asked_person.remove(&cancel.request_id);
+            self.asked_behind.remove(&cancel.request_id);
             self.world.host.send(ToHost::ControlCancelRequest(cancel)).await;
         }
     }
@@ -618,6 +737,7 @@ impl Session {
     /// Nobody will answer any more: whoever waits for a permission does not get it.
     fn tell_waiting(&mut self, reason: &str) {
         self.asked_person.clear();
+        self.asked_behind.clear();
         for (waiting, error) in self.peer.close(reason) {
             let _ = waiting.send(Err(error));
         }
@@ -625,20 +745,25 @@ impl Session {
 
     async fn begin(&mut self, mut prompts: Vec<User>) {
         self.idle_since = None;
+        // The next turn has a result of its own.
+        self.held = None;
         self.told.tell(&self.world.host, SessionState::Running).await;
         self.tell_of_prompts(queue::named(&prompts), CommandState::Started).await;
         self.answering = queue::named(&prompts);
+        self.suggesting.abort_all();
         self.totals.begin(&self.world.host, Answers::to(&prompts));
         for prompt in &mut prompts {
             prompt.uuid.get_or_insert_with(fresh_uuid);
         }
         self.interrupt = CancellationToken::new();
+        self.world.host.forget_grants();
         let mut world = self.world.clone();
         world.cx.cancelled = self.interrupt.clone();
         let conversation = std::mem::take(&mut self.conversation);
-        // What begins a session belongs to its first prompt, which a command is not.
-        let is_command = prompts.iter().any(|prompt| command::read(prompt).is_some());
-        let start = if is_command { None } else { self.start.take() };
+        // What begins a session belongs to its first prompt, which a command of the engine's own is not.
+        let called = prompts.iter().find_map(|prompt| commands::read(&world.library, prompt));
+        let is_own = matches!(called, Some(Called::BuiltIn(..)));
+        let start = if is_own { None } else { self.start.take() };
         self.turns.spawn(async move {
             let world = world.with_server_tools().await;
             prompt::answer(&world, conversation, prompts, start).await
@@ -668,12 +793,26 @@ impl Session {
             }
         };
         self.conversation = std::mem::take(&mut finished.conversation);
+        if matches!(&finished.ending, Ending::Command { name, .. } if name == BuiltIn::Clear.name())
+        {
+            self.clear().await;
+        }
         let mut result = self.totals.result(&self.world, finished);
         if let ToHost::Result(result) = &mut result {
             result.queued_turn_count = Some(self.queue.n_turns());
         }
-        self.world.host.send(result).await;
+        self.held = Some(result);
+        self.tell_result().await;
         self.tell_of_end().await;
+        self.suggest();
+    }
+
+    /// Sends the last result, unless the host would take it for the end of everything while subagents still work.
+    async fn tell_result(&mut self) {
+        let waits = self.world.delegation.holds_results && self.world.cx.tasks.have_agents();
+        if !waits && let Some(result) = self.held.take() {
+            self.world.host.send(result).await;
+        }
     }
 }
 

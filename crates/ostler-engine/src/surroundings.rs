@@ -20,6 +20,8 @@ use crate::tool::{Happening, Surroundings, TaskEntry};
 pub(crate) struct Inside {
     model: Arc<dyn Model>,
     host: Host,
+    /// What the model is told while it plans.
+    planning: Arc<str>,
     cwd: PathBuf,
     /// The rules as they were when the call first looked, so that a search judges all files alike.
     guard: OnceLock<ReadGuard>,
@@ -30,7 +32,8 @@ impl Inside {
         let guard = OnceLock::new();
         let (model, host, cwd) =
             (Arc::clone(&world.model), world.host.clone(), world.cx.cwd.clone());
-        Arc::new(Self { model, host, cwd, guard })
+        let planning = Arc::clone(&world.planning);
+        Arc::new(Self { model, host, planning, cwd, guard })
     }
 }
 
@@ -47,6 +50,16 @@ impl Surroundings for Inside {
 
     fn names_host(&self, host: &str) -> bool {
         self.host.policy().names_host(host)
+    }
+
+    fn plan(&self, is_on: bool) -> BoxFuture<'static, String> {
+        let (host, words) = (self.host.clone(), Arc::clone(&self.planning));
+        Box::pin(async move {
+            if host.set_planning(is_on) {
+                host.tell_mode().await;
+            }
+            words.as_ref().to_owned()
+        })
     }
 
     fn ask_model(&self, mut request: Request) -> BoxFuture<'static, Result<Message, ModelError>> {

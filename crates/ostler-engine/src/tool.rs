@@ -9,6 +9,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use ostler_proto::ToolUseId;
 use ostler_proto::api::{Content, ContentBlock, Message};
+use ostler_proto::mcp::McpServerProvenance;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
@@ -71,6 +72,12 @@ pub trait Surroundings: fmt::Debug + Send + Sync {
 
     /// Whether a rule allows requests to exactly this host, by its name or address.
     fn names_host(&self, host: &str) -> bool;
+
+    /// Goes into plan mode or out of it, and tells the host. What the model is to know then.
+    fn plan(&self, is_on: bool) -> BoxFuture<'static, String> {
+        let _ = is_on;
+        Box::pin(async { String::new() })
+    }
 
     /// Asks the session's model, outside the conversation. It counts as spent by the session. The request's own
     /// `model` is not looked at.
@@ -229,6 +236,11 @@ pub trait AnyTool: Send + Sync {
     /// The model has been shown a file by other means.
     fn note_read(&self, _path: &Path) {}
 
+    /// The MCP server it belongs to.
+    fn provenance(&self) -> Option<McpServerProvenance> {
+        None
+    }
+
     /// Reads the arguments of a call.
     ///
     /// # Errors
@@ -281,6 +293,32 @@ impl<T: Tool> AnyTool for T {
             effect,
             run: Box::new(move |cx| Box::pin(async move { self.run(&cx, args).await })),
         })
+    }
+}
+
+/// A tool whose description is made when the session starts, because it lists what there is.
+pub(crate) struct Described<T> {
+    tool: Arc<T>,
+    description: String,
+}
+
+impl<T: Tool> Described<T> {
+    pub(crate) fn new(tool: T, description: String) -> Self {
+        Self { tool: Arc::new(tool), description }
+    }
+}
+
+impl<T: Tool> AnyTool for Described<T> {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec { description: self.description.clone(), ..self.tool.spec() }
+    }
+
+    fn without_host_only(&self, input: &Value) -> Value {
+        self.tool.without_host_only(input)
+    }
+
+    fn prepare(self: Arc<Self>, cx: &ToolCx, input: &Value) -> Result<Prepared, String> {
+        self.tool.clone().prepare(cx, input)
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler_proto::message::TranscriptMirror;
-use ostler_proto::{AgentId, Extra, ToolUseId, Uuid};
+use ostler_proto::{AgentId, Extra, SessionId, Uuid};
 
 use crate::store::{AgentMeta, StoreError, TranscriptWriter};
 
@@ -58,15 +58,15 @@ impl Transcript {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.prompt_line().cloned()
     }
 
-    /// The file of a subagent, beside this one; `None` when it cannot be made.
-    pub(crate) fn subagent(&self, agent: &AgentId, call: &ToolUseId) -> Option<Self> {
+    /// The file of another session of the same project; `None` when it cannot be.
+    pub(crate) fn another(&self, id: &SessionId) -> Option<Self> {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let meta = AgentMeta {
-            agent_type: "general-purpose".to_owned(),
-            tool_use_id: call.clone(),
-            spawn_depth: 1,
-            ..AgentMeta::default()
-        };
-        state.writer.subagent(agent.clone(), &meta).ok().map(Self::new)
+        state.writer.another(id.clone()).ok().map(Self::new)
+    }
+
+    /// The file of a subagent, beside this one; `None` when it cannot be made.
+    pub(crate) fn subagent(&self, agent: &AgentId, meta: &AgentMeta) -> Option<Self> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.writer.subagent(agent.clone(), meta).ok().map(Self::new)
     }
 }

@@ -3,8 +3,11 @@
 //! A host fills in a [`Launch`] and turns it into arguments with [`Launch::to_args`]; an engine reads arguments into
 //! one. The same value starts an engine inside the host's own process, where no command line is needed.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
+use crate::agent::AgentDefinition;
 use crate::hook::SetupTrigger;
 use crate::permission::PermissionMode;
 
@@ -52,6 +55,8 @@ pub struct Launch {
     pub append_system_prompt: Option<String>,
     /// The agent that leads the conversation.
     pub agent: Option<String>,
+    /// Agents by name. Hosts send them with `initialize`; people write them on the command line.
+    pub agents: BTreeMap<String, AgentDefinition>,
     /// Which settings files are read; `None` for all, an empty list for none.
     pub setting_sources: Option<Vec<String>>,
     /// More settings: JSON, or the path of a file.
@@ -66,6 +71,8 @@ pub struct Launch {
     pub strict_mcp_config: bool,
     /// Folders of plugins.
     pub plugin_dirs: Vec<String>,
+    /// Folders of plugins whose MCP servers are left alone.
+    pub plugin_dirs_without_servers: Vec<String>,
 
     /// The schema the answer must have.
     pub json_schema: Option<Value>,
@@ -223,6 +230,9 @@ impl Launch {
         args.value("system-prompt", self.system_prompt.as_deref());
         args.value("append-system-prompt", self.append_system_prompt.as_deref());
         args.value("agent", self.agent.as_deref());
+        // Definitions have string keys, so this does not fail.
+        let agents = serde_json::to_string(&self.agents).ok().filter(|_| !self.agents.is_empty());
+        args.value("agents", agents.as_deref());
         if let Some(sources) = &self.setting_sources {
             args.value("setting-sources", Some(&sources.join(",")));
         }
@@ -236,6 +246,7 @@ impl Launch {
         }
         args.flag("strict-mcp-config", self.strict_mcp_config);
         args.each("plugin-dir", &self.plugin_dirs);
+        args.each("plugin-dir-no-mcp", &self.plugin_dirs_without_servers);
         args.number("json-schema", self.json_schema.as_ref());
         args.flag("include-partial-messages", self.include_partial_messages);
         args.flag("include-hook-events", self.include_hook_events);
@@ -407,6 +418,10 @@ mod tests {
                 "--append-system-prompt=x y",
             ),
             (Launch { agent: some("reviewer"), ..nothing() }, "--agent=reviewer"),
+            (
+                Launch { agents: [("a".to_owned(), Default::default())].into(), ..nothing() },
+                r#"--agents={"a":{"description":"","prompt":""}}"#,
+            ),
             (Launch { setting_sources: Some(Vec::new()), ..nothing() }, "--setting-sources="),
             (
                 Launch { setting_sources: Some(list(&["user", "local"])), ..nothing() },
@@ -425,6 +440,10 @@ mod tests {
             (Launch { project_config_root: some("/p"), ..nothing() }, "--project-config-root=/p"),
             (Launch { strict_mcp_config: true, ..nothing() }, "--strict-mcp-config"),
             (Launch { plugin_dirs: list(&["/p"]), ..nothing() }, "--plugin-dir=/p"),
+            (
+                Launch { plugin_dirs_without_servers: list(&["/p"]), ..nothing() },
+                "--plugin-dir-no-mcp=/p",
+            ),
             (
                 Launch { json_schema: Some(json!({"type": "object"})), ..nothing() },
                 r#"--json-schema={"type":"object"}"#,

@@ -47,9 +47,8 @@ pub(crate) async fn start(
 }
 
 async fn follow(mut group: Group, mut log: Log, description: String) -> Ended {
-    let failed = |error: io::Error| Ended {
-        outcome: TaskOutcome::Failed,
-        summary: format!("\"{description}\" got lost: {error}"),
+    let failed = |error: io::Error| {
+        Ended::new(TaskOutcome::Failed, format!("\"{description}\" got lost: {error}"))
     };
     let status = match copy(&mut group, &mut log).await {
         Ok(()) => group.wait().await,
@@ -62,7 +61,7 @@ async fn follow(mut group: Group, mut log: Log, description: String) -> Ended {
                 false => (TaskOutcome::Failed, "failed"),
             };
             let summary = format!("\"{description}\" {word} (exit code {})", code(status));
-            Ended { outcome, summary }
+            Ended::new(outcome, summary)
         }
         Err(error) => failed(error),
     }

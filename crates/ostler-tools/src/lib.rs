@@ -6,6 +6,8 @@ mod background;
 mod bash;
 mod blocking;
 mod edit;
+mod enter_plan_mode;
+mod exit_plan_mode;
 mod file;
 mod glob;
 mod grep;
@@ -48,6 +50,8 @@ pub fn session_tools() -> Vec<Arc<dyn AnyTool>> {
         erase(ask_user_question::AskUserQuestion),
         erase(bash::Bash::default()),
         erase(edit::Edit::new(seen.clone())),
+        erase(enter_plan_mode::EnterPlanMode),
+        erase(exit_plan_mode::ExitPlanMode),
         erase(glob::Glob),
         erase(grep::Grep),
         erase(notebook_edit::NotebookEdit::new(seen.clone())),

@@ -64,7 +64,11 @@ fn show(task: &Task, ended: Option<&Ended>) -> Result<ToolOutput, ToolError> {
         .map_err(|error| ToolError::Failed(format!("{file} cannot be read: {error}")))?;
     let (status, words) = match ended {
         None => ("running", "it still runs".to_owned()),
-        Some(Ended { outcome, summary }) => (word(outcome), summary.clone()),
+        // What an agent has to say at its end is in its output already.
+        Some(Ended { outcome, .. }) if task.agent.is_some() => {
+            (word(outcome), word(outcome).into())
+        }
+        Some(Ended { outcome, summary, .. }) => (word(outcome), summary.clone()),
     };
     let cut = match end.is_cut() {
         true => format!("[the end of {} bytes; all of it is in {file}]\n", end.total),

@@ -117,7 +117,7 @@ async fn fifty_calls_of_a_server_in_the_host_go_on_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_says_what_it_can_do_needs_no_handshake_and_may_speak_by_itself() {
     let (api, ostler) = place(calling("mcp__calc__add", json!({"n": 1}))).await;
-    let mut talk = Talk::with(&ostler, &["--allowedTools", "mcp__calc"]);
+    let mut talk = Talk::with(&ostler, &["--permission-prompt-tool=stdio"]);
     let said = json!({
         "initializeResult": {
             "protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": true}},
@@ -130,6 +130,11 @@ async fn a_server_that_says_what_it_can_do_needs_no_handshake_and_may_speak_by_i
     }));
     assert_eq!(answer["sdk_mcp_manifests_parked"], json!({"calc": "parked"}));
     talk.say("add", None);
+    let question = talk.until(|frame| frame["request"]["subtype"] == "can_use_tool");
+    let request = &question["request"];
+    assert_eq!(request["mcp_server"], json!({"name": "calc", "source": "sdk"}));
+    assert_eq!(request["display_name"], "add");
+    talk.answer(&question, json!({"behavior": "allow"}));
     let first = talk.until(is_message);
     assert_eq!(first["request"]["message"]["method"], "tools/call", "{first}");
     let meta = &first["request"]["message"]["params"]["_meta"];

@@ -84,7 +84,16 @@ async fn a_host_that_answers_is_asked_with_all_that_is_known() {
     talk.say("go", None);
     let question = talk.until(|frame| frame["request"]["subtype"] == "can_use_tool");
     let request = &question["request"];
-    for field in ["tool_name", "input", "tool_use_id", "decision_reason", "decision_reason_type"] {
+    let fields = [
+        "tool_name",
+        "input",
+        "tool_use_id",
+        "display_name",
+        "description",
+        "decision_reason",
+        "decision_reason_type",
+    ];
+    for field in fields {
         assert!(!request[field].is_null(), "{field}: {request}");
     }
     assert_eq!(request["input"]["command"], "touch made.txt");
@@ -196,6 +205,32 @@ async fn the_environment_switches_background_tasks_off_and_names_the_client() {
     talk.end();
     let agent = api.requests()[0].headers["user-agent"].clone();
     assert!(agent.ends_with("(client-app/myapp/1.0)"), "{agent}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_next_prompt_is_suggested_to_hosts_that_want_it_but_not_after_the_first_turn() {
+    let script = Script::new()
+        .rule(when().prompt_contains("most likely ask you next"), reply().text("run the tests\n"))
+        .rule(when(), reply().text("Fine."));
+    let (api, ostler) = scripted(script).await;
+    let mut talk = Talk::with(&ostler, &[]);
+    talk.asked(json!({"subtype": "initialize", "promptSuggestions": true}));
+    for prompt in ["one", "two"] {
+        talk.say(prompt, None);
+        talk.result();
+    }
+    // Also when the host has nothing more to say.
+    let ran = talk.end();
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let last: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(last["type"], "prompt_suggestion");
+    assert_eq!(last["suggestion"], "run the tests");
+    let requests = api.requests();
+    assert_eq!(requests.len(), 3);
+    // It begins as the request before it did, so that it is read from the cache.
+    for part in ["system", "tools"] {
+        assert_eq!(requests[1].body[part], requests[2].body[part]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

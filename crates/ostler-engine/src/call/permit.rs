@@ -92,7 +92,9 @@ pub(super) async fn permit(
         (Outcome::Ask, _) => decision,
     };
     host.spent.ask();
-    let answered = ask(tools, cx, host, call, input.clone(), decision).await?;
+    let is_for_person = prepared.effect == Effect::AskUser;
+    let request = request(tools, host, call, input.clone(), &decision, is_for_person);
+    let answered = ask(tools, cx, host, call, request, decision).await?;
     // What was asked about is what runs, unless the answer changed it.
     if answered != input {
         prepared = read(&answered)?;
@@ -141,17 +143,24 @@ fn tell_of_question(cx: &ToolCx, host: &Host, tool: &str) {
     host.hooks().tell(host, &cx.cwd, Event::new(HookEvent::Notification, fields));
 }
 
-/// Asks whoever answers questions, and at the same time the hooks that answer in their place. The first answer counts.
-async fn ask(
+/// The question, with all that is known about the call.
+fn request(
     tools: &Tools,
-    cx: &ToolCx,
     host: &Host,
     call: &ToolUseBlock,
     input: Value,
-    decision: Decision,
-) -> Result<Value, Refusal> {
-    let request = CanUseTool {
+    decision: &Decision,
+    is_for_person: bool,
+) -> CanUseTool {
+    let mcp_server = tools.get(&call.name).and_then(|tool| tool.provenance());
+    let display_name = match &mcp_server {
+        Some(server) => call.name.trim_start_matches(&format!("mcp__{}__", server.name)),
+        None => &call.name,
+    };
+    CanUseTool {
         tool_name: call.name.clone(),
+        display_name: Some(display_name.to_owned()),
+        description: input.get("description").and_then(Value::as_str).map(str::to_owned),
         input,
         tool_use_id: Some(call.id.clone()),
         decision_reason: Some(decision.reason.clone()),
@@ -159,8 +168,21 @@ async fn ask(
         blocked_path: decision.blocked_path.as_ref().map(|path| path.display().to_string()),
         permission_suggestions: Some(decision.suggestions.clone()).filter(|list| !list.is_empty()),
         agent_id: host.agent.clone(),
+        requires_user_interaction: is_for_person.then_some(true),
+        mcp_server,
         ..CanUseTool::default()
-    };
+    }
+}
+
+/// Asks whoever answers questions, and at the same time the hooks that answer in their place. The first answer counts.
+async fn ask(
+    tools: &Tools,
+    cx: &ToolCx,
+    host: &Host,
+    call: &ToolUseBlock,
+    request: CanUseTool,
+    decision: Decision,
+) -> Result<Value, Refusal> {
     let answer = match &*host.answerer {
         Answerer::Nobody => match ask_permission_hooks(cx, host, &request).await {
             Some(answer) => Ok(answer),

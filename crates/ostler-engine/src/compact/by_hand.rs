@@ -4,12 +4,15 @@ use ostler_proto::api::Content;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::User;
 
-use super::{Compacted, Job, NotCompacted, Trigger, command, compact, cut};
+use super::{Compacted, Job, NotCompacted, Trigger, compact, cut};
 use crate::drive::{Finished, World};
 use crate::host::fresh_uuid;
 use crate::model::Said;
 use crate::report;
 use crate::turn::Ending;
+
+/// The command, as hosts know it.
+const NAME: &str = "compact";
 
 /// What is said where there is nothing to do.
 const EMPTY: &str = "There is nothing to compact yet.";
@@ -50,7 +53,7 @@ pub(crate) async fn run(world: &World, conversation: Vec<Said>, instructions: &s
 }
 
 fn finished(outcome: Result<String, String>, conversation: Vec<Said>) -> Finished {
-    Finished::new(Ending::Command { name: command::NAME, outcome }, conversation)
+    Finished::new(Ending::Command { name: NAME.to_owned(), outcome }, conversation)
 }
 
 /// What the command prints. It is no part of the conversation.

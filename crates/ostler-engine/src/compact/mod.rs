@@ -10,7 +10,6 @@
 //! down what came of it.
 
 pub(crate) mod by_hand;
-pub(crate) mod command;
 pub(crate) mod cut;
 mod gauge;
 mod kept;

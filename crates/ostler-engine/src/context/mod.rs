@@ -1,6 +1,7 @@
 //! What the model is told before the conversation begins: who it is, where it works, what the user wants in general.
 
 pub mod memory;
+pub(crate) mod planning;
 
 use std::path::Path;
 
@@ -28,6 +29,18 @@ pub(crate) fn system_prompt(
     }
     parts.retain(|part| !part.trim().is_empty());
     parts.join("\n\n")
+}
+
+/// The system prompt of an agent that has words of its own.
+pub(crate) fn agent_prompt(
+    cwd: &Path,
+    words: &str,
+    reminder: Option<&str>,
+    memory: &[MemoryFile],
+) -> String {
+    let place = format!("Working directory: {}\n{}", cwd.display(), platform());
+    let words = [Some(words), reminder].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+    system_prompt(cwd, Some(&words), Some(&place), memory)
 }
 
 /// The line that says what kind of machine this is.

@@ -188,8 +188,11 @@ pub(super) fn read(
             Ok(Said::Answer(objection(said.unwrap_or_default(), stderr)))
         }
         // A whole answer is meant as one, whatever happened afterwards.
-        _ if is_json && let Ok(output) = answer(event, stdout) => Ok(Said::Answer(output)),
-        _ => Ok(Said::Complaint(format!("{status}: {stderr}"))),
+        _ => {
+            let said = if is_json { answer(event, stdout).ok() } else { None };
+            let complaint = || Said::Complaint(format!("{status}: {stderr}"));
+            Ok(said.map_or_else(complaint, Said::Answer))
+        }
     }
 }
 

@@ -124,6 +124,14 @@ impl Hooks {
         Self { shared, ..Self::default() }
     }
 
+    /// The same for a session that is kept in another file.
+    pub(crate) fn kept_in(&self, transcript: Option<PathBuf>) -> Self {
+        let mut hooks = self.clone();
+        hooks.shared.transcript =
+            transcript.map(|path| path.display().to_string()).unwrap_or_default();
+        hooks
+    }
+
     /// The same and more.
     pub(crate) fn with(&self, more: Vec<Hook>) -> Self {
         let hooks = Arc::new([(*self.hooks).clone(), more].concat());
@@ -291,7 +299,7 @@ impl Hooks {
         }
         if let Some(agent) = &host.agent {
             input["agent_id"] = json!(agent);
-            input["agent_type"] = json!(crate::subagent::KIND);
+            input["agent_type"] = json!(host.speaker.as_ref().map(|speaker| &speaker.kind));
         }
         if let (Value::Object(input), Value::Object(fields)) = (&mut input, &event.fields) {
             input.extend(fields.clone());

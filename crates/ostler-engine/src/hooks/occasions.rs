@@ -21,7 +21,7 @@ pub(crate) async fn keep_watch(host: Host, cwd: PathBuf) {
     loop {
         let hooks = host.hooks();
         if hooks.watches_anything(&host, &cwd) {
-            look_around(&host, &cwd).await;
+            look_around(&host, &cwd, false).await;
             tokio::time::sleep(PERIOD).await;
         } else {
             hooks.shared.watch.bell.notified().await;
@@ -29,9 +29,10 @@ pub(crate) async fn keep_watch(host: Host, cwd: PathBuf) {
     }
 }
 
-/// Tells hooks what happened to watched files and settings since they were last looked at.
-pub(crate) async fn look_around(host: &Host, cwd: &Path) {
-    live::look(host, cwd).await;
+/// Tells hooks what happened to watched files and settings since they were last looked at. `again`: also asks once more
+/// about settings where they gave no answer.
+pub(crate) async fn look_around(host: &Host, cwd: &Path, again: bool) {
+    live::look(host, cwd, again).await;
     host.hooks().look_at_files(host, cwd).await;
 }
 

@@ -175,6 +175,18 @@ pub(crate) fn commands(settings: &Value) -> Result<Vec<Hook>, String> {
     Ok(hooks)
 }
 
+/// Reads the hooks of an agent: its stop is that of a subagent.
+///
+/// # Errors
+/// As for those of settings.
+pub(crate) fn commands_of_agent(settings: &Value) -> Result<Vec<Hook>, String> {
+    let mut hooks = commands(settings)?;
+    for hook in hooks.iter_mut().filter(|hook| hook.event == HookEvent::Stop) {
+        hook.event = HookEvent::SubagentStop;
+    }
+    Ok(hooks)
+}
+
 /// The same, with where the section stands.
 pub(crate) fn of_settings(settings: &[(Source, Value)]) -> Result<Vec<Hook>, String> {
     let mut all = Vec::new();

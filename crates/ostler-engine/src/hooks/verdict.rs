@@ -28,6 +28,8 @@ pub(crate) struct Verdict {
     pub(crate) stop: Option<String>,
     /// An objection to the prompt, the result or the end of the turn.
     pub(crate) block: Option<String>,
+    /// Nobody objected; a guard gave no answer.
+    pub(crate) unheard: bool,
     /// An answer to a permission question.
     pub(crate) permission: Option<PermissionRequestDecision>,
     /// The model may try a refused call again.
@@ -171,11 +173,13 @@ impl Verdict {
     pub(crate) fn object(&mut self, reason: String) {
         self.decide(Word::Deny, reason.clone());
         self.block = Some(reason);
+        self.unheard = false;
     }
 
     /// Notes that a guard gave no answer. What another one said in words says more.
     pub(crate) fn fail(&mut self, why: String) {
         self.decide(Word::Deny, why.clone());
+        self.unheard |= self.block.is_none();
         self.block.get_or_insert(why);
     }
 

@@ -34,7 +34,8 @@ impl HostLine {
     pub async fn send(&self, message: Value) -> Result<Value, String> {
         let server_name = self.server.clone();
         let request = McpMessage { server_name, message, extra: Extra::default() };
-        let reply = host::ask::<McpMessage>(&self.calls, AskHost::McpMessage(request)).await?;
+        let reply =
+            host::ask::<McpMessage>(&self.calls, AskHost::McpMessage(request), false).await?;
         Ok(reply.mcp_response.unwrap_or_default())
     }
 

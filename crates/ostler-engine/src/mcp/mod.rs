@@ -178,9 +178,23 @@ enum How {
     Disabled,
 }
 
+impl Entry {
+    /// Where it comes from, in the words of the wire.
+    fn source(&self) -> &'static str {
+        if matches!(self.config, McpServerConfig::Sdk(_)) { "sdk" } else { self.scope }
+    }
+}
+
 impl Servers {
     pub(crate) fn new(connector: Option<Arc<dyn Connector>>, host: &Host) -> Self {
         let calls = host.calls.clone();
+        let (state, changed, inboxes) = (Mutex::default(), watch::Sender::new(0), Mutex::default());
+        Self(Arc::new(Inner { connector, calls, state, changed, inboxes }))
+    }
+
+    /// A list of its own for servers that only somebody in the session has.
+    pub(crate) fn apart(&self) -> Self {
+        let (connector, calls) = (self.0.connector.clone(), self.0.calls.clone());
         let (state, changed, inboxes) = (Mutex::default(), watch::Sender::new(0), Mutex::default());
         Self(Arc::new(Inner { connector, calls, state, changed, inboxes }))
     }
@@ -371,7 +385,7 @@ impl Servers {
     pub(crate) fn specs(&self) -> Vec<(String, ToolSpec)> {
         let of = |(name, server): (String, Arc<dyn Server>)| {
             let tools = server.tools().into_iter();
-            let spec = |tool| McpTool::new(&name, tool, Arc::clone(&server)).spec();
+            let spec = |tool| McpTool::new(&name, "", tool, Arc::clone(&server)).spec();
             tools.map(|tool| (name.clone(), spec(tool))).collect::<Vec<_>>()
         };
         self.connected().into_iter().flat_map(of).collect()
@@ -399,7 +413,8 @@ impl Servers {
                 How::Connected(server) => {
                     let mut known = server.tools();
                     known.sort_by(|one, other| one.name.cmp(&other.name));
-                    let of = |tool| Arc::new(McpTool::new(name, tool, Arc::clone(server)));
+                    let source = entry.source();
+                    let of = |tool| Arc::new(McpTool::new(name, source, tool, Arc::clone(server)));
                     tools.extend(known.into_iter().map(of).map(|tool| tool as Arc<dyn AnyTool>));
                 }
                 How::Failed(_) | How::Disabled => {}

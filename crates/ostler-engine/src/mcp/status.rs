@@ -25,12 +25,11 @@ impl Servers {
 
 fn status(name: &str, entry: &Entry) -> Value {
     let (transport, config) = shown(&entry.config);
-    let is_in_host = transport == "sdk";
     let mut status = json!({
         "name": name,
         "transport": transport,
         "scope": entry.scope,
-        "source": if is_in_host { "sdk" } else { entry.scope },
+        "source": entry.source(),
     });
     if let Some(config) = config {
         status["config"] = config;

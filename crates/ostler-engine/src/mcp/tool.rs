@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ostler_proto::mcp::McpServerProvenance;
 use serde_json::{Value, json};
 
 use super::{Server, ServerTool};
@@ -15,17 +16,28 @@ pub(super) struct McpTool {
     spec: ToolSpec,
     tool: ServerTool,
     server: Arc<dyn Server>,
+    from: McpServerProvenance,
 }
 
 impl McpTool {
-    pub(super) fn new(server_name: &str, tool: ServerTool, server: Arc<dyn Server>) -> Self {
+    pub(super) fn new(
+        server_name: &str,
+        source: &str,
+        tool: ServerTool,
+        server: Arc<dyn Server>,
+    ) -> Self {
         let description: String = tool.description.chars().take(MAX_DESCRIPTION).collect();
         let spec = ToolSpec {
             name: format!("mcp__{}__{}", plain(server_name), plain(&tool.name)),
             description,
             input_schema: object_schema(&tool.input_schema),
         };
-        Self { spec, tool, server }
+        let from = McpServerProvenance {
+            name: server_name.to_owned(),
+            source: source.to_owned(),
+            ..McpServerProvenance::default()
+        };
+        Self { spec, tool, server, from }
     }
 }
 
@@ -51,6 +63,10 @@ fn object_schema(schema: &Value) -> Value {
 impl AnyTool for McpTool {
     fn spec(&self) -> ToolSpec {
         self.spec.clone()
+    }
+
+    fn provenance(&self) -> Option<McpServerProvenance> {
+        Some(self.from.clone())
     }
 
     fn without_host_only(&self, input: &Value) -> Value {

@@ -5,6 +5,7 @@
 //! begin with `attempts` (one answer out of several attempts), then `http` (one attempt); `retry`, `sse`, `cache`,
 //! `thinking` and [`pricing`] are pure.
 
+mod alias;
 mod attempts;
 mod cache;
 mod config;
@@ -25,6 +26,7 @@ use futures::Stream;
 use ostler_proto::api::{Message, StreamEvent};
 use ostler_proto::message::AssistantError;
 
+pub use self::alias::Aliases;
 pub use self::cache::Cache;
 pub use self::config::{ApiConfig, ConfigError, DEFAULT_BASE_URL, Header, Timeouts};
 pub use self::credential::{Credential, Renewal};

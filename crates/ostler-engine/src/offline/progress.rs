@@ -11,6 +11,8 @@ use crate::model::Said;
 
 /// How the engine tells of the end of a background task.
 pub(super) const TASK_NOTICE: &str = "[Background task ";
+/// The same for a subagent.
+pub(super) const AGENT_NOTICE: &str = "[Background agent ";
 
 /// What has happened since the user last said something.
 #[derive(Debug, Default)]
@@ -104,7 +106,8 @@ pub(super) fn instruction(said: &Said) -> String {
     let is_under_way = has_results(said);
     let typed = |text: &&str| {
         let text = text.trim_start();
-        let is_news = is_under_way && text.starts_with(TASK_NOTICE);
+        let is_notice = text.starts_with(TASK_NOTICE) || text.starts_with(AGENT_NOTICE);
+        let is_news = is_under_way && is_notice;
         let is_told = text.starts_with("<system-reminder>");
         !is_news && !is_told && !text.starts_with("[Request interrupted")
     };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::help::{HELP, NOTE, SHORT_HELP};
 use super::intent::Intent;
-use super::progress::{Position, Stage, TASK_NOTICE, Turn, instruction, position};
+use super::progress::{AGENT_NOTICE, Position, Stage, TASK_NOTICE, Turn, instruction, position};
 use super::question::Question;
 use super::report;
 use super::shape;
@@ -72,7 +72,8 @@ struct Call {
 
 /// What is said when the engine tells of a background task.
 fn notice(turn: &Turn) -> Option<String> {
-    let told = turn.text.strip_prefix(TASK_NOTICE)?;
+    let told = turn.text.strip_prefix(TASK_NOTICE);
+    let told = told.or_else(|| turn.text.strip_prefix(AGENT_NOTICE))?;
     Some(format!("Something ended in the background: {}", told.trim_end_matches(']')))
 }
 
@@ -170,7 +171,10 @@ fn calls(intent: &Intent, stage: Stage, request: &Request) -> Vec<Call> {
             let description = prompt.split_whitespace().take(5).collect::<Vec<_>>().join(" ");
             one(
                 tool,
-                json!({"description": description, "prompt": prompt, "subagent_type": "general-purpose"}),
+                json!({
+                    "description": description, "prompt": prompt, "subagent_type": "general-purpose",
+                    "run_in_background": false,
+                }),
             )
         }
         (Intent::Call { tool, input }, _) => one(&called(request, tool), input.clone()),

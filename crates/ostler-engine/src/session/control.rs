@@ -1,5 +1,6 @@
 //! What a host may ask of a session, and the answers.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use ostler_proto::control::{
@@ -16,7 +17,8 @@ use serde_json::{Value, json};
 
 use super::Session;
 use super::requests::models;
-use crate::compact::command;
+use crate::agents;
+use crate::commands;
 use crate::hooks::registry;
 use crate::model::{Thinking, ThinkingDisplay};
 use crate::structured::StructuredOutput;
@@ -131,17 +133,15 @@ impl Session {
             self.setup.append_system_prompt = Some(append.clone());
         }
         let parked = self.add_servers(initialize);
+        self.take_offers(initialize);
+        self.wants_suggestions |= initialize.prompt_suggestions == Some(true);
         self.setup.answer = answer.map(Arc::new).or(self.setup.answer.take());
         self.world = self.setup.world();
         Ok(json!({
-            "commands": [{
-                "name": command::NAME,
-                "description": command::DESCRIPTION,
-                "argumentHint": command::ARGUMENT_HINT,
-            }],
-            "agents": [],
-            "output_style": "default",
-            "available_output_styles": ["default"],
+            "commands": commands::listed(&self.world.library),
+            "agents": agents::listed(&self.world.library),
+            "output_style": self.world.style.as_ref(),
+            "available_output_styles": self.world.library.style_names(),
             "models": models(self.world.model.name()),
             "account": self.setup.account,
             "pid": std::process::id(),
@@ -153,11 +153,37 @@ impl Session {
         }))
     }
 
+    /// Takes over what the host brings beside what files offer.
+    fn take_offers(&mut self, initialize: &Initialize) {
+        let library = Arc::make_mut(&mut self.setup.base.library);
+        for plugin in initialize.plugins.iter().flatten() {
+            library.take_plugin(Path::new(&plugin.path));
+        }
+        if let Some(agents) = &initialize.agents {
+            library.take_agents(agents);
+        }
+        let names = initialize.skills.as_ref().and_then(Value::as_array);
+        if let Some(names) = names {
+            let wanted: Vec<_> =
+                names.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            library.keep_skills(&wanted);
+        }
+        if let Some(words) = &initialize.plan_mode_instructions {
+            self.setup.base.planning = words.as_str().into();
+        }
+        if let Some(forwards_text) = initialize.forward_subagent_text {
+            self.setup.base.delegation.forwards_text = forwards_text;
+        }
+    }
+
     /// Stops the turn that runs. The host hears that its questions are void, then the answer, then how the turn ends.
     async fn interrupt(&mut self, request_id: Option<RequestId>, interrupt: &Interrupt) {
         // Kept until the turn knows: whoever waits must not take the silence for an answer.
         let mut waiting = Vec::new();
-        for (asker, cancel) in self.peer.cancel_all() {
+        let mut asked: Vec<_> = self.asked.iter().map(|(token, id)| (*token, id.clone())).collect();
+        asked.sort_unstable_by_key(|(token, _)| *token);
+        for (_, id) in asked.iter().filter(|(_, id)| !self.asked_behind.contains(id)) {
+            let Some((asker, cancel)) = self.peer.cancel(id) else { continue };
             self.asked_person.remove(&cancel.request_id);
             waiting.push(asker);
             self.world.host.send(ToHost::ControlCancelRequest(cancel)).await;

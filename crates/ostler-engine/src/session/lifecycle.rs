@@ -9,6 +9,7 @@ use ostler_proto::message::{CommandLifecycle, CommandState, User};
 use ostler_proto::{Extra, Uuid};
 
 use super::Session;
+use crate::commands;
 use crate::host::fresh_uuid;
 
 impl Session {
@@ -19,7 +20,8 @@ impl Session {
             self.told.tell(&self.world.host, SessionState::Running).await;
         }
         let named = prompt.uuid.clone();
-        self.queue.push(prompt);
+        let is_command = commands::read(&self.world.library, &prompt).is_some();
+        self.queue.push(prompt, is_command);
         self.tell_of_prompts(named.into_iter().collect(), CommandState::Queued).await;
     }
 

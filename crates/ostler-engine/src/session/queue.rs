@@ -5,43 +5,48 @@ use std::collections::VecDeque;
 use ostler_proto::Uuid;
 use ostler_proto::message::{Origin, User};
 
-use crate::compact::command;
-
 /// What waits, in the order it came.
-#[derive(Debug, Default)]
-pub(super) struct Queue(VecDeque<User>);
+#[derive(Clone, Debug, Default)]
+pub(super) struct Queue(VecDeque<Waiting>);
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    prompt: User,
+    /// It calls a command, which is a turn of its own.
+    is_command: bool,
+}
 
 impl Queue {
-    pub(super) fn push(&mut self, prompt: User) {
-        self.0.push_back(prompt);
+    pub(super) fn push(&mut self, prompt: User, is_command: bool) {
+        self.0.push_back(Waiting { prompt, is_command });
     }
 
     /// Everything that waits, as soon as something of it wants an answer. A command is a turn of its own.
     pub(super) fn take(&mut self) -> Option<Vec<User>> {
-        let wants_answer = |prompt: &User| prompt.should_query != Some(false);
-        let command = self.0.iter().position(|prompt| command::read(prompt).is_some());
+        let wants_answer = |waiting: &Waiting| waiting.prompt.should_query != Some(false);
+        let command = self.0.iter().position(|waiting| waiting.is_command);
         let n_prompts = command.unwrap_or(self.0.len());
         if self.0.iter().take(n_prompts).any(wants_answer) {
-            return Some(self.0.drain(..n_prompts).collect());
+            return Some(self.0.drain(..n_prompts).map(|waiting| waiting.prompt).collect());
         }
-        self.0.remove(command?).map(|command| vec![command])
+        self.0.remove(command?).map(|command| vec![command.prompt])
     }
 
     /// How many turns it would take to answer what waits.
     pub(super) fn n_turns(&self) -> u64 {
-        let mut rest = Self(self.0.clone());
+        let mut rest = self.clone();
         std::iter::from_fn(|| rest.take()).count() as u64
     }
 
     /// The prompts the host has given names to.
     pub(super) fn named(&self) -> Vec<Uuid> {
-        named(self.0.iter())
+        named(self.0.iter().map(|waiting| &waiting.prompt))
     }
 
     /// Takes a prompt back; whether it still waited.
     pub(super) fn withdraw(&mut self, uuid: &Uuid) -> bool {
         let n_before = self.0.len();
-        self.0.retain(|prompt| prompt.uuid.as_ref() != Some(uuid));
+        self.0.retain(|waiting| waiting.prompt.uuid.as_ref() != Some(uuid));
         self.0.len() < n_before
     }
 
@@ -90,10 +95,10 @@ mod tests {
         let prompt = || User::new(Content::Text("x".to_owned()), None);
         let mut queue = Queue::default();
         assert_eq!(queue.n_turns(), 0);
-        queue.push(User { should_query: Some(false), ..prompt() });
+        queue.push(User { should_query: Some(false), ..prompt() }, false);
         assert_eq!(queue.n_turns(), 0);
-        queue.push(prompt());
-        queue.push(prompt());
+        queue.push(prompt(), false);
+        queue.push(prompt(), false);
         assert_eq!(queue.n_turns(), 1);
     }
 
@@ -101,18 +106,19 @@ mod tests {
     fn a_command_is_a_turn_of_its_own() {
         let mut queue = Queue::default();
         let quiet = User { should_query: Some(false), ..User::prompt("by the way") };
-        for prompt in [User::prompt("a"), User::prompt("b"), User::prompt("/compact"), quiet] {
-            queue.push(prompt);
+        for (prompt, is_command) in [("a", false), ("b", false), ("/compact", true)] {
+            queue.push(User::prompt(prompt), is_command);
         }
+        queue.push(quiet, false);
         assert_eq!(queue.n_turns(), 2);
         assert_eq!(queue.take().map(|prompts| prompts.len()), Some(2));
-        queue.push(User::prompt("/compact again"));
+        queue.push(User::prompt("/compact again"), true);
         assert_eq!(queue.n_turns(), 2);
         assert_eq!(queue.take(), Some(vec![User::prompt("/compact")]));
         // What wants no answer goes with the next prompt, not with a command.
         assert_eq!(queue.take(), Some(vec![User::prompt("/compact again")]));
         assert_eq!(queue.take(), None);
-        queue.push(User::prompt("c"));
+        queue.push(User::prompt("c"), false);
         assert_eq!(queue.take().map(|prompts| prompts.len()), Some(2));
     }
 }

@@ -38,7 +38,9 @@ impl Told {
 
     /// Tells the state, if it is news.
     pub(super) async fn tell(&mut self, host: &Host, state: SessionState) {
-        let is_news = std::mem::take(&mut self.is_stale) || self.state != state;
+        // Who waits for quiet has to hear of it again; that work goes on is no news.
+        let is_awaited = state == SessionState::Idle && std::mem::take(&mut self.is_stale);
+        let is_news = is_awaited || self.state != state;
         let Some(events) = self.events.filter(|_| is_news) else { return };
         self.state = state.clone();
         let frame = SessionStateChanged {

@@ -105,6 +105,17 @@ impl TranscriptWriter {
         }
     }
 
+    /// A writer for another new session of the same project.
+    ///
+    /// # Errors
+    /// When the id is taken, or is none.
+    pub fn another(&self, session_id: SessionId) -> Result<Self, StoreError> {
+        let folder = self.path().parent().unwrap_or(Path::new("."));
+        let writer = Self::create(folder, session_id, self.scene.clone())?;
+        let mirrored = self.mirrored.as_ref().map(|_| Vec::new());
+        Ok(Self { mirrored, ..writer })
+    }
+
     /// A writer for a subagent of this session; its `meta.json` is written at once.
     ///
     /// # Errors

@@ -4,18 +4,19 @@ use ostler_proto::frame::ToHost;
 use ostler_proto::message::System;
 use ostler_proto::message::system::{
     BackgroundTask, BackgroundTasksChanged, TaskNotification, TaskOutcome, TaskPatch, TaskStarted,
-    TaskStatus, TaskUpdated,
+    TaskStatus, TaskUpdated, TaskUsage,
 };
 use ostler_proto::{Extra, Num};
 
-use super::{Ended, Task};
+use super::{Effort, Ended, Task};
 use crate::host::{Host, fresh_uuid};
 
 /// All tasks that run now.
 pub(super) fn changed(host: &Host, tasks: &[Task]) -> ToHost {
-    let tasks = tasks.iter().map(|task| BackgroundTask {
+    let tasks = tasks.iter().filter(|task| task.is_in_background()).map(|task| BackgroundTask {
         task_id: task.id.clone(),
         task_type: task.kind.to_owned(),
+        subagent_type: task.agent.as_ref().map(|agent| agent.kind.clone()),
         description: task.description.clone(),
         ..BackgroundTask::default()
     });
@@ -34,7 +35,10 @@ pub(super) fn started(host: &Host, task: &Task) -> ToHost {
         tool_use_id: Some(task.call.clone()),
         description: task.description.clone(),
         task_type: Some(task.kind.to_owned()),
-        is_backgrounded: Some(true),
+        subagent_type: task.agent.as_ref().map(|agent| agent.kind.clone()),
+        prompt: task.agent.as_ref().map(|agent| agent.prompt.clone()),
+        is_backgrounded: Some(task.is_in_background()),
+        spawn_depth: task.agent.as_ref().map(|_| 1),
         session_id: host.session_id.clone(),
         uuid: fresh_uuid(),
         ..TaskStarted::default()
@@ -73,7 +77,7 @@ pub(super) fn notification(host: &Host, task: &Task, ended: &Ended) -> ToHost {
         reason: None,
         output_file: task.output_file.display().to_string(),
         summary: ended.summary.clone(),
-        usage: None,
+        usage: ended.effort.map(usage),
         resource_links: None,
         skip_transcript: None,
         ambient: None,
@@ -81,4 +85,14 @@ pub(super) fn notification(host: &Host, task: &Task, ended: &Ended) -> ToHost {
         uuid: fresh_uuid(),
         extra: Extra::default(),
     }))
+}
+
+/// What a task took, as the wire has it.
+pub(crate) fn usage(effort: Effort) -> TaskUsage {
+    TaskUsage {
+        total_tokens: effort.tokens,
+        tool_uses: effort.n_tool_calls,
+        duration_ms: Num::from(effort.duration.as_millis() as u64),
+        extra: Extra::default(),
+    }
 }

@@ -4,13 +4,14 @@
 //! in a turn of its own, unless the model has asked or has stopped the task itself. Tasks belong to the session and
 //! end with it.
 
-mod frames;
+pub(crate) mod frames;
 pub mod output;
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use ostler_proto::message::system::TaskOutcome;
@@ -26,6 +27,8 @@ use crate::tool::{ToolCx, ToolError};
 const MOST_RUNNING: usize = 32;
 /// How many finished tasks can still be asked about.
 const MOST_FINISHED: usize = 64;
+/// How long a task that is stopped may take to come to an end of its own.
+const TO_AN_END: Duration = Duration::from_secs(5);
 
 /// The background tasks of a session. Cheap to clone; the last one to go ends what still runs.
 #[derive(Clone, Debug, Default)]
@@ -74,6 +77,20 @@ pub struct Task {
     pub call: ToolUseId,
     /// What it writes goes here.
     pub output_file: PathBuf,
+    /// What is known of it besides, if it is a subagent.
+    pub agent: Option<AgentTask>,
+}
+
+/// A task that is a subagent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AgentTask {
+    /// Its kind.
+    pub kind: String,
+    /// What it was told.
+    pub prompt: String,
+    /// Whether the conversation goes on without it.
+    pub in_background: bool,
 }
 
 impl Task {
@@ -92,7 +109,31 @@ impl Task {
             command: Some(command.to_owned()),
             call: cx.call.clone(),
             output_file,
+            agent: None,
         })
+    }
+
+    /// A subagent that is about to be started by a call.
+    pub(crate) fn agent(
+        cx: &ToolCx,
+        id: &str,
+        description: &str,
+        agent: AgentTask,
+    ) -> std::io::Result<Self> {
+        Ok(Self {
+            id: id.into(),
+            kind: "local_agent",
+            description: description.to_owned(),
+            command: None,
+            call: cx.call.clone(),
+            output_file: cx.scratch.folder()?.join(format!("{id}.output")),
+            agent: Some(agent),
+        })
+    }
+
+    /// Whether the conversation goes on while it runs.
+    fn is_in_background(&self) -> bool {
+        self.agent.as_ref().is_none_or(|agent| agent.in_background)
     }
 }
 
@@ -101,13 +142,38 @@ impl Task {
 pub struct Ended {
     /// In a word.
     pub outcome: TaskOutcome,
-    /// In a sentence.
+    /// In a sentence; of a subagent its report.
     pub summary: String,
+    /// What it took, where that was counted.
+    pub effort: Option<Effort>,
+}
+
+impl Ended {
+    /// An end whose effort nobody counted.
+    pub fn new(outcome: TaskOutcome, summary: impl Into<String>) -> Self {
+        Self { outcome, summary: summary.into(), effort: None }
+    }
+}
+
+/// What a task took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Tokens.
+    pub tokens: u64,
+    /// Tool calls.
+    pub n_tool_calls: u64,
+    /// Time.
+    pub duration: Duration,
 }
 
 impl Tasks {
     pub(crate) fn new(host: Host, is_off: bool) -> Self {
         Self(Arc::new(Inner { host: Some(host), state: Mutex::default(), is_off }))
+    }
+
+    /// None yet, for a conversation that begins anew.
+    pub(crate) fn anew(&self, host: Host) -> Self {
+        Self::new(host, self.0.is_off)
     }
 
     /// Fails where nothing may go on in the background.
@@ -135,23 +201,47 @@ impl Tasks {
     ) -> Result<(), ToolError> {
         self.allowed()?;
         let stop = CancellationToken::new();
+        self.enter(&task, &stop).await?;
+        let inner = Arc::downgrade(&self.0);
+        self.0.lock().running.spawn(run(inner, task, stop, None, work));
+        Ok(())
+    }
+
+    /// Starts a task that comes to an end by itself when `stop` fires.
+    pub(crate) async fn start_agent(
+        &self,
+        task: Task,
+        stop: CancellationToken,
+        work: impl Future<Output = Ended> + Send + 'static,
+    ) -> Result<(), ToolError> {
+        self.enter(&task, &stop).await?;
+        let inner = Arc::downgrade(&self.0);
+        self.0.lock().running.spawn(run(inner, task, stop, Some(TO_AN_END), work));
+        Ok(())
+    }
+
+    /// Notes a task and tells of it.
+    async fn enter(&self, task: &Task, stop: &CancellationToken) -> Result<(), ToolError> {
+        let in_background = task.is_in_background();
         {
             let mut state = self.0.lock();
             state.make_room()?;
+            state.entries.retain(|entry| entry.task.id != task.id);
             state.entries.push_back(Entry {
                 task: task.clone(),
                 stop: stop.clone(),
                 ended: watch::Sender::new(None),
-                known: false,
-                closed: false,
+                // Whoever waits for it hears of its end.
+                known: !in_background,
+                closed: !in_background,
             });
         }
         // Told before it begins, so that its end cannot be told first.
-        self.0
-            .tell(|host| vec![frames::changed(host, &self.0.tasks()), frames::started(host, &task)])
-            .await;
-        let inner = Arc::downgrade(&self.0);
-        self.0.lock().running.spawn(run(inner, task, stop, work));
+        let frames = |host: &Host| {
+            let changed = in_background.then(|| frames::changed(host, &self.0.tasks()));
+            changed.into_iter().chain([frames::started(host, task)]).collect()
+        };
+        self.0.tell(frames).await;
         Ok(())
     }
 
@@ -201,15 +291,19 @@ impl Tasks {
         self.0.lock().entries.iter().any(|entry| !entry.closed)
     }
 
+    /// Whether subagents work in the background.
+    pub(crate) fn have_agents(&self) -> bool {
+        let tasks = self.0.tasks();
+        tasks.iter().any(|task| task.agent.is_some() && task.is_in_background())
+    }
+
     /// The session has heard of the end of a task. Returns what the model is to be told, if anything.
     pub(crate) fn close(&self, id: &TaskId) -> Option<String> {
         let mut state = self.0.lock();
         let entry = state.find_mut(id)?;
         entry.closed = true;
-        let summary = entry.ended.borrow().as_ref()?.summary.clone();
-        let file = entry.task.output_file.display();
-        (!entry.known)
-            .then(|| format!("[Background task {id}: {summary}. Its output is in {file}]"))
+        let ended = entry.ended.borrow().clone()?;
+        (!entry.known).then(|| notice(&entry.task, &ended))
     }
 
     /// Ends everything.
@@ -219,20 +313,42 @@ impl Tasks {
     }
 }
 
+/// What the model reads when a task has ended.
+fn notice(task: &Task, ended: &Ended) -> String {
+    let Task { id, description, output_file, agent, .. } = task;
+    let (summary, file) = (&ended.summary, output_file.display());
+    if agent.is_none() {
+        return format!("[Background task {id}: {summary}. Its output is in {file}]");
+    }
+    let how = match ended.outcome {
+        TaskOutcome::Completed => "is done",
+        TaskOutcome::Stopped => "was stopped",
+        _ => "failed",
+    };
+    format!(
+        "[Background agent {id} ({description}) {how}. What follows is its own report, not a word of the user's.]\n{summary}"
+    )
+}
+
 async fn run(
     inner: Weak<Inner>,
     task: Task,
     stop: CancellationToken,
+    to_an_end: Option<Duration>,
     work: impl Future<Output = Ended>,
 ) {
-    let ended = tokio::select! {
-        ended = AssertUnwindSafe(work).catch_unwind() => ended.unwrap_or_else(|_| Ended {
-            outcome: TaskOutcome::Failed,
-            summary: format!("\"{}\" broke down, which is a bug in the tool", task.description),
-        }),
-        () = stop.cancelled() => {
-            Ended { outcome: TaskOutcome::Stopped, summary: task.description.clone() }
+    let stopped = async {
+        stop.cancelled().await;
+        if let Some(patience) = to_an_end {
+            tokio::time::sleep(patience).await;
         }
+    };
+    let ended = tokio::select! {
+        ended = AssertUnwindSafe(work).catch_unwind() => ended.unwrap_or_else(|_| {
+            let words = format!("\"{}\" broke down, which is a bug in the tool", task.description);
+            Ended::new(TaskOutcome::Failed, words)
+        }),
+        () = stopped => Ended::new(TaskOutcome::Stopped, &task.description),
     };
     if let Some(inner) = inner.upgrade() {
         inner.ended(&task, ended).await;
@@ -261,18 +377,18 @@ impl Inner {
     async fn ended(&self, task: &Task, ended: Ended) {
         let others: Vec<Task> =
             self.tasks().into_iter().filter(|other| other.id != task.id).collect();
+        let in_background = task.is_in_background();
         self.tell(|host| {
-            vec![
-                frames::updated(host, task, &ended),
-                frames::notification(host, task, &ended),
-                frames::changed(host, &others),
-            ]
+            let ends =
+                [frames::updated(host, task, &ended), frames::notification(host, task, &ended)];
+            let changed = in_background.then(|| frames::changed(host, &others));
+            ends.into_iter().chain(changed).collect()
         })
         .await;
         if let Some(entry) = self.lock().find_mut(&task.id) {
             entry.ended.send_replace(Some(ended));
         }
-        if let Some(host) = &self.host {
+        if let Some(host) = self.host.as_ref().filter(|_| in_background) {
             // A session that is gone needs no telling.
             let _ = host.calls.send(HostCall::TaskEnded(task.id.clone())).await;
         }

@@ -42,6 +42,8 @@ pub const USE_SCHEMA: &str = "Give your final answer now by calling StructuredOu
 
 /// How many answers of the wrong shape are too many.
 const MAX_MISSES: u32 = 5;
+/// How often in a row the end of a turn is refused before it ends all the same: what has not changed by then will not.
+pub const MAX_REFUSALS: u32 = 8;
 /// How often a cut response is taken up again.
 const MAX_CONTINUATIONS: u32 = 3;
 /// How often a response that the API paused is sent back to go on.
@@ -152,6 +154,8 @@ pub enum Output {
         /// Whether it was refused before in this turn.
         again: bool,
     },
+    /// The end was refused once too often, and comes all the same; the user is to know.
+    Overruled,
     /// All calls of a response are done: ask whether to go on; [`Input::GoOnVerdict`] is expected. Only said to
     /// those who [want to be asked](Turn::asking_after_tools).
     MayGoOn,
@@ -178,7 +182,7 @@ pub enum Ending {
     /// A command was run in the model's place.
     Command {
         /// Its name.
-        name: &'static str,
+        name: String,
         /// What it prints, or why it failed.
         outcome: Result<String, String>,
     },
@@ -239,6 +243,8 @@ struct Patience {
     was_refused: bool,
     was_broken: bool,
     stop_refused: bool,
+    /// How often in a row the end was refused, without a call in between.
+    refusals: u32,
     hook_stops: bool,
     answered: bool,
     misses: u32,
@@ -300,6 +306,7 @@ impl Turn {
             Input::Said(block) if !is_sayable(&block) => {}
             Input::Said(block) => self.answer.push(block),
             Input::Called { call, parallel } => {
+                self.patience.refusals = 0;
                 self.answer.push(ContentBlock::ToolUse(call.clone()));
                 self.calls.push(call, parallel);
             }
@@ -446,8 +453,13 @@ impl Turn {
     fn judged(&mut self, verdict: StopVerdict) {
         match verdict {
             StopVerdict::Stop => self.end(Ending::Completed, None),
+            StopVerdict::GoOn(_) if self.patience.refusals >= MAX_REFUSALS => {
+                self.end(Ending::Completed, None);
+                self.outputs.push_front(Output::Overruled);
+            }
             StopVerdict::GoOn(feedback) => {
                 self.patience.stop_refused = true;
+                self.patience.refusals += 1;
                 self.next_round(|turn| {
                     turn.user_says(vec![ContentBlock::text(feedback.as_str())]);
                     turn.outputs.push_back(Output::Feedback(feedback));

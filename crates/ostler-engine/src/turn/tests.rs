@@ -55,6 +55,7 @@ fn told(mut turn: Turn, inputs: impl IntoIterator<Item = Input>) -> Vec<String> 
                 Output::Prompt(words) => format!("prompt {words}"),
                 Output::Feedback(words) => format!("feedback {words}"),
                 Output::MayStop { again } => format!("may stop? {again}"),
+                Output::Overruled => "overruled".to_owned(),
                 Output::MayGoOn => "may go on?".to_owned(),
                 Output::Stopped(result) => format!("stopped {}", result.tool_use_id),
                 Output::Done(ending) => format!("done {ending:?}"),
@@ -276,6 +277,21 @@ fn a_stop_hook_sends_the_model_back_with_its_words() {
             "end why? | done | tests first | tested"
         ]
     );
+}
+
+#[test]
+fn a_stop_hook_that_is_never_content_is_overruled_unless_the_model_does_something() {
+    let again = || Input::StopVerdict(StopVerdict::GoOn("more".into()));
+    let refused = || [say("done"), REPLIED, again()];
+    let n_refused = |lines: &[String]| lines.iter().filter(|line| *line == "feedback more").count();
+    let lines = story((0..=MAX_REFUSALS).flat_map(|_| refused()), None);
+    assert_eq!(n_refused(&lines), MAX_REFUSALS as usize);
+    assert!(lines.windows(2).any(|pair| pair == ["overruled", "done Completed"]), "{lines:?}");
+    let called = [call("a", false), stopped(StopReason::ToolUse), done("a")];
+    let inputs = (0..MAX_REFUSALS).flat_map(|_| refused()).chain(called).chain(refused());
+    let lines = story(inputs, None);
+    assert_eq!(n_refused(&lines), MAX_REFUSALS as usize + 1);
+    assert!(!lines.contains(&"overruled".to_owned()), "{lines:?}");
 }
 
 #[test]

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod agents;
 mod api_errors;
 mod bodies;
+mod commands;
 mod compact;
 mod decisions;
 mod faults;

@@ -216,41 +216,6 @@ async fn partial_messages_come_in_order_and_the_block_before_its_stop() {
 }
 
 #[tokio::test]
-async fn a_subagent_works_in_its_own_conversation_and_reports() {
-    let task = json!({"description": "look around", "prompt": "sub: look", "subagent_type": "general-purpose"});
-    let script = Script::new()
-        .rule(
-            when().prompt_contains("sub:").turn(0),
-            reply().tool_use("Look", json!({"word": "below"})),
-        )
-        .rule(when().prompt_contains("sub:").turn(1), reply().text("Report: {{tool_result}}"))
-        .rule(when().prompt_contains("delegate").turn(0), reply().tool_use("Agent", task))
-        .rule(when().prompt_contains("delegate").turn(1), reply().text("It says: {{tool_result}}"));
-    let mut host = TestHost::start(script).await;
-    host.prompt("delegate").await;
-    host.result().await;
-    assert_eq!(
-        host.story()[2..],
-        [
-            "user of subagent: sub: look",
-            "assistant of subagent: Look({\"word\":\"below\"})",
-            "user of subagent: = saw below",
-            "assistant of subagent: Report: saw below",
-            "user: = Report: saw below",
-            "assistant: It says: Report: saw below",
-            "result success: It says: Report: saw below"
-        ]
-    );
-    let below = host
-        .api
-        .requests()
-        .into_iter()
-        .find(|request| request.last_user_text() == "sub: look")
-        .unwrap();
-    assert!(!below.tool_names().contains(&"Agent"), "subagents do not nest");
-}
-
-#[tokio::test]
 async fn prompts_wait_for_their_turn_and_all_are_answered_after_the_host_left() {
     let script = Script::new()
         .rule(when().prompt_contains("one"), reply().text("First."))

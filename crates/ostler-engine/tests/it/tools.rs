@@ -104,7 +104,7 @@ impl Tool for Later {
             while !std::path::Path::new(&args.word).exists() {
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
-            Ended { outcome: TaskOutcome::Completed, summary: "\"Wait for it\" is done".into() }
+            Ended::new(TaskOutcome::Completed, "\"Wait for it\" is done")
         };
         cx.tasks.start(task.clone(), work).await?;
         Ok(ToolOutput::new("started", json!({"backgroundTaskId": task.id})))

@@ -140,6 +140,8 @@ impl Options {
             system_prompt,
             append_system_prompt,
             agent: self.context.agent.clone(),
+            // They go with `initialize`.
+            agents: BTreeMap::new(),
             setting_sources: Some(
                 self.context
                     .setting_sources
@@ -151,6 +153,7 @@ impl Options {
             mcp_config: self.mcp_config(),
             strict_mcp_config: self.tools.strict_mcp,
             plugin_dirs: paths(&self.context.plugins),
+            plugin_dirs_without_servers: Vec::new(),
             json_schema: self.output.schema.clone(),
             include_partial_messages: self.output.partial_messages,
             include_hook_events: self.output.hook_events,

@@ -27,6 +27,8 @@ fn the_tools_come_in_the_order_of_their_names() {
             "AskUserQuestion",
             "Bash",
             "Edit",
+            "EnterPlanMode",
+            "ExitPlanMode",
             "Glob",
             "Grep",
             "NotebookEdit",

@@ -11,6 +11,7 @@ mod grep;
 mod names;
 mod notebook_edit;
 mod pdf;
+mod plan_mode;
 mod read;
 mod rules;
 mod session;

@@ -17,7 +17,8 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new() -> Self {
-        let tools = ostler_tools::session_tools();
+        let mut tools = ostler_tools::session_tools();
+        tools.extend(ostler_tools::task_tools());
         Self { folder: TempDir::new().unwrap(), shared: ToolCx::default(), tools }
     }
 

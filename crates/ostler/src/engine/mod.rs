@@ -5,6 +5,7 @@
 mod embedded;
 mod error;
 pub mod kept;
+mod offers;
 pub mod pick;
 pub mod rules;
 mod server_files;

@@ -4,7 +4,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_engine::model::{ApiConfig, ApiModel, Credential, Header, Model, Renewal, pricing};
+use ostler_engine::model::{
+    Aliases, ApiConfig, ApiModel, Credential, Header, Model, Renewal, pricing,
+};
 use ostler_engine::offline::OfflineModel;
 use ostler_engine::record::Tape;
 use ostler_engine::settings::Settings;
@@ -110,7 +112,9 @@ pub struct Reached {
 pub fn reach(scene: &Scene, settings: &Settings) -> Result<Option<Reached>, StartError> {
     let wanted = scene.launch.model.as_deref().filter(|name| !name.is_empty());
     let usual = settings.model.as_deref().filter(|name| !name.is_empty());
-    let name = wanted.or(usual).unwrap_or(DEFAULT_MODEL);
+    let aliases = Aliases::from_env(|name| scene.var(name));
+    let name = aliases.full_name(wanted.or(usual), DEFAULT_MODEL);
+    let name = name.as_str();
     // What settings say about the environment holds for us too.
     let env = |name: &str| settings.env.get(name).cloned().or_else(|| (scene.env)(name));
     let malformed = |error: ostler_engine::model::ConfigError| StartError::Model(error.to_string());

@@ -66,7 +66,7 @@ fn tighten(settings: &mut Settings, managed: &str) -> Result<(), SettingsError> 
 }
 
 fn read(scene: &Scene, folders: &Folders) -> Result<Settings, SettingsError> {
-    let trusts_project = scene.trusts_project || names_project(scene);
+    let trusts_project = trusts_project(scene);
     let mut settings = settings::load(folders, &sources(scene, trusts_project))?;
     if !trusts_project && let Some(kept) = Kept::of(folders) {
         kept.confirm(folders, &mut settings);
@@ -111,10 +111,10 @@ fn add_rules(policy: &mut Policy, behavior: Behavior, rules: &[String]) -> Resul
     Ok(())
 }
 
-/// Whoever names the project's settings wants them to count.
-fn names_project(scene: &Scene) -> bool {
-    let sources = scene.launch.setting_sources.iter().flatten();
-    sources.into_iter().any(|source| source == "project" || source == "local")
+/// Whether the project's files may allow and start things. Whoever names its settings wants them to count.
+pub(super) fn trusts_project(scene: &Scene) -> bool {
+    let mut sources = scene.launch.setting_sources.iter().flatten();
+    scene.trusts_project || sources.any(|source| source == "project" || source == "local")
 }
 
 /// Whether settings of a kind are to be read.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_engine::context::memory::{self, MemoryFile, Sources};
-use ostler_engine::model::{Effort, Sampling, Thinking, ThinkingDisplay};
+use ostler_engine::model::{Aliases, Effort, Sampling, Thinking, ThinkingDisplay};
 use ostler_engine::permission::Policy;
-use ostler_engine::session::{self, Compaction, Connection, Limits, SessionOptions};
+use ostler_engine::session::{self, Compaction, Connection, Delegation, Limits, SessionOptions};
 use ostler_engine::settings::{Folders, Problem, Settings};
 use ostler_engine::tool::AnyTool;
 use ostler_proto::SessionId;
@@ -18,7 +18,7 @@ use super::pick::{self, Picked};
 use super::rules::{self, Rules};
 use super::server_files;
 use super::servers::Reach;
-use super::{Scene, StartError, sessions};
+use super::{Scene, StartError, offers, sessions};
 
 /// How long a prompt is awaited before hooks hear of it.
 const IDLE_NOTICE: Duration = Duration::from_secs(60);
@@ -52,8 +52,23 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
     let found = server_files::find(scene, &settings)?;
     let launch = &scene.launch;
     let cautions = cautions(scene, &policy, &settings);
+    let mut library = offers::library(scene, &folders, rules::trusts_project(scene))?;
+    let mut warnings = settings.warnings.clone();
+    warnings.append(&mut library.problems);
+    warnings.extend(offers::missing(scene, &library, settings.output_style.as_deref()));
+    warnings.extend(found.warnings);
+    let mut mcp_servers = found.servers;
+    for (name, config) in library.plugins.iter().flat_map(|plugin| plugin.servers.clone()) {
+        mcp_servers.insert(name, config.into());
+    }
     let connection = session::start(SessionOptions {
         tools: tools(scene)?,
+        withheld: withheld(launch),
+        aliases: Aliases::from_env(|name| scene.var(name)),
+        library,
+        agent: launch.agent.clone(),
+        output_style: settings.output_style.clone(),
+        delegation: delegation(scene),
         folders: folders.clone(),
         limits: Limits {
             max_turns: launch.max_turns,
@@ -80,7 +95,7 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         idle_notice: Some(IDLE_NOTICE),
         partial_messages: scene.is_interactive || launch.include_partial_messages,
         connector: Some(Arc::new(Reach::of(scene))),
-        mcp_servers: found.servers,
+        mcp_servers,
         state_events: state_events(scene),
         background_wait: background_wait(scene),
         background_tasks: !is_on(scene, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"),
@@ -94,7 +109,6 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         ..SessionOptions::new(model, policy)
     })
     .map_err(StartError::Refused)?;
-    let warnings = settings.warnings.into_iter().chain(found.warnings).collect();
     Ok(Running { connection, model: name, remark, warnings, cautions, folders })
 }
 
@@ -117,6 +131,9 @@ fn cautions(scene: &Scene, policy: &Policy, settings: &Settings) -> Vec<&'static
     cautions
 }
 
+/// Tools that are of no use where nobody answers.
+const NEED_A_PERSON: &[&str] = &["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"];
+
 /// The tools there are. One that is denied altogether is not offered at all.
 fn tools(scene: &Scene) -> Result<Vec<Arc<dyn AnyTool>>, StartError> {
     let launch = &scene.launch;
@@ -129,11 +146,38 @@ fn tools(scene: &Scene) -> Result<Vec<Arc<dyn AnyTool>>, StartError> {
     } else if let Some(ToolSet::Only(wanted)) = &launch.tools {
         tools.extend(tasks.into_iter().filter(|tool| wanted.contains(&name(tool))));
     }
+    let is_answered = scene.is_interactive || launch.permission_prompts == Some(Answerer::Host);
+    tools.retain(|tool| is_answered || !NEED_A_PERSON.contains(&name(tool).as_str()));
     if let Some(ToolSet::Only(wanted)) = &launch.tools {
         tools.retain(|tool| wanted.contains(&name(tool)));
     }
     tools.retain(|tool| !launch.disallowed_tools.contains(&name(tool)));
     Ok(tools)
+}
+
+/// The engine's own tools that are not wanted.
+fn withheld(launch: &Launch) -> Vec<String> {
+    // The one for subagents goes by two names.
+    const OWN: &[&[&str]] = &[&["Agent", "Task"], &["Skill"]];
+    let is_listed =
+        |names: &[&str], list: &[String]| list.iter().any(|rule| names.contains(&rule.as_str()));
+    let is_wanted = |names: &[&str]| match &launch.tools {
+        Some(ToolSet::Only(wanted)) => is_listed(names, wanted),
+        _ => true,
+    };
+    let is_out = |names: &&&[&str]| !is_wanted(names) || is_listed(names, &launch.disallowed_tools);
+    OWN.iter().filter(is_out).flat_map(|names| names.iter().map(|it| (*it).to_owned())).collect()
+}
+
+/// How work is handed to subagents. A host that is told what the session is doing knows when to go on listening; one
+/// that is not takes the first result for the last.
+fn delegation(scene: &Scene) -> Delegation {
+    let is_told = state_events(scene).is_some();
+    Delegation {
+        in_background: is_told,
+        holds_results: !is_told && !scene.is_interactive,
+        ..Delegation::default()
+    }
 }
 
 /// How the model answers.

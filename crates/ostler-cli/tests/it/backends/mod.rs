@@ -74,7 +74,9 @@ async fn play_all(backend: Backend, at_once: usize) {
 
 #[test]
 fn the_table_of_differences_names_scenarios_that_exist() {
-    let known: Vec<&str> = scenarios::all().iter().map(|scenario| scenario.name).collect();
+    let mut known: Vec<&str> = scenarios::all().iter().map(|scenario| scenario.name).collect();
+    known.sort_unstable();
+    assert!(known.windows(2).all(|pair| pair[0] != pair[1]), "a name is used twice: {known:?}");
     for difference in differences::DIFFERENCES {
         assert!(known.contains(&difference.scenario), "{}", difference.scenario);
         assert!(!difference.reason.is_empty(), "{}", difference.scenario);

@@ -162,7 +162,7 @@ fn work_is_given_to_a_subagent_whose_calls_have_ids_of_their_own() {
     let call = talk.say("ask a subagent to read README.md");
     call.calls_exactly(&[(
         "Agent",
-        json!({"description": "read README.md", "prompt": "read README.md", "subagent_type": "general-purpose"}),
+        json!({"description": "read README.md", "prompt": "read README.md", "subagent_type": "general-purpose", "run_in_background": false}),
     )]);
     let mut subagent = Conversation::with_tools(&["Read"]);
     let read = subagent.say(call.calls()[0].input["prompt"].as_str().unwrap());

@@ -16,8 +16,7 @@ impl Session {
         let world = &self.world;
         let model = world.model_name.as_ref();
         let window = pricing::context_window(model).unwrap_or(UNKNOWN_WINDOW);
-        let memory: Vec<(String, u64)> = self
-            .setup
+        let memory: Vec<(String, u64)> = world
             .memory
             .iter()
             .map(|file| (file.path.display().to_string(), tokens(file.text.len())))

@@ -91,7 +91,7 @@ struct Words(Result<String, String>);
 
 impl Connector for Words {
     fn connect(&self, name: String, _: Place, _: HostLine) -> BoxFuture<'static, Connected> {
-        let server: Arc<dyn Server> = Arc::new(Words(self.0.clone()));
+        let server: Arc<dyn Server> = Arc::new(Self(self.0.clone()));
         let is_there = name == "guard";
         Box::pin(async move { is_there.then_some(server).ok_or("no such program".into()) })
     }

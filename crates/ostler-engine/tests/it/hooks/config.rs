@@ -148,22 +148,40 @@ async fn rules_and_hooks_of_the_users_settings_hold_from_the_next_prompt_on() {
 
 #[tokio::test]
 async fn a_hook_that_objects_or_breaks_keeps_the_old_settings() {
-    for answer in
-        [Ok(json!({"decision": "block", "reason": "ask me first"})), Err("boom".to_owned())]
-    {
+    let block = json!({"decision": "block", "reason": "ask me first"});
+    for answer in [Ok(block), Err("boom".to_owned())] {
         let place = Place::new();
         let mut host = place.start(calls("Look")).await;
         register(&mut host, "ConfigChange", matcher(json!({"matcher": "user_settings"}))).await;
         host.until("control_response").await;
+        host.answer = Some(answer);
         place.write(Source::User, &deny("Look"));
-        let (id, _) = next_callback(&mut host).await;
-        host.respond(id, answer).await;
         assert_eq!(answer_to(&mut host, "go").await, "Done: saw it");
-        assert_eq!(remarks(&host, "config_change_blocked").len(), 1);
+        assert!(!remarks(&host, "config_change_blocked").is_empty());
         // What was refused does not come in with the change of another file.
         place.write(Source::Managed, &json!({}));
         assert_eq!(answer_to(&mut host, "go").await, "Done: saw it");
     }
+}
+
+#[tokio::test]
+async fn a_hook_that_gave_no_answer_is_asked_again_with_the_next_prompt() {
+    let place = Place::new();
+    let mut host = place.start(calls("Look")).await;
+    register(&mut host, "ConfigChange", matcher(json!({}))).await;
+    host.until("control_response").await;
+    place.write(Source::User, &deny("Look"));
+    let (id, _) = next_callback(&mut host).await;
+    host.respond(id, Err("boom".to_owned())).await;
+    host.until("system informational").await;
+    // Its second word counts.
+    host.answer = Some(Ok(json!({})));
+    assert!(!answer_to(&mut host, "go").await.contains("saw it"));
+    let n_asked = host.story().iter().filter(|line| line.contains("hook_callback")).count();
+    assert_eq!(n_asked, 2);
+    answer_to(&mut host, "go").await;
+    let n_asked = host.story().iter().filter(|line| line.contains("hook_callback")).count();
+    assert_eq!(n_asked, 2, "and that was all");
 }
 
 #[tokio::test]

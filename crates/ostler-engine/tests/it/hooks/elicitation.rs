@@ -19,7 +19,7 @@ struct Curious(Option<HostLine>);
 
 impl Connector for Curious {
     fn connect(&self, _: String, _: Place, line: HostLine) -> BoxFuture<'static, Connected> {
-        let server: Arc<dyn Server> = Arc::new(Curious(Some(line)));
+        let server: Arc<dyn Server> = Arc::new(Self(Some(line)));
         Box::pin(async move { Ok(server) })
     }
 }

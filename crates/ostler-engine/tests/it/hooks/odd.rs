@@ -155,3 +155,11 @@ async fn a_hook_in_the_background_that_does_not_object_wakes_nobody() {
         assert!(!matches!(frame, ToHost::Result(_)), "{frame:?}");
     }
 }
+
+#[tokio::test]
+async fn a_stop_hook_that_is_never_content_does_not_keep_a_turn_for_ever() {
+    let mut host = command(done(), "Stop", "echo more >&2; exit 2").await;
+    assert_eq!(result(&mut host, "go").await, "Done.");
+    assert_eq!(host.api.requests().len(), 9, "the first answer, and eight more");
+    assert!(host.story().contains(&"system informational".to_owned()));
+}

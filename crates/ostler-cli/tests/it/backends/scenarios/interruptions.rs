@@ -6,6 +6,7 @@ use ostler::proto::permission::PermissionMode;
 use ostler_testkit::{Script, reply, when};
 use serde_json::json;
 
+use super::super::stage::Stage;
 use super::super::{Scenario, scenario};
 use super::{deciding, replies, touch, touch_script};
 
@@ -153,5 +154,80 @@ pub(super) fn all() -> Vec<Scenario> {
                result success "Changed."
                the last model was "claude-opus-4-5""#,
         ),
+        // Every request a handle has a method for: answered in its type, or refused in a known way.
+        scenario(
+            "requests",
+            Script::new().rule(when(), reply().text("Hello.")),
+            |stage| {
+                async {
+                    std::fs::write(stage.file("a.txt"), "apple").unwrap();
+                    let mut client = stage.client(stage.options()).await;
+                    stage.within("the result", client.prompt("Say hello")).await.unwrap();
+                    let handle = client.handle();
+                    let uuid = || "44444444-4444-4444-8444-444444444444".into();
+                    tell(stage, "mcp_server_status", handle.mcp_server_status()).await;
+                    tell(stage, "set_max_thinking_tokens", handle.set_max_thinking_tokens(None))
+                        .await;
+                    tell(stage, "context_usage", handle.context_usage()).await;
+                    tell(stage, "usage", handle.usage()).await;
+                    tell(stage, "settings", handle.settings()).await;
+                    let quiet = handle.apply_settings(json!({"cleanupPeriodDays": 30}));
+                    tell(stage, "apply_settings", quiet).await;
+                    tell(stage, "permission_rules", handle.permission_rules()).await;
+                    tell(stage, "rename", handle.rename("A title")).await;
+                    tell(stage, "read_file", handle.read_file("a.txt")).await;
+                    tell(stage, "seed_read_state", handle.seed_read_state("a.txt", 1_u64)).await;
+                    tell(stage, "reload_skills", handle.reload_skills()).await;
+                    tell(stage, "reload_plugins", handle.reload_plugins()).await;
+                    tell(stage, "engine_version", handle.engine_version()).await;
+                    tell(stage, "cancel_queued", handle.cancel_queued(uuid())).await;
+                    tell(stage, "interrupt_all", handle.interrupt_all()).await;
+                    tell(stage, "move_to_background", handle.move_to_background()).await;
+                    tell(stage, "reinitialize", handle.reinitialize()).await;
+                    tell(stage, "task_output", handle.task_output("nobody".into())).await;
+                    tell(stage, "read_mcp_resource", handle.read_mcp_resource("a", "ui://b")).await;
+                    let commands = !handle.supported_commands().is_empty();
+                    stage.note(format!("commands are named: {commands}"));
+                    stage
+                        .note(format!("the account is named: {}", handle.account_info().is_some()));
+                    // The session is none the worse for it.
+                    stage.within("the result", client.prompt("Say hello")).await.unwrap();
+                }
+                .boxed()
+            },
+            "mcp_server_status: ok
+             set_max_thinking_tokens: ok
+             context_usage: ok
+             usage: ok
+             settings: ok
+             apply_settings: ok
+             permission_rules: ok
+             rename: ok
+             read_file: ok
+             seed_read_state: ok
+             reload_skills: ok
+             reload_plugins: ok
+             engine_version: ok
+             cancel_queued: ok
+             interrupt_all: ok
+             move_to_background: ok
+             reinitialize: ok
+             task_output: Refused
+             read_mcp_resource: Refused
+             commands are named: true
+             the account is named: true",
+        ),
     ]
+}
+
+/// Notes how a request was answered.
+async fn tell<T>(
+    stage: &Stage,
+    name: &str,
+    answer: impl Future<Output = Result<T, ostler::Error>>,
+) {
+    match stage.within(name, answer).await {
+        Ok(_) => stage.note(format!("{name}: ok")),
+        Err(error) => stage.note(format!("{name}: {:?}", error.kind())),
+    }
 }

@@ -1,5 +1,6 @@
 //! The scenarios: those that were recorded from the vendor's SDKs, retold.
 
+mod agents;
 mod background;
 mod checkpoints;
 mod engine_options;
@@ -29,6 +30,7 @@ pub(super) fn all() -> Vec<Scenario> {
         troubles::all(),
         sessions::all(),
         background::all(),
+        agents::all(),
         model_options::all(),
         engine_options::all(),
         servers::all(),

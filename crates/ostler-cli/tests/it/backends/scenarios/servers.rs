@@ -1,4 +1,4 @@
-//! MCP servers in the host.
+//! MCP servers in the host that come and go, and that subagents use.
 
 use futures::FutureExt as _;
 use ostler::Options;
@@ -20,7 +20,7 @@ fn calc(stage: &Stage) -> Server {
     let log = stage.asked.clone();
     let add = tool("add", "Adds two numbers", move |it: Add| {
         log.add(format!("add {} {}", it.a, it.b));
-        async move { if it.b == 0 { Err("nothing to add") } else { Ok(it.a + it.b) } }
+        async move { Ok::<_, String>(it.a + it.b) }
     });
     Server::new("calc", "1.0.0").tool(add)
 }
@@ -33,12 +33,6 @@ fn adds(a: i64, b: i64) -> Script {
     Script::new()
         .rule(when().turn(0), reply().tool_use("mcp__calc__add", json!({"a": a, "b": b})))
         .rule(when(), reply().text("Done."))
-}
-
-/// Notes whether the model was told this.
-fn note_told(stage: &Stage, text: &str) {
-    let told = stage.requests().last().unwrap().body["messages"].to_string().contains(text);
-    stage.note(format!("told {text:?}: {told}"));
 }
 
 /// The conversation hands the sum to a subagent.
@@ -60,42 +54,6 @@ fn delegates() -> Script {
 
 pub(super) fn all() -> Vec<Scenario> {
     vec![
-        scenario(
-            "mcp-in-process",
-            adds(2, 3),
-            |stage| {
-                async {
-                    stage.query("Add", served(stage)).await;
-                    note_told(stage, "\"5");
-                }
-                .boxed()
-            },
-            r#"init
-               call mcp__calc__add {"a":2,"b":3}
-               tool ok
-               text Done.
-               result success "Done."
-               told "\"5": true
-               * add 2 3"#,
-        ),
-        scenario(
-            "mcp-in-process-fails",
-            adds(1, 0),
-            |stage| {
-                async {
-                    stage.query("Add", served(stage)).await;
-                    note_told(stage, "nothing to add");
-                }
-                .boxed()
-            },
-            r#"init
-               call mcp__calc__add {"a":1,"b":0}
-               tool failed
-               text Done.
-               result success "Done."
-               told "nothing to add": true
-               * add 1 0"#,
-        ),
         scenario(
             "mcp-strict",
             Script::new().rule(when(), reply().text("Hello.")),

@@ -109,37 +109,6 @@ pub(super) fn all() -> Vec<Scenario> {
             "error Turn",
         ),
         scenario(
-            "opt-resume-at",
-            counting(),
-            |stage| {
-                async {
-                    let mut client = stage.client(stage.options()).await;
-                    let (mut id, mut said) = (String::new(), Vec::new());
-                    for prompt in ["One", "Two"] {
-                        client.send(prompt).await.unwrap();
-                        loop {
-                            let message = stage.within("a message", client.next()).await.unwrap();
-                            match message.unwrap() {
-                                Message::Assistant(message) => said.push(message.uuid.to_string()),
-                                Message::Result(result) => {
-                                    id = result.session_id.to_string();
-                                    break;
-                                }
-                                _ => {}
-                            }
-                        }
-                    }
-                    stage.close(client).await;
-                    // The whole conversation would be answered with the third.
-                    let mut options = stage.options().resume(&id);
-                    options.session.choice.resume_at = Some(said[0].clone());
-                    next(stage, options, &id).await;
-                }
-                .boxed()
-            },
-            "Second. in same session",
-        ),
-        scenario(
             "compact",
             Script::new()
                 .rule(when().prompt_contains("After"), reply().text("After all."))

@@ -1,0 +1,42 @@
+//! Subagents that have finished: they can be asked to go on where they stopped.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ostler_proto::AgentId;
+
+use crate::model::Said;
+use crate::transcript::Transcript;
+
+/// How many are remembered; a conversation can be large.
+const MOST_REMEMBERED: usize = 16;
+
+/// The subagents of a session that have finished, the newest last. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Past(Arc<Mutex<VecDeque<Finished>>>);
+
+/// What is left of a subagent.
+#[derive(Clone, Debug)]
+pub(crate) struct Finished {
+    pub(crate) id: AgentId,
+    pub(crate) kind: String,
+    pub(crate) conversation: Vec<Said>,
+    pub(crate) transcript: Option<Transcript>,
+}
+
+impl Past {
+    pub(crate) fn remember(&self, finished: Finished) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push_back(finished);
+        while all.len() > MOST_REMEMBERED {
+            all.pop_front();
+        }
+    }
+
+    /// Takes one out: nobody else can go on with it meanwhile.
+    pub(crate) fn take(&self, id: &str) -> Option<Finished> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = all.iter().position(|finished| finished.id.as_str() == id)?;
+        all.remove(at)
+    }
+}

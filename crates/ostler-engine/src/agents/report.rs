@@ -1,0 +1,101 @@
+//! What comes of a subagent: words for the model, and the published output for programs.
+
+use ostler_proto::AgentId;
+use ostler_proto::api::{ContentBlock, Usage};
+use ostler_proto::message::system::TaskOutcome;
+use serde_json::{Value, json};
+
+use super::speaker::Speaker;
+use crate::drive::Finished;
+use crate::tasks::Ended;
+use crate::tool::{ToolError, ToolOutput};
+use crate::turn::Ending;
+
+/// How a subagent ended, for whoever gave it its work.
+pub(super) struct Report {
+    pub(super) outcome: TaskOutcome,
+    pub(super) text: String,
+}
+
+impl Report {
+    /// What a finished turn means.
+    pub(super) fn of(finished: &Finished) -> Self {
+        let text = &finished.text;
+        let failed = |text: String| Self { outcome: TaskOutcome::Failed, text };
+        match &finished.ending {
+            Ending::Completed | Ending::HookStopped | Ending::Blocked(_) => {
+                Self { outcome: TaskOutcome::Completed, text: text.clone() }
+            }
+            Ending::Interrupted { .. } => {
+                Self { outcome: TaskOutcome::Stopped, text: "it was stopped".to_owned() }
+            }
+            Ending::MaxTurns | Ending::OverLimit(_) | Ending::SchemaMissed => {
+                failed(format!("it reached a limit; its last words: {text}"))
+            }
+            // Commands are for the user, who does not speak here.
+            Ending::Refused | Ending::Command { .. } => {
+                failed("it got no answer from the model".to_owned())
+            }
+            Ending::MaxOutputTokens => failed("it answered at too great a length".to_owned()),
+            Ending::Failed(error) => failed(format!("it failed: {error}")),
+        }
+    }
+
+    /// The same for the host.
+    pub(super) fn ended(&self, speaker: &Speaker) -> Ended {
+        let (outcome, summary) = (self.outcome.clone(), self.text.clone());
+        Ended { outcome, summary, effort: Some(speaker.effort()) }
+    }
+}
+
+/// Who made the report.
+pub(super) struct Author<'a> {
+    pub(super) id: &'a AgentId,
+    pub(super) speaker: &'a Speaker,
+    pub(super) prompt: &'a str,
+    pub(super) model: &'a str,
+}
+
+/// What the conversation that waited for it reads.
+pub(super) fn output(
+    report: Report,
+    author: &Author<'_>,
+    usage: &Usage,
+) -> Result<ToolOutput, ToolError> {
+    let Author { id, speaker, prompt, model } = author;
+    let Report { outcome, text } = report;
+    if outcome != TaskOutcome::Completed {
+        return Err(ToolError::Failed(format!("the subagent ({}): {text}", speaker.description)));
+    }
+    let effort = speaker.effort();
+    let millis = u64::try_from(effort.duration.as_millis()).unwrap_or(u64::MAX);
+    let structured = json!({
+        "status": "completed",
+        "prompt": prompt,
+        "agentId": id,
+        "agentType": speaker.kind,
+        "content": [{"type": "text", "text": text}],
+        "resolvedModel": model,
+        "totalDurationMs": millis,
+        "totalTokens": effort.tokens,
+        "totalToolUseCount": effort.n_tool_calls,
+        "usage": whole(usage),
+    });
+    let note = format!("[agent {id}; to go on with it, give its id as `resume`]");
+    Ok(ToolOutput::blocks(vec![ContentBlock::text(text), ContentBlock::text(note)], structured))
+}
+
+/// Usage as it is published: what was not counted is there all the same.
+fn whole(usage: &Usage) -> Value {
+    let mut whole = json!({
+        "input_tokens": 0, "output_tokens": 0, "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0, "server_tool_use": null, "service_tier": null,
+        "cache_creation": null,
+    });
+    if let (Value::Object(whole), Ok(Value::Object(usage))) =
+        (&mut whole, serde_json::to_value(usage))
+    {
+        whole.extend(usage);
+    }
+    whole
+}

@@ -1,0 +1,169 @@
+//! What a subagent runs with: its parent's world, made smaller by its kind.
+
+use std::sync::Arc;
+
+use ostler_proto::agent::{AgentDefinition, AgentMcpServer};
+use ostler_proto::permission::PermissionMode;
+use serde_json::Value;
+
+use crate::agents::{NAME, OLD_NAME};
+use crate::compact::Gauge;
+use crate::context;
+use crate::drive::World;
+use crate::hooks::registry;
+use crate::library::{AgentKind, Origin};
+use crate::permission::{Narrowing, Rule};
+
+/// Tools that only the conversation with the user has.
+const NOT_BELOW: &[&str] =
+    &[NAME, OLD_NAME, "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "StructuredOutput"];
+
+/// What the caller of a subagent may choose beside its kind.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wishes {
+    pub(super) model: Option<String>,
+    pub(super) effort: Option<String>,
+    pub(super) mode: Option<PermissionMode>,
+    pub(super) max_turns: Option<u64>,
+}
+
+/// The world of a subagent. Waits for servers that still connect.
+pub(super) async fn below(parent: &World, kind: &AgentKind, wishes: &Wishes) -> World {
+    let world = world_of(parent, kind).with_server_tools().await;
+    let own = parent.servers.apart();
+    own_servers(&kind.definition)
+        .for_each(|(name, config)| _ = own.add(name, config.clone().into()));
+    let world = world.with_tools_of(&own).await;
+    let is_out = |name: &str| NOT_BELOW.contains(&name) || !has_tool(&kind.definition, name);
+    let mut world = without_tools(&world, is_out);
+    let wanted = wishes.model.as_deref().or(kind.definition.model.as_deref());
+    world.model_name = world.aliases.of_subagent(wanted, &parent.model_name).into();
+    if let Some(effort) = wishes.effort.as_deref().and_then(|word| word.parse().ok()) {
+        world.sampling.effort = Some(effort);
+    }
+    let limits = [parent.limits.max_turns, kind.definition.max_turns, wishes.max_turns];
+    world.limits.max_turns = limits.into_iter().flatten().min();
+    let mut narrowing = narrowing(&kind.definition);
+    narrowing.mode = wishes.mode.clone().or(narrowing.mode);
+    world.host.narrowing = Arc::new(narrowing);
+    world.gauge = Gauge::default();
+    world
+}
+
+/// The world as a kind of agent has it, whoever it works for: system prompt, tools, effort, hooks.
+pub(crate) fn world_of(parent: &World, kind: &AgentKind) -> World {
+    let AgentKind { definition, origin, hooks, .. } = kind;
+    let mut world = parent.clone();
+    if *origin != Origin::BuiltIn {
+        world.system = system(parent, definition).into();
+    }
+    if let Some(effort) = definition.effort.as_ref().and_then(Value::as_str) {
+        world.sampling.effort = effort.parse().ok().or(world.sampling.effort);
+    }
+    if let Some(window) = definition.auto_compact_window.filter(|window| *window > 0) {
+        world.compaction.window = Some(window);
+    }
+    // Malformed hooks have been told of when the file was read, or come from a host that can look.
+    if let Some(Ok(hooks)) = hooks.as_ref().map(registry::commands_of_agent) {
+        world.host = world.host.with_hooks(hooks);
+    }
+    without_tools(&world, |name| !has_tool(definition, name))
+}
+
+fn own_servers(
+    definition: &AgentDefinition,
+) -> impl Iterator<Item = (&String, &ostler_proto::mcp::McpServerConfig)> {
+    let own = definition.mcp_servers.iter().flatten().filter_map(|server| match server {
+        AgentMcpServer::Own(servers) => Some(servers),
+        AgentMcpServer::Named(_) => None,
+    });
+    own.flatten()
+}
+
+fn system(parent: &World, definition: &AgentDefinition) -> String {
+    let reminder = definition.critical_system_reminder.as_deref();
+    let memory = match definition.omit_claude_md {
+        Some(true) => &[][..],
+        _ => &parent.memory[..],
+    };
+    context::agent_prompt(&parent.cx.cwd, &definition.prompt, reminder, memory)
+}
+
+/// The same without some of the tools.
+fn without_tools(world: &World, is_out: impl Fn(&str) -> bool) -> World {
+    let mut tools = (*world.tools).clone();
+    tools.retain(|name, _| !is_out(name));
+    let mut specs = world.specs.to_vec();
+    specs.retain(|spec| !is_out(&spec.name));
+    World { tools: Arc::new(tools), specs: Arc::new(specs), ..world.clone() }
+}
+
+/// Whether an agent has a tool, as far as its definition says.
+pub(crate) fn has_tool(definition: &AgentDefinition, tool: &str) -> bool {
+    let names = |rule: &String| names_tool(rule, tool);
+    let is_listed = definition.tools.as_ref().is_none_or(|tools| tools.iter().any(names));
+    // `Bash(rm:*)` takes away some calls, not the tool.
+    let whole = |rule: &&String| !rule.contains('(');
+    let taken = definition.disallowed_tools.iter().flatten().filter(whole).any(names);
+    is_listed && !taken
+}
+
+fn names_tool(rule: &str, tool: &str) -> bool {
+    let name = rule.split('(').next().unwrap_or_default().trim();
+    let server = name.strip_suffix("__*").unwrap_or(name);
+    let is_server = server.strip_prefix("mcp__").is_some_and(|name| !name.contains("__"));
+    name == "*"
+        || name == tool
+        || (matches!(name, NAME | OLD_NAME) && matches!(tool, NAME | OLD_NAME))
+        || (is_server && tool.strip_prefix(server).is_some_and(|rest| rest.starts_with("__")))
+}
+
+fn narrowing(definition: &AgentDefinition) -> Narrowing {
+    let some_calls = definition.disallowed_tools.iter().flatten().filter(|it| it.contains('('));
+    let deny = some_calls.map(|rule| {
+        // What cannot be understood as some calls takes away all of them.
+        let whole = || Rule::whole(rule.split('(').next().unwrap_or_default().trim());
+        rule.parse().unwrap_or_else(|_| whole())
+    });
+    Narrowing { mode: definition.permission_mode.clone(), deny: deny.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(tools: Option<&[&str]>, disallowed: &[&str]) -> AgentDefinition {
+        let owned = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        AgentDefinition {
+            tools: tools.map(owned),
+            disallowed_tools: Some(owned(disallowed)),
+            ..AgentDefinition::default()
+        }
+    }
+
+    #[test]
+    fn an_agent_has_the_tools_it_names_and_not_those_it_disallows() {
+        let few = with(Some(&["Bash(git:*)", "mcp__calc__*", "mcp__web"]), &["mcp__web__post"]);
+        for (tool, has) in [
+            ("Bash", true),
+            ("Read", false),
+            ("mcp__calc__add", true),
+            ("mcp__calculator__add", false),
+            ("mcp__web__get", true),
+            ("mcp__web__post", false),
+        ] {
+            assert_eq!(has_tool(&few, tool), has, "{tool}");
+        }
+        assert!(has_tool(&with(None, &["Bash(rm:*)"]), "Bash"), "only some calls are taken away");
+        assert!(!has_tool(&with(None, &["Bash"]), "Bash"));
+        assert!(!has_tool(&with(Some(&[]), &[]), "Read"), "an empty list is none");
+        assert!(has_tool(&with(Some(&["*"]), &["Task"]), "Read"));
+        assert!(!has_tool(&with(Some(&["*"]), &["Task"]), "Agent"));
+    }
+
+    #[test]
+    fn what_is_taken_away_in_part_becomes_a_rule_that_denies() {
+        let narrowing = narrowing(&with(None, &["Bash(rm:*)", "Read", "Edit(!x)"]));
+        assert_eq!(narrowing.deny, [Rule::with("Bash", "rm:*"), Rule::whole("Edit")]);
+    }
+}

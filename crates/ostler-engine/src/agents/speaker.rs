@@ -1,0 +1,124 @@
+//! A subagent as its line to the host knows it: what of it is shown, and how far it has come.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use ostler_proto::api::{ContentBlock, ToolUseBlock, Usage};
+use ostler_proto::frame::ToHost;
+use ostler_proto::message::System;
+use ostler_proto::message::system::TaskProgress;
+use serde_json::Value;
+
+use crate::host::{Host, fresh_uuid};
+use crate::tasks::{Effort, frames};
+
+/// A subagent that speaks.
+#[derive(Debug)]
+pub(crate) struct Speaker {
+    pub(crate) kind: String,
+    pub(crate) description: String,
+    /// The conversation does not wait for it.
+    pub(crate) in_background: bool,
+    /// The host sees what it says, beside what it does.
+    pub(crate) shows_text: bool,
+    /// What it says is kept here for whoever looks.
+    pub(crate) output_file: PathBuf,
+    begun: Instant,
+    n_tool_calls: AtomicU64,
+    tokens: AtomicU64,
+    /// Its call is answered: the host hears nothing more of it.
+    is_silent: AtomicBool,
+}
+
+impl Speaker {
+    pub(crate) fn new(
+        kind: &str,
+        description: &str,
+        in_background: bool,
+        shows_text: bool,
+        output_file: PathBuf,
+    ) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            description: description.to_owned(),
+            in_background,
+            shows_text,
+            output_file,
+            begun: Instant::now(),
+            n_tool_calls: AtomicU64::new(0),
+            tokens: AtomicU64::new(0),
+            is_silent: AtomicBool::new(false),
+        }
+    }
+
+    /// Nobody waits for it any more.
+    pub(crate) fn silence(&self) {
+        self.is_silent.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts a response.
+    pub(crate) fn spent(&self, usage: &Usage) {
+        let tokens = usage.total_input() + usage.output_tokens.unwrap_or(0);
+        self.tokens.fetch_add(tokens, Ordering::Relaxed);
+    }
+
+    /// What it took so far.
+    pub(crate) fn effort(&self) -> Effort {
+        Effort {
+            tokens: self.tokens.load(Ordering::Relaxed),
+            n_tool_calls: self.n_tool_calls.load(Ordering::Relaxed),
+            duration: self.begun.elapsed(),
+        }
+    }
+
+    /// What the host sees of a frame.
+    pub(crate) fn shown(&self, mut frame: ToHost) -> Option<ToHost> {
+        match &mut frame {
+            ToHost::Assistant(said) => {
+                self.keep(&said.message.content);
+                let is_talk = |block: &ContentBlock| !matches!(block, ContentBlock::ToolUse(_));
+                if !self.shows_text && said.message.content.iter().all(is_talk) {
+                    return None;
+                }
+                said.subagent_type = Some(self.kind.clone());
+                said.task_description = Some(self.description.clone());
+            }
+            ToHost::User(user) => {
+                user.subagent_type = Some(self.kind.clone());
+                user.task_description = Some(self.description.clone());
+                user.tool_use_result = None;
+            }
+            _ => {}
+        }
+        (!self.is_silent.load(Ordering::Relaxed)).then_some(frame)
+    }
+
+    /// Keeps what it says where tasks keep their output. A disk that is full is no reason to stop.
+    fn keep(&self, blocks: &[ContentBlock]) {
+        let words: String =
+            blocks.iter().filter_map(ContentBlock::as_text).map(|it| format!("{it}\n")).collect();
+        if !words.is_empty() {
+            let file = std::fs::File::options().create(true).append(true).open(&self.output_file);
+            let _ =
+                file.and_then(|mut file| std::io::Write::write_all(&mut file, words.as_bytes()));
+        }
+    }
+
+    /// `task_progress`: what it does now.
+    pub(crate) fn progress(&self, host: &Host, call: &ToolUseBlock) -> Option<ToHost> {
+        self.n_tool_calls.fetch_add(1, Ordering::Relaxed);
+        let what = call.input.get("description").and_then(Value::as_str).unwrap_or(&call.name);
+        Some(ToHost::System(System::TaskProgress(TaskProgress {
+            task_id: host.agent.as_ref()?.as_str().into(),
+            tool_use_id: host.parent.clone(),
+            description: format!("Running {what}"),
+            subagent_type: Some(self.kind.clone()),
+            usage: frames::usage(self.effort()),
+            last_tool_name: Some(call.name.clone()),
+            session_id: host.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..TaskProgress::default()
+        })))
+    }
+}

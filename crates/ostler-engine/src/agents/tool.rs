@@ -1,0 +1,292 @@
+//! `Agent`: hand a piece of work to a subagent, and wait for its report or go on without.
+
+use std::sync::Arc;
+
+use ostler_proto::AgentId;
+use ostler_proto::api::ContentBlock;
+use ostler_proto::hook::HookEvent;
+use ostler_proto::message::system::TaskOutcome;
+use ostler_proto::permission::PermissionMode;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::report::{Author, Report, output};
+use super::run::{Wishes, below};
+use super::{GENERAL, kind, kinds, past, speaker::Speaker};
+use crate::drive::{World, drive};
+use crate::hooks::Event;
+use crate::library::{AgentKind, Library};
+use crate::model::Said;
+use crate::store::AgentMeta;
+use crate::tasks::{AgentTask, Ended, Task};
+use crate::tool::{AnyTool, Described, Effect, Tool, ToolCx, ToolError, ToolOutput};
+
+/// What is shown of a kind's description: it is paid for with every request.
+const MAX_DESCRIPTION: usize = 300;
+
+/// The tool, with the world its subagents live in.
+pub(crate) struct Agent(World);
+
+impl Agent {
+    /// The tool as the model sees it, with the kinds of subagents there are.
+    pub(crate) fn offered(world: World) -> Arc<dyn AnyTool> {
+        let description = description(&world.library);
+        Arc::new(Described::new(Self(world), description))
+    }
+}
+
+fn description(library: &Library) -> String {
+    let mut text = <Agent as Tool>::DESCRIPTION.to_owned();
+    for kind in kinds(library) {
+        let what: String = kind.definition.description.chars().take(MAX_DESCRIPTION).collect();
+        text.push_str(&format!("\n- {}: {}", kind.name, what.replace('\n', " ")));
+    }
+    text
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Args {
+    /// The work in three to five words.
+    description: String,
+    /// Everything the subagent needs to know; it sees nothing of this conversation.
+    prompt: String,
+    /// The kind of subagent; `general-purpose` when left out.
+    subagent_type: Option<String>,
+    /// Another model: `haiku`, `sonnet`, `opus`.
+    model: Option<String>,
+    /// Go on without waiting; its report comes by itself.
+    run_in_background: Option<bool>,
+    /// The id of an earlier subagent that is to go on, with this as its next prompt.
+    resume: Option<String>,
+    #[schemars(skip)]
+    effort: Option<String>,
+    #[schemars(skip)]
+    max_turns: Option<u64>,
+    #[schemars(skip)]
+    mode: Option<PermissionMode>,
+    #[schemars(skip)]
+    isolation: Option<String>,
+}
+
+impl Tool for Agent {
+    const NAME: &'static str = super::NAME;
+    const DESCRIPTION: &'static str = "Hands a self-contained piece of work to a subagent and returns its report. \
+        What it may do is decided as for you. Kinds:";
+    type Args = Args;
+
+    fn effect(&self, _: &ToolCx, _: &Args) -> Effect {
+        // What the subagent touches is decided call by call.
+        Effect::Nothing
+    }
+
+    async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
+        if let Some(isolation) = &args.isolation {
+            return Err(ToolError::Refused(format!(
+                "subagents work in the same folder as you; leave out isolation ({isolation})"
+            )));
+        }
+        let work = self.prepare(cx, args).await?;
+        match work.speaker().in_background {
+            true => work.launch().await,
+            false => work.carry_out().await,
+        }
+    }
+}
+
+impl Agent {
+    async fn prepare(&self, cx: &ToolCx, args: Args) -> Result<Work, ToolError> {
+        let parent = World { cx: cx.clone(), ..self.0.clone() };
+        let earlier = args.resume.as_deref().map(|id| self.earlier(id)).transpose()?;
+        let name = args.subagent_type.as_deref();
+        let name = earlier.as_ref().map(|it| it.kind.as_str()).or(name).unwrap_or(GENERAL);
+        let kind = kind(&parent.library, name).ok_or_else(|| self.no_such_kind(name))?;
+        let wishes = Wishes {
+            model: args.model,
+            effort: args.effort,
+            mode: args.mode,
+            max_turns: args.max_turns,
+        };
+        let mut world = below(&parent, &kind, &wishes).await;
+        let in_background = args.run_in_background.or(kind.definition.background);
+        let in_background = in_background.unwrap_or(parent.delegation.in_background);
+        let id = earlier.as_ref().map_or_else(|| new_id(cx), |it| it.id.clone());
+        let prompt = args.prompt;
+        let agent = AgentTask { kind: kind.name.clone(), prompt: prompt.clone(), in_background };
+        let task = Task::agent(cx, id.as_str(), &args.description, agent).map_err(|error| {
+            ToolError::Failed(format!("there is no room for a subagent's output: {error}"))
+        })?;
+        let (conversation, transcript) =
+            earlier.map_or_else(Default::default, |it| (it.conversation, it.transcript));
+        let host = &mut world.host;
+        let shows_text = in_background || parent.delegation.forwards_text;
+        host.speaker = Some(Arc::new(Speaker::new(
+            &kind.name,
+            &args.description,
+            in_background,
+            shows_text,
+            task.output_file.clone(),
+        )));
+        let meta = AgentMeta {
+            agent_type: kind.name.clone(),
+            description: args.description,
+            tool_use_id: cx.call.clone(),
+            spawn_depth: 1,
+            parent_agent_id: None,
+        };
+        host.transcript = transcript
+            .or_else(|| host.transcript.as_ref().and_then(|main| main.subagent(&id, &meta)));
+        (host.parent, host.agent) = (Some(cx.call.clone()), Some(id.clone()));
+        // What goes on in the background goes on when the turn is interrupted.
+        world.cx.cancelled = match in_background {
+            true => CancellationToken::new(),
+            false => cx.cancelled.child_token(),
+        };
+        Ok(Work { id, world, kind, prompt, conversation, task })
+    }
+
+    fn earlier(&self, id: &str) -> Result<past::Finished, ToolError> {
+        self.0.past.take(id).ok_or_else(|| {
+            let words =
+                format!("there is no finished subagent {id} to go on with; start a new one");
+            ToolError::Refused(words)
+        })
+    }
+
+    fn no_such_kind(&self, name: &str) -> ToolError {
+        let known: Vec<String> = kinds(&self.0.library).into_iter().map(|it| it.name).collect();
+        let known = known.join(", ");
+        ToolError::Refused(format!("there is no subagent of type {name}; there are: {known}"))
+    }
+}
+
+/// A subagent that is about to begin.
+struct Work {
+    id: AgentId,
+    world: World,
+    kind: AgentKind,
+    prompt: String,
+    conversation: Vec<Said>,
+    task: Task,
+}
+
+impl Work {
+    fn speaker(&self) -> &Speaker {
+        self.world.host.speaker.as_ref().expect("a subagent speaks as one")
+    }
+
+    /// Begins, and does not wait.
+    async fn launch(self) -> Result<ToolOutput, ToolError> {
+        let output_file = self.task.output_file.display().to_string();
+        let structured = json!({
+            "isAsync": true,
+            "status": "async_launched",
+            "agentId": self.id,
+            "description": self.task.description,
+            "resolvedModel": self.world.model_name.as_ref(),
+            "prompt": self.prompt,
+            "outputFile": output_file,
+            "canReadOutputFile": true,
+            "canContinueAgent": true,
+        });
+        let text = format!(
+            "[agent {} works in the background; its report comes by itself, do not wait for it or make it up]",
+            self.id
+        );
+        let (stop, tasks) = (self.world.cx.cancelled.clone(), self.world.cx.tasks.clone());
+        let task = self.task.clone();
+        let work = async move { self.work().await.0 };
+        tasks.start_agent(task, stop, work).await?;
+        Ok(ToolOutput::blocks(vec![ContentBlock::text(text)], structured))
+    }
+
+    /// Begins, and waits for the end. Dropping the future stops the subagent, which then says no more.
+    async fn carry_out(self) -> Result<ToolOutput, ToolError> {
+        let (stop, tasks) = (self.world.cx.cancelled.clone(), self.world.cx.tasks.clone());
+        let guard = stop.clone().drop_guard();
+        // Dropped before the guard: what it says about being stopped is for nobody.
+        let _hush = Hush(self.world.host.speaker.clone());
+        let task = self.task.clone();
+        let (answer, answered) = oneshot::channel();
+        let work = async move {
+            let (ended, output) = self.work().await;
+            // Whoever waited may have been interrupted.
+            let _ = answer.send(output);
+            ended
+        };
+        tasks.start_agent(task.clone(), stop, work).await?;
+        tasks.wait(&task.id).await;
+        guard.disarm();
+        let lost = || Err(ToolError::Failed("the subagent broke down".to_owned()));
+        answered.await.unwrap_or_else(|_| lost())
+    }
+
+    async fn work(self) -> (Ended, Result<ToolOutput, ToolError>) {
+        let Self { id, world, kind, prompt, conversation, .. } = self;
+        let host = &world.host;
+        let mut blocks = match conversation.is_empty() {
+            true => preloaded(&world.library, &kind),
+            false => Vec::new(),
+        };
+        blocks.push(ContentBlock::text(prompt.as_str()));
+        let speaker = host.speaker.clone().expect("a subagent speaks as one");
+        // Hosts that wait see what was asked; the others have been told with the task.
+        match speaker.in_background {
+            true => host.note_prompt(blocks.clone()).await,
+            false => host.say_as_user(blocks.clone(), None).await,
+        }
+        let fields = json!({"agent_id": host.agent, "agent_type": speaker.kind});
+        let event = Event::new(HookEvent::SubagentStart, fields);
+        let verdict = host.hooks().run(host, &world.cx.cwd, event).await;
+        blocks.extend(verdict.context.into_iter().map(ContentBlock::text));
+        // The type of this future would contain itself without the box.
+        let mut finished = Box::pin(drive(&world, conversation, blocks)).await;
+        let conversation = std::mem::take(&mut finished.conversation);
+        let report = Report::of(&finished);
+        let ended = report.ended(&speaker);
+        let author =
+            Author { id: &id, speaker: &speaker, prompt: &prompt, model: &world.model_name };
+        let output = output(report, &author, &finished.usage);
+        if ended.outcome != TaskOutcome::Failed {
+            let transcript = host.transcript.clone();
+            let kind = kind.name;
+            world.past.remember(past::Finished { id, kind, conversation, transcript });
+        }
+        (ended, output)
+    }
+}
+
+/// An id that follows from the call, so that a run that is played again says the same things.
+fn new_id(cx: &ToolCx) -> AgentId {
+    let of_call: String =
+        Sha256::digest(cx.call.as_str())[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let id = format!("a{of_call}");
+    // An API may use the id of a call twice; subagents must not be taken for one another.
+    match cx.tasks.get(&id.as_str().into()) {
+        None => id.into(),
+        Some(_) => format!("a{}", &uuid::Uuid::new_v4().simple().to_string()[..16]).into(),
+    }
+}
+
+/// The skills that a kind begins with.
+fn preloaded(library: &Library, kind: &AgentKind) -> Vec<ContentBlock> {
+    let names = kind.definition.skills.iter().flatten();
+    let skills = names.filter_map(|name| library.command(name));
+    // A skill that cannot be read is missing, which the agent will notice.
+    let texts = skills.filter_map(|skill| crate::commands::skill_text(skill).ok());
+    texts.map(ContentBlock::text).collect()
+}
+
+/// Silences a subagent once nobody waits for it.
+struct Hush(Option<Arc<Speaker>>);
+
+impl Drop for Hush {
+    fn drop(&mut self) {
+        if let Some(speaker) = &self.0 {
+            speaker.silence();
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The engine's own commands. They answer in the model's place.
+
+use ostler_proto::api::{ContentBlock, Message, Role, SYNTHETIC_MODEL, StopReason};
+use ostler_proto::control::SlashCommand;
+use ostler_proto::frame::ToHost;
+use ostler_proto::message::Assistant;
+use serde_json::json;
+
+use super::listed;
+use crate::compact::by_hand;
+use crate::drive::{Finished, World};
+use crate::host::fresh_uuid;
+use crate::model::Said;
+use crate::report;
+use crate::turn::Ending;
+
+/// A command of the engine's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BuiltIn {
+    Clear,
+    Compact,
+    Context,
+    Cost,
+    Help,
+}
+
+impl BuiltIn {
+    pub(crate) const ALL: &[Self] =
+        &[Self::Clear, Self::Compact, Self::Context, Self::Cost, Self::Help];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Clear => "clear",
+            Self::Compact => "compact",
+            Self::Context => "context",
+            Self::Cost => "cost",
+            Self::Help => "help",
+        }
+    }
+
+    fn aliases(self) -> &'static [&'static str] {
+        match self {
+            Self::Clear => &["reset", "new"],
+            Self::Cost => &["usage"],
+            _ => &[],
+        }
+    }
+
+    /// The one of this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let is_meant = |own: &&Self| own.name() == name || own.aliases().contains(&name);
+        Self::ALL.iter().find(is_meant).copied()
+    }
+
+    pub(super) fn listed(self) -> SlashCommand {
+        let (description, hint) = match self {
+            Self::Clear => {
+                ("Forget the conversation and begin another; what runs in the background ends", "")
+            }
+            Self::Compact => (
+                "Replace the conversation so far by a summary of it",
+                "[what the summary should keep]",
+            ),
+            Self::Context => ("Show how full the context window is", ""),
+            Self::Cost => ("Show what the session has cost so far", ""),
+            Self::Help => ("List the commands there are", ""),
+        };
+        let aliases: Vec<String> = self.aliases().iter().map(|it| (*it).to_owned()).collect();
+        SlashCommand {
+            name: self.name().to_owned(),
+            description: description.to_owned(),
+            argument_hint: Some(hint.to_owned()),
+            aliases: Some(aliases).filter(|aliases| !aliases.is_empty()),
+            builtin: Some(true),
+            ..SlashCommand::default()
+        }
+    }
+}
+
+/// Carries a command out.
+pub(crate) async fn obey(
+    world: &World,
+    conversation: Vec<Said>,
+    command: BuiltIn,
+    arguments: &str,
+) -> Finished {
+    let text = match command {
+        BuiltIn::Compact => return by_hand::run(world, conversation, arguments).await,
+        // The session does it once the turn is over: nothing of the old conversation may go on then.
+        BuiltIn::Clear => return finished(command, String::new(), Vec::new()),
+        BuiltIn::Context => context(world, &conversation),
+        BuiltIn::Cost => cost(world),
+        BuiltIn::Help => help(world),
+    };
+    world.host.send(report::init(world)).await;
+    show(world, command, arguments, &text).await;
+    finished(command, text, conversation)
+}
+
+fn finished(command: BuiltIn, text: String, conversation: Vec<Said>) -> Finished {
+    Finished::new(
+        Ending::Command { name: command.name().to_owned(), outcome: Ok(text) },
+        conversation,
+    )
+}
+
+/// Shows what a command prints. It is no part of the conversation, and not kept.
+async fn show(world: &World, command: BuiltIn, arguments: &str, text: &str) {
+    let message = Message {
+        id: Some(fresh_uuid().to_string()),
+        r#type: Some("message".to_owned()),
+        role: Role::Assistant,
+        model: SYNTHETIC_MODEL.to_owned(),
+        content: vec![ContentBlock::text(text)],
+        stop_reason: Some(StopReason::EndTurn),
+        ..Message::default()
+    };
+    let source = format!("<local-command-stdout>{text}</local-command-stdout>");
+    let said = Assistant {
+        message,
+        session_id: world.host.session_id.clone(),
+        uuid: fresh_uuid(),
+        local_command_source: Some(json!(source)),
+        local_command_run: Some(json!({"command": command.name(), "args": arguments})),
+        ..Assistant::default()
+    };
+    // A host that is gone misses nothing it could use.
+    let _ = world.host.frames.send(ToHost::Assistant(Box::new(said))).await;
+}
+
+fn context(world: &World, conversation: &[Said]) -> String {
+    let used = world.gauge.tokens(world, conversation);
+    let full = world.compaction.threshold(&world.model_name);
+    let percent = used.saturating_mul(100) / full.max(1);
+    format!(
+        "## Context\n\n- Model: {}\n- Tokens: about {used} ({percent} % of the {full} at which the conversation is compacted)\n- Messages: {}\n- Tools: {}",
+        world.model_name,
+        conversation.len(),
+        world.specs.len()
+    )
+}
+
+fn cost(world: &World) -> String {
+    let spent = &world.host.spent;
+    let mut text = format!(
+        "Cost so far: ${:.4}, {:.1} s of waiting for models",
+        spent.dollars(),
+        spent.time().as_secs_f64()
+    );
+    for (model, usage) in spent.models() {
+        text.push_str(&format!(
+            "\n- {model}: {} tokens in, {} out, {} read from the cache, {} written to it",
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cache_read_input_tokens,
+            usage.cache_creation_input_tokens
+        ));
+    }
+    text
+}
+
+fn help(world: &World) -> String {
+    let line = |command: SlashCommand| {
+        let hint = command.argument_hint.unwrap_or_default();
+        let hint = if hint.is_empty() { hint } else { format!(" {hint}") };
+        format!("- `/{}{hint}`: {}", command.name, command.description)
+    };
+    listed(&world.library).into_iter().map(line).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,253 @@
+//! A command becomes a prompt: its text with arguments filled in, the output of its command lines, and the files it
+//! mentions. Command lines and files go through the same permissions as calls of the model.
+
+use ostler_proto::api::{Content, ContentBlock, ToolUseBlock};
+use serde_json::{Value, json};
+
+use super::mention;
+use crate::call;
+use crate::drive::World;
+use crate::host::fresh_uuid;
+use crate::library::{Command, Sort};
+use crate::permission::Rule;
+use crate::tool::ToolCx;
+
+/// A command that has become a prompt.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Expanded {
+    /// What the model reads.
+    pub(crate) blocks: Vec<ContentBlock>,
+    /// The model the command wants.
+    pub(crate) model: Option<String>,
+}
+
+/// Turns a command into a prompt. Hooks hear of it first.
+///
+/// # Errors
+/// Why it does not become one.
+pub(crate) async fn expand(
+    world: &World,
+    command: &Command,
+    arguments: &str,
+    prompt: &str,
+) -> Result<Expanded, String> {
+    let context = hear(world, command, arguments, prompt).await?;
+    grant(world, command).await;
+    let text = text(world, command, arguments).await?;
+    let name = &command.name;
+    let call = format!(
+        "<command-message>{name}</command-message>\n<command-name>/{name}</command-name>\n<command-args>{arguments}</command-args>"
+    );
+    let files = mention::files(world, &text).await;
+    let texts = [call, text].into_iter().chain(files).chain(context);
+    let blocks = texts.filter(|text| !text.is_empty()).map(ContentBlock::text).collect();
+    Ok(Expanded { blocks, model: command.model.clone() })
+}
+
+/// Tells hooks that a command is about to become a prompt; what they want the model to read besides.
+async fn hear(
+    world: &World,
+    command: &Command,
+    arguments: &str,
+    prompt: &str,
+) -> Result<Vec<String>, String> {
+    let fields = json!({
+        "expansion_type": "slash_command",
+        "command_name": command.name,
+        "command_args": arguments,
+        "command_source": command.origin.word(),
+        "prompt": prompt,
+    });
+    let verdict = world.host.hooks().expanding(&world.host, &world.cx.cwd, fields).await?;
+    Ok(verdict.context)
+}
+
+/// Lets run unasked, for this turn, what the command says. Files of a project nobody trusts say nothing here.
+pub(super) async fn grant(world: &World, command: &Command) {
+    for text in &command.allowed_tools {
+        match text.parse::<Rule>() {
+            Ok(rule) => world.host.grant(rule),
+            Err(error) => {
+                let words = format!("/{}: {error}", command.name);
+                world.host.inform(words, "warning", Some("command_rule")).await;
+            }
+        }
+    }
+}
+
+/// The text of a command, with everything filled in.
+pub(super) async fn text(
+    world: &World,
+    command: &Command,
+    arguments: &str,
+) -> Result<String, String> {
+    let body = command.body()?;
+    let takes_arguments = takes_arguments(&body);
+    let mut text = String::new();
+    for piece in pieces(&body) {
+        match piece {
+            Piece::Text(words) => text.push_str(&filled(words, arguments)),
+            // Filled in before it is judged: what runs is what was judged.
+            Piece::Line(line) => text.push_str(&output(world, &filled(line, arguments)).await?),
+        }
+    }
+    if !takes_arguments && !arguments.is_empty() {
+        text.push_str(&format!("\n\nARGUMENTS: {arguments}"));
+    }
+    Ok(match (command.sort, command.folder()) {
+        (Sort::Skill, Some(folder)) => {
+            format!("Base directory for this skill: {}\n\n{text}", folder.display())
+        }
+        _ => text,
+    })
+}
+
+/// A part of a command's text.
+#[derive(Debug, PartialEq, Eq)]
+enum Piece<'a> {
+    Text(&'a str),
+    /// A command line whose output stands in its place.
+    Line(&'a str),
+}
+
+/// Takes a text apart at its command lines: an exclamation mark and words between backquotes.
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("!`") {
+        let Some(length) = rest[at + 2..].find('`') else { break };
+        let line = &rest[at + 2..at + 2 + length];
+        // `x!` is not a call: it begins a line or follows a space.
+        let begins = rest[..at].chars().next_back().is_none_or(char::is_whitespace);
+        if line.trim().is_empty() || !begins {
+            pieces.push(Piece::Text(&rest[..at + 2]));
+            rest = &rest[at + 2..];
+            continue;
+        }
+        pieces.push(Piece::Text(&rest[..at]));
+        pieces.push(Piece::Line(line));
+        rest = &rest[at + 3 + length..];
+    }
+    pieces.push(Piece::Text(rest));
+    pieces
+}
+
+fn takes_arguments(text: &str) -> bool {
+    const PROBE: &str = "\u{1}";
+    text.contains("$ARGUMENTS") || filled(text, PROBE) != text
+}
+
+/// The text with arguments in their places: `$ARGUMENTS` for all, `$0`, `$1`… or `$ARGUMENTS[0]`… for one of them. A
+/// place for which there is no argument stays as it is.
+fn filled(text: &str, arguments: &str) -> String {
+    let words = words(arguments);
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        filled.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (value, length) = place(rest, arguments, &words).unwrap_or(("$", 1));
+        filled.push_str(value);
+        rest = &rest[length..];
+    }
+    filled + rest
+}
+
+/// What stands for the place at the beginning of a text, and how long the place is.
+fn place<'a>(text: &str, all: &'a str, words: &'a [String]) -> Option<(&'a str, usize)> {
+    let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).count();
+    let word = |number: &str| words.get(number.parse::<usize>().ok()?).map(String::as_str);
+    if let Some(rest) = text.strip_prefix("$ARGUMENTS") {
+        let number = rest.strip_prefix('[').map(|rest| &rest[..digits(rest)]);
+        return match number.filter(|number| rest[1 + number.len()..].starts_with(']')) {
+            Some(number) if !number.is_empty() => {
+                word(number).map(|word| (word, "$ARGUMENTS[]".len() + number.len()))
+            }
+            _ => Some((all, "$ARGUMENTS".len())),
+        };
+    }
+    let number = &text[1..1 + digits(&text[1..])];
+    word(number).map(|word| (word, 1 + number.len()))
+}
+
+/// Takes arguments apart at spaces, except those between quotes.
+fn words(arguments: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for c in arguments.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => word.get_or_insert_default().push(c),
+            None if matches!(c, '"' | '\'') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            None if c.is_whitespace() => words.extend(word.take()),
+            None => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// What a command line prints.
+async fn output(world: &World, line: &str) -> Result<String, String> {
+    let input = json!({"command": line, "description": "Part of a slash command"});
+    let (text, denied) = run(world, "Bash", input).await;
+    match denied {
+        true => Err(format!("the command line `{line}` was not permitted: {text}")),
+        false => Ok(text),
+    }
+}
+
+/// Runs a tool as if the model had called it; its text, and whether it was denied.
+pub(super) async fn run(world: &World, tool: &str, input: Value) -> (String, bool) {
+    let id = format!("command_{}", fresh_uuid());
+    let call = ToolUseBlock { id: id.into(), name: tool.to_owned(), input, ..Default::default() };
+    let session = Some(crate::surroundings::Inside::of(world));
+    let cx = ToolCx { call: call.id.clone(), session, ..world.cx.clone() };
+    let result = call::run(&world.tools, cx, &world.host, call).await;
+    let text = result.block.content.as_ref().map(Content::text).unwrap_or_default();
+    (text, result.denied)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_filled_in_counted_from_zero() {
+        for (text, arguments, expected) in [
+            ("Look at $ARGUMENTS.", "a b", "Look at a b."),
+            ("$0 and $1, not $2", "a 'b c'", "a and b c, not $2"),
+            ("$ARGUMENTS[1] $ARGUMENTS[x] $ARGUMENTS[]", "a b", "b a b[x] a b[]"),
+            ("costs $5 or $", "", "costs $5 or $"),
+            ("$10", "a b", "$10"),
+            ("$ARGUMENTS", "$0 \"x\"", "$0 \"x\""),
+            ("ä$0ö", "ü", "äüö"),
+        ] {
+            assert_eq!(filled(text, arguments), expected, "{text} with {arguments}");
+        }
+        assert!(takes_arguments("x $0") && takes_arguments("$ARGUMENTS") && !takes_arguments("$7"));
+    }
+
+    #[test]
+    fn command_lines_are_found_where_the_author_put_them() {
+        let line = |text| Piece::Line(text);
+        assert_eq!(pieces("a !`ls` b"), [Piece::Text("a "), line("ls"), Piece::Text(" b")]);
+        assert_eq!(pieces("!`a`"), [Piece::Text(""), line("a"), Piece::Text("")]);
+        for none in ["wow!`ls`", "!``", "!`open", "`code`!"] {
+            assert!(pieces(none).iter().all(|piece| matches!(piece, Piece::Text(_))), "{none}");
+            let again: String = pieces(none)
+                .iter()
+                .map(|piece| match piece {
+                    Piece::Text(text) | Piece::Line(text) => *text,
+                })
+                .collect();
+            assert_eq!(again, none);
+        }
+        // Arguments are filled in afterwards, so they cannot bring lines of their own.
+        assert_eq!(pieces("say $ARGUMENTS").len(), 1);
+    }
+}

@@ -1,0 +1,60 @@
+//! Files that a command mentions as `@path`: their content goes along, as far as it may be read without a question.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::expand::run;
+use crate::drive::World;
+use crate::permission::{CallFacts, Outcome};
+use crate::tool::Effect;
+
+/// More files than this are not meant.
+const MOST_FILES: usize = 20;
+
+/// What the mentioned files hold, each with its name.
+pub(super) async fn files(world: &World, text: &str) -> Vec<String> {
+    let mut texts = Vec::new();
+    for name in mentioned(text).into_iter().take(MOST_FILES) {
+        let path = world.cx.resolve(Path::new(name));
+        if path.is_file() && may_read(world, &path) {
+            let input = json!({"file_path": path});
+            let (content, denied) = run(world, "Read", input).await;
+            if !denied {
+                texts.push(format!("Content of {}:\n{content}", path.display()));
+            }
+        }
+    }
+    texts
+}
+
+fn may_read(world: &World, path: &Path) -> bool {
+    let (effect, input) = (Effect::Read(path.to_owned()), json!({"file_path": path}));
+    let facts = CallFacts { tool: "Read", input: &input, effect: &effect };
+    world.host.policy().decide(&facts).outcome == Outcome::Allow
+}
+
+/// The names after `@`, each once. An address of mail mentions nothing.
+fn mentioned(text: &str) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for word in text.split_whitespace() {
+        let word = word.trim_start_matches(['(', '[', '"', '\'', '`']);
+        let Some(name) = word.strip_prefix('@') else { continue };
+        let name = name.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '"', '\'', '`']);
+        if !name.is_empty() && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mentioned;
+
+    #[test]
+    fn names_end_where_the_sentence_goes_on() {
+        assert_eq!(mentioned("See @a.txt, (@b/c.rs) and @a.txt."), ["a.txt", "b/c.rs"]);
+        assert_eq!(mentioned("mail me@example.com or @ nobody"), [""; 0]);
+    }
+}

@@ -1,0 +1,94 @@
+//! Slash commands: prompts that begin with `/` and a known name.
+//!
+//! Some are the engine's own and answer in the model's place; the others stand in files (`library/`) and become prompts
+//! (`expand.rs`). What begins with a slash and is no command is a prompt like any other.
+
+mod built_in;
+mod expand;
+mod mention;
+mod skill;
+
+use ostler_proto::api::{Content, ContentBlock};
+use ostler_proto::control::SlashCommand;
+use ostler_proto::message::User;
+
+pub(crate) use self::built_in::{BuiltIn, obey};
+pub(crate) use self::expand::{Expanded, expand};
+pub(crate) use self::skill::{Skill, skill_text};
+use crate::library::{Command, Library, Sort};
+
+/// A command that somebody called.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Called {
+    /// One of the engine's own, and what followed it.
+    BuiltIn(BuiltIn, String),
+    /// One from a file.
+    File(Box<Command>, String),
+}
+
+/// Which command a prompt calls, if it does.
+pub(crate) fn read(library: &Library, prompt: &User) -> Option<Called> {
+    let is_typed = prompt.is_synthetic != Some(true) && prompt.client_composed != Some(true);
+    let text = match prompt.message.content.as_ref().filter(|_| is_typed)? {
+        Content::Text(text) => text,
+        Content::Blocks(blocks) => match &blocks[..] {
+            [ContentBlock::Text(block)] => &block.text,
+            _ => return None,
+        },
+    };
+    let line = text.trim_start().strip_prefix('/')?;
+    let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let arguments = arguments.trim().to_owned();
+    // The engine's own cannot be taken over by a file that somebody put somewhere.
+    if let Some(own) = BuiltIn::named(name) {
+        return Some(Called::BuiltIn(own, arguments));
+    }
+    let command = library.command(name).filter(|command| command.is_for_people)?;
+    Some(Called::File(Box::new(command.clone()), arguments))
+}
+
+/// All commands as hosts see them.
+pub(crate) fn listed(library: &Library) -> Vec<SlashCommand> {
+    let of_files = library.commands.iter().filter(|command| command.is_for_people);
+    of_files.map(Command::listed).chain(BuiltIn::ALL.iter().map(|own| own.listed())).collect()
+}
+
+/// The names of all commands.
+pub(crate) fn names(library: &Library) -> Vec<String> {
+    listed(library).into_iter().map(|command| command.name).collect()
+}
+
+/// The names of all skills.
+pub(crate) fn skill_names(library: &Library) -> Vec<String> {
+    let skills = library.commands.iter().filter(|command| command.sort == Sort::Skill);
+    skills.map(|skill| skill.name.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_known_name_after_a_slash_is_a_command() {
+        let called = |text: &str| read(&Library::default(), &User::prompt(text));
+        let compact = |arguments: &str| Some(Called::BuiltIn(BuiltIn::Compact, arguments.into()));
+        assert_eq!(called("/compact"), compact(""));
+        assert_eq!(called(" /compact \n keep the names "), compact("keep the names"));
+        assert_eq!(called("/reset"), Some(Called::BuiltIn(BuiltIn::Clear, String::new())));
+        for text in ["/compacted", "compact", "please /compact", "", "/COMPACT", "/usr/bin/x", "/"]
+        {
+            assert_eq!(called(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_of_the_engine_and_composed_prompts_are_no_command() {
+        let library = Library::default();
+        let synthetic = User { is_synthetic: Some(true), ..User::prompt("/compact") };
+        assert_eq!(read(&library, &synthetic), None);
+        let composed = User { client_composed: Some(true), ..User::prompt("/compact") };
+        assert_eq!(read(&library, &composed), None);
+        let two = vec![ContentBlock::text("/compact"), ContentBlock::text("b")];
+        assert_eq!(read(&library, &User::new(two.into(), None)), None);
+    }
+}

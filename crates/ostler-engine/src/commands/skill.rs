@@ -1,0 +1,92 @@
+//! `Skill`: the model asks for the instructions of a skill or command, when it has need of them.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::expand::{grant, text};
+use crate::drive::World;
+use crate::library::{Command, Library};
+use crate::tool::{AnyTool, Described, Effect, Tool, ToolCx, ToolError, ToolOutput};
+
+/// What the list of skills may take of every request, in characters.
+const MAX_LIST: usize = 8_000;
+/// What is shown of one description.
+const MAX_DESCRIPTION: usize = 250;
+
+/// The tool, with the world its command lines run in.
+pub(crate) struct Skill(World);
+
+impl Skill {
+    pub(crate) const NAME: &'static str = "Skill";
+
+    /// The tool as the model sees it, with the skills there are; `None` when there are none.
+    pub(crate) fn offered(world: World) -> Option<Arc<dyn AnyTool>> {
+        let description = description(&world.library)?;
+        Some(Arc::new(Described::new(Self(world), description)))
+    }
+}
+
+fn description(library: &Library) -> Option<String> {
+    let mut text = <Skill as Tool>::DESCRIPTION.to_owned();
+    let mut n_left = 0;
+    let mut skills = library.commands.iter().filter(|command| command.is_for_model).peekable();
+    skills.peek()?;
+    for skill in skills {
+        let what: String = skill.description.chars().take(MAX_DESCRIPTION).collect();
+        let line = format!("\n- {}: {}", skill.name, what.replace('\n', " "));
+        match text.len() + line.len() <= MAX_LIST {
+            true => text.push_str(&line),
+            false => n_left += 1,
+        }
+    }
+    if n_left > 0 {
+        text.push_str(&format!("\n[{n_left} more; ask the user for their names]"));
+    }
+    Some(text)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Args {
+    /// Its name.
+    skill: String,
+    /// What to pass to it.
+    args: Option<String>,
+}
+
+impl Tool for Skill {
+    const NAME: &'static str = Self::NAME;
+    const DESCRIPTION: &'static str = "Loads the instructions of a skill. When one fits what is asked for, load it \
+        before you begin. Skills:";
+    type Args = Args;
+
+    fn effect(&self, _: &ToolCx, _: &Args) -> Effect {
+        // Instructions are words; what they lead to is decided call by call.
+        Effect::Nothing
+    }
+
+    async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
+        let name = args.skill.trim_start_matches('/');
+        let known = self.0.library.command(name).filter(|command| command.is_for_model);
+        let command = known.ok_or_else(|| {
+            ToolError::Refused(format!("there is no skill {name}; use one of those listed"))
+        })?;
+        let world = World { cx: cx.clone(), ..self.0.clone() };
+        grant(&world, command).await;
+        let text = text(&world, command, args.args.as_deref().unwrap_or_default()).await;
+        let text = text.map_err(ToolError::Failed)?;
+        Ok(ToolOutput::new(text, json!({"success": true, "commandName": command.name})))
+    }
+}
+
+/// The instructions of a skill for somebody who begins with them; its command lines stay as they are.
+///
+/// # Errors
+/// In words, when its file cannot be read.
+pub(crate) fn skill_text(skill: &Command) -> Result<String, String> {
+    let body = skill.body()?;
+    let folder = skill.folder().map(|folder| folder.display().to_string()).unwrap_or_default();
+    Ok(format!("Base directory for this skill: {folder}\n\n{body}"))
+}

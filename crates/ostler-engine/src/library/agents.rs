@@ -1,0 +1,71 @@
+//! Agents in files: `agents/*.md`, a head with what the agent is like and its system prompt.
+
+use std::path::Path;
+
+use ostler_proto::agent::{AgentDefinition, AgentMcpServer};
+use serde_json::{Value, json};
+
+use super::front::{self, Document};
+use super::{Library, Origin, is_name, markdown_files, stem};
+
+/// A kind of agent.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct AgentKind {
+    /// Its name, as the model calls it.
+    pub name: String,
+    /// What it is like.
+    pub definition: AgentDefinition,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Hooks that run while it works, as they stand in settings.
+    pub hooks: Option<Value>,
+}
+
+impl AgentKind {
+    /// A kind of agent.
+    pub fn new(name: impl Into<String>, definition: AgentDefinition, origin: Origin) -> Self {
+        Self { name: name.into(), definition, origin, hooks: None }
+    }
+}
+
+impl Library {
+    pub(super) fn take_agent_files(&mut self, folder: &Path, origin: &Origin) {
+        for (_, path) in markdown_files(folder) {
+            match front::read(&path).and_then(|document| kind(&path, document, origin)) {
+                Ok(kind) => _ = self.agents.insert(kind.name.clone(), kind),
+                Err(reason) => self.problem(&path, format!("the agent is left out: {reason}")),
+            }
+        }
+    }
+}
+
+fn kind(path: &Path, document: Document, origin: &Origin) -> Result<AgentKind, String> {
+    let Document { mut head, body } = document;
+    let name = head.text("name").unwrap_or_else(|| stem(path).to_owned());
+    if !is_name(&name) {
+        return Err(format!("\"{name}\" is no name for it; use letters, digits, - and _"));
+    }
+    if head.text("description").is_none() {
+        return Err("its head has no description, which tells when to use it".to_owned());
+    }
+    for list in ["tools", "disallowedTools", "skills"] {
+        if let Some(words) = head.list(list) {
+            // All tools is what an agent has that names none.
+            let is_all = list == "tools" && words == ["*"];
+            head.0.insert(list.to_owned(), if is_all { Value::Null } else { json!(words) });
+        }
+    }
+    let hooks = head.0.shift_remove("hooks").filter(|_| origin.is_trusted());
+    head.0.retain(|name, value| !value.is_null() && !matches!(name.as_str(), "name" | "color"));
+    head.0.insert("prompt".to_owned(), json!(body.trim()));
+    let mut definition: AgentDefinition =
+        serde_json::from_value(Value::Object(head.0)).map_err(|error| error.to_string())?;
+    if !origin.is_trusted() {
+        // A server is a program, and nobody has said that this project may start any.
+        let servers = definition.mcp_servers.iter_mut().flatten();
+        let names_own = servers.into_iter().any(|it| matches!(it, AgentMcpServer::Own(_)));
+        definition.mcp_servers = definition.mcp_servers.filter(|_| !names_own);
+    }
+    Ok(AgentKind { name: origin.name(&name), definition, origin: origin.clone(), hooks })
+}

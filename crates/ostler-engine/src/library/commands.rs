@@ -1,0 +1,177 @@
+//! Commands (`commands/**/*.md`) and skills (`skills/*/SKILL.md`): prompts that can be called by name.
+
+use std::path::{Path, PathBuf};
+
+use ostler_proto::control::SlashCommand;
+
+use super::front::{self, Head};
+use super::{Library, Origin, entries, is_name, markdown_files, stem};
+
+/// What is shown of a description that is not given.
+const FIRST_LINE: usize = 100;
+
+/// A prompt that can be called by name.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Command {
+    /// Its name, without the slash.
+    pub name: String,
+    /// Which of the two it is.
+    pub sort: Sort,
+    /// What it does.
+    pub description: String,
+    /// What may follow it.
+    pub argument_hint: Option<String>,
+    /// Rules for calls that run without a question while it is carried out.
+    pub allowed_tools: Vec<String>,
+    /// The model to use for it.
+    pub model: Option<String>,
+    /// Whether the model may call it.
+    pub is_for_model: bool,
+    /// Whether people may call it.
+    pub is_for_people: bool,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The file with its text.
+    pub file: PathBuf,
+}
+
+/// Which of the two it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// A text.
+    Command,
+    /// A text with a folder of material beside it.
+    Skill,
+}
+
+impl Command {
+    /// As hosts see it.
+    pub fn listed(&self) -> SlashCommand {
+        let description = match &self.origin {
+            Origin::Plugin(plugin, _) => format!("({plugin}) {}", self.description),
+            origin => format!("{} ({})", self.description, origin.word()),
+        };
+        SlashCommand {
+            name: self.name.clone(),
+            description,
+            argument_hint: Some(self.argument_hint.clone().unwrap_or_default()),
+            aliases: self.alias().map(|alias| vec![alias.to_owned()]),
+            ..SlashCommand::default()
+        }
+    }
+
+    /// The name a plugin's skill has inside the plugin.
+    pub(super) fn alias(&self) -> Option<&str> {
+        match (&self.origin, self.sort) {
+            (Origin::Plugin(plugin, _), Sort::Skill) => {
+                self.name.strip_prefix(plugin.as_str())?.strip_prefix(':')
+            }
+            _ => None,
+        }
+    }
+
+    /// Its text, as it stands in the file.
+    ///
+    /// # Errors
+    /// In words, when the file cannot be read.
+    pub fn body(&self) -> Result<String, String> {
+        let document = front::read(&self.file)
+            .map_err(|reason| format!("{} cannot be used: {reason}", self.file.display()))?;
+        let body = document.body.trim().to_owned();
+        Ok(match &self.origin {
+            Origin::Plugin(_, folder) => {
+                body.replace("${CLAUDE_PLUGIN_ROOT}", &folder.display().to_string())
+            }
+            _ => body,
+        })
+    }
+
+    /// The folder with a skill's material.
+    pub fn folder(&self) -> Option<&Path> {
+        self.file.parent().filter(|_| self.sort == Sort::Skill)
+    }
+}
+
+impl Library {
+    pub(super) fn take_commands(&mut self, folder: &Path, origin: &Origin) {
+        for (mut between, path) in markdown_files(folder) {
+            between.push(stem(&path).to_owned());
+            if !between.iter().all(|part| is_name(part)) {
+                self.problem(&path, "the command is left out: its name cannot be typed");
+                continue;
+            }
+            self.take_file(Sort::Command, between.join(":"), path, origin);
+        }
+    }
+
+    pub(super) fn take_skills(&mut self, folder: &Path, origin: &Origin) {
+        for folder in entries(folder) {
+            let path = folder.join("SKILL.md");
+            let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if !path.is_file() {
+                continue;
+            }
+            if !is_name(name) {
+                self.problem(&path, "the skill is left out: its name cannot be typed");
+                continue;
+            }
+            self.take_file(Sort::Skill, name.to_owned(), path, origin);
+        }
+    }
+
+    fn take_file(&mut self, sort: Sort, name: String, path: PathBuf, origin: &Origin) {
+        let head = match front::head(&path) {
+            Ok(head) => head,
+            Err(reason) => return self.problem(&path, format!("{name} is left out: {reason}")),
+        };
+        let name = match (sort, head.text("name")) {
+            (Sort::Skill, Some(said)) if is_name(&said) => said,
+            _ => name,
+        };
+        let description = head.text("description").or_else(|| first_line(sort, &path));
+        let Some(description) = description else {
+            let reason = format!("{name} is left out: its head has no description");
+            return self.problem(&path, reason);
+        };
+        let command = command(sort, origin.name(&name), description, &head, path, origin);
+        // What was read later stands nearer.
+        self.commands.retain(|known| known.name != command.name);
+        self.commands.push(command);
+    }
+}
+
+fn command(
+    sort: Sort,
+    name: String,
+    description: String,
+    head: &Head,
+    file: PathBuf,
+    origin: &Origin,
+) -> Command {
+    let allowed_tools = head.list("allowed-tools").unwrap_or_default();
+    Command {
+        name,
+        sort,
+        argument_hint: head.text("argument-hint"),
+        // What grants permissions counts only where the user trusts it.
+        allowed_tools: if origin.is_trusted() { allowed_tools } else { Vec::new() },
+        model: head.text("model").filter(|model| model != "inherit"),
+        // A command without a description was not written for the model.
+        is_for_model: head.flag("disable-model-invocation") != Some(true)
+            && (sort == Sort::Skill || head.text("description").is_some()),
+        is_for_people: head.flag("user-invocable") != Some(false),
+        description,
+        origin: origin.clone(),
+        file,
+    }
+}
+
+/// A command may do without a description: then its first line stands for one.
+fn first_line(sort: Sort, path: &Path) -> Option<String> {
+    let body = front::read(path).ok().filter(|_| sort == Sort::Command)?.body;
+    let line = body.lines().map(|line| line.trim_start_matches('#').trim());
+    let line = line.into_iter().find(|line| !line.is_empty()).unwrap_or("(empty)");
+    let cut: String = line.chars().take(FIRST_LINE).collect();
+    Some(if cut.len() < line.len() { format!("{cut}…") } else { cut })
+}

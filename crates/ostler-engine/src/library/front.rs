@@ -1,0 +1,254 @@
+//! Files with a head and a body: YAML between two lines of `---`, then text for the model.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+/// A head longer than this is none.
+const LONGEST_HEAD: u64 = 64 * 1024;
+/// A body longer than this is not for a model to read.
+const LONGEST_FILE: u64 = 1024 * 1024;
+const FENCE: &str = "---";
+
+/// A file in its two parts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Document {
+    pub(crate) head: Head,
+    pub(crate) body: String,
+}
+
+/// What the head of a file says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Head(pub(crate) Map<String, Value>);
+
+impl Head {
+    /// A field with one value; numbers and truth values are taken for what they look like.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        match self.0.get(name)? {
+            Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+            value @ (Value::Number(_) | Value::Bool(_)) => Some(value.to_string()),
+            // `[file]` is what people write as a hint, and a list as YAML reads it.
+            Value::Array(list) => Some(format!("[{}]", plain(list).join(", "))),
+            _ => None,
+        }
+    }
+
+    /// A field with several values: a list, or words between commas.
+    pub(crate) fn list(&self, name: &str) -> Option<Vec<String>> {
+        let list = match self.0.get(name)? {
+            Value::Array(list) => plain(list),
+            Value::String(text) => split(text),
+            _ => return None,
+        };
+        Some(list)
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+        match self.0.get(name)? {
+            Value::Bool(flag) => Some(*flag),
+            Value::String(text) => text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+}
+
+fn plain(list: &[Value]) -> Vec<String> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    list.iter().map(text).collect()
+}
+
+/// Takes a list apart at commas that are not inside parentheses: `Bash(a, b), Read`.
+pub(crate) fn split(text: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let parts = text.split(|c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    });
+    parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+}
+
+/// Reads the head of a file and no more of it than that.
+///
+/// # Errors
+/// In words, when the file cannot be read or the head makes no sense.
+pub(crate) fn head(path: &Path) -> Result<Head, String> {
+    let mut lines = BufReader::new(open(path)?.take(LONGEST_HEAD));
+    let mut line = || -> Result<String, String> {
+        let mut bytes = Vec::new();
+        lines.read_until(b'\n', &mut bytes).map_err(|error| error.to_string())?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    if line()?.trim_start_matches('\u{feff}').trim_end() != FENCE {
+        return Ok(Head::default());
+    }
+    let mut text = String::new();
+    loop {
+        let next = line()?;
+        if next.is_empty() {
+            return Err(format!("the head that begins with {FENCE} has no end"));
+        }
+        if next.trim_end() == FENCE {
+            return parse(&text);
+        }
+        text.push_str(&next);
+    }
+}
+
+/// Reads a whole file.
+///
+/// # Errors
+/// In words, when the file cannot be read, is too long, or its head makes no sense.
+pub(crate) fn read(path: &Path) -> Result<Document, String> {
+    let mut bytes = Vec::new();
+    open(path)?.take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(|it| it.to_string())?;
+    if bytes.len() as u64 > LONGEST_FILE {
+        return Err(format!("it is longer than {LONGEST_FILE} bytes"));
+    }
+    document(&String::from_utf8_lossy(&bytes))
+}
+
+fn open(path: &Path) -> Result<File, String> {
+    let is_file = std::fs::metadata(path).map_err(|error| error.to_string())?.is_file();
+    // Anything else might never come to an end.
+    if !is_file {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput).to_string());
+    }
+    File::open(path).map_err(|error| error.to_string())
+}
+
+/// Takes a text apart.
+pub(crate) fn document(text: &str) -> Result<Document, String> {
+    let text = text.trim_start_matches('\u{feff}');
+    let mut lines = text.split_inclusive('\n');
+    if lines.next().map(str::trim_end) != Some(FENCE) {
+        return Ok(Document { head: Head::default(), body: text.to_owned() });
+    }
+    let mut head = String::new();
+    for line in lines.by_ref() {
+        if line.trim_end() == FENCE {
+            return Ok(Document { head: parse(&head)?, body: lines.collect() });
+        }
+        head.push_str(line);
+    }
+    Err(format!("the head that begins with {FENCE} has no end"))
+}
+
+fn parse(text: &str) -> Result<Head, String> {
+    if text.trim().is_empty() {
+        return Ok(Head::default());
+    }
+    // Nobody needs to refer back in a head, and those who do anyway are mostly out for memory.
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_aliases: 16, max_events: 10_000 },
+    };
+    match serde_saphyr::from_str_with_options::<Option<Map<String, Value>>>(text, options) {
+        Ok(map) => Ok(Head(map.unwrap_or_default())),
+        // People write `description: Use when: x`, which is no YAML.
+        Err(error) => by_lines(text).ok_or_else(|| {
+            let error = error.to_string();
+            format!("its head is not YAML: {}", error.lines().next().unwrap_or_default())
+        }),
+    }
+}
+
+/// Reads a head whose lines are all `name: value`.
+fn by_lines(text: &str) -> Option<Head> {
+    let mut map = Map::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
+        let (name, value) = line.split_once(':')?;
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if name.is_empty() || !name.chars().all(is_name) {
+            return None;
+        }
+        let value = match value.trim() {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            value => Value::String(unquoted(value).to_owned()),
+        };
+        map.insert(name.to_owned(), value);
+    }
+    Some(Head(map))
+}
+
+fn unquoted(text: &str) -> &str {
+    let within = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
+    within('"').or_else(|| within('\'')).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn head_of(text: &str) -> Head {
+        document(&format!("---\n{text}\n---\nbody\n")).unwrap().head
+    }
+
+    #[test]
+    fn a_file_without_a_head_is_all_body() {
+        let plain = document("# Title\n---\nno head").unwrap();
+        assert_eq!((plain.head, plain.body.as_str()), (Head::default(), "# Title\n---\nno head"));
+        let empty = document("---\r\n---\r\nrest").unwrap();
+        assert_eq!((empty.head, empty.body.as_str()), (Head::default(), "rest"));
+    }
+
+    #[test]
+    fn fields_are_read_in_the_ways_people_write_them() {
+        let head = head_of("name: a\ntools: Bash(git log, git diff), Read\nn: 3\non: 'true'");
+        assert_eq!(head.text("name").as_deref(), Some("a"));
+        assert_eq!(head.list("tools").unwrap(), ["Bash(git log, git diff)", "Read"]);
+        assert_eq!(head.text("n").as_deref(), Some("3"));
+        assert_eq!(head.flag("on"), Some(true));
+        let head = head_of("tools:\n  - Read\n  - Grep\nargument-hint: [file]");
+        assert_eq!(head.list("tools").unwrap(), ["Read", "Grep"]);
+        assert_eq!(head.text("argument-hint").as_deref(), Some("[file]"));
+    }
+
+    #[test]
+    fn a_colon_in_a_value_is_forgiven_and_nonsense_is_not() {
+        let head = head_of("description: Use when: x\nname: \"b\"");
+        assert_eq!(head.text("description").as_deref(), Some("Use when: x"));
+        assert_eq!(head.text("name").as_deref(), Some("b"));
+        let error = document("---\n- a\n  b: [\n---\n").unwrap_err();
+        assert!(error.contains("not YAML"), "{error}");
+        assert!(document("---\nname: a\n").unwrap_err().contains("has no end"));
+    }
+
+    #[test]
+    fn a_bomb_of_aliases_does_not_go_off() {
+        let mut text = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for (this, last) in ["b", "c", "d", "e", "f", "g", "h", "i"].iter().zip("abcdefgh".chars())
+        {
+            text.push_str(&format!(
+                "{this}: &{this} [{}]\n",
+                vec![format!("*{last}"); 10].join(", ")
+            ));
+        }
+        // What is left are the lines as they stand.
+        let head = head_of(text.trim_end());
+        assert_eq!(head.text("b").unwrap(), format!("&b [{}]", vec!["*a"; 10].join(", ")));
+    }
+
+    #[test]
+    fn nested_values_are_kept() {
+        let head = head_of("mcpServers:\n  - known\n  - own: {command: x}");
+        assert_eq!(head.0["mcpServers"], json!(["known", {"own": {"command": "x"}}]));
+    }
+
+    #[test]
+    fn the_head_of_a_long_file_is_read_without_the_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("SKILL.md");
+        std::fs::write(&path, format!("---\nname: x\n---\n{}", "y".repeat(2_000_000))).unwrap();
+        assert_eq!(head(&path).unwrap().text("name").as_deref(), Some("x"));
+        assert!(read(&path).unwrap_err().contains("longer than"));
+        assert!(head(folder.path()).is_err(), "a folder is no file");
+    }
+}

@@ -1,0 +1,230 @@
+//! What files offer a session: agents, commands, skills, output styles, and plugins that bundle them.
+//!
+//! Only the heads of files are read here; a body is read when somebody uses it. A file that makes no sense is left out
+//! and told of: none of them can make anything stricter, so leaving one out makes nothing wider.
+
+mod agents;
+mod commands;
+pub(crate) mod front;
+mod plugins;
+mod styles;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ostler_proto::agent::AgentDefinition;
+use ostler_proto::message::system::PluginInfo;
+use serde_json::Value;
+
+pub use self::agents::AgentKind;
+pub use self::commands::{Command, Sort};
+pub use self::plugins::Plugin;
+pub(crate) use self::styles::DEFAULT as DEFAULT_STYLE;
+pub use self::styles::Style;
+use crate::settings::Problem;
+
+/// Where to look.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// The user's folder, `.claude` in the home directory.
+    pub user: Option<PathBuf>,
+    /// The project, if its files are wanted.
+    pub project: Option<PathBuf>,
+    /// Whether the user trusts the project. If not, its files are words for the model and nothing more.
+    pub trusts_project: bool,
+    /// Further working directories, which may bring skills.
+    pub added: Vec<PathBuf>,
+    /// Folders of plugins.
+    pub plugins: Vec<PathBuf>,
+}
+
+/// Where something comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// It is part of the engine.
+    BuiltIn,
+    /// The user's folder.
+    User,
+    /// The project, or a further working directory.
+    Project {
+        /// Whether the user trusts it.
+        is_trusted: bool,
+    },
+    /// A plugin, with its name and folder.
+    Plugin(String, PathBuf),
+    /// The host.
+    Host,
+}
+
+impl Origin {
+    /// Whether it may do more than give words to the model: grant permissions, start servers, run hooks.
+    pub fn is_trusted(&self) -> bool {
+        !matches!(self, Self::Project { is_trusted: false })
+    }
+
+    /// As hosts are told.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::BuiltIn => "built-in",
+            Self::User => "user",
+            Self::Project { .. } => "project",
+            Self::Plugin(..) => "plugin",
+            Self::Host => "host",
+        }
+    }
+
+    /// A name in the plugin's own space, if it is a plugin's.
+    fn name(&self, name: &str) -> String {
+        match self {
+            Self::Plugin(plugin, _) => format!("{plugin}:{name}"),
+            _ => name.to_owned(),
+        }
+    }
+}
+
+/// Everything that files and the host offer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Library {
+    /// Agents by name.
+    pub agents: BTreeMap<String, AgentKind>,
+    /// Commands and skills, in the order they are listed. No two have the same name.
+    pub commands: Vec<Command>,
+    /// Output styles beside the built-in ones.
+    pub styles: Vec<Style>,
+    /// Plugins in use.
+    pub plugins: Vec<Plugin>,
+    /// What was left out, and why.
+    pub problems: Vec<Problem>,
+}
+
+/// Reads what the places offer. What stands nearer to the project wins over what stands farther.
+pub fn load(places: &Places) -> Library {
+    let mut library = Library::default();
+    let is_trusted = places.trusts_project;
+    if let Some(user) = &places.user {
+        library.take_folder(user, &Origin::User);
+    }
+    if let Some(project) = &places.project {
+        library.take_folder(&project.join(".claude"), &Origin::Project { is_trusted });
+    }
+    for folder in &places.added {
+        library.take_skills(&folder.join(".claude/skills"), &Origin::Project { is_trusted });
+    }
+    for folder in &places.plugins {
+        library.take_plugin(folder);
+    }
+    library.commands.sort_by(|left, right| left.name.cmp(&right.name));
+    library
+}
+
+impl Library {
+    /// Adds the host's agents, which win over those of files.
+    pub fn take_agents(&mut self, agents: &BTreeMap<String, AgentDefinition>) {
+        for (name, definition) in agents {
+            let kind = AgentKind::new(name, definition.clone(), Origin::Host);
+            self.agents.insert(name.clone(), kind);
+        }
+    }
+
+    /// Keeps only the skills that are wanted; commands stay.
+    pub fn keep_skills(&mut self, wanted: &[String]) {
+        let is_wanted = |name: &String| wanted.contains(name);
+        self.commands.retain(|command| command.sort == Sort::Command || is_wanted(&command.name));
+    }
+
+    /// A command or skill by its name, or by the name it has inside its plugin where only one has that.
+    pub fn command(&self, name: &str) -> Option<&Command> {
+        let exact = self.commands.iter().find(|command| command.name == name);
+        exact.or_else(|| {
+            let mut others = self.commands.iter().filter(|command| command.alias() == Some(name));
+            others.next().filter(|_| others.next().is_none())
+        })
+    }
+
+    /// An output style by its name, built in or not.
+    pub fn style(&self, name: &str) -> Option<Style> {
+        let own = self.styles.iter().find(|style| style.name == name).cloned();
+        own.or_else(|| styles::built_in().into_iter().find(|style| style.name == name))
+    }
+
+    /// The names of all output styles.
+    pub fn style_names(&self) -> Vec<String> {
+        let built_in = styles::built_in().into_iter().map(|style| style.name);
+        let own = self.styles.iter().map(|style| style.name.clone());
+        std::iter::once(styles::DEFAULT.to_owned()).chain(built_in).chain(own).collect()
+    }
+
+    /// The plugins as hosts see them.
+    pub fn plugin_list(&self) -> Vec<PluginInfo> {
+        self.plugins.iter().map(Plugin::info).collect()
+    }
+
+    /// The hooks of plugins, as they stand in settings.
+    pub fn hooks(&self) -> Vec<Value> {
+        self.plugins.iter().filter_map(|plugin| plugin.hooks.clone()).collect()
+    }
+
+    fn take_folder(&mut self, folder: &Path, origin: &Origin) {
+        self.take_agent_files(&folder.join("agents"), origin);
+        self.take_commands(&folder.join("commands"), origin);
+        self.take_skills(&folder.join("skills"), origin);
+        self.take_styles(&folder.join("output-styles"), origin);
+    }
+
+    fn problem(&mut self, path: &Path, reason: impl Into<String>) {
+        let problem =
+            Problem { path: path.to_owned(), pointer: String::new(), reason: reason.into() };
+        self.problems.push(problem);
+    }
+}
+
+/// How deep folders are looked into.
+const DEEPEST: usize = 8;
+/// More files than this in one place are a mistake.
+const MOST_FILES: usize = 1000;
+
+/// The Markdown files below a folder with the names of the folders between, in a fixed order.
+fn markdown_files(folder: &Path) -> Vec<(Vec<String>, PathBuf)> {
+    let mut found = Vec::new();
+    walk(folder, &mut Vec::new(), &mut found);
+    found
+}
+
+fn walk(folder: &Path, between: &mut Vec<String>, found: &mut Vec<(Vec<String>, PathBuf)>) {
+    for path in entries(folder) {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        if name.starts_with('.') || found.len() >= MOST_FILES {
+            continue;
+        }
+        if path.is_dir() && between.len() < DEEPEST {
+            between.push(name.to_owned());
+            walk(&path, between, found);
+            between.pop();
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push((between.clone(), path));
+        }
+    }
+}
+
+/// What is in a folder, sorted. A folder that is not there is empty.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// A name that can stand in a list and be typed.
+fn is_name(name: &str) -> bool {
+    let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    !name.is_empty() && name.len() <= 100 && name.chars().all(is_fine)
+}
+
+/// The file's name without its ending.
+fn stem(path: &Path) -> &str {
+    path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! Plugins: folders that bundle agents, commands, skills, styles, hooks and servers. All they offer bears their name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ostler_proto::mcp::McpServerConfig;
+use ostler_proto::message::system::PluginInfo;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Library, Origin, is_name};
+
+/// A plugin in use.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Plugin {
+    /// Its name.
+    pub name: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its version.
+    pub version: Option<String>,
+    /// Its hooks, as they stand in settings.
+    pub hooks: Option<Value>,
+    /// Its MCP servers, by the names they have in the session.
+    pub servers: BTreeMap<String, McpServerConfig>,
+}
+
+impl Plugin {
+    pub(super) fn info(&self) -> PluginInfo {
+        PluginInfo {
+            name: self.name.clone(),
+            path: self.folder.display().to_string(),
+            source: Some(format!("{}@inline", self.name)),
+            version: self.version.clone(),
+            ..PluginInfo::default()
+        }
+    }
+}
+
+/// What a plugin says about itself, in `.claude-plugin/plugin.json`.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Manifest {
+    name: Option<String>,
+    version: Option<String>,
+    commands: Option<Paths>,
+    agents: Option<Paths>,
+    skills: Option<Paths>,
+    output_styles: Option<Paths>,
+    hooks: Option<Value>,
+    mcp_servers: Option<Value>,
+}
+
+/// More folders than the usual one.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Paths {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Library {
+    /// Adds a plugin. One that makes no sense is left out and told of.
+    pub fn take_plugin(&mut self, folder: &Path) {
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let folder = folder.as_path();
+        let Manifest { name, version, commands, agents, skills, output_styles, hooks, mcp_servers } =
+            match manifest(folder) {
+                Ok(manifest) => manifest,
+                Err(reason) => {
+                    return self.problem(folder, format!("the plugin is left out: {reason}"));
+                }
+            };
+        let of_folder = || folder.file_name().and_then(|it| it.to_str()).unwrap_or_default();
+        let name = name.unwrap_or_else(|| of_folder().to_owned());
+        if !is_name(&name) {
+            let reason = format!("the plugin is left out: \"{name}\" is no name for it");
+            return self.problem(folder, reason);
+        }
+        if self.plugins.iter().any(|plugin| plugin.name == name) {
+            return;
+        }
+        let origin = Origin::Plugin(name.clone(), folder.to_owned());
+        places(folder, "agents", agents).iter().for_each(|it| self.take_agent_files(it, &origin));
+        places(folder, "commands", commands).iter().for_each(|it| self.take_commands(it, &origin));
+        places(folder, "skills", skills).iter().for_each(|it| self.take_skills(it, &origin));
+        let styles = places(folder, "output-styles", output_styles);
+        styles.iter().for_each(|it| self.take_styles(it, &origin));
+        let hooks = self.part(folder, "hooks/hooks.json", hooks);
+        let servers = self.part(folder, ".mcp.json", mcp_servers);
+        let plugin = Plugin {
+            version,
+            hooks: hooks.map(|mut hooks| hooks.get_mut("hooks").map_or(Value::Null, Value::take)),
+            servers: self.servers(&name, folder, servers),
+            folder: folder.to_owned(),
+            name,
+        };
+        self.plugins.push(plugin);
+    }
+
+    /// A part that the manifest holds, names the file of, or leaves at the usual place.
+    fn part(&mut self, folder: &Path, usual: &str, said: Option<Value>) -> Option<Value> {
+        let path = match said {
+            Some(Value::String(path)) => inside(folder, &path)?,
+            Some(value) => return Some(rooted(value, folder)),
+            None => folder.join(usual),
+        };
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                self.problem(&path, error.to_string());
+                return None;
+            }
+        };
+        match serde_json::from_str(&text) {
+            Ok(value) => Some(rooted(value, folder)),
+            Err(error) => {
+                self.problem(&path, error.to_string());
+                None
+            }
+        }
+    }
+
+    fn servers(
+        &mut self,
+        plugin: &str,
+        folder: &Path,
+        servers: Option<Value>,
+    ) -> BTreeMap<String, McpServerConfig> {
+        let Some(mut servers) = servers else { return BTreeMap::new() };
+        // With or without the name around it.
+        if let Some(inner) = servers.get_mut("mcpServers") {
+            servers = inner.take();
+        }
+        match serde_json::from_value::<BTreeMap<String, McpServerConfig>>(servers) {
+            Ok(servers) => {
+                let full = |name: String| format!("plugin:{plugin}:{name}");
+                servers.into_iter().map(|(name, config)| (full(name), config)).collect()
+            }
+            Err(error) => {
+                self.problem(folder, format!("its MCP servers are left out: {error}"));
+                BTreeMap::new()
+            }
+        }
+    }
+}
+
+fn manifest(folder: &Path) -> Result<Manifest, String> {
+    if !folder.is_dir() {
+        return Err("there is no such folder".to_owned());
+    }
+    match std::fs::read_to_string(folder.join(".claude-plugin/plugin.json")) {
+        Ok(text) => serde_json::from_str(&text)
+            .map_err(|error| format!(".claude-plugin/plugin.json makes no sense: {error}")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Manifest::default()),
+        Err(error) => Err(format!(".claude-plugin/plugin.json cannot be read: {error}")),
+    }
+}
+
+/// The usual folder, and those that the manifest names.
+fn places(folder: &Path, usual: &str, more: Option<Paths>) -> Vec<PathBuf> {
+    let more = match more {
+        None => Vec::new(),
+        Some(Paths::One(path)) => vec![path],
+        Some(Paths::Several(paths)) => paths,
+    };
+    let mut places = vec![folder.join(usual)];
+    places.extend(more.iter().filter_map(|path| inside(folder, path)));
+    places.dedup();
+    places
+}
+
+/// A path that a plugin names; it cannot lead out of the plugin.
+fn inside(folder: &Path, path: &str) -> Option<PathBuf> {
+    let path = folder.join(path).canonicalize().ok()?;
+    path.starts_with(folder).then_some(path)
+}
+
+/// The same with the plugin's folder in place of the variable that stands for it.
+fn rooted(value: Value, folder: &Path) -> Value {
+    match value {
+        Value::String(text) => {
+            let root = folder.display().to_string();
+            Value::String(text.replace("${CLAUDE_PLUGIN_ROOT}", &root))
+        }
+        Value::Array(list) => list.into_iter().map(|value| rooted(value, folder)).collect(),
+        Value::Object(map) => {
+            map.into_iter().map(|(name, value)| (name, rooted(value, folder))).collect()
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,59 @@
+//! What the user might ask next, for hosts that want to offer it (`promptSuggestions`).
+//!
+//! The model is asked once more after a turn, with the conversation as it stands, so that nearly all of the request is
+//! in its cache. The first turn says too little about what follows. A new prompt makes the guess pointless.
+
+use std::sync::Arc;
+
+use ostler_proto::Extra;
+use ostler_proto::api::{ContentBlock, Role};
+use ostler_proto::frame::ToHost;
+use ostler_proto::message::PromptSuggestion;
+
+use super::Session;
+use crate::host::fresh_uuid;
+use crate::model::Said;
+use crate::surroundings;
+
+const QUESTION: &str = "Guess what I will most likely ask you next. Answer with that one prompt, in my words and \
+    at most 12 of them, and with nothing else. If you cannot tell, answer with a single dash.";
+
+/// What is longer than this is no prompt but an explanation.
+const MOST_LETTERS: usize = 200;
+
+impl Session {
+    /// Begins to guess, if the host wants that.
+    pub(super) fn suggest(&mut self) {
+        if !self.wants_suggestions || self.totals.n_results() < 2 || self.queue.n_turns() > 0 {
+            return;
+        }
+        let (world, mut conversation) = (self.world.clone(), self.conversation.clone());
+        if conversation.last().is_none_or(|said| said.role != Role::Assistant) {
+            return;
+        }
+        let content = vec![ContentBlock::text(QUESTION)];
+        conversation.push(Said { role: Role::User, content });
+        self.suggesting.spawn(async move {
+            let world = world.with_server_tools().await;
+            let request = world.request(Arc::new(conversation), false);
+            // A guess that fails is no loss.
+            let Ok(answer) = surroundings::ask(&*world.model, &world.host, request).await else {
+                return;
+            };
+            let texts: Vec<&str> =
+                answer.content.iter().filter_map(ContentBlock::as_text).collect();
+            let suggestion = texts.concat().trim().to_owned();
+            let is_prompt = !suggestion.trim_matches('-').is_empty()
+                && suggestion.chars().count() <= MOST_LETTERS;
+            if is_prompt {
+                let frame = PromptSuggestion {
+                    suggestion,
+                    session_id: world.host.session_id.clone(),
+                    uuid: fresh_uuid(),
+                    extra: Extra::default(),
+                };
+                world.host.send(ToHost::PromptSuggestion(frame)).await;
+            }
+        });
+    }
+}

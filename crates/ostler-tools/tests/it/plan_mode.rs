@@ -1,0 +1,30 @@
+//! Plan mode: what its two tools touch, and that nothing happens without a session.
+
+use ostler_engine::tool::Effect;
+use serde_json::json;
+
+use crate::session::Session;
+
+#[test]
+fn leaving_plan_mode_is_for_the_user_to_decide_and_entering_it_is_not() {
+    let session = Session::new();
+    let effect = |tool: &str| session.prepare(tool, &json!({})).ok().unwrap().effect;
+    assert_eq!(effect("ExitPlanMode"), Effect::AskUser);
+    assert_eq!(effect("EnterPlanMode"), Effect::Nothing);
+}
+
+#[tokio::test]
+async fn without_a_session_there_is_no_mode_to_change() {
+    for tool in ["ExitPlanMode", "EnterPlanMode"] {
+        let error = Session::new().run(tool, json!({"plan": "x"})).await.unwrap_err();
+        assert!(error.to_string().contains("no session"), "{error}");
+    }
+}
+
+#[test]
+fn a_plan_is_asked_for_and_not_insisted_on() {
+    let tools = ostler_tools::session_tools();
+    let spec = tools.iter().map(|tool| tool.spec()).find(|spec| spec.name == "ExitPlanMode");
+    assert_eq!(spec.unwrap().input_schema["required"], json!(["plan"]));
+    assert!(Session::new().prepare("ExitPlanMode", &json!({})).is_ok());
+}

@@ -1,0 +1,54 @@
+//! What a session has to offer beside tools: agents, commands, skills and styles from files, plugins and arguments.
+
+use std::path::PathBuf;
+
+use ostler_engine::library::{self, Library, Places};
+use ostler_engine::settings::{Folders, Problem};
+
+use super::{Scene, StartError};
+
+/// Reads what files offer, as far as their sources are wanted.
+///
+/// # Errors
+/// When an agent that was asked for by argument makes no sense.
+pub(super) fn library(
+    scene: &Scene,
+    folders: &Folders,
+    trusts_project: bool,
+) -> Result<Library, StartError> {
+    let launch = &scene.launch;
+    let wants = |name: &str| match &launch.setting_sources {
+        Some(sources) => sources.iter().any(|source| source == name),
+        None => true,
+    };
+    let places = |paths: &[String]| paths.iter().map(|path| scene.cwd.join(path)).collect();
+    let added: Vec<PathBuf> = places(&launch.add_dirs);
+    let mut library = library::load(&Places {
+        user: folders.user.clone().filter(|_| wants("user")),
+        project: Some(folders.project.clone()).filter(|_| wants("project")),
+        trusts_project,
+        added: if wants("project") { added } else { Vec::new() },
+        plugins: places(&launch.plugin_dirs),
+    });
+    let n_plugins = library.plugins.len();
+    for folder in &launch.plugin_dirs_without_servers {
+        library.take_plugin(&scene.cwd.join(folder));
+    }
+    library.plugins.iter_mut().skip(n_plugins).for_each(|plugin| plugin.servers.clear());
+    library.take_agents(&launch.agents);
+    Ok(library)
+}
+
+/// What was asked for by name and is not there. The host may still bring agents along, so only styles are certain.
+pub(super) fn missing(scene: &Scene, library: &Library, style: Option<&str>) -> Option<Problem> {
+    let style = style.filter(|name| *name != "default")?;
+    if library.style(style).is_some() {
+        return None;
+    }
+    let known = library.style_names().join(", ");
+    Some(Problem {
+        path: scene.cwd.clone(),
+        pointer: "outputStyle".to_owned(),
+        reason: format!("there is no output style {style}; there are: {known}"),
+    })
+}
