@@ -16,12 +16,13 @@ fn every_scenario_can_be_read_and_says_what_it_shows() {
 #[test]
 #[ignore = "needs the official SDKs: OSTLER_PEERS, OSTLER_NATIVE_PEERS, OSTLER_PYTHON"]
 fn a_program_that_says_nothing_passes_nothing() {
+    // Not Python: it waits a minute for an answer to its first request, also of a program that is gone.
+    let chosen = ["--only", "text", "--sdk", "ts050", "--sdk", "ts325"];
     let runner = &mut Command::new(RUNNER);
-    let output =
-        runner.args(["--cli", "/bin/true", "--only", "text", "--as-tests"]).output().unwrap();
+    let output = runner.args(["--cli", "/bin/true", "--as-tests"]).args(chosen).output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(!output.status.success(), "{told}");
-    for sdk in ["ts050", "ts325", "py182"] {
+    for sdk in ["ts050", "ts325"] {
         assert!(told.contains(&format!("test conformance::text::{sdk} ... FAILED")), "{told}");
     }
 }

@@ -7,215 +7,63 @@
 mod clear;
 mod control;
 mod lifecycle;
+mod options;
 pub(crate) mod queue;
 mod requests;
 mod servers;
+mod setup;
 mod state;
 mod suggest;
 mod switch;
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::path::PathBuf;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ostler_proto::api::{Content, Role};
-use ostler_proto::control::{AccountInfo, AskHost, ControlRequest, Elicitation, ElicitationReply};
+use ostler_proto::control::{AskHost, ControlRequest, Elicitation, ElicitationReply};
 use ostler_proto::frame::{ToEngine, ToHost};
 use ostler_proto::hook::{ExitReason, HookEvent, SetupTrigger};
-use ostler_proto::launch::Answerer;
 use ostler_proto::message::system::SessionState;
 use ostler_proto::message::{CommandState, Origin, TaskNotificationOrigin, User};
 use ostler_proto::peer::{CallError, Peer};
 use ostler_proto::{Extra, RequestId, SessionId, TaskId, Uuid};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+pub use self::options::{BACKGROUND_WAIT, SessionOptions};
 use self::queue::{Answers, Queue};
+use self::setup::Setup;
 pub use self::state::StateEvents;
 use self::state::Told;
 use self::switch::{Heard, Wanted};
 pub use crate::agents::Delegation;
-use crate::agents::{self, Agent, Past};
-use crate::call::Tools;
 use crate::checkpoint::Checkpoints;
-use crate::commands::{self, BuiltIn, Called, Skill};
+use crate::commands::{self, BuiltIn, Called};
 pub use crate::compact::Compaction;
-use crate::compact::Gauge;
-use crate::context;
-use crate::context::memory::MemoryFile;
-use crate::context::planning::OWN_PLANNING;
 pub use crate::drive::Limits;
 use crate::drive::{Finished, World};
 use crate::hooks::elicit::elicit;
 use crate::hooks::{Event, Helpers, Hooks, Judge, occasions, registry};
 use crate::host::{Host, HostCall, Question, fresh_uuid};
-use crate::library::{AgentKind, DEFAULT_STYLE, Library};
-use crate::live::{Live, LiveSettings};
-use crate::mcp::{Connector, KnownServer, Servers};
-use crate::model::{Aliases, Model, Said, Sampling};
-use crate::permission::Policy;
+use crate::live::Live;
+use crate::model::Said;
 use crate::prompt::{self, Start};
-use crate::record::Tape;
 use crate::report::Totals;
 use crate::scratch::Scratch;
-use crate::settings::Folders;
 use crate::spent::Spent;
 use crate::store::Opened;
 use crate::structured::StructuredOutput;
-use crate::tasks::Tasks;
-use crate::tool::{AnyTool, ToolCx};
 use crate::transcript::Transcript;
 use crate::turn::Ending;
 
 /// How many frames may wait for a slow host before the engine waits too.
 const FRAMES_AHEAD: usize = 256;
-
-/// What a session runs with.
-pub struct SessionOptions {
-    /// The model.
-    pub model: Arc<dyn Model>,
-    /// The tools on offer, beside those the engine brings along.
-    pub tools: Vec<Arc<dyn AnyTool>>,
-    /// Tools of the engine itself that are not offered: `Agent`, `Skill`.
-    pub withheld: Vec<String>,
-    /// What short names of models stand for.
-    pub aliases: Aliases,
-    /// What files offer.
-    pub library: Library,
-    /// The kind of agent that leads the conversation.
-    pub agent: Option<String>,
-    /// The style of the answers.
-    pub output_style: Option<String>,
-    /// How work is handed to subagents.
-    pub delegation: Delegation,
-    /// The working directory.
-    pub cwd: PathBuf,
-    /// What decides about tool calls.
-    pub policy: Policy,
-    /// Where changes of it are kept.
-    pub folders: Folders,
-    /// What ends a turn that the model would not end.
-    pub limits: Limits,
-    /// How the model answers.
-    pub sampling: Sampling,
-    /// When the conversation is compacted.
-    pub compaction: Compaction,
-    /// A system prompt in place of the engine's own. An empty one is a prompt too.
-    pub system_prompt: Option<String>,
-    /// Added to the system prompt.
-    pub append_system_prompt: Option<String>,
-    /// Standing instructions, see [`crate::context::memory::load`].
-    pub memory: Vec<MemoryFile>,
-    /// The session's file and what it holds, see [`crate::store::Projects::open`]; `None` keeps nothing.
-    pub opened: Option<Opened>,
-    /// The id of a session that keeps nothing; one that is kept has the id it was opened with.
-    pub session_id: Option<SessionId>,
-    /// The shape the answer must have.
-    pub json_schema: Option<Value>,
-    /// Hooks, as they stand under `hooks` in each settings file.
-    pub hooks: Vec<Value>,
-    /// Settings whose hooks hold too, and that are looked at again while the session runs.
-    pub live: Option<LiveSettings>,
-    /// The model that hooks ask which name none; the session's own where this is not said.
-    pub small_model: Option<String>,
-    /// Hooks that prepare or tend the folder run first.
-    pub prepare: Option<SetupTrigger>,
-    /// The session ends when hooks have had their say at its start.
-    pub only_prepare: bool,
-    /// Whether a person writes the prompts, one after the other.
-    pub is_conversation: bool,
-    /// Variables for what the session starts: commands of tools and of hooks.
-    pub env: BTreeMap<String, String>,
-    /// Whether the events of a response are sent as they come.
-    pub partial_messages: bool,
-    /// Whether the host sees the hooks of settings run (`hook_started` and so on).
-    pub hook_events: bool,
-    /// How long the session waits for a prompt before hooks are told that it does; `None` tells them never.
-    pub idle_notice: Option<Duration>,
-    /// What reaches MCP servers; without it there are none.
-    pub connector: Option<Arc<dyn Connector>>,
-    /// MCP servers by name. Those inside the host may also come with `initialize`.
-    pub mcp_servers: BTreeMap<String, KnownServer>,
-    /// Whether the host hears what the session is doing: `session_state_changed`.
-    pub state_events: Option<StateEvents>,
-    /// How long background tasks may go on once the host has nothing more to say; `None` for as long as they like.
-    pub background_wait: Option<Duration>,
-    /// Whether anything may go on in the background.
-    pub background_tasks: bool,
-    /// Who answers permission questions.
-    pub answerer: Answerer,
-    /// Whether prompts are sent back as they are taken up.
-    pub replay_user_messages: bool,
-    /// Whether the host gets what is written to the session's file.
-    pub mirror: bool,
-    /// Whether files are kept as they were before each prompt, to be put back.
-    pub checkpoints: bool,
-    /// What settings say, by the wire's names of where they stand; the later ones win. Only to be shown to hosts.
-    pub settings: Vec<(String, Map<String, Value>)>,
-    /// Who pays.
-    pub account: AccountInfo,
-    /// What tool calls are recorded on, or replayed from; the model has its own part in that.
-    pub tape: Option<Tape>,
-}
-
-/// How long background tasks may go on after the last prompt, where nobody says otherwise.
-pub const BACKGROUND_WAIT: Duration = Duration::from_secs(600);
-
-impl SessionOptions {
-    /// A model that works in the policy's working directory, without tools, limits, memory or hooks; nothing is kept.
-    pub fn new(model: Arc<dyn Model>, policy: Policy) -> Self {
-        Self {
-            model,
-            tools: Vec::new(),
-            withheld: Vec::new(),
-            aliases: Aliases::default(),
-            library: Library::default(),
-            agent: None,
-            output_style: None,
-            delegation: Delegation::default(),
-            cwd: policy.cwd.clone(),
-            policy,
-            folders: Folders::default(),
-            limits: Limits::default(),
-            sampling: Sampling::default(),
-            compaction: Compaction::default(),
-            system_prompt: None,
-            append_system_prompt: None,
-            memory: Vec::new(),
-            opened: None,
-            session_id: None,
-            json_schema: None,
-            hooks: Vec::new(),
-            live: None,
-            small_model: None,
-            prepare: None,
-            only_prepare: false,
-            is_conversation: false,
-            env: BTreeMap::new(),
-            partial_messages: false,
-            hook_events: false,
-            idle_notice: None,
-            connector: None,
-            mcp_servers: BTreeMap::new(),
-            state_events: None,
-            background_wait: Some(BACKGROUND_WAIT),
-            background_tasks: true,
-            answerer: Answerer::Host,
-            replay_user_messages: false,
-            mirror: false,
-            checkpoints: false,
-            settings: Vec::new(),
-            account: AccountInfo::default(),
-            tape: None,
-        }
-    }
-}
 
 /// The host's end of a session. Dropping the sender ends it, once all prompts are answered.
 #[derive(Debug)]
@@ -342,148 +190,6 @@ fn hooks(options: &SessionOptions, transcript: Option<&Transcript>) -> Hooks {
     let project = &options.folders.project;
     let project = if project.as_os_str().is_empty() { &options.cwd } else { project };
     Hooks::new(&options.cwd, project, transcript.map(Transcript::path), options.hook_events)
-}
-
-/// What the session's world is made of; the host may change some of it.
-struct Setup {
-    /// The world without what only the main conversation has.
-    base: World,
-    system_prompt: Option<String>,
-    append_system_prompt: Option<String>,
-    /// The shape the answer must have.
-    answer: Option<Arc<StructuredOutput>>,
-    /// What settings say, by where they stand.
-    settings: Vec<(String, Map<String, Value>)>,
-    account: AccountInfo,
-    /// The kind of agent that leads the conversation.
-    agent: Option<String>,
-    /// The style of the answers.
-    output_style: Option<String>,
-    withheld: Vec<String>,
-}
-
-impl Setup {
-    fn new(
-        options: SessionOptions,
-        host: Host,
-        scratch: Scratch,
-        answer: Option<StructuredOutput>,
-    ) -> Self {
-        let tasks = Tasks::new(host.clone(), !options.background_tasks);
-        let env = Arc::clone(&host.env);
-        let cx = ToolCx { cwd: options.cwd, scratch, tasks, env, ..ToolCx::default() };
-        let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
-        let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
-        let servers = Servers::new(options.connector, &host);
-        for (name, known) in options.mcp_servers {
-            servers.add(&name, known);
-        }
-        let base = World {
-            key_source: options.account.api_key_source.as_deref().map(Arc::from),
-            servers,
-            model_name: options.model.name().into(),
-            aliases: Arc::new(options.aliases),
-            library: Arc::new(options.library),
-            memory: Arc::new(options.memory),
-            delegation: options.delegation,
-            past: Past::default(),
-            planning: OWN_PLANNING.into(),
-            style: DEFAULT_STYLE.into(),
-            model: options.model,
-            tools: Arc::new(tools),
-            specs: Arc::new(specs),
-            system: Arc::default(),
-            host,
-            cx,
-            limits: options.limits,
-            sampling: options.sampling,
-            compaction: options.compaction,
-            gauge: Gauge::default(),
-        };
-        let SessionOptions {
-            system_prompt,
-            append_system_prompt,
-            agent,
-            withheld,
-            output_style,
-            settings,
-            account,
-            ..
-        } = options;
-        let answer = answer.map(Arc::new);
-        Self {
-            base,
-            system_prompt,
-            append_system_prompt,
-            answer,
-            settings,
-            account,
-            agent,
-            output_style,
-            withheld,
-        }
-    }
-
-    fn world(&self) -> World {
-        let append = [self.style(), self.append_system_prompt.clone()];
-        let append = append.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
-        let system = context::system_prompt(
-            &self.base.cx.cwd,
-            self.system_prompt.as_deref(),
-            Some(&append),
-            &self.base.memory,
-        );
-        let mut world = World { system: system.into(), ..self.base.clone() };
-        let leader = self.leader();
-        if let Some(kind) = &leader {
-            world = agents::world_of(&world, kind);
-            let wanted = kind.definition.model.as_deref();
-            world.model_name = world.aliases.full_name(wanted, &self.base.model_name).into();
-        }
-        world.style = self.output_style.as_deref().unwrap_or(DEFAULT_STYLE).into();
-        let is_offered = |tool: &str| {
-            let leader = leader.as_ref();
-            !self.withheld.iter().any(|name| name == tool)
-                && leader.is_none_or(|kind| agents::has_tool(&kind.definition, tool))
-        };
-        if is_offered(agents::NAME) {
-            let agent = Agent::offered(world.clone());
-            world = with_tool(world, agent);
-        }
-        if is_offered(Skill::NAME)
-            && let Some(skill) = Skill::offered(world.clone())
-        {
-            world = with_tool(world, skill);
-        }
-        match &self.answer {
-            Some(answer) => with_tool(world, answer.clone()),
-            None => world,
-        }
-    }
-}
-
-impl Setup {
-    /// The kind of agent that leads the conversation, if it is known by now.
-    fn leader(&self) -> Option<AgentKind> {
-        agents::kind(&self.base.library, self.agent.as_deref()?)
-    }
-
-    /// What the style adds to the system prompt. A host with a prompt of its own has its own style.
-    fn style(&self) -> Option<String> {
-        let name = self.output_style.as_deref().filter(|_| self.system_prompt.is_none())?;
-        // A file that has gone since it was listed is told of by `style_trouble`.
-        self.base.library.style(name)?.text().ok()
-    }
-}
-
-/// Adds a tool that only the main conversation has.
-fn with_tool(world: World, tool: Arc<dyn AnyTool>) -> World {
-    let spec = tool.spec();
-    let mut tools = (*world.tools).clone();
-    let mut specs = world.specs.to_vec();
-    tools.insert(spec.name.clone(), tool);
-    specs.push(spec);
-    World { tools: Arc::new(tools), specs: Arc::new(specs), ..world }
 }
 
 struct Session {

@@ -2,11 +2,13 @@
 //!
 //! The child leads a session of its own, so it cannot ask at the user's terminal, and all it starts is in its process
 //! group unless it takes pains to leave. A watchdog waits for the end of a pipe that only this process holds open:
-//! should this process be killed, the watchdog kills the group. (The kernel's parent-death signal would reach the
+//! should this process be killed, the watchdog kills the group. It is there before the child, and told the group as
+//! soon as there is one. (The kernel's parent-death signal would reach the
 //! child alone, not its children, and would fire when the *thread* that spawned it ends.)
 #![warn(missing_docs)]
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::process::{ExitStatus, Stdio};
 
 use nix::sys::signal::{Signal, killpg};
@@ -14,16 +16,15 @@ use nix::unistd::Pid;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
-/// Waits for its input to end, then kills the group it was told.
-const WATCHDOG: &str = r#"read -r _; kill -s KILL -- "-$1""#;
+/// Reads which group it is about, waits for its input to end, then kills that group.
+const WATCHDOG: &str = r#"read -r group || exit; read -r _; kill -s KILL -- "-$group""#;
 
 /// A running child with all it started.
 #[derive(Debug)]
 pub struct Group {
     leader: Box<dyn ChildWrapper>,
     id: Pid,
-    /// Held for its input: the pipe that ends with this process.
-    watchdog: Option<Child>,
+    watchdog: Option<Watchdog>,
     is_live: bool,
 }
 
@@ -34,12 +35,14 @@ impl Group {
     /// When it cannot be started, or cannot be watched.
     pub fn spawn(mut command: Command) -> io::Result<Self> {
         command.kill_on_drop(true);
+        let mut watchdog = Watchdog::new()?;
         // The wrapper's own `wait` would block a thread until the whole group is gone: take the plain child out.
         let leader = CommandWrap::from(command).wrap(ProcessSession).spawn()?.into_inner();
         let id = leader.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
         let id = id.ok_or_else(|| io::Error::other("the child has no process id"))?;
         let mut group = Self { leader, id, watchdog: None, is_live: true };
-        group.watchdog = Some(watchdog(id)?);
+        watchdog.watch(id)?;
+        group.watchdog = Some(watchdog);
         Ok(group)
     }
 
@@ -98,14 +101,30 @@ impl Drop for Group {
     }
 }
 
-fn watchdog(group: Pid) -> io::Result<Child> {
-    // In a group of its own, or Ctrl-C at the terminal would end it.
-    Command::new("/bin/sh")
-        .args(["-c", WATCHDOG, "sh", &group.to_string()])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
+/// The process that outlives this one for a moment. Ended before its input is, so that it does nothing in vain.
+#[derive(Debug)]
+struct Watchdog {
+    _process: Child,
+    /// The pipe that ends with this process.
+    input: File,
+}
+
+impl Watchdog {
+    fn new() -> io::Result<Self> {
+        // In a group of its own, or Ctrl-C at the terminal would end it.
+        let mut process = Command::new("/bin/sh")
+            .args(["-c", WATCHDOG])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()?;
+        let input = process.stdin.take().ok_or_else(|| io::Error::other("it has no input"))?;
+        Ok(Self { _process: process, input: File::from(input.into_owned_fd()?) })
+    }
+
+    fn watch(&mut self, group: Pid) -> io::Result<()> {
+        writeln!(self.input, "{group}")
+    }
 }

@@ -233,7 +233,7 @@ mod tests {
         }
         // What is left are the lines as they stand.
         let head = head_of(text.trim_end());
-        assert_eq!(head.text("b").unwrap(), format!("&b [{}]", vec!["*a"; 10].join(", ")));
+        assert_eq!(head.text("b").unwrap(), format!("&b [{}]", ["*a"; 10].join(", ")));
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! What is found in folders, and what is wrong with it.
+
 use std::fs;
 
 use ostler_proto::permission::PermissionMode;

@@ -1,3 +1,5 @@
+//! Which exchange answers which request.
+
 use std::path::Path;
 
 use ostler_proto::api::{ContentBlock, Role};

@@ -156,7 +156,7 @@ mod tests {
         for text in [
             "version 1.2.3 of 12345678 things",
             "defaced facade",
-            "src/tmp/x and /home/tmp/y",
+            "src/tmp/x and /srv/tmp/y",
             "example.com:8080",
             "in 3 steps, see page 12:30",
             "port 43211, 0.5 of it",

@@ -292,7 +292,11 @@ fn nested_of(
             (inner.clone(), inner.clone(), prop::sample::select(joints.to_vec()))
                 .prop_map(|(a, b, joint)| (format!("{}{joint}{}", a.0, b.0), a.1 && b.1)),
             (inner.clone(), prop::sample::select(frames.to_vec()))
-                .prop_map(|(a, (before, after))| (format!("{before}{}{after}", a.0), a.1)),
+                // Backticks do not nest: the inner ones would end the outer, and a part become an argument.
+                .prop_map(|(a, (before, after))| match before.contains('`') && a.0.contains('`') {
+                    true => a,
+                    false => (format!("{before}{}{after}", a.0), a.1),
+                }),
             inner.prop_map(|a| (format!("sh -c '{}'", a.0.replace('\'', "'\\''")), a.1)),
         ]
     })

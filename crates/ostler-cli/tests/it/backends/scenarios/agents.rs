@@ -71,9 +71,9 @@ async fn answered(stage: &Stage, prompts: &[&str]) {
         client.send(*prompt).await.unwrap();
         let before = stage.requests().len();
         let result = loop {
-            match stage.within("a message", client.next()).await.unwrap().unwrap() {
-                Message::Result(result) => break result,
-                _ => {}
+            let message = stage.within("a message", client.next()).await.unwrap().unwrap();
+            if let Message::Result(result) = message {
+                break result;
             }
         };
         let who = if stage.requests().len() > before { "the model" } else { "the engine" };

@@ -1,0 +1,162 @@
+//! What the session's world is made of; the host may change some of it.
+
+use std::sync::Arc;
+
+use ostler_proto::control::AccountInfo;
+use serde_json::{Map, Value};
+
+use super::SessionOptions;
+use crate::agents::{self, Agent, Past};
+use crate::call::Tools;
+use crate::commands::Skill;
+use crate::compact::Gauge;
+use crate::context;
+use crate::context::planning::OWN_PLANNING;
+use crate::drive::World;
+use crate::host::Host;
+use crate::library::{AgentKind, DEFAULT_STYLE};
+use crate::mcp::Servers;
+use crate::scratch::Scratch;
+use crate::structured::StructuredOutput;
+use crate::tasks::Tasks;
+use crate::tool::{AnyTool, ToolCx};
+
+/// What the session's world is made of; the host may change some of it.
+pub(super) struct Setup {
+    /// The world without what only the main conversation has.
+    pub(super) base: World,
+    pub(super) system_prompt: Option<String>,
+    pub(super) append_system_prompt: Option<String>,
+    /// The shape the answer must have.
+    pub(super) answer: Option<Arc<StructuredOutput>>,
+    /// What settings say, by where they stand.
+    pub(super) settings: Vec<(String, Map<String, Value>)>,
+    pub(super) account: AccountInfo,
+    /// The kind of agent that leads the conversation.
+    pub(super) agent: Option<String>,
+    /// The style of the answers.
+    pub(super) output_style: Option<String>,
+    pub(super) withheld: Vec<String>,
+}
+
+impl Setup {
+    pub(super) fn new(
+        options: SessionOptions,
+        host: Host,
+        scratch: Scratch,
+        answer: Option<StructuredOutput>,
+    ) -> Self {
+        let tasks = Tasks::new(host.clone(), !options.background_tasks);
+        let env = Arc::clone(&host.env);
+        let cx = ToolCx { cwd: options.cwd, scratch, tasks, env, ..ToolCx::default() };
+        let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
+        let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
+        let servers = Servers::new(options.connector, &host);
+        for (name, known) in options.mcp_servers {
+            servers.add(&name, known);
+        }
+        let base = World {
+            key_source: options.account.api_key_source.as_deref().map(Arc::from),
+            servers,
+            model_name: options.model.name().into(),
+            aliases: Arc::new(options.aliases),
+            library: Arc::new(options.library),
+            memory: Arc::new(options.memory),
+            delegation: options.delegation,
+            past: Past::default(),
+            planning: OWN_PLANNING.into(),
+            style: DEFAULT_STYLE.into(),
+            model: options.model,
+            tools: Arc::new(tools),
+            specs: Arc::new(specs),
+            system: Arc::default(),
+            host,
+            cx,
+            limits: options.limits,
+            sampling: options.sampling,
+            compaction: options.compaction,
+            gauge: Gauge::default(),
+        };
+        let SessionOptions {
+            system_prompt,
+            append_system_prompt,
+            agent,
+            withheld,
+            output_style,
+            settings,
+            account,
+            ..
+        } = options;
+        let answer = answer.map(Arc::new);
+        Self {
+            base,
+            system_prompt,
+            append_system_prompt,
+            answer,
+            settings,
+            account,
+            agent,
+            output_style,
+            withheld,
+        }
+    }
+
+    pub(super) fn world(&self) -> World {
+        let append = [self.style(), self.append_system_prompt.clone()];
+        let append = append.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+        let system = context::system_prompt(
+            &self.base.cx.cwd,
+            self.system_prompt.as_deref(),
+            Some(&append),
+            &self.base.memory,
+        );
+        let mut world = World { system: system.into(), ..self.base.clone() };
+        let leader = self.leader();
+        if let Some(kind) = &leader {
+            world = agents::world_of(&world, kind);
+            let wanted = kind.definition.model.as_deref();
+            world.model_name = world.aliases.full_name(wanted, &self.base.model_name).into();
+        }
+        world.style = self.output_style.as_deref().unwrap_or(DEFAULT_STYLE).into();
+        let is_offered = |tool: &str| {
+            let leader = leader.as_ref();
+            !self.withheld.iter().any(|name| name == tool)
+                && leader.is_none_or(|kind| agents::has_tool(&kind.definition, tool))
+        };
+        if is_offered(agents::NAME) {
+            let agent = Agent::offered(world.clone());
+            world = with_tool(world, agent);
+        }
+        if is_offered(Skill::NAME)
+            && let Some(skill) = Skill::offered(world.clone())
+        {
+            world = with_tool(world, skill);
+        }
+        match &self.answer {
+            Some(answer) => with_tool(world, answer.clone()),
+            None => world,
+        }
+    }
+
+    /// The kind of agent that leads the conversation, if it is known by now.
+    pub(super) fn leader(&self) -> Option<AgentKind> {
+        agents::kind(&self.base.library, self.agent.as_deref()?)
+    }
+
+    /// What the style adds to the system prompt. A host with a prompt of its own has its own style.
+    pub(super) fn style(&self) -> Option<String> {
+        let name = self.output_style.as_deref().filter(|_| self.system_prompt.is_none())?;
+        // A file that has gone since it was listed is told of by `style_trouble`.
+        self.base.library.style(name)?.text().ok()
+    }
+}
+
+/// Adds a tool that only the main conversation has.
+fn with_tool(world: World, tool: Arc<dyn AnyTool>) -> World {
+    let spec = tool.spec();
+    let mut tools = (*world.tools).clone();
+    let mut specs = world.specs.to_vec();
+    tools.insert(spec.name.clone(), tool);
+    specs.push(spec);
+    World { tools: Arc::new(tools), specs: Arc::new(specs), ..world }
+}
