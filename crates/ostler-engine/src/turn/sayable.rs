@@ -52,11 +52,12 @@ fn drop_half_server_calls(blocks: &mut Vec<ContentBlock>) {
             }
         }
     }
-    let mut open = answered.clone();
-    let mut unanswered = answered;
+    let mut open = HashSet::new();
     blocks.retain(|block| match block {
-        ContentBlock::ServerToolUse(call) => open.remove(&call.id),
-        block => server_answer(block).is_none_or(|id| unanswered.remove(&id)),
+        ContentBlock::ServerToolUse(call) => {
+            answered.remove(&call.id) && open.insert(call.id.clone())
+        }
+        block => server_answer(block).is_none_or(|id| open.remove(&id)),
     });
 }
 
