@@ -44,9 +44,15 @@ pub(crate) struct Screen {
     wrap: Wrap,
 }
 
+/// A terminal that can do nothing gets plain lines, also where a CI job would get colours.
+fn choice(usual: ColorChoice) -> ColorChoice {
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if is_dumb { ColorChoice::Never } else { usual }
+}
+
 impl Screen {
     pub(crate) fn new() -> Self {
-        let choice = AutoStream::choice(&io::stdout());
+        let choice = choice(AutoStream::choice(&io::stdout()));
         let is_terminal = io::stdout().is_terminal();
         Self {
             out: AutoStream::new(io::stdout(), choice),
@@ -273,7 +279,7 @@ impl Screen {
     /// A failure of the program, on standard error.
     pub(crate) fn complain(&mut self, text: &str) {
         let _ = self.end_line();
-        let mut stderr = AutoStream::new(io::stderr(), ColorChoice::Auto);
+        let mut stderr = AutoStream::new(io::stderr(), choice(ColorChoice::Auto));
         let _ = writeln!(stderr, "{RED}ostler:{RED:#} {}", clean(text));
     }
 }

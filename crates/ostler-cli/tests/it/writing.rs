@@ -148,7 +148,7 @@ async fn a_terminal_that_can_do_nothing_gets_plain_lines() {
         ScriptedApi::start(Script::new().rule(when(), reply().text("Heard [{{prompt}}]."))).await;
     let ostler =
         Ostler::new().env("ANTHROPIC_API_KEY", "key").env("ANTHROPIC_BASE_URL", &api.base_url());
-    let window = Window::open_with(&ostler, 80, &["env", "TERM=dumb"], &[]);
+    let window = Window::open_with(&ostler, 80, &["env", "TERM=dumb", "CI=true"], &[]);
     window.shows(">");
     let record = ostler.path("record");
     window.record(&record);

@@ -145,6 +145,14 @@ impl Stage {
         self.within("the start", Client::connect(options)).await.unwrap()
     }
 
+    /// Tells everything up to something.
+    pub(super) async fn tell_until(&self, client: &mut Client, last: &str) {
+        while self.said.lock().unwrap().last().is_none_or(|line| line != last) {
+            let message = self.within("a message", client.next()).await;
+            self.tell(&message.expect("the session goes on"));
+        }
+    }
+
     /// Tells everything up to the next result, and returns that.
     pub(super) async fn turn(&self, client: &mut Client) {
         loop {

@@ -224,6 +224,9 @@ pub(super) fn all() -> Vec<Scenario> {
                         stage.within("the first call", running).await;
                     }
                     stage.note(format!("runs early: {is_early}"));
+                    if is_early {
+                        stage.tell_until(&mut client, "tool ok").await;
+                    }
                     stage.api.gate("between").release();
                     stage.turn(&mut client).await;
                     stage.note_file("two.txt");
