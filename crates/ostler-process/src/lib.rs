@@ -41,7 +41,11 @@ impl Group {
         let id = leader.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
         let id = id.ok_or_else(|| io::Error::other("the child has no process id"))?;
         let mut group = Self { leader, id, watchdog: None, is_live: true };
-        watchdog.watch(id)?;
+        if watchdog.watch(id).is_err() {
+            // A signal for this process's group hit it before it had left that group.
+            watchdog = Watchdog::new()?;
+            watchdog.watch(id)?;
+        }
         group.watchdog = Some(watchdog);
         Ok(group)
     }
