@@ -85,7 +85,6 @@ impl Hooks {
     ///
     /// # Errors
     /// Why it is not to be.
-    #[allow(dead_code, reason = "no command expands to a prompt yet")]
     pub(crate) async fn expanding(
         &self,
         host: &Host,

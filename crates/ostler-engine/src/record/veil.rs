@@ -95,7 +95,7 @@ impl Editor for Hiding<'_> {
     }
 }
 
-/// Whether a path ends here and begins here: `/work` is neither in `/workshop` nor in `/home/work`.
+/// Whether a path ends here and begins here: `/code` is neither in `/codebase` nor in `/home/code`.
 fn is_whole_path(text: &str, range: &std::ops::Range<usize>, form: Form) -> bool {
     let is_word =
         |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '~');
@@ -146,7 +146,7 @@ mod tests {
 
     fn veil() -> Veil {
         let path = Path::new;
-        let mut veil = Veil::new(path("/h/me/work"), Some(path("/h/me")), path("/t"));
+        let mut veil = Veil::new(path("/h/me/code"), Some(path("/h/me")), path("/t"));
         veil.add_variable("MY_TOKEN", "hunter22");
         veil
     }
@@ -162,10 +162,10 @@ mod tests {
 
     #[test]
     fn places_have_names_and_get_them_back() {
-        check("cd /h/me/work/a && ls /h/me.", "cd <ostler:cwd>/a && ls <ostler:home>.");
+        check("cd /h/me/code/a && ls /h/me.", "cd <ostler:cwd>/a && ls <ostler:home>.");
         check("file:///t/x", "file://<ostler:tmp>/x");
-        check("/h/me/workshop /x/t/y a/t", "<ostler:home>/workshop /x/t/y a/t");
-        check("/h/me/work.bak /h/me-too", "<ostler:home>/work.bak /h/me-too");
+        check("/h/me/codebase /x/t/y a/t", "<ostler:home>/codebase /x/t/y a/t");
+        check("/h/me/code.bak /h/me-too", "<ostler:home>/code.bak /h/me-too");
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn paths_are_found_after_an_escaped_line_break() {
-        let (veil, text) = (veil(), r#"{"text": "in\n/h/me/work"}"#);
+        let (veil, text) = (veil(), r#"{"text": "in\n/h/me/code"}"#);
         let hidden = edited(text, Form::Json, &veil.hiding());
         assert_eq!(hidden, r#"{"text": "in\n<ostler:cwd>"}"#);
         assert_eq!(edited(&hidden, Form::Json, &veil.showing()), text);

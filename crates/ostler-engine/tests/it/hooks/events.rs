@@ -305,8 +305,11 @@ async fn instructions_loaded_tells_each_file() {
     let file = |path: &str| MemoryFile { path: path.into(), text: "Use tabs.".to_owned() };
     let entries = told(script, &["InstructionsLoaded"], |options| {
         options.folders.user = Some("/config".into());
-        options.memory =
-            vec![file("/config/CLAUDE.md"), file("/work/style.md"), file("/work/CLAUDE.local.md")];
+        options.memory = vec![
+            file("/config/CLAUDE.md"),
+            file("/project/style.md"),
+            file("/project/CLAUDE.local.md"),
+        ];
     })
     .await;
     let lines: Vec<_> = entries
@@ -320,8 +323,8 @@ async fn instructions_loaded_tells_each_file() {
         lines,
         [
             "/config/CLAUDE.md User session_start",
-            "/work/style.md Project include",
-            "/work/CLAUDE.local.md Local session_start"
+            "/project/style.md Project include",
+            "/project/CLAUDE.local.md Local session_start"
         ]
     );
 }
