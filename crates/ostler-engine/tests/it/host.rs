@@ -17,6 +17,9 @@ use serde_json::Value;
 
 use crate::tools;
 
+/// Far more than any frame takes.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
+
 pub(crate) struct TestHost {
     pub(crate) api: ScriptedApi,
     pub(crate) connection: Connection,
@@ -99,9 +102,10 @@ impl TestHost {
         self.connection.to_engine = tokio::sync::mpsc::channel(1).0;
     }
 
-    /// The next frame. Questions are answered on the way.
+    /// The next frame. Questions are answered on the way. What never comes fails the test instead of holding it up.
     pub(crate) async fn next(&mut self) -> Option<ToHost> {
-        let frame = self.connection.from_engine.recv().await?;
+        let coming = tokio::time::timeout(PATIENCE, self.connection.from_engine.recv()).await;
+        let frame = coming.unwrap_or_else(|_| panic!("nothing more after {:#?}", self.story()))?;
         if let (ToHost::ControlRequest(request), Some(answer)) = (&frame, &self.answer) {
             self.respond(request.request_id.clone().unwrap(), answer.clone()).await;
         }
