@@ -277,7 +277,7 @@ fn unwritten(error: ApiError) -> Error {
     Error::Failed { doing: "writing an approval".to_owned(), why: error.to_string() }
 }
 
-fn unattended(by: &str, at: u64) -> Answer {
+pub(crate) fn unattended(by: &str, at: u64) -> Answer {
     Answer {
         by: by.to_owned(),
         via: "server".to_owned(),

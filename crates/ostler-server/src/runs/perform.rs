@@ -220,7 +220,7 @@ fn over(result: &TurnResult, is_cancelled: bool) -> Option<Ending> {
     let mut outcome = Outcome {
         result: result.result.clone(),
         error: None,
-        cost_usd: result.total_cost_usd.as_f64().unwrap_or_default(),
+        cost_usd: result.total_cost_usd.get(),
         turns: result.num_turns,
     };
     let state = match Error::of_turn(result) {
