@@ -3,10 +3,12 @@
 //! It is one more client of the SDK: nothing here reaches into the engine, and the engine may as well be another program.
 #![allow(dead_code, reason = "while it is being put together")]
 
+mod app;
 mod approvals;
 mod clock;
 pub mod config;
 mod fault;
+mod http;
 mod ids;
 mod log;
 mod metrics;
@@ -14,3 +16,6 @@ mod records;
 mod runs;
 mod scribe;
 mod security;
+mod server;
+
+pub use self::server::{Server, StartError};

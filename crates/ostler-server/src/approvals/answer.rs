@@ -9,7 +9,7 @@ use crate::fault::{ApiError, Fallible};
 
 /// A decision about a tool call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct DecisionRequest {
     /// Whether it may run.
     pub(crate) approved: bool,
@@ -35,7 +35,7 @@ pub(crate) struct DecisionRequest {
 
 /// Answers to the agent's questions.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct AnswersRequest {
     /// From the text of a question to the labels that were chosen, or to words of one's own.
     #[serde(default)]

@@ -331,6 +331,12 @@ impl Hub {
         commands.close();
     }
 
+    /// When everything that worked has ended after [`Hub::shut_down`].
+    pub(crate) async fn ended(&self) {
+        self.stopping.cancelled().await;
+        self.tracker.wait().await;
+    }
+
     /// Ends all engines. Runs that work are marked, and can be resumed.
     pub(crate) async fn shut_down(&self) {
         self.stopping.cancel();
