@@ -10,11 +10,14 @@
 //! - A **due** is something to be done at a time, by one of the servers ([`Due`]).
 #![warn(missing_docs)]
 
+#[doc(hidden)]
+pub mod contract;
 mod due;
 mod error;
 mod event;
 mod name;
 mod record;
+pub mod sqlite;
 mod store;
 mod time;
 
@@ -23,5 +26,6 @@ pub use error::Error;
 pub use event::{Body, Event, Lease, NewEvent};
 pub use name::{InvalidName, StreamId};
 pub use record::{Expected, Filter, Page, Put, Record};
+pub use sqlite::Sqlite;
 pub use store::Store;
 pub use time::Timestamp;

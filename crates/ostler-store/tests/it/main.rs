@@ -1,0 +1,6 @@
+//! The store in a folder: the contract, and what only a disk can do to it.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod clock;
+mod contract;
