@@ -56,9 +56,11 @@ impl App {
         let Some(said) = said else { return Ok(workspace.clone()) };
         let refused = |why: &str| ApiError::invalid("cwd", format!("{} {why}", said.display()));
         // Resolved first: a link must not lead out.
-        let folder = workspace.join(&said).canonicalize().map_err(|_| refused("is no folder here"))?;
+        let folder =
+            workspace.join(&said).canonicalize().map_err(|_| refused("is no folder here"))?;
         let roots = std::iter::once(workspace).chain(&self.config.roots);
-        let is_inside = roots.filter_map(|root| root.canonicalize().ok()).any(|root| folder.starts_with(root));
+        let is_inside =
+            roots.filter_map(|root| root.canonicalize().ok()).any(|root| folder.starts_with(root));
         if !is_inside {
             return Err(refused("is not in a folder where agents may work")
                 .hint("the operator names such folders with --root"));
@@ -72,7 +74,10 @@ impl App {
     /// The model a request asks for, if requests may.
     pub(crate) fn model(&self, said: Option<String>) -> Fallible<Option<String>> {
         if said.is_some() && !self.config.model_by_request {
-            return Err(ApiError::invalid("model", "on this server only the operator chooses the model"));
+            return Err(ApiError::invalid(
+                "model",
+                "on this server only the operator chooses the model",
+            ));
         }
         Ok(said)
     }

@@ -22,9 +22,13 @@ impl From<ostler_store::Error> for ApiError {
     fn from(error: ostler_store::Error) -> Self {
         use ostler_store::Error;
         match &error {
-            Error::Held { .. } => Self::conflict("held_elsewhere", "another server works on this session")
-                .hint("try again in half a minute"),
-            Error::Conflict { .. } => Self::conflict("changed", "somebody else has just changed this"),
+            Error::Held { .. } => {
+                Self::conflict("held_elsewhere", "another server works on this session")
+                    .hint("try again in half a minute")
+            }
+            Error::Conflict { .. } => {
+                Self::conflict("changed", "somebody else has just changed this")
+            }
             Error::TooLarge { .. } => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", error.to_string())
             }

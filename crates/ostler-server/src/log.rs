@@ -42,7 +42,13 @@ impl Logged {
         let event = &self.event;
         self.sse
             .get_or_init(|| {
-                format!("id: {}\nevent: {}\ndata: {}\n\n", event.seq, event.kind, event.body.as_str()).into()
+                format!(
+                    "id: {}\nevent: {}\ndata: {}\n\n",
+                    event.seq,
+                    event.kind,
+                    event.body.as_str()
+                )
+                .into()
             })
             .clone()
     }
@@ -71,7 +77,11 @@ impl Tail {
     fn after(&self, seq: u64) -> Vec<Arc<Logged>> {
         let kept = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let following = kept.range(seq + 1..);
-        following.zip(seq + 1..).take_while(|((at, _), next)| *at == next).map(|((_, it), _)| Arc::clone(it)).collect()
+        following
+            .zip(seq + 1..)
+            .take_while(|((at, _), next)| *at == next)
+            .map(|((_, it), _)| Arc::clone(it))
+            .collect()
     }
 }
 

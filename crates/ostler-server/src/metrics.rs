@@ -46,11 +46,31 @@ impl Metrics {
             let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
         };
         let count = |value: &AtomicU64| i64::try_from(value.load(Relaxed)).unwrap_or(i64::MAX);
-        line("ostler_messages_total", "counter", "Messages of engines that were logged", count(&self.messages));
-        line("ostler_runs_queued_total", "counter", "Runs that were asked for", count(&self.queued));
-        line("ostler_runs_completed_total", "counter", "Runs that ended well", count(&self.completed));
+        line(
+            "ostler_messages_total",
+            "counter",
+            "Messages of engines that were logged",
+            count(&self.messages),
+        );
+        line(
+            "ostler_runs_queued_total",
+            "counter",
+            "Runs that were asked for",
+            count(&self.queued),
+        );
+        line(
+            "ostler_runs_completed_total",
+            "counter",
+            "Runs that ended well",
+            count(&self.completed),
+        );
         line("ostler_runs_failed_total", "counter", "Runs that failed", count(&self.failed));
-        line("ostler_runs_cancelled_total", "counter", "Runs that were cancelled", count(&self.cancelled));
+        line(
+            "ostler_runs_cancelled_total",
+            "counter",
+            "Runs that were cancelled",
+            count(&self.cancelled),
+        );
         line("ostler_subscribers", "gauge", "Open event streams", self.subscribers.load(Relaxed));
         line("ostler_sockets", "gauge", "Open WebSockets", self.sockets.load(Relaxed));
         text

@@ -75,11 +75,7 @@ impl Records {
         Err(fault::internal(format!("{} {id} changes too fast", T::KIND)))
     }
 
-    pub(crate) async fn list<T: Kept>(
-        &self,
-        filter: &Filter,
-        page: &Page,
-    ) -> Fallible<Vec<T>> {
+    pub(crate) async fn list<T: Kept>(&self, filter: &Filter, page: &Page) -> Fallible<Vec<T>> {
         let records = self.store.list(T::KIND, filter, page).await?;
         records.into_iter().map(|record: Record| read(record.body)).collect()
     }

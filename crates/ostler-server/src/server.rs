@@ -81,14 +81,16 @@ impl Server {
             );
             return Err(StartError::Unsafe(message));
         }
-        let folder = |source| StartError::Folder { place: config.data.display().to_string(), source };
+        let folder =
+            |source| StartError::Folder { place: config.data.display().to_string(), source };
         private::folder(&config.data).map_err(folder)?;
         let engine = config.data.join("engine");
         private::folder(&engine).map_err(folder)?;
         // Sessions of this server are its own; they do not mix with those of the person who started it.
         config.env.entry("CLAUDE_CONFIG_DIR".to_owned()).or_insert(engine.display().to_string());
         let token = TokenFile::open(config.data.join("token")).map_err(folder)?;
-        let users = Users::load(token, Box::new(UserFile(config.data.join("users.json")))).map_err(folder)?;
+        let users = Users::load(token, Box::new(UserFile(config.data.join("users.json"))))
+            .map_err(folder)?;
         let store: Arc<dyn Store> = Arc::new(Sqlite::open(&config.data.join("log")).await?);
         let listening = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(listening)?;
@@ -184,8 +186,17 @@ fn assemble(
         failures: Buckets::new(Rate { per_second: 0.2, burst: 10.0 }),
     });
     let (routes, document) = http::routes();
-    let bodies = Arc::new(limits::BodyLimits { bytes: config.limits.body, ..limits::BodyLimits::default() });
-    let app = App::new(Parts { config, store, hub, approvals, metrics, guard: Arc::clone(&guard), document });
+    let bodies =
+        Arc::new(limits::BodyLimits { bytes: config.limits.body, ..limits::BodyLimits::default() });
+    let app = App::new(Parts {
+        config,
+        store,
+        hub,
+        approvals,
+        metrics,
+        guard: Arc::clone(&guard),
+        document,
+    });
     let router = routes
         .with_state(app.clone())
         .layer(axum::extract::DefaultBodyLimit::disable())

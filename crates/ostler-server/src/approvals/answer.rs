@@ -92,7 +92,10 @@ pub(crate) fn decide(
     answer.scope = request.scope;
     if request.scope != Scope::Once {
         if request.input.is_some() {
-            return Err(ApiError::invalid("scope", "a call whose arguments were changed is allowed once"));
+            return Err(ApiError::invalid(
+                "scope",
+                "a call whose arguments were changed is allowed once",
+            ));
         }
         answer.rule = Some(rule(approval, request.rule)?);
     }
@@ -109,7 +112,10 @@ fn rule(approval: &Approval, wanted: Option<String>) -> Fallible<String> {
         Some(rule) if approval.rules.contains(&rule) => Ok(rule),
         Some(rule) => {
             let offered = approval.rules.join("`, `");
-            Err(ApiError::invalid("rule", format!("{rule} does not cover this call; offered is `{offered}`")))
+            Err(ApiError::invalid(
+                "rule",
+                format!("{rule} does not cover this call; offered is `{offered}`"),
+            ))
         }
     }
 }
@@ -130,7 +136,8 @@ pub(crate) fn answers(
     for question in questions(&approval.input) {
         let said = request.answers.get(question).map(labels).unwrap_or_default();
         if said.is_empty() {
-            let missing = format!("the question {question:?} is not answered; answer all, or decline");
+            let missing =
+                format!("the question {question:?} is not answered; answer all, or decline");
             return Err(ApiError::invalid("answers", missing));
         }
         given.insert(question.to_owned(), json!(said));
@@ -151,7 +158,8 @@ pub(crate) fn questions(input: &Value) -> impl Iterator<Item = &str> {
 /// One answer or several; empty ones do not count.
 fn labels(given: &Value) -> Vec<String> {
     let one = given.as_str().map(str::to_owned);
-    let several = given.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+    let several =
+        given.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
     one.into_iter().chain(several).filter(|label| !label.trim().is_empty()).collect()
 }
 

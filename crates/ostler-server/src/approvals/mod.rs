@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ostler_store::{Error, Expected, Filter, Put};
 use tokio::sync::{broadcast, oneshot};
 
-use self::answer::{AnswersRequest, Answering, DecisionRequest};
+use self::answer::{Answering, AnswersRequest, DecisionRequest};
 use self::audit::Audited;
 use self::record::{Answer, Approval, ApprovalKind, ApprovalState, Scope};
 use self::rule::Granted;
@@ -96,9 +96,8 @@ impl Approvals {
     ) -> Fallible<Approval> {
         self.find(caller, id).await?;
         let who = Answering { user: caller.user.clone(), via, at: self.clock.now() };
-        let decided = self
-            .settle(id, |approval| answer::decide(approval, request.clone(), &who))
-            .await?;
+        let decided =
+            self.settle(id, |approval| answer::decide(approval, request.clone(), &who)).await?;
         self.settle_covered(&decided).await;
         Ok(decided)
     }
@@ -119,7 +118,8 @@ impl Approvals {
     /// Takes back what a run asked that is over.
     pub(crate) async fn withdraw_all(&self, run: &str) {
         let of_run = Some(("run".to_owned(), run.to_owned()));
-        let found = self.records.all::<Approval>(Filter { field: of_run, ..Filter::default() }).await;
+        let found =
+            self.records.all::<Approval>(Filter { field: of_run, ..Filter::default() }).await;
         for approval in found.unwrap_or_default().into_iter().filter(Approval::is_pending) {
             self.end(&approval.id, ApprovalState::Withdrawn, "the run is over").await;
         }
@@ -183,7 +183,8 @@ impl Approvals {
 
     /// Tells the call that waits, and everybody who watches.
     fn tell(&self, approval: &Approval) {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&approval.id);
+        let waiting =
+            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&approval.id);
         if !approval.is_pending()
             && let Some(waiting) = waiting
         {
@@ -208,7 +209,8 @@ impl Approvals {
                     rule: Some(granted.rule.clone()),
                     ..unattended("rule", self.clock.now())
                 };
-                let settled = self.settle(&approval.id, |_| Ok((ApprovalState::Allowed, answer.clone())));
+                let settled =
+                    self.settle(&approval.id, |_| Ok((ApprovalState::Allowed, answer.clone())));
                 // Somebody may have answered meanwhile, which is as good.
                 let _ = settled.await;
             }

@@ -44,7 +44,10 @@ mod tests {
     #[test]
     fn the_telling_argument_is_shown_and_cannot_deceive() {
         assert_eq!(of("Bash", &json!({"command": "ls\nrm x"})), "Bash: ls⏎rm x");
-        assert_eq!(of("Bash", &json!({"command": "a\u{202e}b\u{1b}[2J"})), "Bash: a\u{fffd}b\u{fffd}[2J");
+        assert_eq!(
+            of("Bash", &json!({"command": "a\u{202e}b\u{1b}[2J"})),
+            "Bash: a\u{fffd}b\u{fffd}[2J"
+        );
         assert_eq!(of("mcp__x__y", &json!({"a": 1})), "mcp__x__y: {\"a\":1}");
         assert!(of("Read", &json!({"file_path": "é".repeat(400)})).ends_with("é…"));
     }

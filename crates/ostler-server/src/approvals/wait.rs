@@ -43,7 +43,8 @@ impl Approvals {
 
     fn describe(&self, asker: &Asker, kind: ApprovalKind, call: &CanUseTool) -> Approval {
         let asked = self.clock.now();
-        let offers_rules = kind == ApprovalKind::Permission && call.suppress_always_allow_rule != Some(true);
+        let offers_rules =
+            kind == ApprovalKind::Permission && call.suppress_always_allow_rule != Some(true);
         let suggestions = call.permission_suggestions.as_deref().unwrap_or_default();
         Approval {
             id: ids::new("approval"),
@@ -58,7 +59,11 @@ impl Approvals {
             digest: digest::of(&call.tool_name, &call.input),
             summary: summary::of(&call.tool_name, &call.input),
             reason: call.decision_reason.clone(),
-            rules: if offers_rules { rule::offered(&call.tool_name, suggestions) } else { Vec::new() },
+            rules: if offers_rules {
+                rule::offered(&call.tool_name, suggestions)
+            } else {
+                Vec::new()
+            },
             asked,
             expires: self.limit.map(|limit| asked + millis(limit)),
             state: ApprovalState::Pending,

@@ -48,8 +48,12 @@ pub(super) fn routes(api: Api) -> Api {
         post(add_user),
     )
     .on(
-        Op::delete("/api/users/{id}", "removeUser", "Lets somebody in no longer; for administrators")
-            .returns_nothing(204, "Gone, with all tokens"),
+        Op::delete(
+            "/api/users/{id}",
+            "removeUser",
+            "Lets somebody in no longer; for administrators",
+        )
+        .returns_nothing(204, "Gone, with all tokens"),
         delete(remove_user),
     )
 }

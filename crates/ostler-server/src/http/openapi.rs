@@ -130,9 +130,7 @@ impl Op {
 fn query_parameters<T: JsonSchema>(make: &mut SchemaGenerator) -> Vec<Value> {
     let schema = make.root_schema_for::<T>().to_value();
     let fields = schema.get("properties").and_then(Value::as_object).cloned();
-    let parameter = |(name, schema): (String, Value)| {
-        json!({"name": name, "in": "query", "required": false, "schema": without_null(schema)})
-    };
+    let parameter = |(name, schema): (String, Value)| json!({"name": name, "in": "query", "required": false, "schema": without_null(schema)});
     fields.unwrap_or_default().into_iter().map(parameter).collect()
 }
 

@@ -99,7 +99,8 @@ impl Open {
             return Ok(open);
         }
         let message = format!("{limit} streams are open, which is as many as may be");
-        Err(ApiError::unavailable("too_many_streams", message).hint("close some, or come back later"))
+        Err(ApiError::unavailable("too_many_streams", message)
+            .hint("close some, or come back later"))
     }
 }
 

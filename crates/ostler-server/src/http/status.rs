@@ -20,10 +20,7 @@ pub(super) fn routes(api: Api) -> Api {
             .returns::<Health>(200, "It does"),
         get(health),
     )
-    .on(
-        Op::get("/api/me", "me", "Who the caller is").returns::<Me>(200, "The caller"),
-        get(me),
-    )
+    .on(Op::get("/api/me", "me", "Who the caller is").returns::<Me>(200, "The caller"), get(me))
     .on(
         Op::get("/metrics", "metrics", "Counts in the text format of Prometheus").returns_text(
             200,
@@ -48,9 +45,11 @@ async fn health(State(app): State<App>) -> Response {
     // A store that has failed takes nothing any more, so neither does the server.
     if let Err(error) = app.store.now().await {
         tracing::error!(%error, "the store does not answer");
-        return crate::fault::ApiError::unavailable("store", "the store does not answer").into_response();
+        return crate::fault::ApiError::unavailable("store", "the store does not answer")
+            .into_response();
     }
-    (StatusCode::OK, Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })).into_response()
+    (StatusCode::OK, Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") }))
+        .into_response()
 }
 
 #[derive(Serialize, JsonSchema)]

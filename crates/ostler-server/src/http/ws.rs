@@ -31,7 +31,11 @@ const MOST_WATCHED: usize = 256;
 /// A connection that says nothing for this long is asked whether it is still there.
 const SILENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
-pub(super) async fn open(State(app): State<App>, caller: Caller, upgrade: WebSocketUpgrade) -> Response {
+pub(super) async fn open(
+    State(app): State<App>,
+    caller: Caller,
+    upgrade: WebSocketUpgrade,
+) -> Response {
     upgrade.max_message_size(LARGEST).max_frame_size(LARGEST).on_upgrade(async move |socket| {
         let metrics = Arc::clone(&app.metrics);
         let _open = Gauged::count(&metrics.sockets);
@@ -40,7 +44,8 @@ pub(super) async fn open(State(app): State<App>, caller: Caller, upgrade: WebSoc
     })
 }
 
-type Watched = std::pin::Pin<Box<dyn Future<Output = (String, Reader, Fallible<Vec<Arc<Logged>>>)> + Send>>;
+type Watched =
+    std::pin::Pin<Box<dyn Future<Output = (String, Reader, Fallible<Vec<Arc<Logged>>>)> + Send>>;
 
 struct Connection {
     app: App,
@@ -53,8 +58,13 @@ struct Connection {
 async fn serve(app: App, caller: Caller, socket: WebSocket) -> Result<(), axum::Error> {
     let (out, mut incoming) = socket.split();
     let mut news = app.approvals.news();
-    let mut connection =
-        Connection { app, caller, out, watched: FuturesUnordered::new(), names: std::collections::HashSet::new() };
+    let mut connection = Connection {
+        app,
+        caller,
+        out,
+        watched: FuturesUnordered::new(),
+        names: std::collections::HashSet::new(),
+    };
     connection.greet().await?;
     let mut heartbeat = tokio::time::interval(SILENCE);
     loop {
@@ -93,7 +103,8 @@ impl Connection {
             Ok(pending) => pending,
             Err(error) => return self.complain(&error).await,
         };
-        self.say(json!({"type": "hello", "user": self.caller.user, "pending": pending.len()})).await?;
+        self.say(json!({"type": "hello", "user": self.caller.user, "pending": pending.len()}))
+            .await?;
         for approval in pending {
             self.say(spoken::request(&approval)).await?;
         }
@@ -104,7 +115,11 @@ impl Connection {
         if !self.caller.may_see(&approval.owner) {
             return Ok(());
         }
-        let told = if approval.is_pending() { spoken::request(approval) } else { spoken::resolved(approval) };
+        let told = if approval.is_pending() {
+            spoken::request(approval)
+        } else {
+            spoken::resolved(approval)
+        };
         self.say(told).await
     }
 
@@ -134,7 +149,10 @@ impl Connection {
         let said: Said = match serde_json::from_str(text) {
             Ok(said) => said,
             Err(error) => {
-                let error = ApiError::bad_request("invalid_message", format!("this is no message of the protocol: {error}"));
+                let error = ApiError::bad_request(
+                    "invalid_message",
+                    format!("this is no message of the protocol: {error}"),
+                );
                 return self.complain(&error).await;
             }
         };
@@ -148,8 +166,12 @@ impl Connection {
     async fn follow(&mut self, said: Said) -> Fallible<Option<Value>> {
         match said {
             Said::Ping => Ok(Some(json!({"type": "pong"}))),
-            Said::Subscribe { session_id, after } => self.watch(&session_id, after.unwrap_or(0)).await.map(|()| None),
-            Said::Prompt { session_id, text, push } => self.prompt(session_id, text, push).await.map(Some),
+            Said::Subscribe { session_id, after } => {
+                self.watch(&session_id, after.unwrap_or(0)).await.map(|()| None)
+            }
+            Said::Prompt { session_id, text, push } => {
+                self.prompt(session_id, text, push).await.map(Some)
+            }
             Said::Cancel { run_id } => {
                 self.app.hub.cancel(&self.caller, &run_id).await?;
                 Ok(None)
@@ -169,7 +191,10 @@ impl Connection {
     async fn watch(&mut self, id: &str, after: u64) -> Fallible<()> {
         let session = self.app.hub.find(&self.caller, id).await?;
         if self.names.len() >= MOST_WATCHED {
-            return Err(ApiError::conflict("too_many_sessions", "one connection can watch 256 sessions"));
+            return Err(ApiError::conflict(
+                "too_many_sessions",
+                "one connection can watch 256 sessions",
+            ));
         }
         if self.names.insert(session.id.clone()) {
             let reader = self.app.hub.log.reader(&scribe::stream(&session.id)?, after);
@@ -179,7 +204,12 @@ impl Connection {
     }
 
     /// Without a session, one is begun and watched.
-    async fn prompt(&mut self, session: Option<String>, text: String, pushes: bool) -> Fallible<Value> {
+    async fn prompt(
+        &mut self,
+        session: Option<String>,
+        text: String,
+        pushes: bool,
+    ) -> Fallible<Value> {
         let session = match session {
             Some(id) => self.app.hub.find(&self.caller, &id).await?,
             None => {

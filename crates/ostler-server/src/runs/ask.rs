@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ostler::{Answers, CancellationToken, Decision, Options};
 use ostler::proto::control::CanUseTool;
+use ostler::{Answers, CancellationToken, Decision, Options};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -41,19 +41,34 @@ impl Askers {
         let (permissions, answers) = (self.clone(), self.clone());
         let options = options.on_permission(move |request| {
             let askers = permissions.clone();
-            async move { decision(askers.ask(ApprovalKind::Permission, &request.question, &request.cancelled).await) }
+            async move {
+                decision(
+                    askers
+                        .ask(ApprovalKind::Permission, &request.question, &request.cancelled)
+                        .await,
+                )
+            }
         });
         if questions == Questions::Never {
             return options.deny(["AskUserQuestion"]);
         }
         options.on_question(move |request| {
             let askers = answers.clone();
-            async move { spoken(askers.ask(ApprovalKind::Question, &request.question, &request.cancelled).await) }
+            async move {
+                spoken(
+                    askers.ask(ApprovalKind::Question, &request.question, &request.cancelled).await,
+                )
+            }
         })
     }
 
     /// Whatever goes wrong on the way is a no.
-    async fn ask(&self, kind: ApprovalKind, call: &CanUseTool, cancelled: &CancellationToken) -> Result<Approval, String> {
+    async fn ask(
+        &self,
+        kind: ApprovalKind,
+        call: &CanUseTool,
+        cancelled: &CancellationToken,
+    ) -> Result<Approval, String> {
         let asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let _waiting = Waiting::begin(self.waiting.clone());
         let asked = self.approvals.ask(&asker, kind, call, cancelled).await;

@@ -130,7 +130,15 @@ impl Hub {
         }
         let title: String = title.chars().take(200).collect();
         let created = self.clock.now();
-        Ok(Session { id, owner: owner.to_owned(), title, key, created, engine_session: None, setup })
+        Ok(Session {
+            id,
+            owner: owner.to_owned(),
+            title,
+            key,
+            created,
+            engine_session: None,
+            setup,
+        })
     }
 
     /// A session that the caller may see.
@@ -254,7 +262,11 @@ impl Hub {
     }
 
     /// Tells the worker of a session, which is started if there is none.
-    async fn command(self: &Arc<Self>, session: &Session, command: impl Fn() -> Command) -> Fallible<()> {
+    async fn command(
+        self: &Arc<Self>,
+        session: &Session,
+        command: impl Fn() -> Command,
+    ) -> Fallible<()> {
         for _ in 0..TRIES {
             let worker = self.worker_or_new(session).await?;
             if worker.send(command()).await.is_ok() {

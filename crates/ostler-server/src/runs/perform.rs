@@ -62,7 +62,10 @@ impl Worker {
             Ok(()) => self.follow(run).await?,
             Err(error) => {
                 let failure = Failure::new("engine", error.detail().message.clone());
-                Ending::Over(RunState::Failed, Outcome { error: Some(failure), ..Outcome::default() })
+                Ending::Over(
+                    RunState::Failed,
+                    Outcome { error: Some(failure), ..Outcome::default() },
+                )
             }
         };
         match ending {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use ostler_store::{Error, Expected, Filter};
 
 use super::record::{Failure, Outcome, Run, RunState, Session};
+use super::worker::Command;
 use super::{Hub, NewRun, event};
 use crate::fault::{ApiError, Fallible};
 use crate::records::Kept as _;
 use crate::security::users::Caller;
-use super::worker::Command;
 
 /// What an engine is told that takes up where another one was cut off.
 const GO_ON: &str = "You were interrupted. Go on where you stopped.";
@@ -40,10 +40,15 @@ impl Hub {
     }
 
     async fn mark_interrupted(&self, run: Run) -> Fallible<()> {
-        let Some((mut run, version)) = self.records.find::<Run>(&run.id).await? else { return Ok(()) };
+        let Some((mut run, version)) = self.records.find::<Run>(&run.id).await? else {
+            return Ok(());
+        };
         run.state = RunState::Interrupted;
         run.ended = Some(self.clock.now());
-        let failure = Failure::new("interrupted", "the server ended while this run was at work; it can be resumed");
+        let failure = Failure::new(
+            "interrupted",
+            "the server ended while this run was at work; it can be resumed",
+        );
         run.outcome = Some(Outcome { error: Some(failure), ..Outcome::default() });
         let put = run.put(Expected::Version(version))?;
         match self.scribe.write(&run.session, vec![event::state(&run)?], vec![put]).await {
@@ -58,7 +63,8 @@ impl Hub {
     pub(crate) async fn resume(self: &Arc<Self>, caller: &Caller, id: &str) -> Fallible<Run> {
         let run = self.find_run(caller, id).await?;
         if run.state != RunState::Interrupted {
-            let message = format!("only an interrupted run can be resumed, and this one is {:?}", run.state);
+            let message =
+                format!("only an interrupted run can be resumed, and this one is {:?}", run.state);
             return Err(ApiError::conflict("not_interrupted", message.to_lowercase()));
         }
         let session = self.find(caller, &run.session).await?;

@@ -233,7 +233,9 @@ impl Worker {
 }
 
 /// The next message of an engine; never if there is none.
-pub(super) async fn next_message(engine: &mut Option<Engine>) -> Option<Result<Message, ostler::Error>> {
+pub(super) async fn next_message(
+    engine: &mut Option<Engine>,
+) -> Option<Result<Message, ostler::Error>> {
     match engine {
         Some(engine) => engine.client.next().await,
         None => std::future::pending().await,

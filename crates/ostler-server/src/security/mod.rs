@@ -8,6 +8,8 @@
 pub(crate) mod code;
 pub(crate) mod error;
 pub(crate) mod guard;
+pub(crate) mod headers;
+pub(crate) mod limits;
 pub(crate) mod private;
 pub(crate) mod rate;
 pub(crate) mod site;
