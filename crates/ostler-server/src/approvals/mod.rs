@@ -205,15 +205,22 @@ impl Approvals {
                 && granted.holds_in(&approval.owner, &approval.session)
                 && rule::covers(&granted.rule, &approval.tool_name, &approval.rules);
             if is_covered {
-                let answer = Answer {
-                    rule: Some(granted.rule.clone()),
-                    ..unattended("rule", self.clock.now())
-                };
-                let settled =
-                    self.settle(&approval.id, |_| Ok((ApprovalState::Allowed, answer.clone())));
-                // Somebody may have answered meanwhile, which is as good.
-                let _ = settled.await;
+                self.settle_by(&approval.id, &granted).await;
             }
+        }
+    }
+
+    /// A rule answers a request, unless somebody was faster.
+    async fn settle_by(&self, id: &str, granted: &Granted) {
+        let rule = Some(granted.rule.clone());
+        let settled = self.settle(id, |_| {
+            let answer = Answer { rule: rule.clone(), ..unattended("rule", self.clock.now()) };
+            Ok((ApprovalState::Allowed, answer))
+        });
+        if let Err(error) = settled.await
+            && error.detail().code != "already_answered"
+        {
+            tracing::warn!(approval = id, %error, "a rule did not answer a request");
         }
     }
 

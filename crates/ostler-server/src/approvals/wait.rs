@@ -38,6 +38,12 @@ impl Approvals {
             asked = earlier;
         }
         let decided = self.register(&asked).await?;
+        // A rule that was granted since we looked did not find this request yet.
+        if kind == ApprovalKind::Permission
+            && let Some(granted) = self.granted_for(&asked).await?
+        {
+            self.settle_by(&asked.id, &granted).await;
+        }
         self.wait(&asked, decided, cancelled).await
     }
 

@@ -26,7 +26,7 @@ const LONGEST_TITLE: usize = 200;
 
 pub(super) fn routes(api: Api) -> Api {
     let follow = "A session's log as server-sent events, from its beginning or after Last-Event-ID";
-    let close = "Ends what a session does and forgets it; its log is kept";
+    let closes = "Ends what a session does and forgets it; its log is kept";
     api.on(
         Op::get("/api/sessions", "listSessions", "Sessions")
             .query::<PageQuery>()
@@ -37,7 +37,7 @@ pub(super) fn routes(api: Api) -> Api {
         Op::post("/api/sessions", "createSession", "Begins a conversation")
             .takes::<NewSession>()
             .returns::<Session>(201, "The session"),
-        post(self::create),
+        post(create),
     )
     .on(
         Op::get("/api/sessions/{id}", "getSession", "A session")
@@ -51,8 +51,8 @@ pub(super) fn routes(api: Api) -> Api {
         patch(rename),
     )
     .on(
-        Op::delete("/api/sessions/{id}", "closeSession", close).returns_nothing(204, "Forgotten"),
-        delete(self::close),
+        Op::delete("/api/sessions/{id}", "closeSession", closes).returns_nothing(204, "Forgotten"),
+        delete(close),
     )
     .on(
         Op::get("/api/sessions/{id}/events", "followSession", follow)
