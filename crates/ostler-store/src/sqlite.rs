@@ -82,10 +82,10 @@ impl Sqlite {
         Ok(Self { writer, readers, time, _folder: folder })
     }
 
-    /// Has the next commit fail as if the disk had refused it.
+    /// Has the next commit fail with this error of SQLite.
     #[doc(hidden)]
-    pub fn fail_next_commit(&self) {
-        self.writer.shared().fail_commit.store(true, Ordering::Relaxed);
+    pub fn fail_next_commit(&self, code: i32) {
+        self.writer.shared().fail_commit.store(code, Ordering::Relaxed);
     }
 
     /// Lets the database grow by so many pages and no further, as on a disk that is nearly full; `None` lifts that.

@@ -14,11 +14,15 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 /// Says in the file that it is ours: `ostl`.
 const APPLICATION: i32 = 0x6f73_746c;
 
-/// Each step takes the tables from the version that is its index to the next one. Steps are added, never changed.
-pub(super) const STEPS: &[&str] = &[include_str!("schema/1.sql")];
+/// Takes the tables from one version to the next.
+pub(super) type Step = fn(&Connection) -> rusqlite::Result<()>;
+
+/// From the version that is its index to the next one. Steps are added, never changed.
+pub(super) const STEPS: &[Step] =
+    &[|connection| connection.execute_batch(include_str!("schema/1.sql"))];
 
 /// Makes the database what this program expects, after a copy of what it was.
-pub(super) fn prepare(folder: &Folder, steps: &[&str]) -> Result<Connection, Error> {
+pub(super) fn prepare(folder: &Folder, steps: &[Step]) -> Result<Connection, Error> {
     let failed = |why: String| Error::Open { place: folder.path().display().to_string(), why };
     let sqlite = rusqlite::version_number();
     if sqlite < OLDEST_SQLITE {
@@ -51,15 +55,15 @@ pub(super) fn prepare(folder: &Folder, steps: &[&str]) -> Result<Connection, Err
         back_up(&connection, &copy)?;
     }
     for (index, step) in steps.iter().enumerate().skip(found) {
-        upgrade(&mut connection, index + 1, step).map_err(told)?;
+        upgrade(&mut connection, index + 1, *step).map_err(told)?;
     }
     Ok(connection)
 }
 
 /// All of a step, or nothing of it.
-fn upgrade(connection: &mut Connection, to: usize, step: &str) -> rusqlite::Result<()> {
+fn upgrade(connection: &mut Connection, to: usize, step: Step) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    transaction.execute_batch(step)?;
+    step(&transaction)?;
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", to as i64)?;
     transaction.commit()
@@ -134,3 +138,6 @@ fn copy(connection: &Connection, part: &Path) -> Result<(), String> {
 fn said(message: String) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ERROR), Some(message))
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -45,8 +45,8 @@ pub(super) struct Shared {
     pub(super) followers: Followers,
     /// Why nothing can be written any more.
     failed: OnceLock<Error>,
-    /// Has the next commit fail as if the disk had refused it. For tests.
-    pub(super) fail_commit: AtomicBool,
+    /// The error of SQLite with which the next commit fails, for tests; 0 for none.
+    pub(super) fail_commit: AtomicI32,
 }
 
 enum Message {
@@ -94,11 +94,8 @@ impl Writer {
         followers: Followers,
     ) -> Result<Self, Error> {
         let (queue, requests) = mpsc::channel();
-        let shared = Arc::new(Shared {
-            followers,
-            failed: OnceLock::new(),
-            fail_commit: AtomicBool::new(false),
-        });
+        let shared =
+            Arc::new(Shared { followers, failed: OnceLock::new(), fail_commit: AtomicI32::new(0) });
         let thread = Thread {
             connection,
             time,
@@ -314,9 +311,9 @@ impl Thread {
     }
 
     fn commit(&self) -> rusqlite::Result<()> {
-        if self.shared.fail_commit.swap(false, Ordering::Relaxed) {
-            let error = ffi::Error::new(ffi::SQLITE_IOERR_FSYNC);
-            return Err(rusqlite::Error::SqliteFailure(error, None));
+        match self.shared.fail_commit.swap(0, Ordering::Relaxed) {
+            0 => {}
+            code => return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)),
         }
         self.execute("COMMIT")
     }

@@ -19,6 +19,12 @@ impl TestClock {
         let mut now = self.0.lock().unwrap();
         *now = (now.0.after(time), now.1 + time);
     }
+
+    /// Somebody sets the clock on the wall, by so many seconds.
+    pub(crate) fn set_wall(&self, seconds: i64) {
+        let mut now = self.0.lock().unwrap();
+        now.0 = Timestamp::from_millis(now.0.as_millis() + seconds * 1000);
+    }
 }
 
 impl Clock for TestClock {

@@ -4,3 +4,7 @@
 
 mod clock;
 mod contract;
+mod crash;
+mod disk;
+mod folder;
+mod time;
