@@ -3,3 +3,4 @@
 //! It is one more client of the SDK: nothing here reaches into the engine, and the engine may as well be another program.
 
 pub(crate) mod security;
+pub(crate) mod skills;

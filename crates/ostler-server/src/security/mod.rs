@@ -8,8 +8,12 @@
 pub(crate) mod code;
 pub(crate) mod error;
 pub(crate) mod guard;
+pub(crate) mod headers;
+pub(crate) mod limits;
+pub(crate) mod paths;
 pub(crate) mod private;
 pub(crate) mod rate;
+pub(crate) mod serve;
 pub(crate) mod site;
 pub(crate) mod token;
 pub(crate) mod users;
