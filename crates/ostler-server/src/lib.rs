@@ -17,5 +17,6 @@ mod runs;
 mod scribe;
 mod security;
 mod server;
+mod skills;
 
 pub use self::server::{Server, StartError};

@@ -154,7 +154,6 @@ impl Guard {
             matches!(parts.method, Method::GET | Method::HEAD)
                 && text("sec-fetch-mode") == Some("navigate")
                 && text("sec-fetch-dest") == Some("document")
-                && !is_upgrade(&parts.headers)
         };
         match (text("origin"), fetch_site) {
             (Some(origin), _) if self.site.may_read(parts.uri.path(), origin) => {
