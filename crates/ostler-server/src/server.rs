@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::records::Records;
+use crate::runs::options::Shape;
 use crate::runs::{self, Hub};
 use crate::scribe::Scribe;
 use crate::security::code::Browsers;
@@ -26,6 +27,7 @@ use crate::security::site::Site;
 use crate::security::token::TokenFile;
 use crate::security::users::{UserFile, Users};
 use crate::security::{headers, limits, private};
+use crate::tasks::{Tasks, Workshop};
 use crate::{http, ids};
 
 /// Why a server does not start.
@@ -54,6 +56,9 @@ pub enum StartError {
     /// What is configured is not safe.
     #[error("{0}")]
     Unsafe(String),
+    /// The skills cannot be reached.
+    #[error("cannot use the skills: {0}")]
+    Skills(String),
     /// What was at work before could not be taken up.
     #[error("cannot take up earlier work: {0}")]
     Recovery(String),
@@ -95,7 +100,7 @@ impl Server {
         let listening = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
-        let (app, router) = assemble(Arc::new(config), store, users, address);
+        let (app, router) = assemble(Arc::new(config), store, users, address)?;
         app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
         Ok(Self { app, router, listener, address })
     }
@@ -157,7 +162,7 @@ fn assemble(
     store: Arc<dyn Store>,
     users: Users,
     address: SocketAddr,
-) -> (App, axum::Router) {
+) -> Result<(App, axum::Router), StartError> {
     let clock = Clock::system();
     let metrics = Arc::new(Metrics::default());
     let records = Records::new(Arc::clone(&store));
@@ -169,13 +174,16 @@ fn assemble(
         clock.clone(),
         config.limits.approval,
     ));
+    let workshop = Workshop::new(&config, records.clone()).map_err(StartError::Skills)?;
+    let workshop = Arc::new(workshop);
     let hub = Hub::new(runs::Parts {
+        workshop: Arc::clone(&workshop) as Arc<dyn Shape>,
         config: Arc::clone(&config),
         records,
         log,
         scribe,
         approvals: Arc::clone(&approvals),
-        clock,
+        clock: clock.clone(),
         metrics: Arc::clone(&metrics),
     });
     let guard = Arc::new(Guard {
@@ -188,22 +196,17 @@ fn assemble(
     let (routes, document) = http::routes();
     let bodies =
         Arc::new(limits::BodyLimits { bytes: config.limits.body, ..limits::BodyLimits::default() });
-    let app = App::new(Parts {
-        config,
-        store,
-        hub,
-        approvals,
-        metrics,
-        guard: Arc::clone(&guard),
-        document,
-    });
+    let tasks = Tasks::new(workshop, Arc::clone(&hub), clock);
+    let guarded = Arc::clone(&guard);
+    let app =
+        App::new(Parts { config, store, hub, approvals, tasks, metrics, guard: guarded, document });
     let router = routes
         .with_state(app.clone())
         .layer(axum::extract::DefaultBodyLimit::disable())
         .layer(from_fn_with_state(bodies, limits::check))
         .layer(from_fn_with_state(guard, guard::check))
         .layer(from_fn(headers::add));
-    (app, router)
+    Ok((app, router))
 }
 
 /// What of the server is open, and to whom.

@@ -10,6 +10,7 @@ mod sessions;
 mod spoken;
 pub(crate) mod sse;
 mod status;
+mod tasks;
 mod ws;
 
 use axum::Router;
@@ -21,9 +22,15 @@ use crate::security::error::{no_such_method, no_such_path};
 
 /// All routes, and the document that describes them.
 pub(crate) fn routes() -> (Router<App>, Value) {
-    let api = [access::routes, sessions::routes, runs::routes, approvals::routes, status::routes]
-        .into_iter()
-        .fold(Api::new(), |api, routes| routes(api));
+    let parts: [fn(Api) -> Api; 6] = [
+        access::routes,
+        tasks::routes,
+        sessions::routes,
+        runs::routes,
+        approvals::routes,
+        status::routes,
+    ];
+    let api = parts.into_iter().fold(Api::new(), |api, routes| routes(api));
     let (router, document) = api.finish();
     let router = router
         .merge(page::routes())

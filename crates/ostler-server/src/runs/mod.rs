@@ -48,6 +48,8 @@ pub(crate) struct Hub {
     permits: Arc<Semaphore>,
     live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
     shapes: Mutex<HashMap<String, Arc<dyn Shape>>>,
+    /// For sessions of tasks.
+    workshop: Arc<dyn Shape>,
     tracker: TaskTracker,
     stopping: CancellationToken,
 }
@@ -69,11 +71,12 @@ pub(crate) struct Parts {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) workshop: Arc<dyn Shape>,
 }
 
 impl Hub {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { config, records, log, scribe, approvals, clock, metrics } = parts;
+        let Parts { config, records, log, scribe, approvals, clock, metrics, workshop } = parts;
         let permits = Arc::new(Semaphore::new(config.limits.concurrent_runs));
         Arc::new(Self {
             config,
@@ -86,6 +89,7 @@ impl Hub {
             permits,
             live: Mutex::default(),
             shapes: Mutex::default(),
+            workshop,
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
         })
@@ -172,6 +176,9 @@ impl Hub {
     }
 
     fn shape_of(&self, session: &Session) -> Option<Arc<dyn Shape>> {
+        if session.setup.task.is_some() {
+            return Some(Arc::clone(&self.workshop));
+        }
         self.shapes.lock().unwrap_or_else(PoisonError::into_inner).get(&session.id).cloned()
     }
 

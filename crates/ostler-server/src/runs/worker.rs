@@ -106,7 +106,8 @@ impl Worker {
                 self.engine = None;
             }
             drop(permit);
-            if !*self.holds.borrow() || self.closed.is_some() {
+            let is_stopping = self.hub.stopping.is_cancelled();
+            if is_stopping || !*self.holds.borrow() || self.closed.is_some() {
                 return;
             }
         }
@@ -165,6 +166,9 @@ impl Worker {
         tokio::pin!(acquired);
         loop {
             tokio::select! {
+                biased;
+                // What has not begun when the server ends stays in line.
+                () = self.hub.stopping.cancelled() => return None,
                 permit = &mut acquired => return permit.ok(),
                 command = self.commands.recv() => match command? {
                     Command::Cancel(cancelled) if cancelled == run => {
@@ -173,7 +177,6 @@ impl Worker {
                     }
                     other => self.take(other).await,
                 },
-                () = self.hub.stopping.cancelled() => return None,
             }
             if self.closed.is_some() {
                 return None;

@@ -90,6 +90,11 @@ impl Desk {
         self.workspace.path()
     }
 
+    /// What belongs to the server and its operator.
+    pub(crate) fn data(&self) -> &Path {
+        self.data.path()
+    }
+
     pub(crate) fn client(&self) -> Client {
         Client {
             base: format!("http://{}", self.address()),
