@@ -62,6 +62,16 @@ impl Secrets {
         }
     }
 
+    /// How much of a text's end may be the beginning of a known secret, in bytes. What comes in pieces is held back by
+    /// that much until the next one shows.
+    pub fn open_end(&self, text: &str) -> usize {
+        let begun = |known: &String| {
+            let lengths = known.char_indices().map(|(at, _)| at).filter(|at| *at > 0);
+            lengths.filter(|length| text.ends_with(&known[..*length])).max()
+        };
+        self.known.keys().filter_map(begun).max().unwrap_or(0)
+    }
+
     /// Where there are secrets in a text, with their names.
     pub fn find(&self, text: &str, form: Form) -> Vec<(Range<usize>, Option<&str>)> {
         let mut found = Vec::new();
@@ -112,6 +122,8 @@ static LOOKS_SECRET: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let value = r"[A-Za-z0-9._~+/=-]{8,}";
     [
         r"\bsk-[A-Za-z0-9_-]{16,}".to_owned(),
+        // Our own: tokens of the server, codes and cookies.
+        r"\bostler_[A-Za-z0-9_-]{43}".to_owned(),
         r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,})".to_owned(),
         r"\b(?:xox[abeprs]-[A-Za-z0-9-]{10,}|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[A-Za-z0-9_-]{30,}|npm_[A-Za-z0-9]{30,})\b"
             .to_owned(),
@@ -233,6 +245,22 @@ mod tests {
     }
 
     #[test]
+    fn an_end_that_may_be_a_beginning_is_known() {
+        let mut secrets = Secrets::default();
+        secrets.add("KEY", "hunter22");
+        for (text, expected) in [
+            ("it is hun", 3),
+            ("hunter2", 7),
+            ("hunter22", 0),
+            ("", 0),
+            ("the h", 1),
+            ("hunt it", 0),
+        ] {
+            assert_eq!(secrets.open_end(text), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn variables_are_secrets_by_their_names() {
         for (name, value, expected) in [
             ("MY_API_KEY", "value-1", true),
@@ -257,6 +285,7 @@ mod tests {
         let key = |text: &str| hidden(&Secrets::default(), text);
         assert_eq!(key(&format!("sk-ant-{}!", "x1".repeat(9))), "*!");
         assert_eq!(key("ghp_0123456789abcdefghij0123"), "*");
+        assert_eq!(key(&format!("ostler_{}.", "a-Z_9".repeat(9).split_at(43).0)), "*.");
         assert_eq!(key("Authorization: Bearer abc.def-123"), "Authorization: Bearer *");
         assert_eq!(key(r#"{"x-api-key": "abcdefgh1"}"#), r#"{"x-api-key": "*"}"#);
         assert_eq!(
