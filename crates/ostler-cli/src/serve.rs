@@ -27,7 +27,7 @@ pub(crate) async fn run(
     let told = async move {
         signals.next().await;
     };
-    server.serve(told).await?;
+    server.serve(told).await;
     screen.line("ended")?;
     Ok(ExitCode::SUCCESS)
 }

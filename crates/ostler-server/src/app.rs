@@ -46,12 +46,6 @@ impl App {
         Self(Arc::new(parts))
     }
 
-    /// When all engines have ended.
-    pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
-        let hub = Arc::clone(&self.hub);
-        async move { hub.ended().await }
-    }
-
     /// The folder an agent is to work in: the workspace, or what lies in it or in one of the other roots.
     pub(crate) fn folder(&self, said: Option<PathBuf>) -> Fallible<PathBuf> {
         let workspace = &self.config.workspace;

@@ -18,12 +18,11 @@ use serde_json::Value;
 
 use self::openapi::Api;
 use crate::app::App;
-use crate::security::error::{no_such_method, no_such_path};
 
 /// All routes, and the document that describes them.
 pub(crate) fn routes() -> (Router<App>, Value) {
     let parts: [fn(Api) -> Api; 6] = [
-        access::routes,
+        access::describe,
         tasks::routes,
         sessions::routes,
         runs::routes,
@@ -32,10 +31,6 @@ pub(crate) fn routes() -> (Router<App>, Value) {
     ];
     let api = parts.into_iter().fold(Api::new(), |api, routes| routes(api));
     let (router, document) = api.finish();
-    let router = router
-        .merge(page::routes())
-        .route("/api/ws", axum::routing::get(ws::open))
-        .fallback(no_such_path)
-        .method_not_allowed_fallback(no_such_method);
+    let router = router.merge(page::routes()).route("/api/ws", axum::routing::get(ws::open));
     (router, document)
 }

@@ -29,6 +29,7 @@ use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::records::{Kept as _, Records};
 use crate::scribe::Scribe;
+use crate::security::redact::Redactor;
 use crate::security::users::Caller;
 
 /// How many commands a worker may be behind.
@@ -45,6 +46,7 @@ pub(crate) struct Hub {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
+    redactor: Redactor,
     permits: Arc<Semaphore>,
     live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
     shapes: Mutex<HashMap<String, Arc<dyn Shape>>>,
@@ -77,6 +79,8 @@ pub(crate) struct Parts {
 impl Hub {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
         let Parts { config, records, log, scribe, approvals, clock, metrics, workshop } = parts;
+        let redactor = Redactor::default();
+        redactor.add_variables(std::env::vars().chain(config.env.clone()));
         let permits = Arc::new(Semaphore::new(config.limits.concurrent_runs));
         Arc::new(Self {
             config,
@@ -86,6 +90,7 @@ impl Hub {
             approvals,
             clock,
             metrics,
+            redactor,
             permits,
             live: Mutex::default(),
             shapes: Mutex::default(),
@@ -348,12 +353,6 @@ impl Hub {
     fn gone_closed(&self, commands: &mut mpsc::Receiver<Command>) {
         let _live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         commands.close();
-    }
-
-    /// When everything that worked has ended after [`Hub::shut_down`].
-    pub(crate) async fn ended(&self) {
-        self.stopping.cancelled().await;
-        self.tracker.wait().await;
     }
 
     /// Ends all engines. Runs that work are marked, and can be resumed.

@@ -150,7 +150,7 @@ impl Worker {
     async fn heard(&mut self, said: Option<Result<Message, ostler::Error>>) {
         match said {
             Some(Ok(message)) => {
-                if let Ok(told) = event::message(None, message) {
+                if let Ok(told) = event::message(None, message, &self.hub.redactor) {
                     // A lost lease is noticed by itself.
                     let _ = self.writer.append(vec![told], Vec::new()).await;
                 }
