@@ -105,10 +105,7 @@ impl App {
     }
 
     async fn go_on(&self, caller: &Caller, decided: &Approval) {
-        let run = match self.hub.records.find::<Run>(&decided.run).await {
-            Ok(Some((run, _))) => run,
-            _ => return,
-        };
+        let Ok(Some((run, _))) = self.hub.records.find::<Run>(&decided.run).await else { return };
         let is_stopped = decided.answer.as_ref().is_some_and(|answer| answer.stop);
         if run.state == RunState::Interrupted
             && !is_stopped

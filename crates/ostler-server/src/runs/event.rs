@@ -41,11 +41,6 @@ pub(crate) fn approval(approval: &Approval) -> Fallible<NewEvent> {
     event("approval", json!({"approval": approval}), true)
 }
 
-/// Something that people should know.
-pub(crate) fn notice(run: &str, code: &str, message: &str) -> Fallible<NewEvent> {
-    event("notice", json!({"runId": run, "code": code, "message": message}), true)
-}
-
 fn event(kind: &str, body: Value, durable: bool) -> Fallible<NewEvent> {
     let body = ostler_store::Body::of(&body).map_err(fault::internal)?;
     Ok(NewEvent { kind: kind.to_owned(), body, key: None, durable })

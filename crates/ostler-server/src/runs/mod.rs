@@ -49,7 +49,6 @@ pub(crate) struct Hub {
     redactor: Redactor,
     permits: Arc<Semaphore>,
     live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
-    shapes: Mutex<HashMap<String, Arc<dyn Shape>>>,
     /// For sessions of tasks.
     workshop: Arc<dyn Shape>,
     tracker: TaskTracker,
@@ -93,7 +92,6 @@ impl Hub {
             redactor,
             permits,
             live: Mutex::default(),
-            shapes: Mutex::default(),
             workshop,
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
@@ -108,12 +106,18 @@ impl Hub {
     }
 
     /// The session of a user that has this key, made if there is none. Two who ask at once get the same one.
-    pub(crate) async fn by_key(&self, owner: &str, key: &str, setup: Setup) -> Fallible<Session> {
+    pub(crate) async fn by_key(
+        &self,
+        owner: &str,
+        key: &str,
+        title: &str,
+        setup: Setup,
+    ) -> Fallible<Session> {
         let id = keyed(owner, key);
         if let Some((session, _)) = self.records.find::<Session>(&id).await? {
             return Ok(session);
         }
-        let session = self.session(id.clone(), owner, key, Some(key.to_owned()), setup)?;
+        let session = self.session(id.clone(), owner, title, Some(key.to_owned()), setup)?;
         match self.records.create(&session).await {
             Err(error) if error.detail().code == "changed" => {
                 let found = self.records.find::<Session>(&id).await?;
@@ -174,17 +178,9 @@ impl Hub {
         Ok(runs)
     }
 
-    /// Changes what engines of a session are started with, as long as this server runs.
-    pub(crate) fn shape(&self, session: &str, shape: Arc<dyn Shape>) {
-        let mut shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
-        shapes.insert(session.to_owned(), shape);
-    }
-
-    fn shape_of(&self, session: &Session) -> Option<Arc<dyn Shape>> {
-        if session.setup.task.is_some() {
-            return Some(Arc::clone(&self.workshop));
-        }
-        self.shapes.lock().unwrap_or_else(PoisonError::into_inner).get(&session.id).cloned()
+    /// What changes the options of a session's engine: the skill, if it is a task's.
+    fn shape_of(&self, session: &Session) -> Option<&dyn Shape> {
+        session.setup.task.is_some().then_some(&*self.workshop)
     }
 
     /// Has a prompt answered. When this returns, the run is kept, whatever happens next.

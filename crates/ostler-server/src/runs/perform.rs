@@ -194,12 +194,10 @@ impl Worker {
         if engine.client.send(text).await.is_err() {
             return false;
         }
-        let told = event::said(run, text);
-        let written = match told {
+        match event::said(run, text) {
             Ok(told) => self.writer.append(vec![told], Vec::new()).await.is_ok(),
             Err(_) => false,
-        };
-        written
+        }
     }
 
     fn out_of_time(&mut self, code: &str, what: &str, limit: Option<Duration>) -> Ending {

@@ -1,5 +1,7 @@
 //! The server as clients know it: over HTTP, against a scripted model.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 mod approvals;
 mod desk;
 mod runs;
