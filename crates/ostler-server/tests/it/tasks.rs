@@ -85,7 +85,7 @@ async fn a_skill_is_executed_with_its_parameters_and_nothing_else() {
         system.contains("# Skill Parameters\n- who: Ann\n\n# Greeter\n\nGreet Ann politely."),
         "{system}"
     );
-    assert!(!format!("{:?}", request).contains("secret-skill"));
+    assert!(!format!("{request:?}").contains("secret-skill"));
     assert_eq!(request.tool_names(), ["Read"]);
     assert_eq!(request.last_user_text(), "say hello");
 }
