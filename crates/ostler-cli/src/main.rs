@@ -97,6 +97,7 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
 /// Answers prompts, from a person or a program.
 async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let scene = scene::of(args)?;
+    scene::refuse_root(&scene)?;
     // It reads settings and perhaps a whole conversation, and nothing else happens meanwhile.
     let Running { connection, model, remark, warnings, cautions, folders, .. } =
         match tokio::task::block_in_place(|| host::start(&scene)) {

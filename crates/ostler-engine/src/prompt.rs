@@ -136,7 +136,7 @@ async fn obey(world: &World, conversation: Vec<Said>, prompt: User, command: Bui
 async fn interrupted(world: &World, mut conversation: Vec<Said>) -> Finished {
     let marker = ContentBlock::text(INTERRUPTED);
     world.host.send(report::init(world)).await;
-    world.host.say_as_user(vec![marker.clone()], None).await;
+    world.host.say_as_user(vec![marker.clone()]).await;
     match conversation.last_mut() {
         Some(last) if last.role == Role::User => last.content.push(marker),
         _ => conversation.push(Said { role: Role::User, content: vec![marker] }),

@@ -122,3 +122,32 @@ async fn a_session_that_keeps_nothing_rewinds_too_and_leaves_nothing() {
     talk.end();
     assert!(!ostler.path("no-home/.claude/file-history").exists());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_puts_files_back_with_backups_of_its_own() {
+    let (_api, ostler) = place().await;
+    let mut talk = Talk::with(&ostler, ARGUMENTS);
+    talk.say("write", Some(FIRST));
+    let session = talk.result()["session_id"].as_str().unwrap().to_owned();
+    talk.say("edit", Some(SECOND));
+    talk.result();
+    talk.end();
+    let resume = format!("--resume={session}");
+    let mut talk = Talk::with(&ostler, &[ARGUMENTS, &[&resume, "--fork-session"]].concat());
+    talk.say("go on", None);
+    let fork = talk.result()["session_id"].as_str().unwrap().to_owned();
+    assert_ne!(fork, session);
+    // The backups of the original are not needed any more.
+    let backups = ostler.path("no-home/.claude/file-history");
+    fs::remove_dir_all(backups.join(&session)).unwrap();
+    talk.asked(rewind(SECOND));
+    assert_eq!(read(&ostler, "note.txt").unwrap(), "one\n");
+    assert_eq!(read(&ostler, "README.md").unwrap(), "# A readme\n");
+    talk.end();
+    // Whoever goes on with the fork finds them in its file.
+    let resume = format!("--resume={fork}");
+    let mut talk = Talk::with(&ostler, &[ARGUMENTS, &[&resume]].concat());
+    talk.asked(rewind(FIRST));
+    assert_eq!(read(&ostler, "note.txt"), None);
+    talk.end();
+}

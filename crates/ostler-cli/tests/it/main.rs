@@ -10,6 +10,7 @@ mod doctor;
 mod hooks;
 mod mcp;
 mod model;
+mod offers;
 mod pipe;
 mod places;
 mod record;

@@ -26,7 +26,9 @@ impl Ostler {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("README.md"), "# A readme\n").unwrap();
-        Self { folder, arguments: Vec::new(), variables: Vec::new() }
+        // Tests may run as root, in a container of their own.
+        let variables = vec![("IS_SANDBOX".to_owned(), "1".to_owned())];
+        Self { folder, arguments: Vec::new(), variables }
     }
 
     pub(crate) fn args(mut self, arguments: &[&str]) -> Self {

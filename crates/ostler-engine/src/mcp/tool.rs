@@ -28,7 +28,7 @@ impl McpTool {
     ) -> Self {
         let description: String = tool.description.chars().take(MAX_DESCRIPTION).collect();
         let spec = ToolSpec {
-            name: format!("mcp__{}__{}", plain(server_name), plain(&tool.name)),
+            name: format!("{}{}", tools_of(server_name), plain(&tool.name)),
             description,
             input_schema: object_schema(&tool.input_schema),
         };
@@ -41,8 +41,13 @@ impl McpTool {
     }
 }
 
+/// How the names of a server's tools begin.
+pub(crate) fn tools_of(server: &str) -> String {
+    format!("mcp__{}__", plain(server))
+}
+
 /// What the API takes as a name.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     name.chars().map(|letter| if fits(letter) { letter } else { '_' }).collect()
 }
