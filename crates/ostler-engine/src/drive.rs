@@ -483,6 +483,10 @@ impl<'a> Driver<'a> {
         }
         if let Some(frame) = &mut self.frame {
             frame.answers = std::mem::take(&mut self.answers);
+            frame.call = match &block {
+                ContentBlock::ToolUse(call) => display::of_call(self.world, call),
+                _ => None,
+            };
             self.finished.pace.show();
             match shown {
                 Some(text) => self.world.host.say_otherwise(frame, block.clone(), text).await,
@@ -507,7 +511,7 @@ impl<'a> Driver<'a> {
         let CallResult { block, structured, denied, stop, meta } = result;
         self.batch.push(json!({
             "tool_name": tool_name, "tool_input": tool_input, "tool_use_id": block.tool_use_id,
-            "tool_response": structured,
+            "tool_response": block.content,
         }));
         self.finished.n_user_messages += 1;
         self.finished.n_tool_calls += 1;
@@ -651,7 +655,7 @@ impl<'a> Driver<'a> {
             return;
         }
         let fields = json!({
-            "error": error, "error_details": details, "last_assistant_message": self.finished.text,
+            "error": error, "error_details": details, "last_assistant_message": details,
         });
         let hooks = host.hooks();
         tokio::select! {

@@ -331,13 +331,14 @@ impl Host {
         block: ContentBlock,
         aborted: Option<bool>,
     ) -> Assistant {
-        let Envelope { message, request_id, answers } = response.clone();
+        let Envelope { message, request_id, answers, call } = response.clone();
         Assistant {
             message: Message { content: vec![block], ..message },
             request_id,
             user_message_uuid: answers.last().cloned(),
             user_message_uuids: Some(answers).filter(|answers| !answers.is_empty()),
             timestamp: Some(timestamp()),
+            tool_use_meta: call.map(|call| vec![call]),
             parent_tool_use_id: self.parent.clone(),
             session_id: self.session_id.clone(),
             uuid: fresh_uuid(),
@@ -447,6 +448,7 @@ impl Host {
     pub(crate) async fn say_api_error(&self, error: &ModelError) {
         let failure = Assistant {
             api_error_status: error.status(),
+            api_error_type: error.api_type().map(str::to_owned),
             ..self.failure(error.to_string(), error.kind(), StopReason::StopSequence)
         };
         self.send(ToHost::Assistant(Box::new(failure))).await;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use ostler_proto::api::Usage;
+use ostler_proto::api::{StopReason, Usage};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::Init;
 use ostler_proto::message::{ResultSubtype, System, TerminalReason, TurnResult};
@@ -131,6 +131,9 @@ impl Totals {
                 if let ModelError::Status { status, .. } = &error {
                     result.api_error_status = Some(*status);
                 }
+                result.api_error_type = error.api_type().map(str::to_owned);
+                // As the message has it that stands in the model's place.
+                result.stop_reason = Some(StopReason::StopSequence);
                 result.result = Some(error.to_string());
             }
             Ending::Interrupted { in_tools } => {

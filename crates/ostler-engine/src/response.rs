@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use ostler_proto::Uuid;
 use ostler_proto::api::{Message, Usage};
-use ostler_proto::message::AbandonedBlocks;
+use ostler_proto::message::{AbandonedBlocks, ToolUseMeta};
 
 /// What the `assistant` frames of a response have in common.
 #[derive(Clone, Debug, Default)]
@@ -15,12 +15,14 @@ pub(crate) struct Envelope {
     pub(crate) request_id: Option<String>,
     /// The prompts it answers, as far as the host has given them names; told with the first frame of a turn.
     pub(crate) answers: Vec<Uuid>,
+    /// How the call in the next block is to be shown, if it is one of an MCP server's tool.
+    pub(crate) call: Option<ToolUseMeta>,
 }
 
 impl Envelope {
     pub(crate) fn new(message: &Message, request_id: Option<String>) -> Self {
         let message = Message { content: Vec::new(), ..message.clone() };
-        Self { message, request_id, answers: Vec::new() }
+        Self { message, request_id, ..Self::default() }
     }
 }
 

@@ -158,7 +158,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         queue: Queue::default(),
         answering: Vec::new(),
         conversation,
-        start: Some(Start { source, memory }),
+        start: Some(Start { source, memory, title: None }),
         idle_notice,
         idle_since: None,
         turns: JoinSet::new(),

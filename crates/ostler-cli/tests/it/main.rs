@@ -19,6 +19,7 @@ mod rules;
 mod run;
 mod sessions;
 mod signals;
+mod spare;
 mod start;
 mod talk;
 mod terminal;

@@ -137,7 +137,7 @@ async fn a_server_that_says_what_it_can_do_needs_no_handshake_and_may_speak_by_i
     let question = talk.until(|frame| frame["request"]["subtype"] == "can_use_tool");
     let request = &question["request"];
     assert_eq!(request["mcp_server"], json!({"name": "calc", "source": "sdk"}));
-    assert_eq!(request["display_name"], "add");
+    assert_eq!(request["display_name"], "Add");
     talk.answer(&question, json!({"behavior": "allow"}));
     let first = talk.until(is_message);
     assert_eq!(first["request"]["message"]["method"], "tools/call", "{first}");

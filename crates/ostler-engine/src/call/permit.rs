@@ -13,6 +13,7 @@ use super::{Tools, prepare, prompt_tool};
 use crate::hooks::Event;
 use crate::hooks::verdict::{Verdict, Word};
 use crate::host::Host;
+use crate::mcp::for_people;
 use crate::permission::{CallFacts, Decision, Outcome};
 use crate::tool::{Effect, Prepared, ToolCx};
 
@@ -161,13 +162,11 @@ fn request(
     is_for_person: bool,
 ) -> CanUseTool {
     let mcp_server = tools.get(&call.name).and_then(|tool| tool.provenance());
-    let display_name = match &mcp_server {
-        Some(server) => call.name.trim_start_matches(&format!("mcp__{}__", server.name)),
-        None => &call.name,
-    };
+    let shown = tools.get(&call.name).and_then(|tool| tool.shown()).and_then(|it| it.tool_name);
+    let display_name = shown.map_or_else(|| call.name.clone(), |name| for_people(&name));
     CanUseTool {
         tool_name: call.name.clone(),
-        display_name: Some(display_name.to_owned()),
+        display_name: Some(display_name),
         description: input.get("description").and_then(Value::as_str).map(str::to_owned),
         input,
         tool_use_id: Some(call.id.clone()),
@@ -191,32 +190,46 @@ async fn ask(
     request: CanUseTool,
     decision: Decision,
 ) -> Result<(Value, Judge), Refusal> {
+    let mut by_hook = false;
     let answer = match &*host.answerer {
         Answerer::Nobody => match ask_permission_hooks(cx, host, &request).await {
-            Some(answer) => Ok(answer),
+            Some(answer) => {
+                by_hook = true;
+                Ok(answer)
+            }
             None => return Err(refuse(cx, host, call, &request.input, decision).await),
         },
         Answerer::Tool(name) => tokio::select! {
             answer = prompt_tool::ask(tools, cx, name, &request) => answer,
-            Some(answer) = ask_permission_hooks(cx, host, &request) => Ok(answer),
+            Some(answer) = ask_permission_hooks(cx, host, &request) => {
+                by_hook = true;
+                Ok(answer)
+            }
         },
         _ => {
             tell_of_question(cx, host, &request.tool_name);
             tokio::select! {
                 answer = host.may_use(request.clone()) => answer,
-                Some(answer) = ask_permission_hooks(cx, host, &request) => Ok(answer),
+                Some(answer) = ask_permission_hooks(cx, host, &request) => {
+                    by_hook = true;
+                    Ok(answer)
+                }
             }
         }
     };
     match answer {
         Ok(PermissionResult::Allow(allow)) => {
             apply_updates(host, &allow).await;
-            let by = Judge::host(&allow);
+            let by = if by_hook { Judge::hook() } else { Judge::host(&allow) };
             Ok((quirks::input_to_run(&request, allow), by))
         }
         Ok(PermissionResult::Deny(deny)) => {
             let interrupt = deny.interrupt.unwrap_or(false);
-            let by = Judge::refusing_host();
+            let by = match (by_hook, interrupt) {
+                (true, _) => Judge::hook(),
+                (false, true) => Judge::stopping_host(),
+                (false, false) => Judge::refusing_host(),
+            };
             Err(Refusal::Denied { message: deny.message, interrupt, by })
         }
         Ok(_) => Err(unanswered("the host's answer is neither allow nor deny")),
@@ -239,9 +252,8 @@ async fn refuse(
     );
     let decision = Decision { reason, ..decision };
     host.denied(call, &decision).await;
-    let by = Judge::config(&decision.reason_type);
     let message = tell_of_denial(cx, host, call, input, decision.reason).await;
-    Refusal::Denied { message, interrupt: false, by }
+    Refusal::Denied { message, interrupt: false, by: Judge::nobody() }
 }
 
 /// What hooks answer to a permission question; `None` when they leave it to the host.
@@ -283,7 +295,8 @@ async fn ask_permission_hooks(
 
 fn unanswered(why: &str) -> Refusal {
     let message = format!("Tool permission request failed: {why}");
-    Refusal::Denied { message, interrupt: false, by: Judge::refusing_host() }
+    let by = Judge::config(&DecisionReasonType::Unspecified);
+    Refusal::Denied { message, interrupt: false, by }
 }
 
 /// Applies what came along with a yes. A change that cannot be made is told and left out, which means being asked

@@ -113,5 +113,7 @@ pub(super) fn real_parent(file: &Path) -> Option<PathBuf> {
     let parent = file.parent()?;
     let there = parent.ancestors().find(|folder| folder.exists())?;
     let rest = parent.strip_prefix(there).ok()?;
-    Some(there.canonicalize().ok()?.join(rest))
+    let there = there.canonicalize().ok()?;
+    // To join nothing would add a slash, and programs compare the text.
+    Some(if rest.as_os_str().is_empty() { there } else { there.join(rest) })
 }

@@ -61,11 +61,20 @@ async fn hear(
         "expansion_type": if command.sort == Sort::Prompt { "mcp_prompt" } else { "slash_command" },
         "command_name": command.name,
         "command_args": arguments,
-        "command_source": command.origin.word(),
+        "command_source": source(&command.origin),
         "prompt": prompt,
     });
     let verdict = world.host.hooks().expanding(&world.host, &world.cx.cwd, fields).await?;
     Ok(verdict.context)
+}
+
+/// Where a command comes from, in the words of the wire.
+fn source(origin: &Origin) -> &'static str {
+    match origin {
+        Origin::User => "userSettings",
+        Origin::Project { .. } => "projectSettings",
+        other => other.word(),
+    }
 }
 
 /// Lets run unasked, for this turn, what the command says. Files of a project nobody trusts say nothing here.

@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 
 pub use self::line::HostLine;
 use self::tool::McpTool;
-pub(crate) use self::tool::tools_of;
+pub(crate) use self::tool::{for_people, tools_of};
 use crate::host::{Host, HostCall};
 use crate::model::ToolSpec;
 use crate::tool::{AnyTool, RunFuture, ToolCx};

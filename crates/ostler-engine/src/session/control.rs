@@ -147,6 +147,9 @@ impl Session {
             self.setup.append_system_prompt = Some(append.clone());
         }
         let parked = self.add_servers(initialize);
+        if let (Some(title), Some(start)) = (&initialize.title, &mut self.start) {
+            start.title = Some(title.clone());
+        }
         self.wants_suggestions |= initialize.prompt_suggestions == Some(true);
         self.setup.answer = answer.map(Arc::new).or(self.setup.answer.take());
         self.world = self.setup.world();
