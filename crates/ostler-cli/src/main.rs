@@ -23,6 +23,7 @@ mod serve;
 mod sessions;
 mod show;
 mod signals;
+mod spare;
 mod spinner;
 mod status;
 mod text;
@@ -101,7 +102,13 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
 
 /// Answers prompts, from a person or a program.
 async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
-    let scene = scene::of(args)?;
+    let mut scene = scene::of(args)?;
+    if args.wire.await_claim {
+        // One name for the session before and after somebody claims it.
+        let id = &mut scene.launch.session.id;
+        id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string());
+    }
+    scene::refuse_root(&scene)?;
     // It reads settings and perhaps a whole conversation, and nothing else happens meanwhile.
     let Running { connection, model, remark, warnings, cautions, folders, .. } =
         match tokio::task::block_in_place(|| host::start(&scene)) {
@@ -129,7 +136,7 @@ async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         return pipe::only_hooks(args, connection, screen).await;
     }
     if args.is_for_programs() {
-        return pipe::run(args, connection).await;
+        return pipe::run(args, scene, connection).await;
     }
     let greeting = Greeting { model, remark };
     let kept = Kept::of(&folders);

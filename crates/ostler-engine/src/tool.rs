@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use ostler_proto::ToolUseId;
 use ostler_proto::api::{Content, ContentBlock, Message};
 use ostler_proto::mcp::McpServerProvenance;
+use ostler_proto::message::ToolUseMeta;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
@@ -238,6 +239,11 @@ pub trait AnyTool: Send + Sync {
 
     /// The MCP server it belongs to.
     fn provenance(&self) -> Option<McpServerProvenance> {
+        None
+    }
+
+    /// How its calls are shown to people, if it is one of an MCP server's; without the call.
+    fn shown(&self) -> Option<ToolUseMeta> {
         None
     }
 

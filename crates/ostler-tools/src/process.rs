@@ -15,6 +15,9 @@ const GATE: &str = "read -r _ || exit; exec </dev/null; ";
 /// What commands do not get to see: the keys this program itself uses.
 const SECRETS: &[&str] = &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"];
 
+/// What a script writes: its output and its error output.
+pub(crate) type Pipes = (ChildStdout, ChildStderr);
+
 /// A running script with all it started.
 pub(crate) struct Group(ostler_process::Group);
 
@@ -43,7 +46,7 @@ impl Group {
     }
 
     /// The pipes, once.
-    pub(crate) fn pipes(&mut self) -> io::Result<(ChildStdout, ChildStderr)> {
+    pub(crate) fn pipes(&mut self) -> io::Result<Pipes> {
         let pipes = self.0.stdout().zip(self.0.stderr());
         pipes.ok_or_else(|| io::Error::other("the command has no pipes"))
     }

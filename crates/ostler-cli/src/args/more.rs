@@ -314,7 +314,7 @@ mod tests {
             let read = Args::read(all).map(|(_, unknown)| unknown);
             let unknown = read.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             // Those of the parts that are built elsewhere.
-            let expected = ["--agent", "--plugin-dir", "--await-claim"];
+            let expected = ["--agent", "--plugin-dir"];
             let odd = unknown.iter().find(|flag| !expected.contains(&flag.as_str()));
             assert_eq!(odd, None, "{}", path.display());
             n_read += 1;

@@ -20,7 +20,7 @@ impl Session {
             self.told.tell(&self.world.host, SessionState::Running).await;
         }
         let named = prompt.uuid.clone();
-        let is_command = commands::read(&self.world.library, &prompt).is_some();
+        let is_command = commands::is_call(&self.world.library, &prompt);
         self.queue.push(prompt, is_command);
         self.tell_of_prompts(named.into_iter().collect(), CommandState::Queued).await;
     }

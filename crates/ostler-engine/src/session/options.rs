@@ -35,6 +35,8 @@ pub struct SessionOptions {
     pub aliases: Aliases,
     /// What files offer.
     pub library: Library,
+    /// Reads anew what files offer, when the host asks for it; `None` where that is not possible.
+    pub reload: Option<Reload>,
     /// The kind of agent that leads the conversation.
     pub agent: Option<String>,
     /// The style of the answers.
@@ -111,6 +113,9 @@ pub struct SessionOptions {
     pub tape: Option<Tape>,
 }
 
+/// Reads what files offer.
+pub type Reload = Arc<dyn Fn() -> Library + Send + Sync>;
+
 /// How long background tasks may go on after the last prompt, where nobody says otherwise.
 pub const BACKGROUND_WAIT: Duration = Duration::from_secs(600);
 
@@ -123,6 +128,7 @@ impl SessionOptions {
             withheld: Vec::new(),
             aliases: Aliases::default(),
             library: Library::default(),
+            reload: None,
             agent: None,
             output_style: None,
             delegation: Delegation::default(),

@@ -23,7 +23,7 @@ async fn output_and_error_output_come_back() {
     let output = session.run("Bash", bash("echo out; echo err >&2")).await.unwrap();
     assert_eq!(output.content.text(), "out\nerr");
     let structured = output.structured.unwrap();
-    assert_eq!((&structured["stdout"], &structured["stderr"]), (&json!("out\n"), &json!("err\n")));
+    assert_eq!((&structured["stdout"], &structured["stderr"]), (&json!("out"), &json!("err")));
     assert_eq!(structured["interrupted"], false);
 }
 

@@ -20,6 +20,8 @@ pub const DEFAULT_MODEL: &str = "claude-opus-5-5";
 pub(super) const KEY: &str = "API_KEY";
 /// The model for small questions when nobody says which.
 pub const SMALL_MODEL: &str = "claude-haiku-5-5";
+/// The beta of the API in which a task may have a budget.
+const TASK_BUDGETS: &str = "task-budgets-2026-03-13";
 /// The model that needs no key.
 pub const OFFLINE: &str = "offline-demo";
 
@@ -67,6 +69,9 @@ fn real(
         (_, Some(Reached { mut config, account, .. })) => {
             config.fallback_model.clone_from(&scene.launch.fallback_model);
             config.betas.extend(scene.launch.betas.iter().cloned());
+            if scene.launch.task_budget.is_some() {
+                config.betas.push(TASK_BUDGETS.to_owned());
+            }
             let keys = config.credential.secrets().into_iter();
             secrets.extend(keys.map(|key| (KEY.to_owned(), key.to_owned())));
             let header = |header: &Header| (header.name.replace('-', "_"), header.value.clone());

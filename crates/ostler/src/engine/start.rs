@@ -66,6 +66,7 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         withheld: withheld(launch),
         aliases: Aliases::from_env(|name| scene.var(name)),
         library,
+        reload: Some(offers::reload(scene, &folders)),
         agent: launch.agent.clone(),
         output_style: settings.output_style.clone(),
         delegation: delegation(scene),
@@ -205,7 +206,8 @@ fn sampling(launch: &Launch) -> Result<Sampling, StartError> {
         Some("omitted") => Some(ThinkingDisplay::Omitted),
         Some(word) => return Err(odd("display of thinking", word, "summarized or omitted")),
     };
-    Ok(Sampling { thinking, effort, display, ..Sampling::default() })
+    let task_budget = launch.task_budget;
+    Ok(Sampling { thinking, effort, display, task_budget, ..Sampling::default() })
 }
 
 /// The user's and the project's standing instructions, from the sources that are read.

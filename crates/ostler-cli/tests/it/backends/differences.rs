@@ -356,32 +356,6 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         scenario: "requests",
-        backends: &[Backend::Embedded, Backend::Child],
-        reason: "there is nothing to read anew yet, and calls are moved to the background by the model alone",
-        story: "mcp_server_status: ok
-            set_max_thinking_tokens: ok
-            context_usage: ok
-            usage: ok
-            settings: ok
-            apply_settings: ok
-            permission_rules: ok
-            rename: ok
-            read_file: ok
-            seed_read_state: ok
-            reload_skills: Unsupported
-            reload_plugins: Unsupported
-            engine_version: ok
-            cancel_queued: ok
-            interrupt_all: ok
-            move_to_background: Unsupported
-            reinitialize: ok
-            task_output: Refused
-            read_mcp_resource: Refused
-            commands are named: true
-            the account is named: true",
-    },
-    Difference {
-        scenario: "requests",
         backends: &[Backend::Vendor50],
         reason: "most of these requests are newer than it",
         story: "mcp_server_status: ok
