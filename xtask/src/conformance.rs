@@ -22,13 +22,14 @@ pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
 }
 
 /// Where the vendor's packages are, as environment variables.
-pub(crate) type Peers = [(&'static str, PathBuf); 3];
+pub(crate) type Peers = [(&'static str, PathBuf); 4];
 
 /// Installs what is not there yet.
 pub(crate) fn peers() -> Result<Peers> {
     Ok([
         ("OSTLER_PEERS", peers::install(peers::FOR_TESTS)?),
         ("OSTLER_NATIVE_PEERS", peers::install(peers::NATIVE)?),
+        ("OSTLER_AGUI_PEERS", peers::install(peers::AGUI)?),
         ("OSTLER_PYTHON", python::install(python::SDK)?),
     ])
 }

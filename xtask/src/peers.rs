@@ -29,6 +29,13 @@ pub(crate) const FOR_TESTS: &[Pin] = &[
 /// npm chooses among its optional dependencies the one for this machine.
 pub(crate) const NATIVE: &[Pin] = &[("@anthropic-ai/claude-agent-sdk", "0.3.325")];
 
+/// Clients of AG-UI: the present one, and the last from before 1.0, under a name of its own.
+pub(crate) const AGUI: &[Pin] = &[
+    ("@ag-ui/core", "1.0.0"),
+    ("@ag-ui/client", "1.0.0"),
+    ("ag-ui-client-old", "npm:@ag-ui/client@0.0.59"),
+];
+
 /// Installs what is not there yet; the folder to hand on as `OSTLER_PEERS`.
 pub(crate) fn install(pins: &[Pin]) -> Result<PathBuf> {
     let cache = cache_folder()?;

@@ -1,0 +1,262 @@
+//! What of a conversation that a client sends again is new.
+//!
+//! A client sends all of it with every run. What the user said is the backbone: as long as the messages of the user that
+//! are known come again in their order and unchanged, what is behind them is new. Where they do not, the user went back
+//! and said something else, or wants another answer, and the conversation goes on from there.
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::{Message, MessageBody};
+
+/// What is known of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Known {
+    prompts: Vec<KnownPrompt>,
+    /// Tool messages that have been heard.
+    answers: Vec<String>,
+}
+
+/// A message of the user that was heard.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct KnownPrompt {
+    id: String,
+    digest: u64,
+    /// Messages that came in answer to it.
+    replies: Vec<String>,
+    /// Where the engine's conversation stood before it.
+    before: Option<String>,
+}
+
+/// What a client wants with a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unseen<'a> {
+    /// Nothing: there is nothing new in it.
+    Nothing,
+    /// To go on with these messages: of the user and of tools.
+    New(Vec<&'a Message>),
+    /// To go on from an earlier point.
+    Rewritten {
+        /// How many messages of the user still hold.
+        kept: usize,
+        /// Where in the input the new begins.
+        from: usize,
+    },
+}
+
+impl Known {
+    /// Whether nothing was ever heard.
+    pub fn is_empty(&self) -> bool {
+        self.prompts.is_empty()
+    }
+
+    /// What is new in a conversation. `waits_for` says whether a call waits for its answer.
+    pub fn compare<'a>(
+        &self,
+        messages: &'a [Message],
+        waits_for: impl Fn(&str) -> bool,
+    ) -> Unseen<'a> {
+        let users: Vec<(usize, &Message)> =
+            messages.iter().enumerate().filter(|(_, message)| is_user(message)).collect();
+        // A client may have left off the beginning of a long conversation.
+        let first = users.first().and_then(|(_, message)| self.position(message)).unwrap_or(0);
+        let known = &self.prompts[first..];
+        let same = known.iter().zip(&users).take_while(|(known, (_, it))| known.is(it)).count();
+        if same < known.len() {
+            return match users.get(same) {
+                Some((from, _)) => Unseen::Rewritten { kept: first + same, from: *from },
+                None => self.again(messages, &users),
+            };
+        }
+        let is_new_user =
+            |message: &Message| users[same..].iter().any(|(_, it)| it.id == message.id);
+        let new: Vec<&Message> = messages
+            .iter()
+            .filter(|message| match &message.body {
+                MessageBody::User { .. } => is_new_user(message),
+                MessageBody::Tool { tool_call_id, .. } => {
+                    waits_for(tool_call_id) && !self.answers.contains(&message.id)
+                }
+                _ => false,
+            })
+            .collect();
+        if new.is_empty() { self.again(messages, &users) } else { Unseen::New(new) }
+    }
+
+    /// Nothing is new; but a conversation that ends with the user, who has an answer already, wants another one.
+    fn again<'a>(&self, messages: &[Message], users: &[(usize, &Message)]) -> Unseen<'a> {
+        let Some((from, last)) = users.last() else { return Unseen::Nothing };
+        let Some(kept) = self.position(last) else { return Unseen::Nothing };
+        let behind = &messages[from + 1..];
+        let answered = behind.iter().any(|message| {
+            matches!(message.body, MessageBody::Assistant { .. } | MessageBody::Tool { .. })
+        });
+        if answered || self.prompts[kept].replies.is_empty() {
+            return Unseen::Nothing;
+        }
+        Unseen::Rewritten { kept, from: *from }
+    }
+
+    fn position(&self, message: &Message) -> Option<usize> {
+        self.prompts.iter().position(|known| known.id == message.id)
+    }
+
+    /// Notes a message that was heard. `before` is where the engine's conversation stood.
+    pub fn heard(&mut self, message: &Message, before: Option<&str>) {
+        match &message.body {
+            MessageBody::User { .. } => self.prompts.push(KnownPrompt {
+                id: message.id.clone(),
+                digest: digest(message),
+                replies: Vec::new(),
+                before: before.map(str::to_owned),
+            }),
+            MessageBody::Tool { .. } => self.answers.push(message.id.clone()),
+            _ => {}
+        }
+    }
+
+    /// Notes what a run said.
+    pub fn said(&mut self, ids: &[String]) {
+        if let Some(last) = self.prompts.last_mut() {
+            last.replies.extend_from_slice(ids);
+        }
+    }
+
+    /// Goes back to the first `kept` messages of the user. Where the engine's conversation stood then, if that is known.
+    pub fn go_back(&mut self, kept: usize) -> Option<String> {
+        let before = self.prompts.get(kept).and_then(|prompt| prompt.before.clone());
+        self.prompts.truncate(kept);
+        before
+    }
+
+    /// All messages of the thread that came from runs.
+    pub fn replies(&self) -> impl Iterator<Item = &str> {
+        self.prompts.iter().flat_map(|prompt| &prompt.replies).map(String::as_str)
+    }
+}
+
+impl KnownPrompt {
+    fn is(&self, message: &Message) -> bool {
+        self.id == message.id && self.digest == digest(message)
+    }
+}
+
+fn is_user(message: &Message) -> bool {
+    matches!(message.body, MessageBody::User { .. })
+}
+
+/// A number that changes with the content; FNV-1a, which is the same in every build.
+fn digest(message: &Message) -> u64 {
+    let content = match &message.body {
+        MessageBody::User { content } => serde_json::to_string(content).unwrap_or_default(),
+        _ => String::new(),
+    };
+    content.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Content;
+
+    fn user(id: &str) -> Message {
+        said(id, id)
+    }
+
+    fn said(id: &str, text: &str) -> Message {
+        Message::new(id, MessageBody::User { content: text.into() })
+    }
+
+    fn reply(id: &str) -> Message {
+        let body = MessageBody::Assistant { content: Some("yes".into()), tool_calls: None };
+        Message::new(id, body)
+    }
+
+    fn tool(id: &str, call: &str) -> Message {
+        let content = Content::from("done");
+        let body = MessageBody::Tool { content, tool_call_id: call.into(), error: None };
+        Message::new(id, body)
+    }
+
+    /// A thread in which u1 and u2 were answered with a1 and a2.
+    fn thread() -> Known {
+        let mut known = Known::default();
+        known.heard(&user("u1"), None);
+        known.said(&["a1".to_owned()]);
+        known.heard(&user("u2"), Some("here"));
+        known.said(&["a2".to_owned()]);
+        known
+    }
+
+    fn new(unseen: Unseen<'_>) -> Vec<String> {
+        match unseen {
+            Unseen::New(messages) => messages.iter().map(|message| message.id.clone()).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    const NO: fn(&str) -> bool = |_| false;
+
+    #[test]
+    fn what_is_behind_the_known_is_new() {
+        let input = [user("u1"), reply("a1"), user("u2"), reply("a2"), user("u3"), user("u4")];
+        assert_eq!(new(thread().compare(&input, NO)), ["u3", "u4"]);
+        assert_eq!(new(Known::default().compare(&input[..1], NO)), ["u1"]);
+    }
+
+    #[test]
+    fn a_conversation_without_its_beginning_goes_on() {
+        let input = [user("u2"), reply("a2"), user("u3")];
+        assert_eq!(new(thread().compare(&input, NO)), ["u3"]);
+    }
+
+    #[test]
+    fn nothing_new_is_nothing() {
+        let input = [user("u1"), reply("a1"), user("u2"), reply("a2")];
+        assert_eq!(thread().compare(&input, NO), Unseen::Nothing);
+        assert_eq!(
+            thread().compare(&input[..2], NO),
+            Unseen::Nothing,
+            "cut, and nothing to answer"
+        );
+        assert_eq!(Known::default().compare(&[], NO), Unseen::Nothing);
+    }
+
+    #[test]
+    fn ids_of_replies_do_not_matter() {
+        let input = [user("u1"), reply("x"), user("u2"), reply("y"), user("u3")];
+        assert_eq!(new(thread().compare(&input, NO)), ["u3"]);
+    }
+
+    #[test]
+    fn an_answer_that_was_taken_off_is_wanted_again() {
+        let input = [user("u1"), reply("a1"), user("u2")];
+        assert_eq!(thread().compare(&input, NO), Unseen::Rewritten { kept: 1, from: 2 });
+        assert_eq!(thread().compare(&input[..1], NO), Unseen::Rewritten { kept: 0, from: 0 });
+    }
+
+    #[test]
+    fn a_message_of_the_user_that_changed_begins_anew_from_there() {
+        for changed in [user("u2b"), said("u2", "other words")] {
+            let input = [user("u1"), reply("a1"), changed];
+            assert_eq!(thread().compare(&input, NO), Unseen::Rewritten { kept: 1, from: 2 });
+        }
+        let input = [user("other"), reply("a1"), user("u2")];
+        assert_eq!(thread().compare(&input, NO), Unseen::Rewritten { kept: 0, from: 0 });
+        let mut known = thread();
+        assert_eq!(known.go_back(1).as_deref(), Some("here"));
+        assert_eq!(new(known.compare(&[user("u1"), reply("a1"), user("u2")], NO)), ["u2"]);
+    }
+
+    #[test]
+    fn an_answer_of_a_tool_is_new_once_and_only_if_its_call_waits() {
+        let input =
+            [user("u1"), reply("a1"), user("u2"), reply("a2"), tool("t1", "c1"), tool("t2", "c2")];
+        assert_eq!(new(thread().compare(&input, |call| call == "c2")), ["t2"]);
+        assert_eq!(thread().compare(&input, NO), Unseen::Nothing);
+        let mut known = thread();
+        known.heard(&tool("t2", "c2"), None);
+        assert_eq!(known.compare(&input, |call| call == "c2"), Unseen::Nothing);
+    }
+}

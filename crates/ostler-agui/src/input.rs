@@ -1,0 +1,188 @@
+//! What a client sends to begin a run.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use crate::Metadata;
+use crate::message::Message;
+pub use crate::read::InputError;
+use crate::read::Reader;
+
+/// The body of a request for a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunAgentInput {
+    /// The conversation, named by the application.
+    pub thread_id: String,
+    /// This run.
+    pub run_id: String,
+    /// The whole conversation so far.
+    pub messages: Vec<Message>,
+    /// The client's version of the protocol; `None` from clients before 1.0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol_version: Option<String>,
+    /// The run that this one branches off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_run_id: Option<String>,
+    /// The shared state as the client holds it; `None` where it said nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<Value>,
+    /// Tools that the client runs.
+    pub tools: Vec<Tool>,
+    /// What the model should know.
+    pub context: Vec<Context>,
+    /// The application's own channel; not to be trusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forwarded_props: Option<Value>,
+    /// Answers to the questions the last run ended with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<Vec<Resume>>,
+    /// What was odd about it, for the log.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
+}
+
+/// A tool that the client runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// What it takes, as JSON Schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<Value>,
+    /// More about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+}
+
+/// Something the model should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Context {
+    /// What it is.
+    pub description: String,
+    /// The thing itself.
+    pub value: String,
+}
+
+/// An answer to a question.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resume {
+    /// The question.
+    pub interrupt_id: String,
+    /// Whether it is answered or given up.
+    pub status: ResumeStatus,
+    /// The answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Value>,
+    /// More about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+}
+
+/// Whether a question is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResumeStatus {
+    /// It is.
+    Resolved,
+    /// It was given up.
+    Cancelled,
+}
+
+impl RunAgentInput {
+    /// Reads a request's body.
+    ///
+    /// # Errors
+    /// When it is not JSON, or a known field is missing or not what it must be; the error says which.
+    pub fn from_json(body: &[u8]) -> Result<Self, InputError> {
+        let value: Value = serde_json::from_slice(body).map_err(|error| InputError {
+            field: "the body".to_owned(),
+            expected: format!("JSON: {error}"),
+        })?;
+        Self::from_value(&value)
+    }
+
+    /// The same from a value.
+    ///
+    /// # Errors
+    /// As [`RunAgentInput::from_json`].
+    pub fn from_value(value: &Value) -> Result<Self, InputError> {
+        let reader = Reader::over(value, "")?;
+        let messages = reader.list("messages", Message::read)?;
+        let mut input = Self {
+            thread_id: reader.string("threadId")?,
+            run_id: reader.string("runId")?,
+            messages: messages.into_iter().flatten().collect(),
+            protocol_version: reader.maybe_string("protocolVersion")?,
+            parent_run_id: reader.maybe_string("parentRunId")?,
+            // Here `null` is a value: applications may share nothing at all.
+            state: reader.maybe_any("state").cloned(),
+            tools: reader.maybe_list("tools", Tool::read)?.unwrap_or_default(),
+            context: reader.maybe_list("context", Context::read)?.unwrap_or_default(),
+            forwarded_props: reader.maybe("forwardedProps").cloned(),
+            resume: reader.maybe_list("resume", Resume::read)?,
+            warnings: Vec::new(),
+        };
+        input.warnings = reader.warnings();
+        Ok(input)
+    }
+
+    /// Whether the client is from before 1.0.
+    pub fn is_old_peer(&self) -> bool {
+        self.protocol_version.is_none()
+    }
+
+    /// The major version the client asks for, where it is not ours. What cannot be read is nobody's major version.
+    pub fn foreign_major(&self) -> Option<u64> {
+        let version = self.protocol_version.as_deref()?;
+        let major = version.split('.').next()?.parse().ok()?;
+        (major != 1).then_some(major)
+    }
+}
+
+impl<'de> Deserialize<'de> for RunAgentInput {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_value(&Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+impl Tool {
+    fn read(reader: &Reader<'_>) -> Result<Self, InputError> {
+        let parameters = reader.maybe("parameters");
+        // The protocol allows anything here, the model only objects.
+        if parameters.is_some_and(|schema| !schema.is_object()) {
+            reader.warn("parameters", "not the schema of an object; taken as no schema");
+        }
+        Ok(Self {
+            name: reader.string("name")?,
+            description: reader.string("description")?,
+            parameters: parameters.filter(|schema| schema.is_object()).cloned(),
+            metadata: reader.maybe_object("metadata")?,
+        })
+    }
+}
+
+impl Context {
+    fn read(reader: &Reader<'_>) -> Result<Self, InputError> {
+        Ok(Self { description: reader.string("description")?, value: reader.string("value")? })
+    }
+}
+
+impl Resume {
+    fn read(reader: &Reader<'_>) -> Result<Self, InputError> {
+        let status = match reader.string("status")?.as_str() {
+            "resolved" => ResumeStatus::Resolved,
+            "cancelled" => ResumeStatus::Cancelled,
+            _ => return Err(reader.wrong("status", "`resolved` or `cancelled`")),
+        };
+        Ok(Self {
+            interrupt_id: reader.string("interruptId")?,
+            status,
+            payload: reader.maybe("payload").cloned(),
+            metadata: reader.maybe_object("metadata")?,
+        })
+    }
+}

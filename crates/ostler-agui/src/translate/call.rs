@@ -1,0 +1,172 @@
+//! Tool calls: made once, completed once, answered once.
+
+use ostler_proto::api::ToolUseBlock;
+use serde_json::Value;
+
+use super::{Speaker, Translator};
+use crate::event::Body;
+
+/// The calls of a run, in order.
+#[derive(Debug, Default)]
+pub(super) struct Calls(Vec<Call>);
+
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) id: String,
+    /// As the model knows it.
+    pub(super) name: String,
+    pub(super) speaker: Speaker,
+    pub(super) message: String,
+    hidden: bool,
+    /// The arguments as far as they have come.
+    arguments: String,
+    complete: bool,
+    pub(super) answered: bool,
+}
+
+impl Calls {
+    pub(super) fn get(&self, id: &str) -> Option<&Call> {
+        self.0.iter().find(|call| call.id == id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut Call> {
+        self.0.iter_mut().find(|call| call.id == id)
+    }
+
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = &Call> {
+        self.0.iter().filter(|call| !call.answered)
+    }
+
+    fn incomplete(&self) -> Vec<String> {
+        self.0.iter().filter(|call| !call.complete).map(|call| call.id.clone()).collect()
+    }
+}
+
+impl Call {
+    /// The arguments, when they are an object.
+    pub(super) fn input(&self) -> Value {
+        serde_json::from_str(&self.arguments).unwrap_or_default()
+    }
+
+    pub(super) fn is_hidden(&self) -> bool {
+        self.hidden
+    }
+
+    /// Whether it starts a subagent.
+    pub(super) fn is_agent(&self) -> bool {
+        matches!(self.name.as_str(), "Agent" | "Task")
+    }
+}
+
+impl Translator {
+    /// A call begins. One that was made already is not made again.
+    pub(super) fn open_call(&mut self, speaker: &Speaker, block: &ToolUseBlock) {
+        let id = block.id.to_string();
+        if self.calls.get(&id).is_some() {
+            return;
+        }
+        self.close_text(speaker);
+        let message = self.parent_message(speaker);
+        let hidden = self.settings.hidden_tools.contains(&block.name);
+        self.calls.0.push(Call {
+            id: id.clone(),
+            name: block.name.clone(),
+            speaker: speaker.clone(),
+            message: message.clone(),
+            hidden,
+            arguments: String::new(),
+            complete: false,
+            answered: false,
+        });
+        if !hidden {
+            let names = &self.settings.tool_names;
+            let name = names.get(&block.name).unwrap_or(&block.name).clone();
+            self.say(
+                speaker,
+                Body::ToolCallStart {
+                    tool_call_id: id.clone(),
+                    tool_call_name: name,
+                    parent_message_id: Some(message),
+                },
+            );
+        }
+        // Arguments that are there from the beginning are not written piece by piece.
+        if block.input.as_object().is_some_and(|input| !input.is_empty()) {
+            self.extend_call(&id, &block.input.to_string());
+        }
+    }
+
+    pub(super) fn extend_call(&mut self, id: &str, piece: &str) {
+        let Some(call) = self.calls.get_mut(id).filter(|call| !call.complete) else { return };
+        if piece.is_empty() {
+            return;
+        }
+        call.arguments.push_str(piece);
+        if !call.hidden {
+            let speaker = call.speaker.clone();
+            let (tool_call_id, delta) = (id.to_owned(), piece.to_owned());
+            self.say(&speaker, Body::ToolCallArgs { tool_call_id, delta });
+        }
+    }
+
+    /// The arguments are complete, or will never be.
+    pub(super) fn close_call(&mut self, id: &str) {
+        let Some(call) = self.calls.get(id).filter(|call| !call.complete) else { return };
+        if call.arguments.is_empty() {
+            self.extend_call(id, "{}");
+        }
+        let Some(call) = self.calls.get_mut(id) else { return };
+        call.complete = true;
+        if !call.hidden {
+            let speaker = call.speaker.clone();
+            self.say(&speaker, Body::ToolCallEnd { tool_call_id: id.to_owned() });
+        }
+    }
+
+    /// A call that comes whole. In pieces it may have come before; what they lack is not known, and they end by themselves.
+    pub(super) fn whole_call(&mut self, speaker: &Speaker, block: &ToolUseBlock) {
+        let id = block.id.to_string();
+        match self.calls.get(&id) {
+            None => {
+                self.open_call(speaker, block);
+                self.close_call(&id);
+            }
+            Some(call) if call.arguments.is_empty() && !call.complete => {
+                if block.input.as_object().is_some_and(|input| !input.is_empty()) {
+                    self.extend_call(&id, &block.input.to_string());
+                }
+            }
+            Some(_) => {}
+        }
+    }
+
+    pub(super) fn close_calls(&mut self) {
+        for id in self.calls.incomplete() {
+            self.close_call(&id);
+        }
+    }
+
+    /// Whether nothing goes on but waiting for somebody: everybody has finished speaking, and every call without an
+    /// answer is one that is `waiting`, one that has not been `begun`, or starts a subagent of which the same holds.
+    pub fn only_waits(&self, waiting: &dyn Fn(&str) -> bool, begun: &dyn Fn(&str) -> bool) -> bool {
+        if self.lanes.values().any(super::Lane::is_speaking) {
+            return false;
+        }
+        let mut unanswered = self.calls.unanswered();
+        unanswered.all(|call| {
+            waiting(&call.id) || !begun(&call.id) || self.has_waiting_child(call, waiting)
+        })
+    }
+
+    /// Whether a call started a subagent that waits, or one of whose own does.
+    fn has_waiting_child(&self, call: &Call, waiting: &dyn Fn(&str) -> bool) -> bool {
+        let mut children =
+            self.calls.unanswered().filter(|child| child.speaker.as_deref() == Some(&call.id));
+        children.any(|child| waiting(&child.id) || self.has_waiting_child(child, waiting))
+    }
+
+    /// Calls without an answer, in order, by their ids.
+    pub fn unanswered(&self) -> Vec<String> {
+        self.calls.unanswered().filter(|call| !call.hidden).map(|call| call.id.clone()).collect()
+    }
+}

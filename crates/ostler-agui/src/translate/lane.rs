@@ -1,0 +1,445 @@
+//! One speaker's messages: text, thoughts and calls, in pieces or whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ostler_proto::api::{ContentBlock, Delta, StopReason, StreamEvent, ToolUseBlock};
+use ostler_proto::message::Assistant;
+use serde_json::Value;
+
+use super::{Speaker, Translator};
+use crate::event::{Body, EncryptedSubtype, Event, ReasoningRole, TextRole};
+
+/// What one speaker is saying.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    message: Option<Spoken>,
+    /// The API's ids of messages that came in pieces and are past.
+    past: BTreeSet<String>,
+}
+
+impl Lane {
+    /// Whether a message is under way, of which more is to come.
+    pub(super) fn is_speaking(&self) -> bool {
+        self.message.as_ref().is_some_and(|message| message.in_pieces && !message.complete)
+    }
+}
+
+/// A message of the model, as far as it has come.
+#[derive(Debug)]
+struct Spoken {
+    /// The API's id.
+    api_id: String,
+    /// The id of its first text, and of the message that its calls belong to.
+    id: String,
+    in_pieces: bool,
+    complete: bool,
+    /// The text that is open.
+    text: Option<String>,
+    texts: u32,
+    thoughts: u32,
+    open: BTreeMap<u64, OpenBlock>,
+    told: Vec<Told>,
+    stop_reason: Option<StopReason>,
+}
+
+/// A block that came in pieces, so that it is not told again when it comes whole.
+#[derive(Debug)]
+struct Told {
+    kind: Kind,
+    text: String,
+    /// It has come whole, too.
+    whole: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Thought,
+}
+
+#[derive(Debug)]
+enum OpenBlock {
+    Text { told: usize },
+    Thought { told: usize, id: String, signature: String },
+    Call { id: String },
+    Other,
+}
+
+impl Translator {
+    pub(super) fn piece(&mut self, speaker: &Speaker, event: &StreamEvent) {
+        match event {
+            StreamEvent::MessageStart(start) => {
+                self.usage.begin(speaker, &start.message.model, start.message.usage.as_ref());
+                let api_id = start.message.id.clone().unwrap_or_default();
+                self.begin_message(speaker, &api_id, true);
+            }
+            StreamEvent::ContentBlockStart(start) => {
+                self.begin_block(speaker, start.index, &start.content_block);
+            }
+            StreamEvent::ContentBlockDelta(delta) => {
+                self.extend_block(speaker, delta.index, &delta.delta);
+            }
+            StreamEvent::ContentBlockStop(stop) => {
+                let block = self.spoken(speaker).open.remove(&stop.index);
+                if let Some(block) = block {
+                    self.end_block(speaker, block, true);
+                }
+            }
+            StreamEvent::MessageDelta(delta) => {
+                self.usage.go_on(speaker, delta.usage.as_ref());
+                self.spoken(speaker).stop_reason.clone_from(&delta.delta.stop_reason);
+            }
+            StreamEvent::MessageStop(_) => {
+                self.close_lane(speaker);
+                self.spoken(speaker).complete = true;
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn whole_message(&mut self, speaker: &Speaker, said: &Assistant) {
+        let api_id = said.message.id.clone().unwrap_or_else(|| said.uuid.to_string());
+        let lane = self.lane(speaker);
+        let is_past = lane.past.contains(&api_id);
+        let is_present = lane.message.as_ref().is_some_and(|message| message.api_id == api_id);
+        if !is_past && !is_present {
+            self.begin_message(speaker, &api_id, false);
+        }
+        for block in &said.message.content {
+            match block {
+                // Calls have ids of their own, by which a second one is known.
+                ContentBlock::ToolUse(call) | ContentBlock::ServerToolUse(call) => {
+                    self.whole_call(speaker, call);
+                }
+                _ if is_past => {}
+                ContentBlock::Text(text) => self.whole_text(speaker, &text.text),
+                ContentBlock::Thinking(thought) => {
+                    let signature = thought.signature.as_deref().unwrap_or_default();
+                    self.whole_thought(speaker, &thought.thinking, signature);
+                }
+                ContentBlock::RedactedThinking(thought) => {
+                    if self.claim(speaker, Kind::Thought, "").is_none() {
+                        self.redacted_thought(speaker, &thought.data);
+                    }
+                }
+                other => self.other_block(speaker, other),
+            }
+        }
+    }
+
+    /// What the present message is; one that nobody announced when there is none.
+    fn spoken(&mut self, speaker: &Speaker) -> &mut Spoken {
+        if self.lane(speaker).message.is_none() {
+            self.begin_message(speaker, "", true);
+        }
+        self.lane(speaker).message.as_mut().expect("a message was begun")
+    }
+
+    fn begin_message(&mut self, speaker: &Speaker, api_id: &str, in_pieces: bool) {
+        self.close_lane(speaker);
+        let id = self.fresh(if api_id.is_empty() { "message" } else { api_id });
+        let message = Spoken {
+            api_id: api_id.to_owned(),
+            id,
+            in_pieces,
+            complete: false,
+            text: None,
+            texts: 0,
+            thoughts: 0,
+            open: BTreeMap::new(),
+            told: Vec::new(),
+            stop_reason: None,
+        };
+        let lane = self.lane(speaker);
+        if let Some(before) = lane.message.replace(message).filter(|before| before.in_pieces) {
+            lane.past.insert(before.api_id);
+        }
+    }
+
+    /// An id that no message of the thread has. The API's own stay as they are, unless they come twice.
+    fn fresh(&mut self, wish: &str) -> String {
+        let mut id = wish.to_owned();
+        let mut number = 1;
+        while !self.settings.taken.insert(id.clone()) {
+            number += 1;
+            id = format!("{wish}-{}-{number}", self.settings.run_id);
+        }
+        id
+    }
+
+    fn begin_block(&mut self, speaker: &Speaker, index: u64, block: &ContentBlock) {
+        // A block that was never finished makes room for the next.
+        if let Some(before) = self.spoken(speaker).open.remove(&index) {
+            self.end_block(speaker, before, false);
+        }
+        let open = match block {
+            ContentBlock::Text(text) => {
+                let told = self.tell(speaker, Kind::Text);
+                self.extend_text(speaker, told, &text.text);
+                OpenBlock::Text { told }
+            }
+            ContentBlock::Thinking(thought) => {
+                let told = self.tell(speaker, Kind::Thought);
+                let id = self.open_thought(speaker, false);
+                self.extend_thought(speaker, told, &id, &thought.thinking);
+                let signature = thought.signature.clone().unwrap_or_default();
+                OpenBlock::Thought { told, id, signature }
+            }
+            ContentBlock::RedactedThinking(thought) => {
+                let told = self.tell(speaker, Kind::Thought);
+                self.redacted_thought(speaker, &thought.data);
+                self.spoken(speaker).told[told].text.clear();
+                OpenBlock::Other
+            }
+            ContentBlock::ToolUse(call) | ContentBlock::ServerToolUse(call) => {
+                self.open_call(speaker, call);
+                OpenBlock::Call { id: call.id.to_string() }
+            }
+            other => {
+                self.other_block(speaker, other);
+                OpenBlock::Other
+            }
+        };
+        self.spoken(speaker).open.insert(index, open);
+    }
+
+    fn extend_block(&mut self, speaker: &Speaker, index: u64, delta: &Delta) {
+        match (self.spoken(speaker).open.get_mut(&index), delta) {
+            (Some(OpenBlock::Text { told }), Delta::TextDelta(delta)) => {
+                let told = *told;
+                self.extend_text(speaker, told, &delta.text);
+            }
+            (Some(OpenBlock::Thought { told, id, .. }), Delta::ThinkingDelta(delta)) => {
+                let (told, id) = (*told, id.clone());
+                self.extend_thought(speaker, told, &id, &delta.thinking);
+            }
+            (Some(OpenBlock::Thought { signature, .. }), Delta::SignatureDelta(delta)) => {
+                signature.push_str(&delta.signature);
+            }
+            (Some(OpenBlock::Call { id }), Delta::InputJsonDelta(delta)) => {
+                let id = id.clone();
+                self.extend_call(&id, &delta.partial_json);
+            }
+            // Text whose beginning was lost is text all the same.
+            (None, Delta::TextDelta(delta)) if !delta.text.is_empty() => {
+                let told = self.tell(speaker, Kind::Text);
+                self.spoken(speaker).open.insert(index, OpenBlock::Text { told });
+                self.extend_text(speaker, told, &delta.text);
+            }
+            _ => {}
+        }
+    }
+
+    /// `finished`: it was not cut off.
+    fn end_block(&mut self, speaker: &Speaker, block: OpenBlock, finished: bool) {
+        match block {
+            // The next block may be text as well, and goes on with the same message.
+            OpenBlock::Text { .. } | OpenBlock::Other => {}
+            OpenBlock::Thought { id, signature, .. } => {
+                // Half a signature proves nothing.
+                let signature = if finished { signature.as_str() } else { "" };
+                self.close_thought(speaker, &id, signature);
+            }
+            OpenBlock::Call { id } => self.close_call(&id),
+        }
+    }
+
+    /// Closes whatever the speaker has open.
+    pub(super) fn close_lane(&mut self, speaker: &Speaker) {
+        let Some(message) = &mut self.lane(speaker).message else { return };
+        let open = std::mem::take(&mut message.open);
+        for block in open.into_values() {
+            self.end_block(speaker, block, false);
+        }
+        self.close_text(speaker);
+    }
+
+    // --- text
+
+    fn tell(&mut self, speaker: &Speaker, kind: Kind) -> usize {
+        let told = &mut self.spoken(speaker).told;
+        told.push(Told { kind, text: String::new(), whole: false });
+        told.len() - 1
+    }
+
+    fn extend_text(&mut self, speaker: &Speaker, told: usize, text: &str) {
+        let told = &mut self.spoken(speaker).told[told];
+        if text.is_empty() || told.whole {
+            return;
+        }
+        told.text.push_str(text);
+        self.say_text(speaker, text);
+    }
+
+    fn say_text(&mut self, speaker: &Speaker, text: &str) {
+        let message_id = self.open_text(speaker);
+        self.say(speaker, Body::TextMessageContent { message_id, delta: text.to_owned() });
+    }
+
+    /// The id of the open text; opens one where there is none.
+    fn open_text(&mut self, speaker: &Speaker) -> String {
+        let message = self.spoken(speaker);
+        if let Some(open) = &message.text {
+            return open.clone();
+        }
+        message.texts += 1;
+        // Text behind a call is a message of its own, so that clients show it behind the call.
+        let (base, number) = (message.id.clone(), message.texts);
+        let id = if number == 1 { base } else { self.fresh(&format!("{base}-{number}")) };
+        self.spoken(speaker).text = Some(id.clone());
+        self.message_ids.push(id.clone());
+        let role = Some(TextRole::Assistant);
+        self.say(speaker, Body::TextMessageStart { message_id: id.clone(), role, name: None });
+        id
+    }
+
+    pub(super) fn close_text(&mut self, speaker: &Speaker) {
+        let Some(message) = &mut self.lane(speaker).message else { return };
+        let stop_reason = message.stop_reason.clone();
+        let Some(message_id) = message.text.take() else { return };
+        let mut event = Event::new(Body::TextMessageEnd { message_id });
+        if let Some(reason) = stop_reason.as_ref().and_then(unusual) {
+            event = event.with_metadata("stopReason", reason);
+        }
+        self.say_event(speaker, event);
+    }
+
+    fn whole_text(&mut self, speaker: &Speaker, text: &str) {
+        match self.claim(speaker, Kind::Text, text) {
+            Some(rest) if rest.is_empty() => {}
+            Some(rest) => self.say_text(speaker, &rest),
+            None if text.is_empty() => {}
+            None => {
+                self.say_text(speaker, text);
+                if !self.spoken(speaker).in_pieces {
+                    self.close_text(speaker);
+                }
+            }
+        }
+    }
+
+    /// Whether a block that comes whole came in pieces before; then what is missing of it.
+    fn claim(&mut self, speaker: &Speaker, kind: Kind, text: &str) -> Option<String> {
+        let told = &mut self.spoken(speaker).told;
+        let told = told.iter_mut().find(|told| told.kind == kind && !told.whole)?;
+        told.whole = true;
+        Some(text.strip_prefix(told.text.as_str()).unwrap_or_default().to_owned())
+    }
+
+    // --- thoughts
+
+    fn open_thought(&mut self, speaker: &Speaker, redacted: bool) -> String {
+        self.close_text(speaker);
+        let message = self.spoken(speaker);
+        message.thoughts += 1;
+        let wish = format!("{}-thought-{}", message.id, message.thoughts);
+        let id = self.fresh(&wish);
+        self.message_ids.push(id.clone());
+        self.say(speaker, Body::ReasoningStart { message_id: id.clone() });
+        let role = ReasoningRole::Reasoning;
+        let mut start = Event::new(Body::ReasoningMessageStart { message_id: id.clone(), role });
+        if redacted {
+            start = start.with_metadata("kind", "redacted_thinking");
+        }
+        self.say_event(speaker, start);
+        id
+    }
+
+    fn extend_thought(&mut self, speaker: &Speaker, told: usize, id: &str, text: &str) {
+        let told = &mut self.spoken(speaker).told[told];
+        if text.is_empty() || told.whole {
+            return;
+        }
+        told.text.push_str(text);
+        self.say_thought(speaker, id, text);
+    }
+
+    fn say_thought(&mut self, speaker: &Speaker, id: &str, text: &str) {
+        let (message_id, delta) = (id.to_owned(), text.to_owned());
+        self.say(speaker, Body::ReasoningMessageContent { message_id, delta });
+    }
+
+    fn close_thought(&mut self, speaker: &Speaker, id: &str, signature: &str) {
+        self.say(speaker, Body::ReasoningMessageEnd { message_id: id.to_owned() });
+        if !signature.is_empty() {
+            self.say(
+                speaker,
+                Body::ReasoningEncryptedValue {
+                    subtype: EncryptedSubtype::Message,
+                    entity_id: id.to_owned(),
+                    encrypted_value: signature.to_owned(),
+                },
+            );
+        }
+        self.say(speaker, Body::ReasoningEnd { message_id: id.to_owned() });
+    }
+
+    fn redacted_thought(&mut self, speaker: &Speaker, data: &str) {
+        let id = self.open_thought(speaker, true);
+        self.close_thought(speaker, &id, data);
+    }
+
+    fn whole_thought(&mut self, speaker: &Speaker, text: &str, signature: &str) {
+        let told = &self.spoken(speaker).told;
+        let number = told.iter().position(|told| told.kind == Kind::Thought && !told.whole);
+        let Some(rest) = self.claim(speaker, Kind::Thought, text) else {
+            let id = self.open_thought(speaker, false);
+            if !text.is_empty() {
+                self.say_thought(speaker, &id, text);
+            }
+            self.close_thought(speaker, &id, signature);
+            return;
+        };
+        // While its pieces are still open, what they lacked can be added.
+        let open = self.spoken(speaker).open.values_mut().find_map(|block| match block {
+            OpenBlock::Thought { told, id, signature } if Some(*told) == number => {
+                Some((id.clone(), signature))
+            }
+            _ => None,
+        });
+        if let Some((id, kept)) = open {
+            if kept.is_empty() {
+                signature.clone_into(kept);
+            }
+            if !rest.is_empty() {
+                self.say_thought(speaker, &id, &rest);
+            }
+        }
+    }
+
+    // --- calls
+
+    pub(super) fn parent_message(&mut self, speaker: &Speaker) -> String {
+        self.spoken(speaker).id.clone()
+    }
+
+    /// Blocks of tools that the provider runs, of which there are more than there are names for.
+    fn other_block(&mut self, speaker: &Speaker, block: &ContentBlock) {
+        let Ok(value) = serde_json::to_value(block) else { return };
+        let field = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
+        let kind = field("type");
+        if kind.ends_with("tool_result") && !field("tool_use_id").is_empty() {
+            let content = value.get("content").cloned().unwrap_or_default();
+            self.server_result(speaker, field("tool_use_id"), &content);
+        } else if kind.ends_with("tool_use") && !field("id").is_empty() {
+            let call = ToolUseBlock {
+                id: field("id").into(),
+                name: field("name").to_owned(),
+                input: value.get("input").cloned().unwrap_or_default(),
+                ..ToolUseBlock::default()
+            };
+            self.whole_call(speaker, &call);
+        }
+    }
+}
+
+/// A stop reason that a person should know of.
+pub(super) fn unusual(reason: &StopReason) -> Option<String> {
+    match reason {
+        StopReason::EndTurn
+        | StopReason::StopSequence
+        | StopReason::ToolUse
+        | StopReason::PauseTurn => None,
+        other => serde_json::to_value(other).ok()?.as_str().map(str::to_owned),
+    }
+}

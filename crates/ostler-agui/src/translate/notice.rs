@@ -1,0 +1,91 @@
+//! What the engine says about itself. Subagents begin and end with it; the rest are remarks under names of our own.
+//!
+//! Ids of sessions and paths of files stay here: clients need not know them.
+
+use ostler_proto::message::System;
+use ostler_proto::message::system::{TaskNotification, TaskOutcome};
+use serde_json::{Value, json};
+
+use super::Translator;
+use super::subagent::SubagentEnd;
+use crate::event::Body;
+
+impl Translator {
+    pub(super) fn notice(&mut self, system: &System) {
+        match system {
+            System::TaskStarted(task) if task.task_type.as_deref() == Some("local_agent") => {
+                if let Some(call) = &task.tool_use_id {
+                    let kind = task.subagent_type.as_deref();
+                    self.begin_subagent(call.as_str(), kind, Some(&task.description));
+                }
+            }
+            System::TaskNotification(task) => {
+                self.end_background(task);
+                let value = json!({"status": task.status, "summary": task.summary});
+                self.remark("task_notification", value);
+            }
+            System::CompactBoundary(boundary) => {
+                let metadata = &boundary.compact_metadata;
+                let value = json!({"trigger": metadata.trigger, "preTokens": metadata.pre_tokens});
+                self.remark("compact_boundary", value);
+            }
+            System::ApiRetry(retry) => {
+                let value = json!({
+                    "attempt": retry.attempt, "maxRetries": retry.max_retries,
+                    "delayMs": retry.retry_delay_ms, "error": retry.error,
+                });
+                self.remark("api_retry", value);
+            }
+            System::PermissionDenied(denied) => {
+                let value = json!({
+                    "toolCallId": denied.tool_use_id, "toolName": denied.tool_name, "message": denied.message,
+                });
+                self.remark("permission_denied", value);
+            }
+            System::HookStarted(hook) => {
+                let value = json!({"name": hook.hook_name, "event": hook.hook_event});
+                self.remark("hook_started", value);
+            }
+            System::HookResponse(hook) => {
+                let value = json!({
+                    "name": hook.hook_name, "event": hook.hook_event, "outcome": hook.outcome,
+                });
+                self.remark("hook_response", value);
+            }
+            System::ModelFallback(fallback) => {
+                let value = json!({
+                    "from": fallback.original_model, "to": fallback.fallback_model, "message": fallback.content,
+                });
+                self.remark("model_fallback", value);
+            }
+            System::Informational(information) => {
+                let value = json!({"message": information.content, "level": information.level});
+                self.remark("informational", value);
+            }
+            _ => {}
+        }
+    }
+
+    fn remark(&mut self, name: &str, value: Value) {
+        if !self.settings.quiet {
+            self.out.push(Body::Custom { name: format!("ostler:{name}"), value }.into());
+        }
+    }
+
+    fn end_background(&mut self, task: &TaskNotification) {
+        let Some(call) = &task.tool_use_id else { return };
+        let failed = |code: &str| SubagentEnd::Failed {
+            message: task.summary.clone(),
+            code: Some(code.to_owned()),
+        };
+        let end = match task.status {
+            TaskOutcome::Completed => SubagentEnd::Done,
+            TaskOutcome::Failed => failed("failed"),
+            _ => failed("stopped"),
+        };
+        // A subagent that the conversation waits for ends with the answer to its call.
+        if self.calls.get(call.as_str()).is_none_or(|call| call.answered) {
+            self.end_subagent(call.as_str(), end);
+        }
+    }
+}

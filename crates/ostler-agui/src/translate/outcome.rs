@@ -1,0 +1,136 @@
+//! Results of tools, as clients read them.
+
+use ostler_proto::api::{self, ContentBlock, ToolResultBlock};
+use ostler_proto::message::User;
+use serde_json::Value;
+
+use super::subagent::SubagentEnd;
+use super::{Speaker, Translator};
+use crate::event::{Body, Event, ToolRole};
+use crate::message::{Content, Part, PartBody, Source};
+
+impl Translator {
+    pub(super) fn results(&mut self, said: &User) {
+        let Some(api::Content::Blocks(blocks)) = &said.message.content else { return };
+        for block in blocks {
+            let ContentBlock::ToolResult(result) = block else { continue };
+            let speaker = said.parent_tool_use_id.as_ref();
+            let speaker = self.speaker(speaker, said.subagent_type.as_deref());
+            self.tool_result(&speaker, result, said.tool_use_result.as_ref());
+        }
+    }
+
+    fn tool_result(&mut self, said_by: &Speaker, block: &ToolResultBlock, output: Option<&Value>) {
+        let id = block.tool_use_id.as_str();
+        let failed = block.is_error == Some(true);
+        let content = content(block.content.as_ref());
+        if self.calls.get(id).is_some_and(|call| call.answered) {
+            return;
+        }
+        self.close_call(id);
+        self.end_of_agent(id, failed, &content, output);
+        let call = self.calls.get_mut(id);
+        let hidden = call.as_ref().is_some_and(|call| call.is_hidden());
+        // A call of an earlier run is answered to whoever the message is from.
+        let speaker = call.as_ref().map_or_else(|| said_by.clone(), |call| call.speaker.clone());
+        if let Some(call) = call {
+            call.answered = true;
+        }
+        if !hidden {
+            self.say_result(&speaker, id, content, failed);
+        }
+        if !failed {
+            self.note_things_to_do(&speaker, id, output);
+        }
+    }
+
+    /// A subagent ends with the answer to its call, unless that only says that it works in the background.
+    fn end_of_agent(&mut self, id: &str, failed: bool, content: &Content, output: Option<&Value>) {
+        let is_agent = self.calls.get(id).is_some_and(super::call::Call::is_agent);
+        if !is_agent && !self.is_active(id) {
+            return;
+        }
+        let word = |name: &str| output.and_then(|output| output.get(name));
+        let in_background = word("isAsync").and_then(Value::as_bool) == Some(true)
+            || word("status").and_then(Value::as_str) == Some("async_launched");
+        if in_background {
+            return;
+        }
+        if failed {
+            let end = SubagentEnd::Failed { message: content.text(), code: None };
+            return self.end_subagent(id, end);
+        }
+        self.begin_subagent_once(id);
+        self.end_subagent(id, SubagentEnd::Done);
+    }
+
+    /// A subagent of which nothing was heard but its report.
+    fn begin_subagent_once(&mut self, id: &str) {
+        if !self.subagents.contains_key(id) {
+            self.begin_subagent(id, None, None);
+        }
+    }
+
+    fn say_result(&mut self, speaker: &Speaker, id: &str, content: Content, failed: bool) {
+        let message_id = format!("{id}-result");
+        self.message_ids.push(message_id.clone());
+        let mut event = Event::new(Body::ToolCallResult {
+            message_id,
+            tool_call_id: id.to_owned(),
+            content,
+            role: Some(ToolRole::Tool),
+        });
+        if failed {
+            event = event.with_metadata("isError", true);
+        }
+        self.say_event(speaker, event);
+    }
+
+    /// The answer of a tool that the provider ran.
+    pub(super) fn server_result(&mut self, speaker: &Speaker, id: &str, content: &Value) {
+        if self.calls.get(id).is_some_and(|call| call.answered) {
+            return;
+        }
+        self.close_text(speaker);
+        self.close_call(id);
+        if let Some(call) = self.calls.get_mut(id) {
+            call.answered = true;
+        }
+        let failed = content.get("error_code").is_some();
+        let text = content.as_str().map_or_else(|| content.to_string(), str::to_owned);
+        self.say_result(speaker, id, Content::Text(text), failed);
+    }
+}
+
+/// What a tool said: a string where it is all text, else parts.
+pub(super) fn content(content: Option<&api::Content>) -> Content {
+    let blocks = match content {
+        None => return Content::Text(String::new()),
+        Some(api::Content::Text(text)) => return Content::Text(text.clone()),
+        Some(api::Content::Blocks(blocks)) => blocks,
+    };
+    let content = Content::Parts(blocks.iter().filter_map(part).collect());
+    if content.has_media() { content } else { Content::Text(content.text()) }
+}
+
+fn part(block: &ContentBlock) -> Option<Part> {
+    let body = match block {
+        ContentBlock::Text(text) => return Some(Part::text(&text.text)),
+        ContentBlock::Image(image) => PartBody::Image { source: source(&image.source)? },
+        ContentBlock::Document(document) => {
+            PartBody::Document { source: source(&document.source)? }
+        }
+        _ => return None,
+    };
+    Some(Part { body, id: None, metadata: None })
+}
+
+fn source(source: &api::Source) -> Option<Source> {
+    match source {
+        api::Source::Base64(data) => {
+            Some(Source::Data { value: data.data.clone(), mime_type: data.media_type.clone() })
+        }
+        api::Source::Url(url) => Some(Source::Url { value: url.url.clone(), mime_type: None }),
+        _ => None,
+    }
+}

@@ -1,0 +1,121 @@
+//! Recorded streams of real engines: their events are always in order, and all of the text is there.
+
+use std::fs;
+use std::path::PathBuf;
+
+use ostler_agui::event::Body;
+use ostler_proto::api::ContentBlock;
+use ostler_proto::codec::FrameDecoder;
+use ostler_proto::frame::ToHost;
+
+use crate::run::{Run, delta_text};
+
+/// The frames of every recording, with its name.
+pub(crate) fn recordings() -> Vec<(String, Vec<ToHost>)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/wire");
+    let mut recordings: Vec<_> = fs::read_dir(&folder)
+        .expect("the recordings are there")
+        .map(|entry| entry.expect("a file").path())
+        .filter(|path| path.to_string_lossy().ends_with(".stdout.jsonl"))
+        .map(|path| {
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            let mut decoder = FrameDecoder::<ToHost>::new();
+            decoder.push(&fs::read(&path).expect("a readable file"));
+            let mut frames = Vec::new();
+            while let Some(frame) = decoder.next_frame() {
+                // Some recordings hold what is no frame, on purpose.
+                frames.extend(frame);
+            }
+            (name, frames)
+        })
+        .collect();
+    recordings.sort_by(|a, b| a.0.cmp(&b.0));
+    assert!(recordings.len() > 150, "only {} recordings", recordings.len());
+    recordings
+}
+
+#[test]
+fn every_recording_becomes_a_well_ordered_run() {
+    for (_, frames) in recordings() {
+        let mut run = Run::plain();
+        frames.iter().for_each(|frame| run.frame(frame));
+        run.end();
+    }
+}
+
+#[test]
+fn every_turn_after_the_first_is_a_well_ordered_run_too() {
+    for (_, frames) in recordings() {
+        for turn in frames.split_inclusive(|frame| matches!(frame, ToHost::Result(_))) {
+            let mut run = Run::plain();
+            turn.iter().for_each(|frame| run.frame(frame));
+            run.end();
+        }
+    }
+}
+
+#[test]
+fn all_that_the_model_said_is_told_once() {
+    let mut compared = 0;
+    for (name, frames) in recordings() {
+        let turn = frames.split_inclusive(|frame| matches!(frame, ToHost::Result(_))).next();
+        let turn = turn.unwrap_or_default();
+        let mut said = String::new();
+        for frame in turn {
+            let ToHost::Assistant(frame) = frame else { continue };
+            if frame.message.model == "<synthetic>" && frame.error.is_some() {
+                continue;
+            }
+            frame
+                .message
+                .content
+                .iter()
+                .filter_map(ContentBlock::as_text)
+                .for_each(|it| said += it);
+        }
+        let mut run = Run::plain();
+        turn.iter().for_each(|frame| run.frame(frame));
+        let told: String = run.events.iter().filter_map(delta_text).collect();
+        // What is trimmed in a recording is trimmed in the whole message only; an aborted response comes in pieces only.
+        if !said.contains("(trimmed)")
+            && !told.is_empty()
+            && !name.contains("midfail")
+            && !name.contains("interrupt")
+        {
+            assert_eq!(told, said, "{name}\n{}", run.story());
+            compared += 1;
+        }
+    }
+    assert!(compared > 80, "only {compared} recordings were compared");
+}
+
+#[test]
+fn every_call_of_a_recording_is_made_and_answered_once() {
+    let mut calls = 0;
+    for (name, frames) in recordings() {
+        let mut run = Run::plain();
+        frames.iter().for_each(|frame| run.frame(frame));
+        let count = |id: &str, is: fn(&Body) -> Option<&String>| {
+            run.events.iter().filter(|event| is(&event.body).is_some_and(|it| it == id)).count()
+        };
+        for frame in frames.iter().take_while(|frame| !matches!(frame, ToHost::Result(_))) {
+            let ToHost::Assistant(frame) = frame else { continue };
+            let made = frame.message.content.iter().filter_map(ContentBlock::as_tool_use);
+            for call in made.filter(|call| call.name != "StructuredOutput") {
+                let id = call.id.as_str();
+                let made = count(id, |body| match body {
+                    Body::ToolCallStart { tool_call_id, .. } => Some(tool_call_id),
+                    _ => None,
+                });
+                let answered = count(id, |body| match body {
+                    Body::ToolCallResult { tool_call_id, .. } => Some(tool_call_id),
+                    _ => None,
+                });
+                assert_eq!(made, 1, "{name} {id}\n{}", run.story());
+                assert!(answered <= 1, "{name} {id}\n{}", run.story());
+                calls += 1;
+            }
+        }
+    }
+    assert!(calls > 80, "only {calls} calls");
+}
