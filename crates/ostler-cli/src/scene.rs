@@ -43,7 +43,7 @@ pub(crate) fn refuse_root(scene: &Scene) -> Result<(), StartError> {
     let launch = &scene.launch;
     let wants_bypass = launch.permission_mode == Some(PermissionMode::BypassPermissions)
         || launch.allow_skip_permissions;
-    let is_contained = (scene.env)("IS_SANDBOX").is_some_and(|said| said == "1");
+    let is_contained = scene.env.get("IS_SANDBOX").is_some_and(|said| said == "1");
     if wants_bypass && !is_contained && is_root() {
         return Err(StartError::Refused(
             "the mode bypassPermissions cannot be used as root, for whom everything is allowed: run as another user, or, \

@@ -46,7 +46,7 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     config.agui_origins.clone_from(&serve.agui_origin);
     config.roots.clone_from(&serve.root);
     config.skills.clone_from(&serve.skills);
-    config.cms = serve.cms.clone().map(|url| Cms { url, token: (scene.env)("OSTLER_CMS_TOKEN") });
+    config.cms = serve.cms.clone().map(|url| Cms { url, token: scene.env.get("OSTLER_CMS_TOKEN") });
     if let Some(program) = &serve.engine {
         config.engine = EngineChoice::Program(program.clone());
     }
@@ -70,7 +70,7 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
 
 /// Where programs of a user keep what is theirs.
 fn data_folder(scene: &ostler::engine::Scene) -> Option<PathBuf> {
-    let named = |name: &str| (scene.env)(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let named = |name: &str| scene.env.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let shared = named("XDG_DATA_HOME").or_else(|| Some(named("HOME")?.join(".local/share")));
     Some(shared?.join("ostler"))
 }

@@ -91,7 +91,7 @@ impl Spare {
         launch.permission_mode = claim.permission_mode.clone().or(launch.permission_mode.take());
         launch.add_dirs.extend(claim.additional_directories.iter().flatten().cloned());
         launch.agents.extend(claim.agents.clone().unwrap_or_default());
-        scene.variables.extend(claim.env.clone().unwrap_or_default());
+        scene.env.variables.extend(claim.env.clone().unwrap_or_default());
         crate::scene::refuse_root(&scene).map_err(|error| error.to_string())?;
         Ok(scene)
     }

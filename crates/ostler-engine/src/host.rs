@@ -1,10 +1,10 @@
 //! The engine's line to its host: frames out, questions and their answers.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ostler_process::Environment;
 use ostler_proto::api::{
     Content, ContentBlock, Message, Role, SYNTHETIC_MODEL, StopReason, StreamEvent,
     ToolResultBlock, ToolUseBlock, Usage,
@@ -71,8 +71,8 @@ pub(crate) struct Host {
     pub(crate) hooks: Arc<Mutex<Hooks>>,
     /// Settings that may change; `None` where nobody looks at them again.
     pub(crate) live: Option<Arc<Live>>,
-    /// Variables for the commands of hooks.
-    pub(crate) env: Arc<BTreeMap<String, String>>,
+    /// The environment of what hooks start.
+    pub(crate) env: Arc<Environment>,
     /// Who answers permission questions.
     pub(crate) answerer: Arc<Answerer>,
     /// Whether prompts are sent back as they are taken up.

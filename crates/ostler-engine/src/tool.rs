@@ -1,12 +1,12 @@
 //! What a tool is. The tools themselves live in `ostler-tools`, one file each.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use ostler_process::Environment;
 use ostler_proto::ToolUseId;
 use ostler_proto::api::{Content, ContentBlock, Message};
 use ostler_proto::mcp::McpServerProvenance;
@@ -60,8 +60,8 @@ pub struct ToolCx {
     pub scratch: Scratch,
     /// What goes on in the background.
     pub tasks: Tasks,
-    /// Variables for what it starts, beside those of this process.
-    pub env: Arc<BTreeMap<String, String>>,
+    /// The environment of what it starts.
+    pub env: Arc<Environment>,
     /// The session it runs in; `None` for a tool that is run by itself.
     pub session: Option<Arc<dyn Surroundings>>,
 }

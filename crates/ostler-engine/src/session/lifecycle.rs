@@ -49,9 +49,7 @@ impl Session {
     /// Changes the variables of what tools and hooks start, from the next turn on.
     pub(super) fn update_environment(&mut self, variables: BTreeMap<String, String>) {
         let base = &mut self.setup.base;
-        let mut env = (*base.host.env).clone();
-        env.extend(variables);
-        base.host.env = Arc::new(env);
+        base.host.env = Arc::new(base.host.env.with(variables));
         base.cx.env = Arc::clone(&base.host.env);
         self.world = self.setup.world();
     }

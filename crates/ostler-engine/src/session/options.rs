@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_process::Environment;
 use ostler_proto::SessionId;
 use ostler_proto::control::AccountInfo;
 use ostler_proto::hook::SetupTrigger;
@@ -79,8 +80,8 @@ pub struct SessionOptions {
     pub only_prepare: bool,
     /// Whether a person writes the prompts, one after the other.
     pub is_conversation: bool,
-    /// Variables for what the session starts: commands of tools and of hooks.
-    pub env: BTreeMap<String, String>,
+    /// The environment of what the session starts: commands of tools and of hooks.
+    pub env: Environment,
     /// Whether the events of a response are sent as they come.
     pub partial_messages: bool,
     /// Whether the host sees the hooks of settings run (`hook_started` and so on).
@@ -150,7 +151,7 @@ impl SessionOptions {
             prepare: None,
             only_prepare: false,
             is_conversation: false,
-            env: BTreeMap::new(),
+            env: Environment::default(),
             partial_messages: false,
             hook_events: false,
             idle_notice: None,

@@ -20,6 +20,7 @@ use ostler_proto::api::{Content as Said, ContentBlock};
 use ostler_proto::control::ResourceContents;
 use ostler_proto::mcp::McpServerConfig;
 use ostler_proto::tool::McpResource;
+use ostler_sdk::transport::Environment;
 use serde_json::{Value, json};
 
 use super::Scene;
@@ -33,17 +34,29 @@ pub(super) struct Reach {
     startup_timeout: Option<Duration>,
     /// How much of a result the model reads.
     limit: Limit,
+    /// The environment of servers that are programs.
+    env: Environment,
 }
 
 impl Reach {
-    /// As the environment says.
-    pub(super) fn of(scene: &Scene) -> Self {
+    /// As the environment of the session says; `env` is that of what it starts.
+    pub(super) fn of(scene: &Scene, env: Environment) -> Self {
         let ms = |name: &str| scene.var(name).and_then(|ms| ms.trim().parse().ok());
         Self {
             call_timeout: ms("MCP_TOOL_TIMEOUT").map(Duration::from_millis),
             startup_timeout: ms("MCP_TIMEOUT").map(Duration::from_millis),
             limit: Limit::of(scene),
+            env,
         }
+    }
+
+    /// Where a server is that a configuration describes.
+    fn endpoint(&self, config: &McpServerConfig) -> Option<Endpoint> {
+        let mut endpoint = Endpoint::from_config(config)?;
+        if let Endpoint::Stdio(program) = &mut endpoint {
+            program.env = self.env.with(std::mem::take(&mut program.env.variables));
+        }
+        Some(endpoint)
     }
 }
 
@@ -52,6 +65,10 @@ impl Connector for Reach {
         let (mut timeout, limit) = (self.call_timeout, self.limit);
         let is_stale = Arc::new(AtomicBool::new(false));
         let mut options = self.options(&line, Arc::clone(&is_stale));
+        let endpoint = match &place {
+            Place::Configured(config) => self.endpoint(config),
+            _ => None,
+        };
         async move {
             let endpoint = match place {
                 Place::InHost { manifest, timeout: own } => {
@@ -61,7 +78,7 @@ impl Connector for Reach {
                 }
                 Place::Configured(config) => {
                     timeout = own_timeout(&config).or(timeout);
-                    Endpoint::from_config(&config).ok_or("this kind of server is not supported")?
+                    endpoint.ok_or("this kind of server is not supported")?
                 }
                 _ => return Err("this kind of place is not supported".into()),
             };

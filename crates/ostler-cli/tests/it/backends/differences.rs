@@ -311,10 +311,23 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         story: r#"null"#,
     },
     Difference {
-        scenario: "opt-extra-args",
+        scenario: "opt-extra-args-odd",
+        backends: &[Backend::Child],
+        reason: "a program that drives it may be newer: what it does not know is told on the error output",
+        story: r#"taken"#,
+    },
+    Difference {
+        scenario: "opt-extra-args-odd",
+        backends: &[Backend::Vendor50, Backend::Vendor325],
+        reason: "their command line refuses it",
+        story: r#"error Connection, names it: true"#,
+    },
+    Difference {
+        scenario: "opt-user",
         backends: &[Backend::Embedded],
-        reason: "the engine in this process has no command line; it says so on the error output",
-        story: r#"claude-opus-5-5"#,
+        reason: "it is this process, which is who it is",
+        story: r#"error Usage
+            ran"#,
     },
     Difference {
         scenario: "opt-fallback-model",
