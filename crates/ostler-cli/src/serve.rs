@@ -70,7 +70,8 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
 
 /// Where programs of a user keep what is theirs.
 fn data_folder(scene: &ostler::engine::Scene) -> Option<PathBuf> {
-    let named = |name: &str| scene.env.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let named =
+        |name: &str| scene.env.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let shared = named("XDG_DATA_HOME").or_else(|| Some(named("HOME")?.join(".local/share")));
     Some(shared?.join("ostler"))
 }
