@@ -11,6 +11,7 @@ mod measure;
 mod process;
 mod sdk;
 mod size;
+mod store;
 mod table;
 mod traffic;
 
@@ -28,6 +29,7 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("long", long::run),
     ("sdk", sdk::run),
     ("size", size::run),
+    ("store", store::run),
 ];
 
 fn main() -> ExitCode {

@@ -81,7 +81,9 @@ pub struct NewEvent {
     /// none has.
     pub key: Option<String>,
     /// Whether [`crate::Store::append`] returns only when nothing can take it away any more. Pieces of text that will be
-    /// repeated as a whole do not need that; everything somebody relies on does.
+    /// repeated as a whole do not need that; everything somebody relies on does. Readers see neither kind before it is
+    /// on disk, and should not be shown it in another way: after a crash its number may belong to another event, which
+    /// a reader who believes to have seen it would miss.
     pub durable: bool,
 }
 

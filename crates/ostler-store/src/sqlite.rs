@@ -10,6 +10,7 @@ mod chain;
 mod check;
 mod clock;
 mod due;
+mod examine;
 mod fault;
 mod folder;
 mod followers;
@@ -80,6 +81,12 @@ impl Sqlite {
         let writer = Writer::start(connection, time.clone(), place, Followers::default())?;
         let readers = Readers::new(&folder.database());
         Ok(Self { writer, readers, time, _folder: folder })
+    }
+
+    /// Looks at everything: the database's own structure, and every event of every stream. Returns what is damaged.
+    /// Takes as long as reading it all, and nobody waits for it meanwhile; once a night is often enough.
+    pub async fn examine(&self) -> Result<Vec<Error>, Error> {
+        self.readers.ask_aside(examine::all).await
     }
 
     /// Has the next commit fail with this error of SQLite.

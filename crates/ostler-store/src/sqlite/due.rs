@@ -75,16 +75,16 @@ pub(super) fn complete(
     let changed = match next {
         Some(at) => {
             let sql = "UPDATE due SET at = ?, epoch = 0, owner = NULL, lease_until = 0
-                WHERE id = ? AND epoch = ?";
-            cx.connection.prepare_cached(sql)?.execute(params![at.as_millis(), id, epoch])?
+                WHERE id = ? AND epoch = ? AND owner = ?";
+            let mut statement = cx.connection.prepare_cached(sql)?;
+            statement.execute(params![at.as_millis(), id, epoch, claim.owner])?
         }
         None => {
-            let sql = "DELETE FROM due WHERE id = ? AND epoch = ?";
-            cx.connection.prepare_cached(sql)?.execute(params![id, epoch])?
+            let sql = "DELETE FROM due WHERE id = ? AND epoch = ? AND owner = ?";
+            cx.connection.prepare_cached(sql)?.execute(params![id, epoch, claim.owner])?
         }
     };
-    // A claim has a number above 0, and only the last one stands in the table.
-    if changed == 0 || claim.epoch == 0 {
+    if changed == 0 {
         return Err(Error::Fenced { what: id.clone(), epoch: claim.epoch }.into());
     }
     Ok(())

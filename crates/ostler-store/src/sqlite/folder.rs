@@ -4,18 +4,22 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::Error;
 
 const DATABASE: &str = "ostler.db";
 const LOCK: &str = "lock";
 
+/// How long a folder that is in use is watched before its user is taken for another server.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// A folder that no other store uses while this lives.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
     /// Locked; the lock goes when the file is closed, also when the process is killed.
-    _lock: File,
+    lock: File,
 }
 
 impl Folder {
@@ -37,7 +41,7 @@ impl Folder {
         make_private(&path.join(DATABASE))
             .and_then(|()| sync_folder(path))
             .map_err(|error| failed(format!("making {DATABASE}: {error}")))?;
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Ok(Self { path: path.to_owned(), lock })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -46,6 +50,13 @@ impl Folder {
 
     pub(super) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Closing it is not enough: a process that is being started has everything open for a moment, also this.
+        _ = self.lock.unlock();
     }
 }
 
@@ -81,7 +92,7 @@ fn lock(path: &Path) -> Result<File, String> {
         .truncate(false)
         .open(path)
         .map_err(|error| format!("opening {LOCK}: {error}"))?;
-    match file.try_lock() {
+    match lock_soon(&file) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
@@ -101,6 +112,20 @@ fn lock(path: &Path) -> Result<File, String> {
     told.and_then(|()| writeln!(file, "{}", std::process::id()))
         .map_err(|error| format!("writing {LOCK}: {error}"))?;
     Ok(file)
+}
+
+/// Locks the file. When a server was killed while it started a process, that one has the file open until it runs its
+/// own program, so it is worth a second look.
+fn lock_soon(file: &File) -> Result<(), TryLockError> {
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            locked => return locked,
+        }
+    }
 }
 
 /// The name of the file system if it is one of other machines'.

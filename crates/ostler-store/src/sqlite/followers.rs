@@ -14,8 +14,17 @@ use crate::{Event, StreamId};
 const MOST_EVENTS: usize = 128;
 const MOST_BYTES: usize = 64 << 10;
 
+/// With fewer streams than this nobody looks for those that are no longer followed.
+const FEW: usize = 64;
+
 /// The streams that somebody follows. `None` when there is nothing to follow any more.
-pub(super) struct Followers(Mutex<Option<HashMap<StreamId, Followed>>>);
+pub(super) struct Followers(Mutex<Option<Streams>>);
+
+struct Streams {
+    followed: HashMap<StreamId, Followed>,
+    /// When there are so many, those that nobody follows any more go.
+    sweep_at: usize,
+}
 
 struct Followed {
     head: watch::Sender<u64>,
@@ -26,7 +35,7 @@ struct Followed {
 
 impl Default for Followers {
     fn default() -> Self {
-        Self(Mutex::new(Some(HashMap::new())))
+        Self(Mutex::new(Some(Streams { followed: HashMap::new(), sweep_at: FEW })))
     }
 }
 
@@ -39,7 +48,7 @@ impl Followers {
         head: impl FnOnce() -> u64,
     ) -> watch::Receiver<u64> {
         let receiver = match &mut *self.lock() {
-            Some(streams) => streams.entry(stream.clone()).or_default().head.subscribe(),
+            Some(streams) => streams.enter(stream).head.subscribe(),
             // Its sender is gone at once, which is how a receiver learns of the end.
             None => watch::Sender::new(0).subscribe(),
         };
@@ -56,7 +65,7 @@ impl Followers {
             return;
         }
         let mut streams = self.lock();
-        let Some(streams) = streams.as_mut().filter(|streams| !streams.is_empty()) else { return };
+        let Some(Streams { followed: streams, .. }) = &mut *streams else { return };
         for event in added {
             let Some(followed) = streams.get_mut(&event.stream) else { continue };
             if followed.head.receiver_count() == 0 {
@@ -70,7 +79,7 @@ impl Followers {
     /// Events behind `after`, if they are all here. `None` says nothing about what there is.
     pub(super) fn latest(&self, stream: &StreamId, after: u64, limit: usize) -> Option<Vec<Event>> {
         let streams = self.lock();
-        let latest = &streams.as_ref()?.get(stream)?.latest;
+        let latest = &streams.as_ref()?.followed.get(stream)?.latest;
         let first = latest.front()?.seq;
         let passed = usize::try_from(after.saturating_add(1).checked_sub(first)?).ok()?;
         Some(latest.iter().skip(passed).take(limit).cloned().collect())
@@ -82,13 +91,24 @@ impl Followers {
     }
 
     fn raise(&self, stream: &StreamId, to: u64) {
-        if let Some(followed) = self.lock().as_ref().and_then(|streams| streams.get(stream)) {
+        let streams = self.lock();
+        if let Some(followed) = streams.as_ref().and_then(|streams| streams.followed.get(stream)) {
             followed.raise(to);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<HashMap<StreamId, Followed>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Streams>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Streams {
+    fn enter(&mut self, stream: &StreamId) -> &mut Followed {
+        if self.followed.len() >= self.sweep_at {
+            self.followed.retain(|_, followed| followed.head.receiver_count() > 0);
+            self.sweep_at = FEW.max(self.followed.len() * 2);
+        }
+        self.followed.entry(stream.clone()).or_default()
     }
 }
 
@@ -123,7 +143,7 @@ impl Followed {
 mod tests {
     use serde_json::json;
 
-    use super::{Followers, MOST_BYTES, MOST_EVENTS};
+    use super::{FEW, Followers, MOST_BYTES, MOST_EVENTS};
     use crate::{Event, StreamId, Timestamp};
 
     fn event(name: &str, seq: u64, bytes: usize) -> Event {
@@ -153,6 +173,22 @@ mod tests {
         drop(follower);
         followers.tell(vec![event("a", 13, 1)]);
         assert_eq!(numbers(&followers, 12, 9), None, "nobody follows any more");
+    }
+
+    #[test]
+    fn what_nobody_follows_any_more_goes() {
+        let followers = Followers::default();
+        let name = |number: usize| StreamId::new(format!("s{number}")).unwrap();
+        let kept: Vec<_> =
+            (0..FEW / 2).map(|number| followers.follow(&name(number), || 0)).collect();
+        for number in 0..100 * FEW {
+            followers.follow(&name(number), || 0);
+        }
+        let n_streams = followers.lock().as_ref().unwrap().followed.len();
+        assert!((kept.len()..=2 * FEW).contains(&n_streams), "{n_streams}");
+        let last = Event { stream: name(FEW / 2 - 1), ..event("a", 7, 1) };
+        followers.tell(vec![last]);
+        assert_eq!(*kept[FEW / 2 - 1].borrow(), 7);
     }
 
     #[test]

@@ -26,6 +26,9 @@ use crate::{Error, Event, StreamId};
 const MOST_REQUESTS: usize = 128;
 const LONGEST_WAIT: Duration = Duration::from_millis(10);
 
+/// How long a commit waits for the next request while fewer have come than last time.
+const MOMENT: Duration = Duration::from_micros(500);
+
 /// What may wait to be written, in units of 1 KiB; who comes then, waits.
 const ROOM: u32 = 64 << 10;
 const UNIT: usize = 1 << 10;
@@ -103,6 +106,7 @@ impl Writer {
             requests,
             shared: shared.clone(),
             lost: HashMap::new(),
+            last: 0,
         };
         let thread = thread::Builder::new()
             .name("store writer".to_owned())
@@ -221,6 +225,8 @@ struct Thread {
     requests: Receiver<Message>,
     shared: Arc<Shared>,
     lost: HashMap<StreamId, u64>,
+    /// How many requests the last commit had.
+    last: usize,
 }
 
 /// What has been done since the last commit.
@@ -249,6 +255,7 @@ impl Thread {
                     }
                 }
             }
+            self.last = batch.jobs.len();
             for job in batch.jobs {
                 job.settle(failed.as_ref().map_or(Ok(()), |(error, _)| Err(error.clone())));
             }
@@ -270,7 +277,13 @@ impl Thread {
             }
             // Nobody waits for a commit of fleeting events only, so there is time to collect some.
             let nobody_waits = batch.fleeting.len() == batch.jobs.len();
-            let wait = if nobody_waits { rest } else { Duration::ZERO };
+            // Those who were answered together will soon ask again, together: a moment saves a commit.
+            let others_come = batch.jobs.len() < self.last;
+            let wait = match (nobody_waits, others_come) {
+                (true, _) => rest,
+                (false, true) => rest.min(MOMENT),
+                (false, false) => Duration::ZERO,
+            };
             match self.requests.recv_timeout(wait) {
                 Ok(Message::Job(job)) => self.perform(job, batch)?,
                 Ok(Message::Stop) => batch.stop = true,

@@ -84,8 +84,8 @@ struct Known {
     last: HashMap<String, String>,
 }
 
-// Seen to fail without the lookup of keys, and when events and records are committed apart. A kill leaves what the
-// kernel has in memory, so it says nothing about `synchronous`.
+// Seen to fail when answers come before the commit, without the lookup of keys, and when events and records are
+// committed apart. A kill leaves what the kernel has in memory, so it says nothing about `synchronous`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_kills_lose_nothing_that_was_acknowledged() {
     let folder = tempfile::tempdir().unwrap();

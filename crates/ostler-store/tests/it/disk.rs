@@ -189,3 +189,26 @@ async fn a_missing_event_is_found() {
         assert!(matches!(verified, Err(Error::Damaged { .. })), "{missing}: {verified:?}");
     }
 }
+
+#[tokio::test]
+async fn a_look_at_everything_finds_all_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::open(folder.path()).await.unwrap();
+    for name in ["a", "b", "c"] {
+        let lease = store.claim(&StreamId::new(name).unwrap(), "me", LEASE).await.unwrap();
+        for number in 0..3 {
+            let text = format!("text-{name}-{number}");
+            store.append(&lease, vec![said(&text)], vec![]).await.unwrap();
+        }
+    }
+    assert_eq!(store.examine().await, Ok(vec![]));
+    drop(store);
+    damage(folder.path(), "text-a-1", b"text-a-!");
+    damage(folder.path(), "text-c-2", b"text-c-!");
+    let store = Sqlite::open(folder.path()).await.unwrap();
+    let damaged = store.examine().await.unwrap().into_iter().map(|error| match error {
+        Error::Damaged { what, .. } => what,
+        error => panic!("{error}"),
+    });
+    assert_eq!(damaged.collect::<Vec<_>>(), ["event 2 of a", "event 3 of c"]);
+}

@@ -7,4 +7,5 @@ mod contract;
 mod crash;
 mod disk;
 mod folder;
+mod model;
 mod time;
