@@ -57,8 +57,6 @@ impl Logged {
 /// The newest events of a session.
 struct Tail {
     events: Mutex<BTreeMap<u64, Arc<Logged>>>,
-    /// The highest number in it; pieces of text are here before they can be read from the store.
-    newest: watch::Sender<u64>,
 }
 
 impl Tail {
@@ -68,9 +66,6 @@ impl Tail {
         while kept.len() > TAIL {
             kept.pop_first();
         }
-        let newest = kept.last_key_value().map_or(0, |(seq, _)| *seq);
-        drop(kept);
-        self.newest.send_if_modified(|known| std::mem::replace(known, newest) != newest);
     }
 
     /// What follows a number without a gap.
@@ -101,7 +96,6 @@ impl Log {
         let tail = self.tail(stream);
         Reader {
             head: self.store.follow(stream),
-            newest: tail.newest.subscribe(),
             tail,
             store: Arc::clone(&self.store),
             stream: stream.clone(),
@@ -118,7 +112,7 @@ impl Log {
         if tails.len() >= 64 && tails.len().is_power_of_two() {
             tails.retain(|_, tail| tail.strong_count() > 0);
         }
-        let tail = Arc::new(Tail { events: Mutex::default(), newest: watch::channel(0).0 });
+        let tail = Arc::new(Tail { events: Mutex::default() });
         tails.insert(stream.clone(), Arc::downgrade(&tail));
         tail
     }
@@ -164,7 +158,6 @@ impl Writer {
 /// Reads the log of one session.
 pub(crate) struct Reader {
     head: watch::Receiver<u64>,
-    newest: watch::Receiver<u64>,
     tail: Arc<Tail>,
     store: Arc<dyn Store>,
     stream: StreamId,
@@ -176,25 +169,23 @@ impl Reader {
     pub(crate) async fn next(&mut self) -> Fallible<Vec<Arc<Logged>>> {
         loop {
             self.head.mark_unchanged();
-            self.newest.mark_unchanged();
             let some = self.ready().await?;
             if !some.is_empty() {
                 return Ok(some);
             }
-            tokio::select! {
-                changed = self.head.changed() => if changed.is_err() {
-                    return Err(ApiError::unavailable("closed", "the event log is closed"));
-                },
-                // The sender is in the tail, which this reader holds.
-                _ = self.newest.changed() => {}
+            if self.head.changed().await.is_err() {
+                return Err(ApiError::unavailable("closed", "the event log is closed"));
             }
         }
     }
 
     /// What has come since the last call, if anything.
     pub(crate) async fn ready(&mut self) -> Fallible<Vec<Arc<Logged>>> {
+        let head = *self.head.borrow();
+        // What is not on disk yet may never be, and its number may come to mean something else.
         let mut some = self.tail.after(self.after);
-        if some.is_empty() && *self.head.borrow() > self.after {
+        some.retain(|logged| logged.event.seq <= head);
+        if some.is_empty() && head > self.after {
             let events = self.store.read_from(&self.stream, self.after, STEP).await?;
             some = events.into_iter().map(Logged::new).collect();
         }
