@@ -62,7 +62,7 @@ impl Workshop {
             may_bypass: config.allow_bypass,
             trusts_project_servers: config.trust_project_servers,
             runs: config.data.join("runs"),
-            hidden: Vec::new(),
+            hidden: at_home(config),
         };
         Ok(Self { skills: Skills { folders, cms }, rules, records })
     }
@@ -94,6 +94,15 @@ impl Shape for Workshop {
         let options = run.apply(options);
         Ok(Shaped { options, guard: Some(Box::new(run)) })
     }
+}
+
+/// Where an engine would look for skills and commands of whoever started the server.
+fn at_home(config: &Config) -> Vec<PathBuf> {
+    let home = config.env.get("HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::var_os("HOME").map(PathBuf::from));
+    let folders =
+        home.map(|home| ["skills", "commands"].map(|name| home.join(".claude").join(name)));
+    folders.into_iter().flatten().collect()
 }
 
 /// All tasks of the server.

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod desk;
+mod door;
 mod runs;
 mod socket;
 mod tasks;

@@ -96,6 +96,9 @@ async fn a_system_that_misbehaves_is_given_up() {
         let error = cms.find("a").await.unwrap_err().to_string();
         assert!(error.contains(part), "{fault:?}: {error}");
     }
+    // What is on its way when the connection is closed comes on top; it is no multiple of it.
+    let n_sent = stub.n_sent.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(n_sent < 4 * LONGEST, "{n_sent} bytes were taken");
     let hasty = stub.start(SHORT).await;
     *stub.fault.lock().unwrap() = Fault::Silent;
     assert_eq!(hasty.find("a").await.unwrap_err(), SkillError::TooSlow(SHORT));
