@@ -23,6 +23,7 @@ use crate::security::users::Caller;
 use crate::skills::cms::Cms;
 use crate::skills::folder::Folder;
 use crate::skills::library::Skills;
+use crate::skills::materialise;
 use crate::skills::metadata::{Isolation, TaskType};
 use crate::skills::run::{DEFAULT_MODEL, OperatorRules, SkillRun, TaskRequest};
 
@@ -64,6 +65,8 @@ impl Workshop {
             runs: config.data.join("runs"),
             hidden: at_home(config),
         };
+        // No run is under way yet; what is there was left by a server that was killed.
+        materialise::sweep(&rules.runs);
         Ok(Self { skills: Skills { folders, cms }, rules, records })
     }
 
