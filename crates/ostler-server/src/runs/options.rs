@@ -9,6 +9,11 @@ use ostler::{Options, PermissionMode};
 use super::record::Session;
 use crate::config::{Config, EngineChoice};
 use crate::fault::Fallible;
+use crate::security::keep_out::keep_out;
+
+/// What lies in the server's folder and is no agent's business: whoever reads the token is the owner, and the log and
+/// the engine's own files have everybody's conversations. The folders of runs are theirs to read.
+const OWN: [&str; 4] = ["token", "users.json", "log", "engine"];
 
 /// Changes what the engine of a session is started with: a skill, or the tools of a page.
 #[async_trait]
@@ -56,6 +61,7 @@ pub(crate) fn of(config: &Config, session: &Session) -> Options {
             mode == PermissionMode::BypassPermissions && config.allow_bypass;
         options.permissions.mode = mode;
     }
+    keep_out(&mut options, &OWN.map(|name| config.data.join(name)));
     if let Some(earlier) = &session.engine_session {
         options = options.resume(earlier);
     }

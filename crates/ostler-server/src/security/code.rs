@@ -126,7 +126,7 @@ mod tests {
         assert!(browsers.grant(cookie.expose(), now).is_none());
     }
 
-    // Seen to fail without either of the two limits, and without the limit of the code.
+    // Seen to fail without the limit of a cookie that nobody uses, and without that of the code.
     #[test]
     fn codes_and_cookies_come_to_an_end() {
         let (browsers, start) = (Browsers::default(), Instant::now());

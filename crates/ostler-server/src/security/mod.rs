@@ -14,6 +14,7 @@ pub(crate) mod edge;
 pub(crate) mod error;
 pub(crate) mod guard;
 pub(crate) mod headers;
+pub(crate) mod keep_out;
 pub(crate) mod limits;
 pub(crate) mod paths;
 pub(crate) mod private;

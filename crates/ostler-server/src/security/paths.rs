@@ -65,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    // Seen to fail when `..` is taken, and when only the beginning is looked at.
+    // Seen to fail when `..` is taken, and when the root is.
     #[test]
     fn only_paths_that_lead_down_are_paths() {
         for text in ["a", "a/b.md", "ü/日", "a b", "..a", "a/..b", "-x"] {

@@ -180,6 +180,13 @@ mod tests {
         let bearer = format!("Authorization: Bearer {CANARY}");
         assert!(!redactor.text(&bearer).contains("secret"), "{}", redactor.text(&bearer));
         assert!(matches!(redactor.text("nothing here"), Cow::Borrowed(_)));
+        redactor.add("ONE", "abcdef123");
+        redactor.add("TWO", "f123456789");
+        assert_eq!(
+            redactor.text("<abcdef123456789>"),
+            "<[redacted ONE]>",
+            "nothing of the second is left"
+        );
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl std::fmt::Debug for Cms {
 }
 
 impl Cms {
-    /// A system whose records are at this address, with the token that it wants.
+    /// A system at this address, with the token that it wants. Without a path its records are where Strapi keeps them.
     ///
     /// # Errors
     /// In words, when the address is none.
@@ -44,10 +44,13 @@ impl Cms {
         token: Option<String>,
         time: Duration,
     ) -> Result<Self, String> {
-        let address =
+        let mut address =
             Url::parse(records).map_err(|error| format!("{records} is no address: {error}"))?;
         if !matches!(address.scheme(), "http" | "https") || address.cannot_be_a_base() {
             return Err(format!("{records} is no address of a web server"));
+        }
+        if address.path() == "/" {
+            address.set_path("/api/skills");
         }
         // Somebody has to choose how TLS is done; whoever comes first has done so already.
         _ = rustls::crypto::ring::default_provider().install_default();

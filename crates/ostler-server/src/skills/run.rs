@@ -17,6 +17,7 @@ use super::mode::Mode;
 use super::prompt;
 use super::tools::Tools;
 use crate::security::error::ApiError;
+use crate::security::keep_out::keep_out;
 
 /// The model of a skill that names none, where the operator names none either.
 pub(crate) const DEFAULT_MODEL: &str = "claude-sonnet-4-5";
@@ -148,13 +149,7 @@ impl SkillRun {
         options.tools.mcp_servers.extend(self.servers.clone());
         self.tools.apply(&mut options, self.mode.takes_approvals());
         self.mode.apply(&mut options);
-        for folder in &self.hidden {
-            let pattern = pattern(folder);
-            options
-                .permissions
-                .disallowed
-                .extend([format!("Read({pattern})"), format!("Edit({pattern})")]);
-        }
+        keep_out(&mut options, &self.hidden);
         options
     }
 }
@@ -248,12 +243,7 @@ fn hidden(
     let mut hidden = vec![project.join(".claude/skills"), project.join(".claude/commands")];
     hidden.extend(skills.folders.iter().map(|folder| folder.0.clone()));
     hidden.extend(rules.hidden.iter().cloned());
-    let resolved: Vec<PathBuf> =
-        hidden.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
-    hidden.extend(resolved);
-    hidden.sort();
-    hidden.dedup();
-    if let Some(around) = hidden.iter().find(|folder| project.starts_with(folder)) {
+    if let Some(around) = hidden.iter().find(|folder| is_in(project, folder)) {
         let message = format!("the project lies in {}, where skills are kept", around.display());
         let hint = "use a project elsewhere, or the isolation partial";
         return Err(ApiError::invalid("project", message).hint(hint));
@@ -261,15 +251,6 @@ fn hidden(
     Ok(hidden)
 }
 
-/// A folder with all below it, as rules write it: from the root, with nothing in it that is a pattern.
-fn pattern(folder: &Path) -> String {
-    let mut pattern = "/".to_owned();
-    for letter in folder.to_string_lossy().chars() {
-        if matches!(letter, '*' | '?' | '[' | ']' | '!' | '#' | '\\' | ' ') {
-            pattern.push('\\');
-        }
-        pattern.push(letter);
-    }
-    pattern.push_str("/**");
-    pattern
+fn is_in(project: &Path, folder: &Path) -> bool {
+    project.starts_with(folder) || folder.canonicalize().is_ok_and(|real| project.starts_with(real))
 }

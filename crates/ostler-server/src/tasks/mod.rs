@@ -23,6 +23,7 @@ use crate::security::users::Caller;
 use crate::skills::cms::Cms;
 use crate::skills::folder::Folder;
 use crate::skills::library::Skills;
+use crate::skills::materialise;
 use crate::skills::metadata::{Isolation, TaskType};
 use crate::skills::run::{DEFAULT_MODEL, OperatorRules, SkillRun, TaskRequest};
 
@@ -62,8 +63,10 @@ impl Workshop {
             may_bypass: config.allow_bypass,
             trusts_project_servers: config.trust_project_servers,
             runs: config.data.join("runs"),
-            hidden: Vec::new(),
+            hidden: at_home(config),
         };
+        // No run is under way yet; what is there was left by a server that was killed.
+        materialise::sweep(&rules.runs);
         Ok(Self { skills: Skills { folders, cms }, rules, records })
     }
 
@@ -94,6 +97,15 @@ impl Shape for Workshop {
         let options = run.apply(options);
         Ok(Shaped { options, guard: Some(Box::new(run)) })
     }
+}
+
+/// Where an engine would look for skills and commands of whoever started the server.
+fn at_home(config: &Config) -> Vec<PathBuf> {
+    let home = config.env.get("HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::var_os("HOME").map(PathBuf::from));
+    let folders =
+        home.map(|home| ["skills", "commands"].map(|name| home.join(".claude").join(name)));
+    folders.into_iter().flatten().collect()
 }
 
 /// All tasks of the server.

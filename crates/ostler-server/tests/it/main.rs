@@ -4,6 +4,7 @@
 
 mod approvals;
 mod desk;
+mod door;
 mod runs;
 mod socket;
 mod tasks;

@@ -121,7 +121,8 @@ const UPGRADE: [&str; 4] = [
 
 /// Each line: what it is, the request, its headers, the status.
 ///
-/// Seen to fail with these mutants of `guard.rs`, each of which turns at least the named row: `host` without its list
+/// Seen to fail, here or in the table of hosts below, with these mutants of `guard.rs` and `site.rs`, each of which
+/// turns at least the named row: `host` without its list
 /// (rebinding); `host` that ignores the target (smuggled target); `check_single` gone (two hosts, two tokens);
 /// `whence` that takes any origin (foreign origins, WS); that takes an origin by its beginning (longer port); that takes
 /// `same-site` (other port); `cookie` without `whence` (cookie without a page); without `is_silent` (WS without an
@@ -376,7 +377,7 @@ async fn what_was_taken_back_is_not_let_in_again() {
     assert_eq!(house.status("GET /who", &[COOKIE, OWN]).await, 401);
 }
 
-// Seen to fail when failures are not counted, and when the right token is refused with them.
+// Seen to fail when failures are not counted.
 #[tokio::test]
 async fn guessing_is_slowed_down_and_nobody_else_is() {
     let house = House::open().await;

@@ -1,6 +1,7 @@
 //! A content management system for tests: records in memory, in the shape of Strapi, and faults on request.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub(super) struct Stub {
     pub(super) records: Arc<Mutex<Vec<Value>>>,
     pub(super) fault: Arc<Mutex<Fault>>,
     pub(super) seen: Arc<Mutex<Vec<Seen>>>,
+    /// How many bytes it sent without end.
+    pub(super) n_sent: Arc<AtomicUsize>,
 }
 
 impl Stub {
@@ -77,8 +80,11 @@ async fn misbehave(
         Fault::Redirects => Redirect::temporary("/elsewhere").into_response(),
         Fault::NeverEnds => {
             let piece = Bytes::from(vec![b' '; 64 * 1024]);
-            let pieces =
-                futures::stream::repeat_with(move || Ok::<_, std::io::Error>(piece.clone()));
+            let n_sent = Arc::clone(&stub.n_sent);
+            let pieces = futures::stream::repeat_with(move || {
+                n_sent.fetch_add(piece.len(), Ordering::Relaxed);
+                Ok::<_, std::io::Error>(piece.clone())
+            });
             Body::from_stream(pieces).into_response()
         }
         Fault::Silent => std::future::pending().await,

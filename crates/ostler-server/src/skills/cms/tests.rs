@@ -84,7 +84,7 @@ async fn it_is_asked_for_skills_and_nothing_else() {
     assert!(!stub.seen.lock().unwrap().iter().any(|(path, _)| path == "/elsewhere"));
 }
 
-// Seen to hang without the limit of time, and to take all memory without that of size.
+// Seen to hang without the limit of time, and to take 300 MB with a limit of size of that much.
 #[tokio::test]
 async fn a_system_that_misbehaves_is_given_up() {
     let stub = Stub::default();
@@ -96,6 +96,9 @@ async fn a_system_that_misbehaves_is_given_up() {
         let error = cms.find("a").await.unwrap_err().to_string();
         assert!(error.contains(part), "{fault:?}: {error}");
     }
+    // What is on its way when the connection is closed comes on top; it is no multiple of it.
+    let n_sent = stub.n_sent.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(n_sent < 4 * LONGEST, "{n_sent} bytes were taken");
     let hasty = stub.start(SHORT).await;
     *stub.fault.lock().unwrap() = Fault::Silent;
     assert_eq!(hasty.find("a").await.unwrap_err(), SkillError::TooSlow(SHORT));
@@ -107,6 +110,13 @@ async fn a_system_that_misbehaves_is_given_up() {
 fn an_address_is_one_of_a_web_server() {
     for odd in ["", "skills", "ftp://x/skills", "file:///etc", "data:x"] {
         assert!(Cms::new(odd, None, LONG).is_err(), "{odd}");
+    }
+    for (said, meant) in [
+        ("http://cms.example", "http://cms.example/api/skills"),
+        ("http://cms.example:1337/", "http://cms.example:1337/api/skills"),
+        ("https://cms.example/own/agents", "https://cms.example/own/agents"),
+    ] {
+        assert_eq!(Cms::new(said, None, LONG).unwrap().records.as_str(), meant);
     }
     let cms = Cms::new("http://cms.example/api/skills", Some("hush".to_owned()), LONG).unwrap();
     assert!(!format!("{cms:?}").contains("hush"));

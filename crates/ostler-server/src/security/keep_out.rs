@@ -1,0 +1,66 @@
+//! Places that an agent must not look into, said to its engine in rules that hold in every mode.
+//!
+//! The rules speak of tools and of commands that can be read. A program that a command starts is beyond them: only a
+//! sandbox holds that back.
+
+use std::path::{Path, PathBuf};
+
+use ostler::Options;
+
+/// Keeps the agent out of these files and folders, under the names they were given by and where links lead.
+pub(crate) fn keep_out(options: &mut Options, places: &[PathBuf]) {
+    let real = places.iter().filter_map(|place| place.canonicalize().ok());
+    let mut all: Vec<PathBuf> = places.iter().cloned().chain(real).collect();
+    all.sort();
+    all.dedup();
+    for place in all {
+        let pattern = pattern(&place);
+        for rule in ["Read", "Edit"] {
+            // The thing itself, and all below it.
+            options.permissions.disallowed.push(format!("{rule}({pattern})"));
+            options.permissions.disallowed.push(format!("{rule}({pattern}/**)"));
+        }
+    }
+}
+
+/// A path as rules write it: from the root, with nothing in it that is a pattern.
+fn pattern(place: &Path) -> String {
+    let mut pattern = "/".to_owned();
+    for letter in place.to_string_lossy().trim_end_matches('/').chars() {
+        if matches!(letter, '*' | '?' | '[' | ']' | '!' | '#' | '\\' | ' ') {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_named_from_the_root_and_is_no_pattern() {
+        let mut options = Options::new();
+        keep_out(&mut options, &[PathBuf::from("/no/such/a b[1]*/")]);
+        let expected = [
+            r"Read(//no/such/a\ b\[1\]\*)",
+            r"Read(//no/such/a\ b\[1\]\*/**)",
+            r"Edit(//no/such/a\ b\[1\]\*)",
+            r"Edit(//no/such/a\ b\[1\]\*/**)",
+        ];
+        assert_eq!(options.permissions.disallowed, expected);
+    }
+
+    #[test]
+    fn a_link_is_kept_out_of_with_what_it_leads_to() {
+        let place = tempfile::tempdir().unwrap();
+        let real = place.path().canonicalize().unwrap().join("real");
+        std::fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, place.path().join("link")).unwrap();
+        let mut options = Options::new();
+        keep_out(&mut options, &[place.path().join("link")]);
+        let said = options.permissions.disallowed.join(" ");
+        assert!(said.contains("/link)") && said.contains("/real)"), "{said}");
+    }
+}

@@ -1,0 +1,168 @@
+//! Coming in, and being kept out: of the real server, as browsers, programs and attackers knock.
+
+use ostler_testkit::{Script, reply, when};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::desk::{Client, Desk};
+
+async fn desk() -> Desk {
+    Desk::open(Script::new()).await
+}
+
+async fn status(client: &Client, method: Method, path: &str, body: Option<Value>) -> StatusCode {
+    client.ask(method, path, body).await.0
+}
+
+/// A request without a token, with these headers.
+async fn knock(
+    desk: &Desk,
+    method: Method,
+    path: &str,
+    headers: &[(&str, String)],
+) -> reqwest::Response {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let mut request = client.request(method, format!("http://{}{path}", desk.address()));
+    for (name, value) in headers {
+        request = request.header(*name, value);
+    }
+    request.send().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_browser_comes_in_with_a_code_once_and_leaves_again() {
+    let desk = desk().await;
+    let own = format!("http://{}", desk.address());
+    let code =
+        desk.client().post("/api/auth/code", json!({})).await["code"].as_str().unwrap().to_owned();
+    let login = async |code: &str| {
+        let request = reqwest::Client::builder().no_proxy().build().unwrap();
+        let request = request.post(format!("{own}/api/auth/session")).header("origin", &own);
+        request.json(&json!({"code": code})).send().await.unwrap()
+    };
+    let entered = login(&code).await;
+    assert_eq!(entered.status(), 200);
+    let line = entered.headers()["set-cookie"].to_str().unwrap().to_owned();
+    assert!(line.contains("; HttpOnly; SameSite=Strict;"), "{line}");
+    assert_eq!(login(&code).await.status(), 401, "a code counts once");
+    let cookie = line.split(';').next().unwrap().to_owned();
+    let page = [("cookie", cookie.clone()), ("origin", own.clone())];
+    let users = knock(&desk, Method::GET, "/api/users", &page).await;
+    assert_eq!(users.status(), 200, "{}", users.text().await.unwrap());
+    let alone = knock(&desk, Method::GET, "/api/users", &page[..1]).await;
+    assert_eq!(alone.status(), 401, "a cookie is for our own page");
+    let evil = [("cookie", cookie.clone()), ("origin", "https://evil.example".to_owned())];
+    assert_eq!(knock(&desk, Method::GET, "/api/users", &evil).await.status(), 403);
+    assert_eq!(knock(&desk, Method::DELETE, "/api/auth/session", &page).await.status(), 204);
+    assert_eq!(knock(&desk, Method::GET, "/api/users", &page).await.status(), 401);
+}
+
+// Seen to fail when wrong codes are not counted.
+#[tokio::test]
+async fn codes_are_not_guessed() {
+    let desk = desk().await;
+    let mut stranger = desk.client();
+    stranger.token = "none".to_owned();
+    let mut n_tried = 0;
+    loop {
+        let guess = json!({"code": format!("ostler_{n_tried}")});
+        match status(&stranger, Method::POST, "/api/auth/session", Some(guess)).await.as_u16() {
+            401 => n_tried += 1,
+            429 => break,
+            other => panic!("{other}"),
+        }
+        assert!(n_tried < 100, "nobody stops the guessing");
+    }
+}
+
+#[tokio::test]
+async fn a_member_does_not_rise_and_who_is_removed_is_out() {
+    let desk = desk().await;
+    let (owner, ada) = (desk.client(), desk.client_of("ada").await);
+    for (method, path, body) in [
+        (Method::PATCH, "/api/users/ada", Some(json!({"role": "admin"}))),
+        (Method::POST, "/api/auth/token/rotate", Some(json!({}))),
+        (Method::POST, "/api/users", Some(json!({"name": "eve", "role": "member"}))),
+        (Method::POST, "/api/users", Some(json!({"name": "eve", "role": "admin"}))),
+        (Method::DELETE, "/api/users/ada", None),
+    ] {
+        assert_eq!(status(&ada, method.clone(), path, body).await, 403, "{method} {path}");
+    }
+    assert_eq!(status(&owner, Method::DELETE, "/api/users/ada", None).await, 204);
+    assert_eq!(status(&ada, Method::GET, "/api/sessions", None).await, 401);
+    let odd = json!({"name": "../x", "role": "member"});
+    let (status, body) = owner.ask(Method::POST, "/api/users", Some(odd)).await;
+    assert_eq!((status.as_u16(), &body["error"]["field"]), (422, &json!("name")));
+}
+
+// Seen to fail when the guards are not around the routes.
+#[tokio::test]
+async fn no_page_elsewhere_drives_the_server() {
+    let desk = desk().await;
+    let bearer = ("authorization", format!("Bearer {}", desk.token));
+    let own = format!("http://{}", desk.address());
+    let port = desk.address().port();
+    for (name, headers, expected) in [
+        ("a program", vec![], 200),
+        ("its own page", vec![("origin", own.clone())], 200),
+        ("a foreign page", vec![("origin", "https://evil.example".to_owned())], 403),
+        ("no page", vec![("origin", "null".to_owned())], 403),
+        ("another port", vec![("origin", "http://127.0.0.1:1".to_owned())], 403),
+        ("another site", vec![("sec-fetch-site", "cross-site".to_owned())], 403),
+        ("a rebound name", vec![("host", format!("evil.example:{port}"))], 421),
+        ("any address", vec![("host", format!("0.0.0.0:{port}"))], 421),
+    ] {
+        let headers: Vec<_> = std::iter::once(bearer.clone()).chain(headers).collect();
+        for path in ["/api/sessions", "/openapi.json", "/metrics"] {
+            let answer = knock(&desk, Method::GET, path, &headers).await;
+            assert_eq!(answer.status(), expected, "{name} {path}");
+            let policy = answer.headers()["content-security-policy"].to_str().unwrap();
+            assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+            assert!(!answer.headers().contains_key("access-control-allow-origin"));
+        }
+    }
+    let form = ("content-type", "application/x-www-form-urlencoded".to_owned());
+    let answer = knock(&desk, Method::POST, "/api/sessions", &[bearer, form]).await;
+    assert_eq!(answer.status(), 415);
+    for path in
+        ["/api/sessions", "/api/runs", "/api/approvals", "/metrics", "/openapi.json", "/api/ws"]
+    {
+        assert_eq!(
+            knock(&desk, Method::GET, path, &[]).await.status(),
+            401,
+            "{path} is for nobody"
+        );
+    }
+}
+
+// Seen to fail without `keep_out`: the token is in the answers of the tools.
+#[tokio::test]
+async fn an_agent_does_not_read_what_is_the_servers_own() {
+    let desk = Desk::with(Script::new(), |config| config.allow_bypass = true).await;
+    let file = |name: &str| desk.data().join("data").join(name).display().to_string();
+    let ada = desk.client_of("ada").await;
+    let tries = reply()
+        .tool_use("Read", json!({"file_path": file("token")}))
+        .tool_use("Bash", json!({"command": format!("cat {}", file("token"))}))
+        .tool_use("Bash", json!({"command": format!("cd {} && cat users.json token", file(""))}))
+        .tool_use("Read", json!({"file_path": file("users.json")}))
+        .tool_use(
+            "Grep",
+            json!({"pattern": "ostler_|digest", "path": file(""), "output_mode": "content"}),
+        )
+        .tool_use("Write", json!({"file_path": file("token"), "content": "x".repeat(40)}));
+    desk.api.append(Script::new().rule(when().turn(0), tries).rule(when(), reply().text("done")));
+    let new = json!({"permissionMode": "bypassPermissions"});
+    let session = ada.post("/api/sessions", new).await["id"].as_str().unwrap().to_owned();
+    let run = ada.prompt(&session, "Who owns this server?").await;
+    ada.until(&run, "completed").await;
+    let said = desk.api.requests().last().unwrap().body.to_string();
+    assert!(!said.contains(&desk.token), "the agent has read the owner's token: {said}");
+    assert!(!said.contains("\\\"digest\\\""), "the agent has read the users: {said}");
+    assert_eq!(
+        desk.client().get("/api/auth/me").await["role"],
+        "owner",
+        "the token is what it was"
+    );
+    desk.api.finish();
+}
