@@ -106,4 +106,17 @@ impl Message {
             other => Self::Other(Box::new(other)),
         })
     }
+
+    /// The frame of the wire it came in, to be written down or passed on.
+    pub fn into_frame(self) -> ToHost {
+        match self {
+            Self::Assistant(message) => ToHost::Assistant(message),
+            Self::User(message) => ToHost::User(message),
+            Self::System(message) => ToHost::System(message),
+            Self::Result(message) => ToHost::Result(message),
+            Self::StreamEvent(message) => ToHost::StreamEvent(message),
+            Self::ToolProgress(message) => ToHost::ToolProgress(message),
+            Self::Other(frame) => *frame,
+        }
+    }
 }

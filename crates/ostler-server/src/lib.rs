@@ -1,5 +1,23 @@
 //! The server: runs of the agent for several people, on one log of events.
 //!
 //! It is one more client of the SDK: nothing here reaches into the engine, and the engine may as well be another program.
+#![allow(dead_code, reason = "while it is being put together")]
 
 pub mod agui;
+mod app;
+mod approvals;
+mod clock;
+pub mod config;
+mod fault;
+mod http;
+mod ids;
+mod log;
+mod metrics;
+mod records;
+mod runs;
+mod scribe;
+mod security;
+mod server;
+mod skills;
+
+pub use self::server::{Server, StartError};

@@ -5,8 +5,8 @@ use std::path::Path;
 use ostler_proto::agent::{AgentDefinition, AgentMcpServer};
 use serde_json::{Value, json};
 
-use super::front::{self, Document};
 use super::{Library, Origin, is_name, markdown_files, stem};
+use ostler_skill::{self as front, Document};
 
 /// A kind of agent.
 #[derive(Clone, Debug, PartialEq)]

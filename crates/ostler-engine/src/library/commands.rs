@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use ostler_proto::control::SlashCommand;
 
-use super::front::{self, Head};
 use super::{Library, Origin, entries, is_name, markdown_files, stem};
+use ostler_skill::{self as front, Head};
 
 /// What is shown of a description that is not given.
 const FIRST_LINE: usize = 100;

@@ -5,7 +5,6 @@
 
 mod agents;
 mod commands;
-pub(crate) mod front;
 mod plugins;
 mod styles;
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::front;
 use super::{Library, Origin, markdown_files, stem};
+use ostler_skill as front;
 
 /// The style that adds nothing.
 pub(crate) const DEFAULT: &str = "default";

@@ -2,28 +2,8 @@
 
 use std::ops::Range;
 
+pub(crate) use ostler_secret::Form;
 use serde_json::Value;
-
-/// What a text is, which says how a replacement is written into it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    Plain,
-    /// The inside of a piece of JSON, where quotes and the like are escaped.
-    Json,
-}
-
-impl Form {
-    /// A text as it stands in this form.
-    pub(crate) fn write(self, text: &str) -> String {
-        match self {
-            Self::Plain => text.to_owned(),
-            Self::Json => {
-                let quoted = Value::from(text).to_string();
-                quoted[1..quoted.len() - 1].to_owned()
-            }
-        }
-    }
-}
 
 /// One replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]

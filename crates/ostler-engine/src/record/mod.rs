@@ -14,7 +14,6 @@ mod normal;
 mod player;
 mod reader;
 mod recorder;
-mod secrets;
 mod veil;
 
 pub(crate) use self::call::{Permitted, run};

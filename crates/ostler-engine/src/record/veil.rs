@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use fancy_regex::Regex;
+use ostler_secret::Secrets;
 
 use super::edit::{Edit, Editor, Form, add};
-use super::secrets::Secrets;
 
 /// Names for places, and what is hidden for good.
 #[derive(Clone, Debug, Default)]

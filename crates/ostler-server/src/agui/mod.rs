@@ -5,7 +5,7 @@
 //! the next run on the thread brings the answer and goes on where the turn is.
 //!
 //! `endpoint.rs` is what HTTP sees; `thread.rs` knows the threads of every caller and keeps runs on one thread apart;
-//! `run.rs` carries one run; `session.rs` is the engine behind a thread, and `desk.rs` what lies there to be answered.
+//! `mount.rs` makes it a part of this server. `run.rs` carries one run; `session.rs` is the engine behind a thread, and `desk.rs` what lies there to be answered.
 //! `frontend_tools.rs`, `interrupts.rs` and `shared_state.rs` say what a client's tools, a question and a state are to
 //! the engine. What events look like and in which order they come is all in `ostler-agui`.
 
@@ -14,6 +14,7 @@ mod desk;
 mod endpoint;
 mod frontend_tools;
 mod interrupts;
+mod mount;
 mod outlet;
 mod run;
 mod session;
@@ -22,3 +23,4 @@ mod thread;
 
 pub use self::config::{Approvals, Busy, Config, Disconnect, Memory, OptionsFor};
 pub use self::endpoint::{AgUi, Caller};
+pub(crate) use self::mount::mount;

@@ -1,5 +1,7 @@
-//! The server from outside.
-
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+//! The server as clients know it: over HTTP, against a scripted model.
 
 mod agui;
+mod approvals;
+mod desk;
+mod runs;
+mod socket;

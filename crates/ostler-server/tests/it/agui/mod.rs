@@ -3,6 +3,5 @@
 mod answers;
 mod conversation;
 mod lifecycle;
-mod peers;
 mod stage;
 mod transport;

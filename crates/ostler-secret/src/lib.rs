@@ -1,4 +1,8 @@
-//! What must not be in a recording: keys, tokens, and the values of variables that sound like them.
+//! What must not be in a recording, a log or an event: keys, tokens, and the values of variables that sound like them.
+//!
+//! The engine's recordings and the server's logs are other people's reading. Both look for secrets here, and put a word
+//! in their place in their own ways.
+#![warn(missing_docs)]
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,11 +10,31 @@ use std::sync::LazyLock;
 
 use fancy_regex::Regex;
 
-use super::edit::Form;
+/// What a text is, which says how a secret is written in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Text.
+    Plain,
+    /// The inside of a piece of JSON, where quotes and the like are escaped.
+    Json,
+}
+
+impl Form {
+    /// A text as it stands in this form.
+    pub fn write(self, text: &str) -> String {
+        match self {
+            Self::Plain => text.to_owned(),
+            Self::Json => {
+                let quoted = serde_json::Value::from(text).to_string();
+                quoted[1..quoted.len() - 1].to_owned()
+            }
+        }
+    }
+}
 
 /// Secrets that are known by their value, each with the name it goes by.
 #[derive(Clone, Default)]
-pub(crate) struct Secrets {
+pub struct Secrets {
     known: BTreeMap<String, String>,
 }
 
@@ -19,20 +43,18 @@ const SHORTEST: usize = 6;
 
 impl Secrets {
     /// Adds a value that is a secret, whatever its name.
-    pub(crate) fn add(&mut self, name: &str, value: &str) {
+    pub fn add(&mut self, name: &str, value: &str) {
         let value = value.trim();
         if value.len() < SHORTEST {
             return;
         }
-        // What an HTTP request or a web page would make of it.
-        let spellings = [value.to_owned(), percent_encoded(value), base64(value.as_bytes())];
-        for spelling in spellings {
+        for spelling in spellings(value) {
             self.known.entry(spelling).or_insert_with(|| name.to_owned());
         }
     }
 
     /// Adds a variable of the environment if it sounds like a secret.
-    pub(crate) fn add_variable(&mut self, name: &str, value: &str) {
+    pub fn add_variable(&mut self, name: &str, value: &str) {
         // The places of keys and the like are no secrets, and neither are numbers: `MAX_TOKENS` is one.
         let is_plain = value.starts_with(['/', '.', '~']) || value.parse::<f64>().is_ok();
         if sounds_secret(name) && !is_plain {
@@ -41,7 +63,7 @@ impl Secrets {
     }
 
     /// Where there are secrets in a text, with their names.
-    pub(crate) fn find(&self, text: &str, form: Form) -> Vec<(Range<usize>, Option<&str>)> {
+    pub fn find(&self, text: &str, form: Form) -> Vec<(Range<usize>, Option<&str>)> {
         let mut found = Vec::new();
         for (value, name) in &self.known {
             let written = form.write(value);
@@ -126,10 +148,40 @@ fn percent_encoded(value: &str) -> String {
     value.as_bytes().iter().map(encode).collect()
 }
 
-fn base64(bytes: &[u8]) -> String {
+/// How requests, web pages and dumps would write a value.
+fn spellings(value: &str) -> Vec<String> {
+    let percent = percent_encoded(value);
+    let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let mut spellings =
+        vec![value.to_owned(), lower_percent(&percent), percent, hex.to_uppercase(), hex];
+    // Three letters stand for two bytes or less at each end, so the middle looks different for each place in a group.
+    for before in 0..3 {
+        let coded = base64(value.as_bytes(), before);
+        let is_telling = coded.len() >= SHORTEST;
+        spellings.extend(
+            [coded.replace('+', "-").replace('/', "_"), coded].into_iter().filter(|_| is_telling),
+        );
+    }
+    spellings
+}
+
+/// `%3a` for `%3A`.
+fn lower_percent(text: &str) -> String {
+    let mut pieces = text.split('%');
+    let mut lower = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (code, rest) = piece.split_at(2);
+        lower.push_str(&format!("%{}{rest}", code.to_ascii_lowercase()));
+    }
+    lower
+}
+
+/// The letters that stand for these bytes alone, when so many others come before them in their group of three.
+fn base64(bytes: &[u8], before: usize) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let padded: Vec<u8> = std::iter::repeat_n(0, before).chain(bytes.iter().copied()).collect();
     let mut text = String::new();
-    for group in bytes.chunks(3) {
+    for group in padded.chunks(3) {
         let byte = |number: usize| u32::from(group.get(number).copied().unwrap_or(0));
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         // What is left of the last group does not end a letter of its own: it is found by what comes before.
@@ -138,7 +190,8 @@ fn base64(bytes: &[u8]) -> String {
             text.push(char::from(LETTERS[letter as usize]));
         }
     }
-    text
+    // A letter that the bytes before have a part in is not theirs.
+    text.split_off((before * 8).div_ceil(6).min(text.len()))
 }
 
 #[cfg(test)]
@@ -164,6 +217,14 @@ mod tests {
         secrets.add("KEY", "p@ss/word");
         assert_eq!(hidden(&secrets, "a p@ss/word, p%40ss%2Fword"), "a *, *");
         assert_eq!(hidden(&secrets, "cEBzcy93b3Jk and word"), "* and word");
+        // In the middle of something longer, as in `user:p@ss/word` and `me:p@ss/word!`.
+        assert_eq!(hidden(&secrets, "dXNlcjpwQHNzL3dvcmQ="), "dXNlcjp*Q=");
+        assert_eq!(hidden(&secrets, "bWU6cEBzcy93b3JkIQ=="), "bWU6*IQ==");
+        assert_eq!(
+            hidden(&secrets, "70407373 2f776f7264 704073732f776f7264"),
+            "70407373 2f776f7264 *"
+        );
+        assert_eq!(hidden(&secrets, "p%40ss%2fword"), "*");
         secrets.add("SHORT", "abc");
         assert_eq!(hidden(&secrets, "abc"), "abc");
         let quoted = "say \\\"hunter2\\\"";

@@ -1,4 +1,8 @@
 //! Files with a head and a body: YAML between two lines of `---`, then text for the model.
+//!
+//! Skills, commands, agents and styles are such files. The engine reads them for its sessions and the server for its
+//! tasks; neither knows the other, so what they agree on is here.
+#![warn(missing_docs)]
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
@@ -14,18 +18,20 @@ const FENCE: &str = "---";
 
 /// A file in its two parts.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Document {
-    pub(crate) head: Head,
-    pub(crate) body: String,
+pub struct Document {
+    /// What it says about itself.
+    pub head: Head,
+    /// What it says to the model.
+    pub body: String,
 }
 
 /// What the head of a file says.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Head(pub(crate) Map<String, Value>);
+pub struct Head(pub Map<String, Value>);
 
 impl Head {
     /// A field with one value; numbers and truth values are taken for what they look like.
-    pub(crate) fn text(&self, name: &str) -> Option<String> {
+    pub fn text(&self, name: &str) -> Option<String> {
         match self.0.get(name)? {
             Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
             value @ (Value::Number(_) | Value::Bool(_)) => Some(value.to_string()),
@@ -36,7 +42,7 @@ impl Head {
     }
 
     /// A field with several values: a list, or words between commas.
-    pub(crate) fn list(&self, name: &str) -> Option<Vec<String>> {
+    pub fn list(&self, name: &str) -> Option<Vec<String>> {
         let list = match self.0.get(name)? {
             Value::Array(list) => plain(list),
             Value::String(text) => split(text),
@@ -45,7 +51,8 @@ impl Head {
         Some(list)
     }
 
-    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+    /// A field that is true or false.
+    pub fn flag(&self, name: &str) -> Option<bool> {
         match self.0.get(name)? {
             Value::Bool(flag) => Some(*flag),
             Value::String(text) => text.trim().parse().ok(),
@@ -60,7 +67,7 @@ fn plain(list: &[Value]) -> Vec<String> {
 }
 
 /// Takes a list apart at commas that are not inside parentheses: `Bash(a, b), Read`.
-pub(crate) fn split(text: &str) -> Vec<String> {
+pub fn split(text: &str) -> Vec<String> {
     let mut depth = 0_usize;
     let parts = text.split(|c: char| {
         match c {
@@ -77,7 +84,7 @@ pub(crate) fn split(text: &str) -> Vec<String> {
 ///
 /// # Errors
 /// In words, when the file cannot be read or the head makes no sense.
-pub(crate) fn head(path: &Path) -> Result<Head, String> {
+pub fn head(path: &Path) -> Result<Head, String> {
     let mut lines = BufReader::new(open(path)?.take(LONGEST_HEAD));
     let mut line = || -> Result<String, String> {
         let mut bytes = Vec::new();
@@ -104,7 +111,7 @@ pub(crate) fn head(path: &Path) -> Result<Head, String> {
 ///
 /// # Errors
 /// In words, when the file cannot be read, is too long, or its head makes no sense.
-pub(crate) fn read(path: &Path) -> Result<Document, String> {
+pub fn read(path: &Path) -> Result<Document, String> {
     let mut bytes = Vec::new();
     open(path)?.take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(|it| it.to_string())?;
     if bytes.len() as u64 > LONGEST_FILE {
@@ -123,7 +130,10 @@ fn open(path: &Path) -> Result<File, String> {
 }
 
 /// Takes a text apart.
-pub(crate) fn document(text: &str) -> Result<Document, String> {
+///
+/// # Errors
+/// In words, when the head has no end or makes no sense.
+pub fn document(text: &str) -> Result<Document, String> {
     let text = text.trim_start_matches('\u{feff}');
     let mut lines = text.split_inclusive('\n');
     if lines.next().map(str::trim_end) != Some(FENCE) {

@@ -1,0 +1,124 @@
+//! What every route has at hand.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ostler_store::Store;
+use serde_json::Value;
+
+use crate::approvals::Approvals;
+use crate::approvals::answer::{AnswersRequest, DecisionRequest};
+use crate::approvals::record::Approval;
+use crate::config::Config;
+use crate::fault::{ApiError, Fallible};
+use crate::metrics::Metrics;
+use crate::runs::Hub;
+use crate::runs::record::{Run, RunState};
+use crate::security::guard::Guard;
+use crate::security::users::Caller;
+
+/// The parts of the server.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Parts>);
+
+pub(crate) struct Parts {
+    pub(crate) config: Arc<Config>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) approvals: Arc<Approvals>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) guard: Arc<Guard>,
+    pub(crate) document: Value,
+}
+
+impl std::ops::Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl App {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    /// When all engines have ended.
+    pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
+        let hub = Arc::clone(&self.hub);
+        async move { hub.ended().await }
+    }
+
+    /// The folder an agent is to work in: the workspace, or what lies in it or in one of the other roots.
+    pub(crate) fn folder(&self, said: Option<PathBuf>) -> Fallible<PathBuf> {
+        let workspace = &self.config.workspace;
+        let Some(said) = said else { return Ok(workspace.clone()) };
+        let refused = |why: &str| ApiError::invalid("cwd", format!("{} {why}", said.display()));
+        // Resolved first: a link must not lead out.
+        let folder =
+            workspace.join(&said).canonicalize().map_err(|_| refused("is no folder here"))?;
+        let roots = std::iter::once(workspace).chain(&self.config.roots);
+        let is_inside =
+            roots.filter_map(|root| root.canonicalize().ok()).any(|root| folder.starts_with(root));
+        if !is_inside {
+            return Err(refused("is not in a folder where agents may work")
+                .hint("the operator names such folders with --root"));
+        }
+        if !folder.is_dir() {
+            return Err(refused("is no folder"));
+        }
+        Ok(folder)
+    }
+
+    /// The model a request asks for, if requests may.
+    pub(crate) fn model(&self, said: Option<String>) -> Fallible<Option<String>> {
+        if said.is_some() && !self.config.model_by_request {
+            return Err(ApiError::invalid(
+                "model",
+                "on this server only the operator chooses the model",
+            ));
+        }
+        Ok(said)
+    }
+
+    /// Decides about a tool call. A run that was interrupted while it waited for this goes on.
+    pub(crate) async fn decide(
+        &self,
+        caller: &Caller,
+        via: &'static str,
+        id: &str,
+        request: DecisionRequest,
+    ) -> Fallible<Approval> {
+        let decided = self.approvals.decide(caller, via, id, request).await?;
+        self.go_on(caller, &decided).await;
+        Ok(decided)
+    }
+
+    /// Answers the agent's questions; likewise.
+    pub(crate) async fn answer(
+        &self,
+        caller: &Caller,
+        via: &'static str,
+        id: &str,
+        request: AnswersRequest,
+    ) -> Fallible<Approval> {
+        let answered = self.approvals.answer(caller, via, id, request).await?;
+        self.go_on(caller, &answered).await;
+        Ok(answered)
+    }
+
+    async fn go_on(&self, caller: &Caller, decided: &Approval) {
+        let run = match self.hub.records.find::<Run>(&decided.run).await {
+            Ok(Some((run, _))) => run,
+            _ => return,
+        };
+        let is_stopped = decided.answer.as_ref().is_some_and(|answer| answer.stop);
+        if run.state == RunState::Interrupted
+            && !is_stopped
+            && let Err(error) = self.hub.resume(caller, &run.id).await
+        {
+            tracing::warn!(run = run.id, %error, "a run could not be resumed");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What somebody answers, read and checked against what was asked.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::record::{Answer, Approval, ApprovalKind, ApprovalState, Scope};
+use crate::fault::{ApiError, Fallible};
+
+/// A decision about a tool call.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DecisionRequest {
+    /// Whether it may run.
+    pub(crate) approved: bool,
+    /// How far a yes reaches.
+    #[serde(default)]
+    pub(crate) scope: Scope,
+    /// Which of the offered rules is granted; the first if absent. Only with a scope beyond this call.
+    #[serde(default)]
+    pub(crate) rule: Option<String>,
+    /// For the model to read; with a no.
+    #[serde(default)]
+    pub(crate) note: Option<String>,
+    /// Whether the run is to end; with a no.
+    #[serde(default)]
+    pub(crate) stop: bool,
+    /// Arguments to run with instead of those that were asked; the whole of them.
+    #[serde(default)]
+    pub(crate) input: Option<Value>,
+    /// The digest of what was shown. If it is not that of what was asked, nothing is decided.
+    #[serde(default)]
+    pub(crate) digest: Option<String>,
+}
+
+/// Answers to the agent's questions.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AnswersRequest {
+    /// From the text of a question to the labels that were chosen, or to words of one's own.
+    #[serde(default)]
+    pub(crate) answers: Map<String, Value>,
+    /// Whether no answer is given at all. The agent is told so.
+    #[serde(default)]
+    pub(crate) declined: bool,
+    /// For the model to read; when declined.
+    #[serde(default)]
+    pub(crate) note: Option<String>,
+    /// The digest of what was shown.
+    #[serde(default)]
+    pub(crate) digest: Option<String>,
+}
+
+/// Who answers, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Answering {
+    pub(crate) user: String,
+    pub(crate) via: &'static str,
+    pub(crate) at: u64,
+}
+
+impl Answering {
+    fn answer(&self) -> Answer {
+        Answer {
+            by: self.user.clone(),
+            via: self.via.to_owned(),
+            at: self.at,
+            rule: None,
+            scope: Scope::Once,
+            note: None,
+            stop: false,
+            input: None,
+        }
+    }
+}
+
+/// The decision, if it fits what was asked.
+pub(crate) fn decide(
+    approval: &Approval,
+    request: DecisionRequest,
+    who: &Answering,
+) -> Fallible<(ApprovalState, Answer)> {
+    fits(approval, ApprovalKind::Permission, request.digest.as_deref())?;
+    let mut answer = who.answer();
+    if !request.approved {
+        (answer.note, answer.stop) = (request.note, request.stop);
+        return Ok((ApprovalState::Denied, answer));
+    }
+    if request.input.as_ref().is_some_and(|input| !input.is_object()) {
+        return Err(ApiError::invalid("input", "arguments are an object"));
+    }
+    answer.scope = request.scope;
+    if request.scope != Scope::Once {
+        if request.input.is_some() {
+            return Err(ApiError::invalid(
+                "scope",
+                "a call whose arguments were changed is allowed once",
+            ));
+        }
+        answer.rule = Some(rule(approval, request.rule)?);
+    }
+    answer.input = request.input;
+    Ok((ApprovalState::Allowed, answer))
+}
+
+fn rule(approval: &Approval, wanted: Option<String>) -> Fallible<String> {
+    let Some(first) = approval.rules.first() else {
+        return Err(ApiError::invalid("scope", "this call can only be allowed once"));
+    };
+    match wanted {
+        None => Ok(first.clone()),
+        Some(rule) if approval.rules.contains(&rule) => Ok(rule),
+        Some(rule) => {
+            let offered = approval.rules.join("`, `");
+            Err(ApiError::invalid(
+                "rule",
+                format!("{rule} does not cover this call; offered is `{offered}`"),
+            ))
+        }
+    }
+}
+
+/// The answers as the tool wants them, if every question has one.
+pub(crate) fn answers(
+    approval: &Approval,
+    request: AnswersRequest,
+    who: &Answering,
+) -> Fallible<(ApprovalState, Answer)> {
+    fits(approval, ApprovalKind::Question, request.digest.as_deref())?;
+    let mut answer = who.answer();
+    if request.declined {
+        answer.note = request.note;
+        return Ok((ApprovalState::Denied, answer));
+    }
+    let mut given = Map::new();
+    for question in questions(&approval.input) {
+        let said = request.answers.get(question).map(labels).unwrap_or_default();
+        if said.is_empty() {
+            let missing =
+                format!("the question {question:?} is not answered; answer all, or decline");
+            return Err(ApiError::invalid("answers", missing));
+        }
+        given.insert(question.to_owned(), json!(said));
+    }
+    if let Some(unknown) = request.answers.keys().find(|asked| !given.contains_key(*asked)) {
+        return Err(ApiError::invalid("answers", format!("nobody asked {unknown:?}")));
+    }
+    answer.input = Some(Value::Object(given));
+    Ok((ApprovalState::Allowed, answer))
+}
+
+/// The questions of a call, by their text.
+pub(crate) fn questions(input: &Value) -> impl Iterator<Item = &str> {
+    let list = input.get("questions").and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(|question| question.get("question")?.as_str())
+}
+
+/// One answer or several; empty ones do not count.
+fn labels(given: &Value) -> Vec<String> {
+    let one = given.as_str().map(str::to_owned);
+    let several =
+        given.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+    one.into_iter().chain(several).filter(|label| !label.trim().is_empty()).collect()
+}
+
+fn fits(approval: &Approval, kind: ApprovalKind, digest: Option<&str>) -> Fallible<()> {
+    if approval.kind != kind {
+        let other = match approval.kind {
+            ApprovalKind::Permission => "this is a permission request; decide it as one",
+            ApprovalKind::Question => "these are questions; they are answered, not allowed",
+        };
+        return Err(ApiError::conflict("other_kind", other));
+    }
+    if digest.is_some_and(|digest| digest != approval.digest) {
+        let message = "the answer is for other arguments than those that are asked about";
+        return Err(ApiError::conflict("other_arguments", message).hint("load the request again"));
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! Who decided what, kept for ever.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::record::{Approval, ApprovalState, Scope};
+use crate::records::Kept;
+
+/// A decision.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Audited {
+    /// In the order of time.
+    pub(crate) id: String,
+    /// Milliseconds since 1970.
+    pub(crate) at: u64,
+    /// The user whose session it concerns.
+    pub(crate) owner: String,
+    /// Who decided.
+    pub(crate) by: String,
+    /// How it came.
+    pub(crate) via: String,
+    /// What was decided: `allowed`, `denied`, `expired`, `withdrawn`, `revoked`.
+    pub(crate) decision: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) approval: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<String>,
+    /// The call in one line, or the rule.
+    pub(crate) subject: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<String>,
+    pub(crate) scope: Scope,
+}
+
+impl Audited {
+    /// What came of a request.
+    pub(crate) fn of(approval: &Approval, at: u64) -> Self {
+        let answer = approval.answer.as_ref();
+        let by = answer.map_or("server", |answer| &answer.by);
+        Self {
+            id: id(at),
+            at,
+            owner: approval.owner.clone(),
+            by: by.to_owned(),
+            via: answer.map_or("server", |answer| &answer.via).to_owned(),
+            decision: word(approval.state).to_owned(),
+            approval: Some(approval.id.clone()),
+            session: Some(approval.session.clone()),
+            subject: approval.summary.clone(),
+            digest: Some(approval.digest.clone()),
+            rule: answer.and_then(|answer| answer.rule.clone()),
+            scope: answer.map_or(Scope::Once, |answer| answer.scope),
+        }
+    }
+}
+
+/// Sorts by time.
+pub(crate) fn id(at: u64) -> String {
+    format!("{at:016x}_{}", uuid::Uuid::new_v4().simple())
+}
+
+fn word(state: ApprovalState) -> &'static str {
+    match state {
+        ApprovalState::Pending => "pending",
+        ApprovalState::Allowed => "allowed",
+        ApprovalState::Denied => "denied",
+        ApprovalState::Expired => "expired",
+        ApprovalState::Withdrawn => "withdrawn",
+    }
+}
+
+impl Kept for Audited {
+    const KIND: &'static str = "audit";
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn owner(&self) -> Option<&str> {
+        Some(&self.owner)
+    }
+}

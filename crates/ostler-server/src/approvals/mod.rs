@@ -1,0 +1,306 @@
+//! Requests for somebody's decision: kept until they are decided, whoever comes and goes meanwhile.
+//!
+//! The record in the store is the request. The call that waits in an engine looks at it; so does every client. It is
+//! decided once, by whoever is first, in one step with what the log and the audit say about it. A server that ends
+//! leaves its requests pending: they can be answered all the same, and the answer counts when the run is resumed and
+//! the same call, to the last argument, is asked again.
+
+pub(crate) mod answer;
+pub(crate) mod audit;
+mod digest;
+pub(crate) mod record;
+pub(crate) mod rule;
+mod summary;
+mod wait;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ostler_store::{Error, Expected, Filter, Put};
+use tokio::sync::{broadcast, oneshot};
+
+use self::answer::{Answering, AnswersRequest, DecisionRequest};
+use self::audit::Audited;
+use self::record::{Answer, Approval, ApprovalKind, ApprovalState, Scope};
+use self::rule::Granted;
+use crate::clock::Clock;
+use crate::fault::{self, ApiError, Fallible};
+use crate::records::Records;
+use crate::runs::event;
+use crate::scribe::Scribe;
+use crate::security::users::{Caller, Role};
+
+/// How often a decision is tried again when something else about the request changed in between.
+const RETRIES: usize = 20;
+/// How many news a client may be behind before it has to look at the whole list again.
+const NEWS: usize = 1_024;
+
+/// All requests of the server.
+pub(crate) struct Approvals {
+    records: Records,
+    scribe: Arc<Scribe>,
+    clock: Clock,
+    waiting: Mutex<HashMap<String, oneshot::Sender<Approval>>>,
+    news: broadcast::Sender<Arc<Approval>>,
+    limit: Option<std::time::Duration>,
+}
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker {
+    pub(crate) owner: String,
+    pub(crate) session: String,
+    pub(crate) run: String,
+}
+
+impl Approvals {
+    pub(crate) fn new(
+        records: Records,
+        scribe: Arc<Scribe>,
+        clock: Clock,
+        limit: Option<std::time::Duration>,
+    ) -> Self {
+        let news = broadcast::channel(NEWS).0;
+        Self { records, scribe, clock, waiting: Mutex::default(), news, limit }
+    }
+
+    /// What is asked and decided from now on, of all users.
+    pub(crate) fn news(&self) -> broadcast::Receiver<Arc<Approval>> {
+        self.news.subscribe()
+    }
+
+    /// What waits for this caller, oldest first.
+    pub(crate) async fn pending(&self, caller: &Caller) -> Fallible<Vec<Approval>> {
+        let owner = (caller.role < Role::Admin).then(|| caller.user.clone());
+        let filter = Filter { owner, ..pending() };
+        let mut found: Vec<Approval> = self.records.all(filter).await?;
+        found.sort_by_key(|approval| approval.asked);
+        Ok(found)
+    }
+
+    /// One request, if the caller may see it.
+    pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Fallible<Approval> {
+        match self.records.find::<Approval>(id).await? {
+            Some((approval, _)) if caller.may_see(&approval.owner) => Ok(approval),
+            _ => Err(fault::not_found("approval", id)),
+        }
+    }
+
+    /// Decides about a tool call.
+    pub(crate) async fn decide(
+        &self,
+        caller: &Caller,
+        via: &'static str,
+        id: &str,
+        request: DecisionRequest,
+    ) -> Fallible<Approval> {
+        self.find(caller, id).await?;
+        let who = Answering { user: caller.user.clone(), via, at: self.clock.now() };
+        let decided =
+            self.settle(id, |approval| answer::decide(approval, request.clone(), &who)).await?;
+        self.settle_covered(&decided).await;
+        Ok(decided)
+    }
+
+    /// Answers the agent's questions.
+    pub(crate) async fn answer(
+        &self,
+        caller: &Caller,
+        via: &'static str,
+        id: &str,
+        request: AnswersRequest,
+    ) -> Fallible<Approval> {
+        self.find(caller, id).await?;
+        let who = Answering { user: caller.user.clone(), via, at: self.clock.now() };
+        self.settle(id, |approval| answer::answers(approval, request.clone(), &who)).await
+    }
+
+    /// Takes back what a run asked that is over.
+    pub(crate) async fn withdraw_all(&self, run: &str) {
+        let of_run = Some(("run".to_owned(), run.to_owned()));
+        let found =
+            self.records.all::<Approval>(Filter { field: of_run, ..Filter::default() }).await;
+        for approval in found.unwrap_or_default().into_iter().filter(Approval::is_pending) {
+            self.end(&approval.id, ApprovalState::Withdrawn, "the run is over").await;
+        }
+    }
+
+    /// A request ends without anybody's answer; if somebody was faster, that counts.
+    async fn end(&self, id: &str, state: ApprovalState, note: &str) {
+        let by = if state == ApprovalState::Expired { "expiry" } else { "server" };
+        let ended = self.settle(id, |_| {
+            let at = self.clock.now();
+            Ok((state, Answer { note: Some(note.to_owned()), ..unattended(by, at) }))
+        });
+        if let Err(error) = ended.await
+            && error.detail().code != "already_answered"
+        {
+            tracing::warn!(approval = id, %error, "a request was not ended");
+        }
+    }
+
+    /// Decides once: the record, the log and the audit change together, and only if it was pending.
+    async fn settle(
+        &self,
+        id: &str,
+        decide: impl Fn(&Approval) -> Fallible<(ApprovalState, Answer)>,
+    ) -> Fallible<Approval> {
+        for _ in 0..RETRIES {
+            let found = self.records.find::<Approval>(id).await?;
+            let Some((mut approval, version)) = found else {
+                return Err(fault::not_found("approval", id));
+            };
+            if !approval.is_pending() {
+                return Err(already_answered(&approval));
+            }
+            let (state, answer) = decide(&approval)?;
+            approval.state = state;
+            approval.answer = Some(answer);
+            match self.write(&approval, Expected::Version(version)).await {
+                Ok(()) => {
+                    self.tell(&approval);
+                    return Ok(approval);
+                }
+                Err(Error::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(fault::internal(format!("approval {id} changes too fast")))
+    }
+
+    async fn write(&self, approval: &Approval, expected: Expected) -> Result<(), Error> {
+        let now = self.clock.now();
+        let mut puts = vec![put(approval, expected)?];
+        if !approval.is_pending() {
+            puts.push(put(&Audited::of(approval, now), Expected::Absent)?);
+        }
+        if let Some(granted) = granted(approval, now) {
+            puts.push(put(&granted, Expected::Absent)?);
+        }
+        let told = event::approval(approval).map_err(unwritten)?;
+        self.scribe.write(&approval.session, vec![told], puts).await.map(drop)
+    }
+
+    /// Tells the call that waits, and everybody who watches.
+    fn tell(&self, approval: &Approval) {
+        let waiting =
+            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&approval.id);
+        if !approval.is_pending()
+            && let Some(waiting) = waiting
+        {
+            // Whoever waited may have gone.
+            let _ = waiting.send(approval.clone());
+        }
+        // Nobody may be watching.
+        let _ = self.news.send(Arc::new(approval.clone()));
+    }
+
+    /// A rule that was granted answers other requests too.
+    async fn settle_covered(&self, decided: &Approval) {
+        let Some(granted) = granted(decided, decided.asked) else { return };
+        let filter = Filter { owner: Some(decided.owner.clone()), ..pending() };
+        let found: Fallible<Vec<Approval>> = self.records.all(filter).await;
+        for approval in found.unwrap_or_default() {
+            let is_covered = approval.kind == ApprovalKind::Permission
+                && granted.holds_in(&approval.owner, &approval.session)
+                && rule::covers(&granted.rule, &approval.tool_name, &approval.rules);
+            if is_covered {
+                self.settle_by(&approval.id, &granted).await;
+            }
+        }
+    }
+
+    /// A rule answers a request, unless somebody was faster.
+    async fn settle_by(&self, id: &str, granted: &Granted) {
+        let rule = Some(granted.rule.clone());
+        let settled = self.settle(id, |_| {
+            let answer = Answer { rule: rule.clone(), ..unattended("rule", self.clock.now()) };
+            Ok((ApprovalState::Allowed, answer))
+        });
+        if let Err(error) = settled.await
+            && error.detail().code != "already_answered"
+        {
+            tracing::warn!(approval = id, %error, "a rule did not answer a request");
+        }
+    }
+
+    /// The granted rules that hold for a user.
+    pub(crate) async fn rules(&self, owner: Option<String>) -> Fallible<Vec<Granted>> {
+        self.records.all(Filter { owner, ..Filter::default() }).await
+    }
+
+    /// Takes a rule back. It holds at once, also in runs that work.
+    pub(crate) async fn revoke(&self, caller: &Caller, via: &str, id: &str) -> Fallible<()> {
+        let found = self.records.find::<Granted>(id).await?;
+        let Some((granted, _)) = found.filter(|(granted, _)| caller.may_see(&granted.owner)) else {
+            return Err(fault::not_found("rule", id));
+        };
+        self.records.remove::<Granted>(id).await?;
+        let at = self.clock.now();
+        let revoked = Audited {
+            id: audit::id(at),
+            at,
+            owner: granted.owner.clone(),
+            by: caller.user.clone(),
+            via: via.to_owned(),
+            decision: "revoked".to_owned(),
+            approval: None,
+            session: granted.session.clone(),
+            subject: granted.rule.clone(),
+            digest: None,
+            rule: Some(granted.rule.clone()),
+            scope: granted.scope(),
+        };
+        self.records.create(&revoked).await
+    }
+}
+
+/// The rule that goes with a decision.
+fn granted(approval: &Approval, now: u64) -> Option<Granted> {
+    let answer = approval.answer.as_ref()?;
+    if approval.state != ApprovalState::Allowed || answer.scope == Scope::Once {
+        return None;
+    }
+    Some(Granted {
+        // One for each decision: writing it again is no second rule.
+        id: format!("rule_{}", approval.id.trim_start_matches("approval_")),
+        owner: approval.owner.clone(),
+        session: (answer.scope == Scope::Session).then(|| approval.session.clone()),
+        rule: answer.rule.clone()?,
+        by: answer.by.clone(),
+        approval: approval.id.clone(),
+        created: now,
+        last_used: None,
+    })
+}
+
+fn pending() -> Filter {
+    Filter { field: Some(("state".to_owned(), "pending".to_owned())), ..Filter::default() }
+}
+
+fn put(value: &impl crate::records::Kept, expected: Expected) -> Result<Put, Error> {
+    value.put(expected).map_err(unwritten)
+}
+
+fn unwritten(error: ApiError) -> Error {
+    Error::Failed { doing: "writing an approval".to_owned(), why: error.to_string() }
+}
+
+pub(crate) fn unattended(by: &str, at: u64) -> Answer {
+    Answer {
+        by: by.to_owned(),
+        via: "server".to_owned(),
+        at,
+        rule: None,
+        scope: Scope::Once,
+        note: None,
+        stop: false,
+        input: None,
+    }
+}
+
+fn already_answered(approval: &Approval) -> ApiError {
+    let by = approval.answer.as_ref().map_or("somebody else", |answer| &answer.by);
+    ApiError::conflict("already_answered", format!("this was answered already, by {by}"))
+        .hint("load the request to see the answer")
+}

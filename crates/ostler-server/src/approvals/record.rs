@@ -1,0 +1,129 @@
+//! A request for somebody's decision, as it is kept.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::records::Kept;
+
+/// Somebody is to decide: about a tool call, or on questions of the agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Approval {
+    pub(crate) id: String,
+    pub(crate) kind: ApprovalKind,
+    pub(crate) session: String,
+    pub(crate) run: String,
+    /// The user who may answer; so may administrators.
+    pub(crate) owner: String,
+    pub(crate) tool_name: String,
+    /// The call, as the model names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tool_use_id: Option<String>,
+    /// The subagent that wants it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) agent_id: Option<String>,
+    /// The exact arguments.
+    pub(crate) input: Value,
+    /// Of tool and arguments. An answer that names it counts only for this.
+    pub(crate) digest: String,
+    /// The call in one line.
+    pub(crate) summary: String,
+    /// Why it is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    /// Rules that would make this question unnecessary; "session" and "always" grant one of them.
+    pub(crate) rules: Vec<String>,
+    /// Milliseconds since 1970.
+    pub(crate) asked: u64,
+    /// When it becomes a no; never if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) expires: Option<u64>,
+    pub(crate) state: ApprovalState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) answer: Option<Answer>,
+    /// Whether the engine has had the answer.
+    #[serde(default)]
+    pub(crate) delivered: bool,
+}
+
+/// What is to be decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum ApprovalKind {
+    /// Whether a tool may run.
+    Permission,
+    /// What the agent asks; `input.questions` has the questions.
+    Question,
+}
+
+/// Where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum ApprovalState {
+    Pending,
+    Allowed,
+    Denied,
+    /// Nobody answered in time, which is a no.
+    Expired,
+    /// The run is over, so nobody needs to know any more.
+    Withdrawn,
+}
+
+/// What somebody decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Answer {
+    /// The user, or `rule`, `expiry`, `server`.
+    pub(crate) by: String,
+    /// How it came: `rest`, `websocket`, `agui`, `cli`.
+    pub(crate) via: String,
+    /// Milliseconds since 1970.
+    pub(crate) at: u64,
+    /// The rule that was granted with it, or that decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<String>,
+    /// How far the rule reaches.
+    #[serde(default)]
+    pub(crate) scope: Scope,
+    /// For the model to read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
+    /// Whether the run is to end.
+    #[serde(default)]
+    pub(crate) stop: bool,
+    /// The arguments to run with instead; the whole of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) input: Option<Value>,
+}
+
+/// How far an answer reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Scope {
+    /// This call.
+    #[default]
+    Once,
+    /// This session.
+    Session,
+    /// All sessions of the user.
+    Always,
+}
+
+impl Approval {
+    pub(crate) fn is_pending(&self) -> bool {
+        self.state == ApprovalState::Pending
+    }
+}
+
+impl Kept for Approval {
+    const KIND: &'static str = "approval";
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn owner(&self) -> Option<&str> {
+        Some(&self.owner)
+    }
+}

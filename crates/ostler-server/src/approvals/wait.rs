@@ -1,0 +1,232 @@
+//! Asking: a request is made, or found again, and waited for.
+
+use std::time::Duration;
+
+use ostler::CancellationToken;
+use ostler::proto::control::CanUseTool;
+use ostler_store::{Expected, Filter};
+use tokio::sync::oneshot;
+
+use super::record::{Answer, Approval, ApprovalKind, ApprovalState};
+use super::rule::{self, Granted};
+use super::{Approvals, Asker, digest, summary, unattended};
+use crate::fault::Fallible;
+use crate::ids;
+
+/// How often the record is looked at, in case another server has taken the answer.
+const LOOK: Duration = Duration::from_secs(2);
+
+impl Approvals {
+    /// Asks, and waits until it is decided, however long that takes. The result is never pending.
+    pub(crate) async fn ask(
+        &self,
+        asker: &Asker,
+        kind: ApprovalKind,
+        call: &CanUseTool,
+        cancelled: &CancellationToken,
+    ) -> Fallible<Approval> {
+        let mut asked = self.describe(asker, kind, call);
+        if kind == ApprovalKind::Permission
+            && let Some(granted) = self.granted_for(&asked).await?
+        {
+            return self.allowed_by(asked, granted).await;
+        }
+        if let Some(earlier) = self.earlier(&asked).await? {
+            if !earlier.is_pending() {
+                return Ok(earlier);
+            }
+            asked = earlier;
+        }
+        let decided = self.register(&asked).await?;
+        // A rule that was granted since we looked did not find this request yet.
+        if kind == ApprovalKind::Permission
+            && let Some(granted) = self.granted_for(&asked).await?
+        {
+            self.settle_by(&asked.id, &granted).await;
+        }
+        self.wait(&asked, decided, cancelled).await
+    }
+
+    fn describe(&self, asker: &Asker, kind: ApprovalKind, call: &CanUseTool) -> Approval {
+        let asked = self.clock.now();
+        let offers_rules =
+            kind == ApprovalKind::Permission && call.suppress_always_allow_rule != Some(true);
+        let suggestions = call.permission_suggestions.as_deref().unwrap_or_default();
+        Approval {
+            id: ids::new("approval"),
+            kind,
+            session: asker.session.clone(),
+            run: asker.run.clone(),
+            owner: asker.owner.clone(),
+            tool_name: call.tool_name.clone(),
+            tool_use_id: call.tool_use_id.as_ref().map(ToString::to_string),
+            agent_id: call.agent_id.as_ref().map(ToString::to_string),
+            input: call.input.clone(),
+            digest: digest::of(&call.tool_name, &call.input),
+            summary: summary::of(&call.tool_name, &call.input),
+            reason: call.decision_reason.clone(),
+            rules: if offers_rules {
+                rule::offered(&call.tool_name, suggestions)
+            } else {
+                Vec::new()
+            },
+            asked,
+            expires: self.limit.map(|limit| asked + millis(limit)),
+            state: ApprovalState::Pending,
+            answer: None,
+            delivered: false,
+        }
+    }
+
+    /// A rule that makes asking unnecessary.
+    async fn granted_for(&self, asked: &Approval) -> Fallible<Option<Granted>> {
+        let rules = self.rules(Some(asked.owner.clone())).await?;
+        Ok(rules.into_iter().find(|granted| {
+            granted.holds_in(&asked.owner, &asked.session)
+                && rule::covers(&granted.rule, &asked.tool_name, &asked.rules)
+        }))
+    }
+
+    async fn allowed_by(&self, mut asked: Approval, granted: Granted) -> Fallible<Approval> {
+        let now = self.clock.now();
+        asked.state = ApprovalState::Allowed;
+        asked.delivered = true;
+        asked.answer = Some(Answer { rule: Some(granted.rule.clone()), ..unattended("rule", now) });
+        self.write(&asked, Expected::Absent).await?;
+        let used = self.records.update::<Granted, ()>(&granted.id, |granted| {
+            granted.last_used = Some(now);
+            Ok(())
+        });
+        // It may have been taken back in this very moment; then it held until now.
+        let _ = used.await;
+        self.tell(&asked);
+        Ok(asked)
+    }
+
+    /// The same request from before the server was restarted: still pending, or answered while nobody waited. An
+    /// answer is used once.
+    async fn earlier(&self, asked: &Approval) -> Fallible<Option<Approval>> {
+        let of_session = Filter {
+            owner: Some(asked.owner.clone()),
+            field: Some(("digest".to_owned(), asked.digest.clone())),
+            ..Filter::default()
+        };
+        let found: Vec<Approval> = self.records.all(of_session).await?;
+        for earlier in found {
+            let is_left = earlier.session == asked.session
+                && earlier.kind == asked.kind
+                && earlier.run != asked.run
+                && !earlier.delivered
+                && !matches!(earlier.state, ApprovalState::Withdrawn | ApprovalState::Expired);
+            if is_left && !self.is_waited_for(&earlier.id) {
+                return self.adopt(&earlier.id, asked).await.map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The request now belongs to the run that asks again.
+    async fn adopt(&self, id: &str, asked: &Approval) -> Fallible<Approval> {
+        let (adopted, ()) = self
+            .records
+            .update::<Approval, ()>(id, |earlier| {
+                earlier.run.clone_from(&asked.run);
+                earlier.tool_use_id.clone_from(&asked.tool_use_id);
+                earlier.delivered = !earlier.is_pending();
+                Ok(())
+            })
+            .await?;
+        Ok(adopted)
+    }
+
+    fn is_waited_for(&self, id: &str) -> bool {
+        self.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains_key(id)
+    }
+
+    /// Has the request kept and told, and says where its decision will come.
+    async fn register(&self, asked: &Approval) -> Fallible<oneshot::Receiver<Approval>> {
+        let (decided, receiver) = oneshot::channel();
+        self.waiting
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .insert(asked.id.clone(), decided);
+        let known = self.records.find::<Approval>(&asked.id).await?;
+        let expected = known.map_or(Expected::Absent, |(_, version)| Expected::Version(version));
+        if let Err(error) = self.write(asked, expected).await {
+            self.forget(&asked.id);
+            return Err(error.into());
+        }
+        // Nobody may be watching.
+        let _ = self.news.send(std::sync::Arc::new(asked.clone()));
+        Ok(receiver)
+    }
+
+    fn forget(&self, id: &str) {
+        self.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(id);
+    }
+
+    async fn wait(
+        &self,
+        asked: &Approval,
+        mut decided: oneshot::Receiver<Approval>,
+        cancelled: &CancellationToken,
+    ) -> Fallible<Approval> {
+        let _forgotten = Forget { approvals: self, id: &asked.id };
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let expiry = self.limit.map(|_| until(asked, self.clock.now()));
+        let expires = tokio::time::sleep(expiry.unwrap_or_default());
+        tokio::pin!(expires);
+        loop {
+            tokio::select! {
+                answer = &mut decided => if let Ok(approval) = answer {
+                    return self.delivered(approval).await;
+                },
+                () = cancelled.cancelled() => {
+                    self.end(&asked.id, ApprovalState::Withdrawn, "the run no longer needs it").await;
+                }
+                () = &mut expires, if expiry.is_some() => {
+                    self.end(&asked.id, ApprovalState::Expired, "nobody answered in time").await;
+                }
+                _ = look.tick() => {}
+            }
+            if let Some((approval, _)) = self.records.find::<Approval>(&asked.id).await?
+                && !approval.is_pending()
+            {
+                return self.delivered(approval).await;
+            }
+        }
+    }
+
+    /// The engine gets it now; it is not to be used for another call.
+    async fn delivered(&self, approval: Approval) -> Fallible<Approval> {
+        let (approval, ()) = self
+            .records
+            .update::<Approval, ()>(&approval.id, |kept| {
+                kept.delivered = true;
+                Ok(())
+            })
+            .await?;
+        Ok(approval)
+    }
+}
+
+/// Nobody waits any more, also when the waiting was cut off.
+struct Forget<'a> {
+    approvals: &'a Approvals,
+    id: &'a str,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.approvals.forget(self.id);
+    }
+}
+
+fn until(asked: &Approval, now: u64) -> Duration {
+    Duration::from_millis(asked.expires.unwrap_or(now).saturating_sub(now))
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

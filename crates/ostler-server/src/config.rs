@@ -1,0 +1,155 @@
+//! What the operator decides: where the server listens, where it keeps things, what its agents may do.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ostler::PermissionMode;
+
+/// Everything the server is started with. A value that is handed down; nothing else is read from anywhere.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where it listens. Loopback by default; another address needs [`Config::insecure_bind`].
+    pub listen: SocketAddr,
+    /// Whether it may listen where others can reach it, although it speaks no TLS.
+    pub insecure_bind: bool,
+    /// Names it is reached by, beside its own address: `agents.example.org`, with a port unless it is 80.
+    pub hosts: Vec<String>,
+    /// Pages of other origins that may use the AG-UI endpoint.
+    pub agui_origins: Vec<String>,
+    /// Where the event log, tokens and private folders are kept.
+    pub data: PathBuf,
+    /// Where agents work unless a request says otherwise.
+    pub workspace: PathBuf,
+    /// Other folders in which agents may be told to work.
+    pub roots: Vec<PathBuf>,
+    /// Folders of skills, each with a `SKILL.md`.
+    pub skills: Vec<PathBuf>,
+    /// Where more skills come from.
+    pub cms: Option<Cms>,
+    /// The engine.
+    pub engine: EngineChoice,
+    /// Variables for it, beside this process's own.
+    pub env: BTreeMap<String, String>,
+    /// The model, unless a skill or a request names one.
+    pub model: Option<String>,
+    /// Whether a request may name a model.
+    pub model_by_request: bool,
+    /// Whether runs without any question may be asked for.
+    pub allow_bypass: bool,
+    /// Whether reading files of the working directory needs no question.
+    pub reads_allowed: bool,
+    /// The limits.
+    pub limits: Limits,
+    /// Is told when a run waits for somebody.
+    pub webhook: Option<String>,
+    /// What unattended runs do with questions of the agent.
+    pub questions: Questions,
+}
+
+/// A system that keeps skills.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cms {
+    /// Its address, without a path: `http://127.0.0.1:1337`.
+    pub url: String,
+    /// The token it asks for.
+    pub token: Option<String>,
+}
+
+/// The engine that runs the agents.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EngineChoice {
+    /// In this process.
+    #[default]
+    Embedded,
+    /// A program: `ostler`, or Claude Code.
+    Program(PathBuf),
+}
+
+/// What the agent's questions come to when nobody is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Questions {
+    /// They are asked, and wait for an answer.
+    #[default]
+    Ask,
+    /// The agent cannot ask.
+    Never,
+}
+
+/// Limits. Each one that is reached has an error of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// How many runs work at the same time; others wait in line.
+    pub concurrent_runs: usize,
+    /// How many may wait, of one user.
+    pub waiting_runs: usize,
+    /// The longest a run may take. Time spent waiting for people does not count.
+    pub run: Option<Duration>,
+    /// How long an engine may say nothing while nobody is asked.
+    pub stale: Option<Duration>,
+    /// How long an engine without work is kept.
+    pub idle: Duration,
+    /// How long an approval waits; for ever if `None`. Then it is a no.
+    pub approval: Option<Duration>,
+    /// How long a run that is cancelled may take to end.
+    pub cancel_grace: Duration,
+    /// Model calls of a run.
+    pub max_turns: Option<u64>,
+    /// Dollars of a run.
+    pub max_budget_usd: Option<f64>,
+    /// Bytes of a request.
+    pub body: usize,
+    /// Event streams open at the same time.
+    pub subscribers: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            concurrent_runs: 64,
+            waiting_runs: 1_000,
+            run: Some(Duration::from_secs(30 * 60)),
+            stale: Some(Duration::from_secs(10 * 60)),
+            idle: Duration::from_secs(10 * 60),
+            approval: None,
+            cancel_grace: Duration::from_secs(5),
+            max_turns: None,
+            max_budget_usd: None,
+            body: 16 << 20,
+            subscribers: 5_000,
+        }
+    }
+}
+
+impl Config {
+    /// The defaults, with everything kept in one folder and agents at work in another.
+    pub fn new(data: impl Into<PathBuf>, workspace: impl Into<PathBuf>) -> Self {
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8300),
+            insecure_bind: false,
+            hosts: Vec::new(),
+            agui_origins: Vec::new(),
+            data: data.into(),
+            workspace: workspace.into(),
+            roots: Vec::new(),
+            skills: Vec::new(),
+            cms: None,
+            engine: EngineChoice::default(),
+            env: BTreeMap::new(),
+            model: None,
+            model_by_request: true,
+            allow_bypass: false,
+            reads_allowed: true,
+            limits: Limits::default(),
+            webhook: None,
+            questions: Questions::default(),
+        }
+    }
+
+    /// Whether a run may have this mode.
+    pub(crate) fn permits(&self, mode: &PermissionMode) -> bool {
+        *mode != PermissionMode::BypassPermissions || self.allow_bypass
+    }
+}

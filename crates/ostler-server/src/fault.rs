@@ -1,0 +1,38 @@
+//! What goes wrong inside, as a refusal: the cause goes to the log, the client learns that it was not their fault.
+
+use axum::http::StatusCode;
+
+pub(crate) use crate::security::error::ApiError;
+use crate::security::error::shown;
+
+pub(crate) type Fallible<T> = Result<T, ApiError>;
+
+/// Something that should not have happened.
+pub(crate) fn internal(cause: impl std::fmt::Display) -> ApiError {
+    tracing::error!(%cause, "a request failed");
+    ApiError::internal()
+}
+
+/// There is none, or none that the caller may see.
+pub(crate) fn not_found(kind: &str, id: &str) -> ApiError {
+    ApiError::not_found(format!("there is no {kind} {}", shown(id)))
+}
+
+impl From<ostler_store::Error> for ApiError {
+    fn from(error: ostler_store::Error) -> Self {
+        use ostler_store::Error;
+        match &error {
+            Error::Held { .. } => {
+                Self::conflict("held_elsewhere", "another server works on this session")
+                    .hint("try again in half a minute")
+            }
+            Error::Conflict { .. } => {
+                Self::conflict("changed", "somebody else has just changed this")
+            }
+            Error::TooLarge { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", error.to_string())
+            }
+            _ => internal(error),
+        }
+    }
+}

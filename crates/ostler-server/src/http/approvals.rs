@@ -1,0 +1,113 @@
+//! Approvals, questions, rules and the audit over HTTP.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::{delete, get, post};
+
+use super::listing::{Listing, PageQuery, seen_by};
+use super::openapi::{Api, Op};
+use crate::app::App;
+use crate::approvals::answer::{AnswersRequest, DecisionRequest};
+use crate::approvals::audit::Audited;
+use crate::approvals::record::Approval;
+use crate::approvals::rule::Granted;
+use crate::fault::Fallible;
+use crate::security::error::{JsonBody, PathOf, QueryOf};
+use crate::security::users::Caller;
+
+pub(super) fn routes(api: Api) -> Api {
+    let all = "Everything that waits for the caller, oldest first";
+    let decides = "Decides about a tool call; the first decision counts";
+    let answers = "Answers the agent's questions; the first answers count";
+    api.on(
+        Op::get("/api/approvals", "listPending", all)
+            .returns::<Listing<Approval>>(200, "The requests"),
+        get(pending),
+    )
+    .on(
+        Op::get("/api/approvals/{id}", "getApproval", "A request, pending or decided")
+            .returns::<Approval>(200, "The request"),
+        get(show),
+    )
+    .on(
+        Op::post("/api/approvals/{id}/decision", "decide", decides)
+            .takes::<DecisionRequest>()
+            .returns::<Approval>(200, "The request, decided"),
+        post(decide),
+    )
+    .on(
+        Op::post("/api/questions/{id}/answers", "answer", answers)
+            .takes::<AnswersRequest>()
+            .returns::<Approval>(200, "The request, answered"),
+        post(answer),
+    )
+    .on(
+        Op::get("/api/rules", "listRules", "Rules that were granted for a session or for good")
+            .returns::<Listing<Granted>>(200, "The rules"),
+        get(rules),
+    )
+    .on(
+        Op::delete("/api/rules/{id}", "revokeRule", "Takes a rule back, which holds at once")
+            .returns_nothing(204, "Taken back"),
+        delete(revoke),
+    )
+    .on(
+        Op::get("/api/audit", "readAudit", "Who decided what, oldest first")
+            .query::<PageQuery>()
+            .returns::<Listing<Audited>>(200, "The decisions"),
+        get(audit),
+    )
+}
+
+async fn pending(State(app): State<App>, caller: Caller) -> Fallible<Json<Listing<Approval>>> {
+    Ok(Json(Listing { items: app.approvals.pending(&caller).await? }))
+}
+
+async fn show(
+    State(app): State<App>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Fallible<Json<Approval>> {
+    Ok(Json(app.approvals.find(&caller, &id).await?))
+}
+
+async fn decide(
+    State(app): State<App>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    JsonBody(request): JsonBody<DecisionRequest>,
+) -> Fallible<Json<Approval>> {
+    Ok(Json(app.decide(&caller, "rest", &id, request).await?))
+}
+
+async fn answer(
+    State(app): State<App>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    JsonBody(request): JsonBody<AnswersRequest>,
+) -> Fallible<Json<Approval>> {
+    Ok(Json(app.answer(&caller, "rest", &id, request).await?))
+}
+
+async fn rules(State(app): State<App>, caller: Caller) -> Fallible<Json<Listing<Granted>>> {
+    Ok(Json(Listing { items: app.approvals.rules(seen_by(&caller).owner).await? }))
+}
+
+async fn revoke(
+    State(app): State<App>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Fallible<StatusCode> {
+    app.approvals.revoke(&caller, "rest", &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn audit(
+    State(app): State<App>,
+    caller: Caller,
+    QueryOf(query): QueryOf<PageQuery>,
+) -> Fallible<Json<Listing<Audited>>> {
+    let items = app.hub.records.list(&seen_by(&caller), &query.page()?).await?;
+    Ok(Json(Listing { items }))
+}

@@ -1,0 +1,239 @@
+//! Sessions over HTTP.
+
+use std::path::PathBuf;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use axum::routing::{delete, get, patch, post};
+use ostler::PermissionMode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::listing::{Listing, PageQuery, limit, seen_by};
+use super::openapi::{Api, Op};
+use super::sse::{self, Rendered};
+use crate::app::App;
+use crate::fault::{self, ApiError, Fallible};
+use crate::runs::record::{Session, Setup};
+use crate::scribe;
+use crate::security::error::{JsonBody, PathOf, QueryOf};
+use crate::security::users::Caller;
+
+const LONGEST_TITLE: usize = 200;
+
+pub(super) fn routes(api: Api) -> Api {
+    let follow = "A session's log as server-sent events, from its beginning or after Last-Event-ID";
+    let closes = "Ends what a session does and forgets it; its log is kept";
+    api.on(
+        Op::get("/api/sessions", "listSessions", "Sessions")
+            .query::<PageQuery>()
+            .returns::<Listing<Session>>(200, "The sessions"),
+        get(list),
+    )
+    .on(
+        Op::post("/api/sessions", "createSession", "Begins a conversation")
+            .takes::<NewSession>()
+            .returns::<Session>(201, "The session"),
+        post(create),
+    )
+    .on(
+        Op::get("/api/sessions/{id}", "getSession", "A session")
+            .returns::<Session>(200, "The session"),
+        get(show),
+    )
+    .on(
+        Op::patch("/api/sessions/{id}", "renameSession", "Gives a session another title")
+            .takes::<Rename>()
+            .returns::<Session>(200, "The session"),
+        patch(rename),
+    )
+    .on(
+        Op::delete("/api/sessions/{id}", "closeSession", closes).returns_nothing(204, "Forgotten"),
+        delete(close),
+    )
+    .on(
+        Op::get("/api/sessions/{id}/events", "followSession", follow)
+            .query::<AfterQuery>()
+            .returns_text(200, "text/event-stream", "Events with their numbers"),
+        get(events),
+    )
+    .on(
+        Op::get("/api/sessions/{id}/log", "readLog", "A part of a session's log")
+            .query::<LogQuery>()
+            .returns::<Listing<LogEntry>>(200, "The events"),
+        get(log),
+    )
+}
+
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    QueryOf(query): QueryOf<PageQuery>,
+) -> Fallible<Json<Listing<Session>>> {
+    let items = app.hub.records.list(&seen_by(&caller), &query.page()?).await?;
+    Ok(Json(Listing { items }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct NewSession {
+    /// What people call it.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = LONGEST_TITLE))]
+    title: Option<String>,
+    /// Where the agent works; the server's workspace if absent.
+    #[serde(default)]
+    cwd: Option<PathBuf>,
+    #[serde(default)]
+    model: Option<String>,
+    /// `default`, `acceptEdits`, `plan`, `dontAsk`, or `bypassPermissions` where the operator allows it.
+    #[serde(default)]
+    permission_mode: Option<String>,
+    /// In addition to the engine's own system prompt.
+    #[serde(default)]
+    append_system_prompt: Option<String>,
+}
+
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    JsonBody(new): JsonBody<NewSession>,
+) -> Fallible<(StatusCode, Json<Session>)> {
+    let setup = Setup {
+        cwd: app.folder(new.cwd)?,
+        model: app.model(new.model)?,
+        mode: new.permission_mode.as_deref().map(mode).transpose()?,
+        append_prompt: new.append_system_prompt,
+        ..Setup::default()
+    };
+    let title = new.title.unwrap_or_else(|| "New session".to_owned());
+    check_title(&title)?;
+    Ok((StatusCode::CREATED, Json(app.hub.create(&caller.user, &title, setup).await?)))
+}
+
+/// A permission mode that engines know.
+pub(crate) fn mode(word: &str) -> Fallible<PermissionMode> {
+    match serde_json::from_value(Value::String(word.to_owned())) {
+        Ok(
+            mode @ (PermissionMode::Default
+            | PermissionMode::AcceptEdits
+            | PermissionMode::Plan
+            | PermissionMode::DontAsk
+            | PermissionMode::BypassPermissions),
+        ) => Ok(mode),
+        _ => {
+            let modes = "default, acceptEdits, plan, dontAsk or bypassPermissions";
+            Err(ApiError::invalid("permissionMode", format!("a permission mode is {modes}")))
+        }
+    }
+}
+
+async fn show(
+    State(app): State<App>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Fallible<Json<Session>> {
+    Ok(Json(app.hub.find(&caller, &id).await?))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Rename {
+    #[schemars(length(min = 1, max = LONGEST_TITLE))]
+    title: String,
+}
+
+fn check_title(title: &str) -> Fallible<()> {
+    if title.is_empty() || title.chars().count() > LONGEST_TITLE {
+        return Err(ApiError::invalid("title", "a title has 1 to 200 characters"));
+    }
+    Ok(())
+}
+
+async fn rename(
+    State(app): State<App>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    JsonBody(new): JsonBody<Rename>,
+) -> Fallible<Json<Session>> {
+    app.hub.find(&caller, &id).await?;
+    check_title(&new.title)?;
+    let named = app.hub.records.update::<Session, ()>(&id, |session| {
+        session.title.clone_from(&new.title);
+        Ok(())
+    });
+    Ok(Json(named.await?.0))
+}
+
+async fn close(
+    State(app): State<App>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Fallible<StatusCode> {
+    app.hub.find(&caller, &id).await?;
+    app.hub.close(&id).await;
+    app.hub.records.remove::<Session>(&id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AfterQuery {
+    /// Only events after this number.
+    pub(super) after: Option<u64>,
+}
+
+async fn events(
+    State(app): State<App>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    QueryOf(query): QueryOf<AfterQuery>,
+    headers: HeaderMap,
+) -> Fallible<Response> {
+    let session = app.hub.find(&caller, &id).await?;
+    let after = sse::position(&headers, query.after)?;
+    let reader = app.hub.log.reader(&scribe::stream(&session.id)?, after);
+    sse::stream(&app, reader, Box::new(|it| Rendered { frame: it.sse(), is_last: false }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LogQuery {
+    /// Only events after this number.
+    after: Option<u64>,
+    /// At most so many.
+    #[schemars(range(min = 1, max = 500))]
+    limit: Option<usize>,
+}
+
+/// An event of a session.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct LogEntry {
+    /// From 1, without gaps.
+    seq: u64,
+    /// Milliseconds since 1970.
+    at: i64,
+    /// `prompt`, `run`, `message`, `approval` or `notice`.
+    kind: String,
+    body: Value,
+}
+
+async fn log(
+    State(app): State<App>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    QueryOf(query): QueryOf<LogQuery>,
+) -> Fallible<Json<Listing<LogEntry>>> {
+    let session = app.hub.find(&caller, &id).await?;
+    let stream = scribe::stream(&session.id)?;
+    let after = query.after.unwrap_or(0);
+    let found = app.store.read_from(&stream, after, limit(query.limit)?).await?;
+    let entry = |event: ostler_store::Event| {
+        let body = event.body.to().map_err(fault::internal)?;
+        Ok(LogEntry { seq: event.seq, at: event.at.as_millis(), kind: event.kind, body })
+    };
+    Ok(Json(Listing { items: found.into_iter().map(entry).collect::<Fallible<_>>()? }))
+}

@@ -1,0 +1,75 @@
+//! How the server is: for people, for probes and for Prometheus.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::openapi::{Api, Op};
+use crate::app::App;
+use crate::fault::Fallible;
+use crate::security::users::{Caller, Role};
+
+pub(super) fn routes(api: Api) -> Api {
+    api.on(
+        Op::get("/healthz", "health", "Whether the server works; for everybody")
+            .returns::<Health>(200, "It does"),
+        get(health),
+    )
+    .on(Op::get("/api/me", "me", "Who the caller is").returns::<Me>(200, "The caller"), get(me))
+    .on(
+        Op::get("/metrics", "metrics", "Counts in the text format of Prometheus").returns_text(
+            200,
+            "text/plain; version=0.0.4; charset=utf-8",
+            "The counts",
+        ),
+        get(metrics),
+    )
+    .on(
+        Op::get("/openapi.json", "openapi", "This document").returns::<Value>(200, "The document"),
+        get(document),
+    )
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Health {
+    status: &'static str,
+    version: &'static str,
+}
+
+async fn health(State(app): State<App>) -> Response {
+    // A store that has failed takes nothing any more, so neither does the server.
+    if let Err(error) = app.store.now().await {
+        tracing::error!(%error, "the store does not answer");
+        return crate::fault::ApiError::unavailable("store", "the store does not answer")
+            .into_response();
+    }
+    (StatusCode::OK, Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") }))
+        .into_response()
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Me {
+    user: String,
+    /// `owner`, `admin` or `member`.
+    role: String,
+}
+
+async fn me(caller: Caller) -> Json<Me> {
+    let role = format!("{:?}", caller.role).to_lowercase();
+    Json(Me { user: caller.user, role })
+}
+
+async fn metrics(State(app): State<App>, caller: Caller) -> Fallible<Response> {
+    caller.require(Role::Admin)?;
+    let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    Ok((kind, app.metrics.text()).into_response())
+}
+
+async fn document(State(app): State<App>) -> Json<Value> {
+    Json(app.document.clone())
+}

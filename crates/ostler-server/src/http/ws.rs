@@ -1,0 +1,233 @@
+//! The WebSocket: one connection for everything a page needs.
+//!
+//! A client that connects is told at once what waits for it, then what is asked and decided, and everything that happens
+//! in the sessions it watches. It sends prompts and answers on the same way. See [`super::spoken`] for the words.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::extract::ws::{Message as Frame, WebSocket, WebSocketUpgrade};
+use axum::response::Response;
+use futures::stream::{FuturesUnordered, SplitSink};
+use futures::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+
+use super::spoken::{self, Said};
+use crate::app::App;
+use crate::approvals::record::Approval;
+use crate::fault::{ApiError, Fallible};
+use crate::log::{Logged, Reader};
+use crate::metrics::Gauged;
+use crate::runs::NewRun;
+use crate::runs::record::Setup;
+use crate::scribe;
+use crate::security::users::Caller;
+
+/// The largest message of a client.
+const LARGEST: usize = 4 << 20;
+/// How many sessions one connection may watch.
+const MOST_WATCHED: usize = 256;
+/// A connection that says nothing for this long is asked whether it is still there.
+const SILENCE: std::time::Duration = std::time::Duration::from_secs(20);
+
+pub(super) async fn open(
+    State(app): State<App>,
+    caller: Caller,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    upgrade.max_message_size(LARGEST).max_frame_size(LARGEST).on_upgrade(async move |socket| {
+        let metrics = Arc::clone(&app.metrics);
+        let _open = Gauged::count(&metrics.sockets);
+        // Whoever went away needs no answer.
+        let _ = serve(app, caller, socket).await;
+    })
+}
+
+type Watched =
+    std::pin::Pin<Box<dyn Future<Output = (String, Reader, Fallible<Vec<Arc<Logged>>>)> + Send>>;
+
+struct Connection {
+    app: App,
+    caller: Caller,
+    out: SplitSink<WebSocket, Frame>,
+    watched: FuturesUnordered<Watched>,
+    names: std::collections::HashSet<String>,
+}
+
+async fn serve(app: App, caller: Caller, socket: WebSocket) -> Result<(), axum::Error> {
+    let (out, mut incoming) = socket.split();
+    let mut news = app.approvals.news();
+    let mut connection = Connection {
+        app,
+        caller,
+        out,
+        watched: FuturesUnordered::new(),
+        names: std::collections::HashSet::new(),
+    };
+    connection.greet().await?;
+    let mut heartbeat = tokio::time::interval(SILENCE);
+    loop {
+        tokio::select! {
+            frame = incoming.next() => match frame {
+                Some(Ok(Frame::Text(text))) => connection.hear(&text).await?,
+                Some(Ok(Frame::Binary(_))) => connection.complain(&ApiError::bad_request("not_text", "messages are JSON text")).await?,
+                Some(Ok(Frame::Close(_))) | None => return Ok(()),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(error),
+            },
+            approval = news.recv() => match approval {
+                Ok(approval) => connection.tell(&approval).await?,
+                // It was too slow to hear everything, so it hears everything again.
+                Err(RecvError::Lagged(_)) => connection.greet().await?,
+                Err(RecvError::Closed) => return Ok(()),
+            },
+            Some((session, reader, events)) = connection.watched.next() => connection.pass_on(session, reader, events).await?,
+            _ = heartbeat.tick() => connection.out.send(Frame::Ping(bytes::Bytes::new())).await?,
+        }
+    }
+}
+
+impl Connection {
+    async fn say(&mut self, value: Value) -> Result<(), axum::Error> {
+        self.out.send(Frame::Text(value.to_string().into())).await
+    }
+
+    async fn complain(&mut self, error: &ApiError) -> Result<(), axum::Error> {
+        self.say(json!({"type": "error", "error": error.detail()})).await
+    }
+
+    /// Who the client is and what waits for it.
+    async fn greet(&mut self) -> Result<(), axum::Error> {
+        let pending = match self.app.approvals.pending(&self.caller).await {
+            Ok(pending) => pending,
+            Err(error) => return self.complain(&error).await,
+        };
+        self.say(json!({"type": "hello", "user": self.caller.user, "pending": pending.len()}))
+            .await?;
+        for approval in pending {
+            self.say(spoken::request(&approval)).await?;
+        }
+        Ok(())
+    }
+
+    async fn tell(&mut self, approval: &Approval) -> Result<(), axum::Error> {
+        if !self.caller.may_see(&approval.owner) {
+            return Ok(());
+        }
+        let told = if approval.is_pending() {
+            spoken::request(approval)
+        } else {
+            spoken::resolved(approval)
+        };
+        self.say(told).await
+    }
+
+    async fn pass_on(
+        &mut self,
+        session: String,
+        reader: Reader,
+        events: Fallible<Vec<Arc<Logged>>>,
+    ) -> Result<(), axum::Error> {
+        let events = match events {
+            Ok(events) => events,
+            Err(error) => {
+                self.names.remove(&session);
+                return self.complain(&error).await;
+            }
+        };
+        for event in events {
+            for told in spoken::of_event(&session, &event.event) {
+                self.say(told).await?;
+            }
+        }
+        self.watched.push(next(session, reader));
+        Ok(())
+    }
+
+    async fn hear(&mut self, text: &str) -> Result<(), axum::Error> {
+        let said: Said = match serde_json::from_str(text) {
+            Ok(said) => said,
+            Err(error) => {
+                let error = ApiError::bad_request(
+                    "invalid_message",
+                    format!("this is no message of the protocol: {error}"),
+                );
+                return self.complain(&error).await;
+            }
+        };
+        match self.follow(said).await {
+            Ok(Some(answer)) => self.say(answer).await,
+            Ok(None) => Ok(()),
+            Err(error) => self.complain(&error).await,
+        }
+    }
+
+    async fn follow(&mut self, said: Said) -> Fallible<Option<Value>> {
+        match said {
+            Said::Ping => Ok(Some(json!({"type": "pong"}))),
+            Said::Subscribe { session_id, after } => {
+                self.watch(&session_id, after.unwrap_or(0)).await.map(|()| None)
+            }
+            Said::Prompt { session_id, text, push } => {
+                self.prompt(session_id, text, push).await.map(Some)
+            }
+            Said::Cancel { run_id } => {
+                self.app.hub.cancel(&self.caller, &run_id).await?;
+                Ok(None)
+            }
+            Said::PermissionResponse { permission_id, decision } => {
+                // Everybody who may see it is told, this client too.
+                self.app.decide(&self.caller, "websocket", &permission_id, decision).await?;
+                Ok(None)
+            }
+            Said::QuestionResponse { question_id, answers } => {
+                self.app.answer(&self.caller, "websocket", &question_id, answers).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    async fn watch(&mut self, id: &str, after: u64) -> Fallible<()> {
+        let session = self.app.hub.find(&self.caller, id).await?;
+        if self.names.len() >= MOST_WATCHED {
+            return Err(ApiError::conflict(
+                "too_many_sessions",
+                "one connection can watch 256 sessions",
+            ));
+        }
+        if self.names.insert(session.id.clone()) {
+            let reader = self.app.hub.log.reader(&scribe::stream(&session.id)?, after);
+            self.watched.push(next(session.id, reader));
+        }
+        Ok(())
+    }
+
+    /// Without a session, one is begun and watched.
+    async fn prompt(
+        &mut self,
+        session: Option<String>,
+        text: String,
+        pushes: bool,
+    ) -> Fallible<Value> {
+        let session = match session {
+            Some(id) => self.app.hub.find(&self.caller, &id).await?,
+            None => {
+                let setup = Setup { cwd: self.app.folder(None)?, ..Setup::default() };
+                let title: String = text.chars().take(60).collect();
+                let session = self.app.hub.create(&self.caller.user, &title, setup).await?;
+                self.watch(&session.id, 0).await?;
+                session
+            }
+        };
+        let run = self.app.hub.submit(&session, NewRun { prompt: text, pushes }).await?;
+        Ok(json!({"type": "accepted", "sessionId": session.id, "runId": run.id}))
+    }
+}
+
+fn next(session: String, mut reader: Reader) -> Watched {
+    Box::pin(async move {
+        let events = reader.next().await;
+        (session, reader, events)
+    })
+}

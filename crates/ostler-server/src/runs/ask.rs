@@ -1,0 +1,139 @@
+//! What an engine asks, made into requests that people answer.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ostler::proto::control::CanUseTool;
+use ostler::{Answers, CancellationToken, Decision, Options};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::approvals::record::{Approval, ApprovalKind, ApprovalState};
+use crate::approvals::{Approvals, Asker};
+use crate::config::Questions;
+
+/// A session's way to people: knows which run asks, and how many requests wait.
+#[derive(Clone)]
+pub(super) struct Askers {
+    approvals: Arc<Approvals>,
+    asker: Arc<Mutex<Asker>>,
+    waiting: watch::Sender<usize>,
+}
+
+impl Askers {
+    pub(super) fn new(approvals: Arc<Approvals>, owner: &str, session: &str) -> Self {
+        let asker =
+            Asker { owner: owner.to_owned(), session: session.to_owned(), run: String::new() };
+        Self { approvals, asker: Arc::new(Mutex::new(asker)), waiting: watch::channel(0).0 }
+    }
+
+    /// From now on this run asks.
+    pub(super) fn run(&self, run: &str) {
+        run.clone_into(&mut self.asker.lock().unwrap_or_else(PoisonError::into_inner).run);
+    }
+
+    /// How many requests wait for somebody.
+    pub(super) fn waiting(&self) -> watch::Receiver<usize> {
+        self.waiting.subscribe()
+    }
+
+    /// Has everything the engine asks brought to people.
+    pub(super) fn listen(&self, options: Options, questions: Questions) -> Options {
+        let (permissions, answers) = (self.clone(), self.clone());
+        let options = options.on_permission(move |request| {
+            let askers = permissions.clone();
+            async move {
+                decision(
+                    askers
+                        .ask(ApprovalKind::Permission, &request.question, &request.cancelled)
+                        .await,
+                )
+            }
+        });
+        if questions == Questions::Never {
+            return options.deny(["AskUserQuestion"]);
+        }
+        options.on_question(move |request| {
+            let askers = answers.clone();
+            async move {
+                spoken(
+                    askers.ask(ApprovalKind::Question, &request.question, &request.cancelled).await,
+                )
+            }
+        })
+    }
+
+    /// Whatever goes wrong on the way is a no.
+    async fn ask(
+        &self,
+        kind: ApprovalKind,
+        call: &CanUseTool,
+        cancelled: &CancellationToken,
+    ) -> Result<Approval, String> {
+        let asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let _waiting = Waiting::begin(self.waiting.clone());
+        let asked = self.approvals.ask(&asker, kind, call, cancelled).await;
+        asked.map_err(|error| format!("nobody could be asked: {error}"))
+    }
+}
+
+/// Counts a request for as long as it waits.
+struct Waiting(watch::Sender<usize>);
+
+impl Waiting {
+    fn begin(count: watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+fn decision(decided: Result<Approval, String>) -> Decision {
+    let approval = match decided {
+        Ok(approval) => approval,
+        Err(why) => return Decision::deny(why),
+    };
+    let answer = approval.answer.unwrap_or_else(|| crate::approvals::unattended("server", 0));
+    if approval.state == ApprovalState::Allowed {
+        // What runs is what was shown, or what was written in its place; nothing the engine may have changed since.
+        return Decision::allow().with_input(answer.input.unwrap_or(approval.input));
+    }
+    let denied = Decision::deny(refusal(approval.state, answer.note));
+    if answer.stop { denied.and_stop() } else { denied }
+}
+
+fn spoken(decided: Result<Approval, String>) -> Answers {
+    match decided {
+        Err(why) => Answers::decline(why),
+        Ok(Approval { state: ApprovalState::Allowed, answer: Some(answer), .. }) => {
+            let given = answer.input.unwrap_or_default();
+            let fields = given.as_object().into_iter().flatten();
+            fields.fold(Answers::new(), |answers, (question, labels)| {
+                let labels = labels.as_array().into_iter().flatten().filter_map(Value::as_str);
+                answers.answer(question, labels)
+            })
+        }
+        Ok(approval) => {
+            let note = approval.answer.and_then(|answer| answer.note);
+            Answers::decline(refusal(approval.state, note))
+        }
+    }
+}
+
+fn refusal(state: ApprovalState, note: Option<String>) -> String {
+    let said = match state {
+        ApprovalState::Expired => "Nobody answered in time, so the answer is no.",
+        ApprovalState::Withdrawn => "The request was taken back.",
+        _ => "The user said no.",
+    };
+    match note {
+        Some(note) if state == ApprovalState::Denied && !note.trim().is_empty() => {
+            format!("{said} They say: {note}")
+        }
+        _ => said.to_owned(),
+    }
+}

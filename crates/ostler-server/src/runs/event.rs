@@ -1,0 +1,46 @@
+//! What is written to the log of a session.
+
+use ostler::Message;
+use ostler_store::NewEvent;
+use serde_json::{Value, json};
+
+use super::record::Run;
+use crate::approvals::record::Approval;
+use crate::fault::{self, Fallible};
+
+/// A run has come to a new state.
+pub(crate) fn state(run: &Run) -> Fallible<NewEvent> {
+    event("run", json!({"run": run}), true)
+}
+
+/// Somebody said something.
+pub(crate) fn prompt(run: &Run) -> Fallible<NewEvent> {
+    event("prompt", json!({"runId": run.id, "text": run.prompt}), true)
+}
+
+/// Somebody said more while the run was at work.
+pub(crate) fn said(run: &str, text: &str) -> Fallible<NewEvent> {
+    event("prompt", json!({"runId": run, "text": text}), true)
+}
+
+/// The engine said something. Pieces of a response may be lost in a power cut: the whole comes after them.
+pub(crate) fn message(run: Option<&str>, message: Message) -> Fallible<NewEvent> {
+    let is_piece = matches!(message, Message::StreamEvent(_));
+    let message = serde_json::to_value(message.into_frame()).map_err(fault::internal)?;
+    event("message", json!({"runId": run, "message": message}), !is_piece)
+}
+
+/// Somebody is asked, or has answered.
+pub(crate) fn approval(approval: &Approval) -> Fallible<NewEvent> {
+    event("approval", json!({"approval": approval}), true)
+}
+
+/// Something that people should know.
+pub(crate) fn notice(run: &str, code: &str, message: &str) -> Fallible<NewEvent> {
+    event("notice", json!({"runId": run, "code": code, "message": message}), true)
+}
+
+fn event(kind: &str, body: Value, durable: bool) -> Fallible<NewEvent> {
+    let body = ostler_store::Body::of(&body).map_err(fault::internal)?;
+    Ok(NewEvent { kind: kind.to_owned(), body, key: None, durable })
+}

@@ -1,0 +1,369 @@
+//! Sessions and their runs: one worker per session, one run at a time, all of it in the log before anybody sees it.
+
+mod ask;
+pub(crate) mod event;
+pub(crate) mod options;
+mod perform;
+pub(crate) mod record;
+mod recover;
+mod worker;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ostler::{CancellationToken, PermissionMode};
+use ostler_store::{Expected, Filter};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio_util::task::TaskTracker;
+
+use self::options::Shape;
+use self::record::{Failure, Outcome, Run, RunState, Session, Setup};
+use self::worker::Command;
+use crate::approvals::Approvals;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::fault::{self, ApiError, Fallible};
+use crate::ids;
+use crate::log::Log;
+use crate::metrics::Metrics;
+use crate::records::{Kept as _, Records};
+use crate::scribe::Scribe;
+use crate::security::users::Caller;
+
+/// How many commands a worker may be behind.
+const MAILBOX: usize = 64;
+/// How often a command is sent to a worker that is just ending.
+const TRIES: usize = 10;
+
+/// Everything that sessions share.
+pub(crate) struct Hub {
+    pub(crate) config: Arc<Config>,
+    pub(crate) records: Records,
+    pub(crate) log: Log,
+    pub(crate) scribe: Arc<Scribe>,
+    pub(crate) approvals: Arc<Approvals>,
+    pub(crate) clock: Clock,
+    pub(crate) metrics: Arc<Metrics>,
+    permits: Arc<Semaphore>,
+    live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
+    shapes: Mutex<HashMap<String, Arc<dyn Shape>>>,
+    tracker: TaskTracker,
+    stopping: CancellationToken,
+}
+
+/// What a run is asked for with.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NewRun {
+    pub(crate) prompt: String,
+    /// Whether it is said in the run that works, if there is one.
+    pub(crate) pushes: bool,
+}
+
+/// What the hub is made of.
+pub(crate) struct Parts {
+    pub(crate) config: Arc<Config>,
+    pub(crate) records: Records,
+    pub(crate) log: Log,
+    pub(crate) scribe: Arc<Scribe>,
+    pub(crate) approvals: Arc<Approvals>,
+    pub(crate) clock: Clock,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl Hub {
+    pub(crate) fn new(parts: Parts) -> Arc<Self> {
+        let Parts { config, records, log, scribe, approvals, clock, metrics } = parts;
+        let permits = Arc::new(Semaphore::new(config.limits.concurrent_runs));
+        Arc::new(Self {
+            config,
+            records,
+            log,
+            scribe,
+            approvals,
+            clock,
+            metrics,
+            permits,
+            live: Mutex::default(),
+            shapes: Mutex::default(),
+            tracker: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+        })
+    }
+
+    /// A new session.
+    pub(crate) async fn create(&self, owner: &str, title: &str, setup: Setup) -> Fallible<Session> {
+        let session = self.session(ids::new("session"), owner, title, None, setup)?;
+        self.records.create(&session).await?;
+        Ok(session)
+    }
+
+    /// The session of a user that has this key, made if there is none. Two who ask at once get the same one.
+    pub(crate) async fn by_key(&self, owner: &str, key: &str, setup: Setup) -> Fallible<Session> {
+        let id = keyed(owner, key);
+        if let Some((session, _)) = self.records.find::<Session>(&id).await? {
+            return Ok(session);
+        }
+        let session = self.session(id.clone(), owner, key, Some(key.to_owned()), setup)?;
+        match self.records.create(&session).await {
+            Err(error) if error.detail().code == "changed" => {
+                let found = self.records.find::<Session>(&id).await?;
+                found.map(|(session, _)| session).ok_or_else(|| fault::not_found("session", &id))
+            }
+            created => created.map(|()| session),
+        }
+    }
+
+    fn session(
+        &self,
+        id: String,
+        owner: &str,
+        title: &str,
+        key: Option<String>,
+        setup: Setup,
+    ) -> Fallible<Session> {
+        let mode = setup.mode.clone().unwrap_or(PermissionMode::Default);
+        if !self.config.permits(&mode) {
+            let message = "this server does not let agents work without any question";
+            return Err(ApiError::forbidden("bypass_not_allowed", message)
+                .hint("ask the operator for --allow-bypass, or use another permission mode"));
+        }
+        let title: String = title.chars().take(200).collect();
+        let created = self.clock.now();
+        Ok(Session {
+            id,
+            owner: owner.to_owned(),
+            title,
+            key,
+            created,
+            engine_session: None,
+            setup,
+        })
+    }
+
+    /// A session that the caller may see.
+    pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Fallible<Session> {
+        match self.records.find::<Session>(id).await? {
+            Some((session, _)) if caller.may_see(&session.owner) => Ok(session),
+            _ => Err(fault::not_found("session", id)),
+        }
+    }
+
+    /// A run that the caller may see.
+    pub(crate) async fn find_run(&self, caller: &Caller, id: &str) -> Fallible<Run> {
+        match self.records.find::<Run>(id).await? {
+            Some((run, _)) if caller.may_see(&run.owner) => Ok(run),
+            _ => Err(fault::not_found("run", id)),
+        }
+    }
+
+    /// The runs of a session, oldest first.
+    pub(crate) async fn runs_of(&self, session: &str) -> Fallible<Vec<Run>> {
+        let field = Some(("session".to_owned(), session.to_owned()));
+        let mut runs: Vec<Run> = self.records.all(Filter { field, ..Filter::default() }).await?;
+        runs.sort_by_key(|run| run.created);
+        Ok(runs)
+    }
+
+    /// Changes what engines of a session are started with, as long as this server runs.
+    pub(crate) fn shape(&self, session: &str, shape: Arc<dyn Shape>) {
+        let mut shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
+        shapes.insert(session.to_owned(), shape);
+    }
+
+    fn shape_of(&self, session: &Session) -> Option<Arc<dyn Shape>> {
+        self.shapes.lock().unwrap_or_else(PoisonError::into_inner).get(&session.id).cloned()
+    }
+
+    /// Has a prompt answered. When this returns, the run is kept, whatever happens next.
+    pub(crate) async fn submit(self: &Arc<Self>, session: &Session, new: NewRun) -> Fallible<Run> {
+        if self.stopping.is_cancelled() {
+            return Err(ApiError::unavailable("stopping", "the server is about to end"));
+        }
+        if new.prompt.trim().is_empty() {
+            return Err(ApiError::invalid("prompt", "a prompt says something"));
+        }
+        if new.pushes
+            && let Some(run) = self.push(session, &new.prompt).await?
+        {
+            return Ok(run);
+        }
+        self.room_for(&session.owner).await?;
+        let run = Run {
+            id: ids::new("run"),
+            session: session.id.clone(),
+            owner: session.owner.clone(),
+            prompt: new.prompt,
+            state: RunState::Queued,
+            created: self.clock.now(),
+            started: None,
+            ended: None,
+            outcome: None,
+        };
+        let events = vec![event::prompt(&run)?, event::state(&run)?];
+        self.scribe.write(&session.id, events, vec![run.put(Expected::Absent)?]).await?;
+        self.metrics.run_changed(RunState::Queued);
+        self.command(session, || Command::Run(run.id.clone())).await?;
+        Ok(run)
+    }
+
+    async fn push(self: &Arc<Self>, session: &Session, text: &str) -> Fallible<Option<Run>> {
+        let Some(worker) = self.worker(&session.id) else { return Ok(None) };
+        let (taken, answer) = oneshot::channel();
+        if worker.send(Command::Push { text: text.to_owned(), taken }).await.is_err() {
+            return Ok(None);
+        }
+        match answer.await.ok().flatten() {
+            Some(run) => Ok(self.records.find::<Run>(&run).await?.map(|(run, _)| run)),
+            None => Ok(None),
+        }
+    }
+
+    /// Refuses more than may wait.
+    async fn room_for(&self, owner: &str) -> Fallible<()> {
+        let queued = Filter {
+            owner: Some(owner.to_owned()),
+            field: Some(("state".to_owned(), "queued".to_owned())),
+            ..Filter::default()
+        };
+        let limit = self.config.limits.waiting_runs;
+        let page = ostler_store::Page { limit: limit + 1, ..ostler_store::Page::default() };
+        if self.records.list::<Run>(&queued, &page).await?.len() < limit {
+            return Ok(());
+        }
+        let message = format!("{limit} runs are waiting already, which is as many as may");
+        Err(ApiError::too_many(message, std::time::Duration::from_secs(5)))
+    }
+
+    /// Asks a run to end; it is over when its log says so. A run that is over stays as it is.
+    pub(crate) async fn cancel(self: &Arc<Self>, caller: &Caller, id: &str) -> Fallible<Run> {
+        let run = self.find_run(caller, id).await?;
+        if run.state.is_over() {
+            return Ok(run);
+        }
+        let session = self.find(caller, &run.session).await?;
+        self.command(&session, || Command::Cancel(run.id.clone())).await?;
+        Ok(run)
+    }
+
+    /// Ends what a session does, and its engine.
+    pub(crate) async fn close(&self, session: &str) {
+        let Some(worker) = self.worker(session) else { return };
+        let (closed, done) = oneshot::channel();
+        if worker.send(Command::Close(closed)).await.is_ok() {
+            // It may end for another reason at the same moment.
+            let _ = done.await;
+        }
+        self.gone(session);
+    }
+
+    fn worker(&self, session: &str) -> Option<mpsc::Sender<Command>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
+    }
+
+    /// Tells the worker of a session, which is started if there is none.
+    async fn command(
+        self: &Arc<Self>,
+        session: &Session,
+        command: impl Fn() -> Command,
+    ) -> Fallible<()> {
+        for _ in 0..TRIES {
+            let worker = self.worker_or_new(session).await?;
+            if worker.send(command()).await.is_ok() {
+                return Ok(());
+            }
+            // It has just ended; the next one will hear it.
+            self.gone_if(&session.id, &worker);
+        }
+        Err(fault::internal(format!("the worker of {} does not stay", session.id)))
+    }
+
+    async fn worker_or_new(self: &Arc<Self>, session: &Session) -> Fallible<mpsc::Sender<Command>> {
+        if let Some(worker) = self.worker(&session.id) {
+            return Ok(worker);
+        }
+        // It may know more by now, such as the engine's name for the conversation.
+        let found = self.records.find::<Session>(&session.id).await?;
+        let session = found.map_or_else(|| session.clone(), |(session, _)| session);
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(worker) = live.get(&session.id) {
+            return Ok(worker.clone());
+        }
+        let (sender, commands) = mpsc::channel(MAILBOX);
+        live.insert(session.id.clone(), sender.clone());
+        self.tracker.spawn(worker::run(Arc::clone(self), session, commands));
+        Ok(sender)
+    }
+
+    fn gone(&self, session: &str) {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
+    }
+
+    fn gone_if(&self, session: &str, worker: &mpsc::Sender<Command>) {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if live.get(session).is_some_and(|known| known.same_channel(worker)) {
+            live.remove(session);
+        }
+    }
+
+    /// A worker wants to end; not if something was just said to it.
+    fn let_go(&self, session: &str, commands: &mut mpsc::Receiver<Command>) -> bool {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if !commands.is_empty() {
+            return false;
+        }
+        live.remove(session);
+        commands.close();
+        // Whoever had the sender before it was removed may have used it before it was closed.
+        commands.is_empty()
+    }
+
+    /// Nobody can work on the session, so its runs fail.
+    async fn fail_queued(&self, mut commands: mpsc::Receiver<Command>, error: &ApiError) {
+        self.gone_closed(&mut commands);
+        let message = error.detail().message.clone();
+        while let Ok(command) = commands.try_recv() {
+            let Command::Run(run) = command else { continue };
+            let now = self.clock.now();
+            let noted = self.records.update::<Run, ()>(&run, |run| {
+                run.state = RunState::Failed;
+                run.ended = Some(now);
+                let failure = Failure::new("held_elsewhere", message.clone());
+                run.outcome = Some(Outcome { error: Some(failure), ..Outcome::default() });
+                Ok(())
+            });
+            if let Err(error) = noted.await {
+                tracing::error!(run, %error, "a run that could not begin could not be marked");
+            }
+        }
+    }
+
+    fn gone_closed(&self, commands: &mut mpsc::Receiver<Command>) {
+        let _live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        commands.close();
+    }
+
+    /// When everything that worked has ended after [`Hub::shut_down`].
+    pub(crate) async fn ended(&self) {
+        self.stopping.cancelled().await;
+        self.tracker.wait().await;
+    }
+
+    /// Ends all engines. Runs that work are marked, and can be resumed.
+    pub(crate) async fn shut_down(&self) {
+        self.stopping.cancel();
+        self.tracker.close();
+        self.tracker.wait().await;
+    }
+}
+
+/// A name that nobody but this user's client comes to.
+fn keyed(owner: &str, key: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update((owner.len() as u64).to_be_bytes());
+    hash.update(owner);
+    hash.update(key);
+    let digest = hash.finalize();
+    let name: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("session_{name}")
+}

@@ -1,0 +1,63 @@
+//! What an engine is started with.
+
+use std::any::Any;
+
+use async_trait::async_trait;
+use ostler::options::{SystemPrompt, ToolSet};
+use ostler::{Options, PermissionMode};
+
+use super::record::Session;
+use crate::config::{Config, EngineChoice};
+use crate::fault::Fallible;
+
+/// Changes what the engine of a session is started with: a skill, or the tools of a page.
+#[async_trait]
+pub(crate) trait Shape: Send + Sync {
+    /// The options, and what must live as long as the engine does.
+    async fn shape(&self, session: &Session, options: Options) -> Fallible<Shaped>;
+}
+
+/// Options with what they need.
+pub(crate) struct Shaped {
+    pub(crate) options: Options,
+    /// Dropped when the engine has ended; a private folder, say.
+    pub(crate) guard: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl From<Options> for Shaped {
+    fn from(options: Options) -> Self {
+        Self { options, guard: None }
+    }
+}
+
+/// What every engine of this server is started with.
+pub(crate) fn of(config: &Config, session: &Session) -> Options {
+    let setup = &session.setup;
+    let mut options = match &config.engine {
+        EngineChoice::Embedded => ostler::options(),
+        EngineChoice::Program(path) => Options::new().executable(path),
+    };
+    options.context.cwd = Some(setup.cwd.clone());
+    options.context.system_prompt = match (&setup.system_prompt, &setup.append_prompt) {
+        (Some(text), _) => SystemPrompt::Text(text.clone()),
+        (None, append) => SystemPrompt::Preset { append: append.clone() },
+    };
+    options.model.name = setup.model.clone().or_else(|| config.model.clone());
+    options.limits.max_turns = config.limits.max_turns;
+    options.limits.max_budget_usd = config.limits.max_budget_usd;
+    options.output.partial_messages = true;
+    options.output.subagent_text = true;
+    options.engine.env.variables.extend(config.env.clone());
+    options.tools.base = setup.tools.clone().map(ToolSet::Only);
+    options.permissions.allowed.extend(setup.allowed.iter().cloned());
+    options.permissions.disallowed.extend(setup.denied.iter().cloned());
+    if let Some(mode) = setup.mode.clone() {
+        options.permissions.allow_dangerously_skip_permissions =
+            mode == PermissionMode::BypassPermissions && config.allow_bypass;
+        options.permissions.mode = mode;
+    }
+    if let Some(earlier) = &session.engine_session {
+        options = options.resume(earlier);
+    }
+    options
+}

@@ -1,0 +1,155 @@
+//! Sessions and runs, as they are kept.
+
+use std::path::PathBuf;
+
+use ostler::PermissionMode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::records::Kept;
+
+/// A conversation. Everything said in it is in the event log of the same name.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Session {
+    pub(crate) id: String,
+    /// The user it belongs to.
+    pub(crate) owner: String,
+    /// What people call it.
+    pub(crate) title: String,
+    /// The name by which a client finds it again, such as the thread of AG-UI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
+    /// Milliseconds since 1970.
+    pub(crate) created: u64,
+    /// The engine's name for the conversation, once there was a turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) engine_session: Option<String>,
+    pub(crate) setup: Setup,
+}
+
+/// What the agent of a session is like.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Setup {
+    /// Where it works.
+    pub(crate) cwd: PathBuf,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// Permission mode, as engines call it.
+    #[schemars(with = "Option<String>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<PermissionMode>,
+    /// Instead of the engine's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) system_prompt: Option<String>,
+    /// In addition to the engine's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) append_prompt: Option<String>,
+    /// The built-in tools there are; all if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tools: Option<Vec<String>>,
+    /// Rules for calls that need no question.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) allowed: Vec<String>,
+    /// Rules for calls that never run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) denied: Vec<String>,
+    /// The skill that was chosen, if this is a task's session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) task: Option<String>,
+}
+
+/// One prompt and what comes of it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Run {
+    pub(crate) id: String,
+    pub(crate) session: String,
+    pub(crate) owner: String,
+    pub(crate) prompt: String,
+    pub(crate) state: RunState,
+    /// Milliseconds since 1970.
+    pub(crate) created: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) started: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ended: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) outcome: Option<Outcome>,
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum RunState {
+    /// Waits for its turn.
+    Queued,
+    /// Works.
+    Running,
+    /// Waits for somebody's answer.
+    Waiting,
+    Completed,
+    Failed,
+    Cancelled,
+    /// The server ended while it worked. It can be resumed.
+    Interrupted,
+}
+
+impl RunState {
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled | Self::Interrupted)
+    }
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Outcome {
+    /// The last words of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) result: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<Failure>,
+    pub(crate) cost_usd: f64,
+    pub(crate) turns: u64,
+}
+
+/// Why a run failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Failure {
+    /// For programs: `run_timeout`, `stale`, `cancelled`, `max_turns`, `budget`, `api`, `engine`, ….
+    pub(crate) code: String,
+    /// For people.
+    pub(crate) message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), message: message.into() }
+    }
+}
+
+impl Kept for Session {
+    const KIND: &'static str = "session";
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn owner(&self) -> Option<&str> {
+        Some(&self.owner)
+    }
+}
+
+impl Kept for Run {
+    const KIND: &'static str = "run";
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn owner(&self) -> Option<&str> {
+        Some(&self.owner)
+    }
+}

@@ -1,0 +1,248 @@
+//! The worker of a session: one at a time, runs what is queued, and ends when there was nothing to do for a while.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use ostler::{Client, Message};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+
+use super::ask::Askers;
+use super::record::{Failure, Outcome, Run, RunState, Session};
+use super::{Hub, event, options, perform};
+use crate::fault::{ApiError, Fallible};
+use crate::log::Writer;
+use crate::records::Kept as _;
+use crate::scribe::LEASE;
+
+/// What a worker is told.
+pub(super) enum Command {
+    /// A run has been queued.
+    Run(String),
+    /// More is said in the run that works; the answer is that run, or `None` if there is none.
+    Push { text: String, taken: oneshot::Sender<Option<String>> },
+    /// A run is to end.
+    Cancel(String),
+    /// Everything is to end, and the session is to be forgotten.
+    Close(oneshot::Sender<()>),
+}
+
+pub(super) struct Worker {
+    pub(super) hub: Arc<Hub>,
+    pub(super) session: Session,
+    pub(super) writer: Writer,
+    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) queue: VecDeque<String>,
+    pub(super) askers: Askers,
+    pub(super) engine: Option<Engine>,
+    /// `false` when the lease is lost: nothing may be written or done any more.
+    pub(super) holds: watch::Receiver<bool>,
+    pub(super) closed: Option<oneshot::Sender<()>>,
+}
+
+/// A running engine with what it needs.
+pub(super) struct Engine {
+    pub(super) client: Client,
+    /// Dropped after the client, because fields are dropped in their order.
+    _guard: Option<Box<dyn Any + Send + Sync>>,
+}
+
+/// Takes over a session and works until there is nothing to do.
+pub(super) async fn run(hub: Arc<Hub>, session: Session, commands: mpsc::Receiver<Command>) {
+    let id = session.id.clone();
+    let writer = match hub.scribe.open(&id).await {
+        Ok(writer) => writer,
+        Err(error) => {
+            tracing::warn!(session = id, %error, "a session could not be taken over");
+            hub.fail_queued(commands, &error).await;
+            hub.gone(&id);
+            return;
+        }
+    };
+    let (held, holds) = watch::channel(true);
+    let renewing = tokio::spawn(renew(writer.clone(), held));
+    let askers = Askers::new(Arc::clone(&hub.approvals), &session.owner, &id);
+    let mut worker = Worker {
+        hub: Arc::clone(&hub),
+        session,
+        writer,
+        commands,
+        queue: VecDeque::new(),
+        askers,
+        engine: None,
+        holds,
+        closed: None,
+    };
+    worker.work().await;
+    if let Some(engine) = worker.engine.take() {
+        // What it still had to say nobody waits for.
+        let _ = engine.client.close().await;
+    }
+    renewing.abort();
+    hub.scribe.close(&id).await;
+    if let Some(closed) = worker.closed.take() {
+        let _ = closed.send(());
+    }
+}
+
+/// Keeps the session, and says when it is lost.
+async fn renew(writer: Writer, held: watch::Sender<bool>) {
+    loop {
+        tokio::time::sleep(LEASE / 3).await;
+        // Once more before it runs out, if the first time fails.
+        if writer.renew(LEASE).await.is_err() && writer.renew(LEASE).await.is_err() {
+            let _ = held.send(false);
+            return;
+        }
+    }
+}
+
+impl Worker {
+    async fn work(&mut self) {
+        while let Some(run) = self.next_run().await {
+            let Some(permit) = self.permit(&run).await else { continue };
+            if let Err(error) = self.perform(&run).await {
+                tracing::error!(run, %error, "a run could not be kept");
+                self.engine = None;
+            }
+            drop(permit);
+            if !*self.holds.borrow() || self.closed.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// The next run of the queue. `None` when there was none for a while.
+    async fn next_run(&mut self) -> Option<String> {
+        let idle = tokio::time::sleep(self.hub.config.limits.idle);
+        tokio::pin!(idle);
+        loop {
+            if let Some(run) = self.queue.pop_front() {
+                return Some(run);
+            }
+            tokio::select! {
+                command = self.commands.recv() => self.take(command?).await,
+                said = next_message(&mut self.engine) => self.heard(said).await,
+                () = &mut idle => if self.hub.let_go(&self.session.id, &mut self.commands) { return None },
+                () = self.hub.stopping.cancelled() => return None,
+                changed = self.holds.changed() => if changed.is_err() || !*self.holds.borrow() { return None },
+            }
+            if self.closed.is_some() {
+                return None;
+            }
+        }
+    }
+
+    /// Between two runs.
+    async fn take(&mut self, command: Command) {
+        match command {
+            Command::Run(run) => self.queue.push_back(run),
+            Command::Push { taken, .. } => {
+                let _ = taken.send(None);
+            }
+            Command::Cancel(run) => self.cancel_queued(&run).await,
+            Command::Close(closed) => self.closed = Some(closed),
+        }
+    }
+
+    /// Something that goes on between two runs, such as a command in the background.
+    async fn heard(&mut self, said: Option<Result<Message, ostler::Error>>) {
+        match said {
+            Some(Ok(message)) => {
+                if let Ok(told) = event::message(None, message) {
+                    // A lost lease is noticed by itself.
+                    let _ = self.writer.append(vec![told], Vec::new()).await;
+                }
+            }
+            Some(Err(_)) | None => self.engine = None,
+        }
+    }
+
+    /// Waits in line with all other sessions; meanwhile the run can be cancelled.
+    async fn permit(&mut self, run: &str) -> Option<OwnedSemaphorePermit> {
+        let permits = Arc::clone(&self.hub.permits);
+        let acquired = permits.acquire_owned();
+        tokio::pin!(acquired);
+        loop {
+            tokio::select! {
+                permit = &mut acquired => return permit.ok(),
+                command = self.commands.recv() => match command? {
+                    Command::Cancel(cancelled) if cancelled == run => {
+                        self.end(run, RunState::Cancelled, cancelled_outcome()).await;
+                        return None;
+                    }
+                    other => self.take(other).await,
+                },
+                () = self.hub.stopping.cancelled() => return None,
+            }
+            if self.closed.is_some() {
+                return None;
+            }
+        }
+    }
+
+    pub(super) async fn cancel_queued(&mut self, run: &str) {
+        let before = self.queue.len();
+        self.queue.retain(|queued| queued != run);
+        if self.queue.len() < before {
+            self.end(run, RunState::Cancelled, cancelled_outcome()).await;
+        }
+    }
+
+    /// The engine, started if there is none.
+    pub(super) async fn connect(&mut self) -> Fallible<&mut Engine> {
+        if self.engine.is_none() {
+            let base = options::of(&self.hub.config, &self.session);
+            let shaped = match self.hub.shape_of(&self.session) {
+                Some(shape) => shape.shape(&self.session, base).await?,
+                None => base.into(),
+            };
+            let asking = self.askers.listen(shaped.options, self.hub.config.questions);
+            let client = Client::connect(asking).await.map_err(perform::unstarted)?;
+            self.engine = Some(Engine { client, _guard: shaped.guard });
+        }
+        self.engine.as_mut().ok_or_else(ApiError::internal)
+    }
+
+    /// Changes the run's record and says so in the log, in one step.
+    pub(super) async fn note(&mut self, run: &str, change: impl Fn(&mut Run)) -> Fallible<Run> {
+        let found = self.hub.records.find::<Run>(run).await?;
+        let Some((mut run, version)) = found else {
+            return Err(crate::fault::not_found("run", run));
+        };
+        change(&mut run);
+        let put = run.put(ostler_store::Expected::Version(version))?;
+        self.writer.append(vec![event::state(&run)?], vec![put]).await?;
+        self.hub.metrics.run_changed(run.state);
+        Ok(run)
+    }
+
+    /// A run is over.
+    pub(super) async fn end(&mut self, run: &str, state: RunState, outcome: Outcome) {
+        let now = self.hub.clock.now();
+        let noted = self.note(run, |run| {
+            run.state = state;
+            run.ended = Some(now);
+            run.outcome = Some(outcome.clone());
+        });
+        if let Err(error) = noted.await {
+            tracing::error!(run, %error, "the end of a run could not be kept");
+        }
+        self.hub.approvals.withdraw_all(run).await;
+    }
+}
+
+/// The next message of an engine; never if there is none.
+pub(super) async fn next_message(
+    engine: &mut Option<Engine>,
+) -> Option<Result<Message, ostler::Error>> {
+    match engine {
+        Some(engine) => engine.client.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+pub(super) fn cancelled_outcome() -> Outcome {
+    let error = Failure::new("cancelled", "the run was cancelled");
+    Outcome { error: Some(error), ..Outcome::default() }
+}

@@ -1,0 +1,177 @@
+//! How a browser comes in: a one-time code, given to whoever has a token, becomes a cookie that no script can read.
+//!
+//! A code and a cookie stand for the token they were given for and are worth as much as it is at the moment: when the
+//! token is taken back, the role changes or the owner's token is renewed, so it is for them. Both are kept as digests,
+//! in memory: after a restart a browser needs a new code.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::token::{Token, TokenDigest};
+
+/// How long a code waits for its browser.
+const CODE_LASTS: Duration = Duration::from_secs(5 * 60);
+/// How long a cookie counts that nobody uses.
+const COOKIE_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long a cookie counts at all.
+pub(crate) const COOKIE_LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// More codes or cookies than this at a time push out the oldest.
+const MOST: usize = 1_000;
+
+/// Codes that wait for a browser, and browsers that are in.
+#[derive(Debug, Default)]
+pub(crate) struct Browsers {
+    codes: Mutex<HashMap<TokenDigest, Entry>>,
+    cookies: Mutex<HashMap<TokenDigest, Entry>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// The token it stands for.
+    grant: TokenDigest,
+    made: Instant,
+    used: Instant,
+}
+
+impl Browsers {
+    /// A code for one browser.
+    pub(crate) fn code(&self, grant: TokenDigest, now: Instant) -> Token {
+        add(&self.codes, grant, now)
+    }
+
+    /// Makes a cookie of a code, which is gone with that. The second part is the token that it stands for.
+    pub(crate) fn redeem(&self, code: &str, now: Instant) -> Option<(Token, TokenDigest)> {
+        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        let Entry { grant, made, .. } = codes.remove(&TokenDigest::of(code))?;
+        drop(codes);
+        let is_fresh = now.saturating_duration_since(made) < CODE_LASTS;
+        is_fresh.then(|| (add(&self.cookies, grant, now), grant))
+    }
+
+    /// The token that a cookie stands for.
+    pub(crate) fn grant(&self, cookie: &str, now: Instant) -> Option<TokenDigest> {
+        let mut cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
+        let digest = TokenDigest::of(cookie);
+        let entry = cookies.get_mut(&digest)?;
+        let is_over = |since: Instant, limit| now.saturating_duration_since(since) >= limit;
+        if is_over(entry.made, COOKIE_LASTS) || is_over(entry.used, COOKIE_IDLE) {
+            cookies.remove(&digest);
+            return None;
+        }
+        entry.used = now;
+        Some(entry.grant)
+    }
+
+    /// Ends the session of a cookie.
+    pub(crate) fn leave(&self, cookie: &str) {
+        let mut cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
+        cookies.remove(&TokenDigest::of(cookie));
+    }
+}
+
+fn add(entries: &Mutex<HashMap<TokenDigest, Entry>>, grant: TokenDigest, now: Instant) -> Token {
+    let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
+    if entries.len() >= MOST
+        && let Some(oldest) = entries.iter().min_by_key(|(_, it)| it.used).map(|(key, _)| *key)
+    {
+        entries.remove(&oldest);
+    }
+    let token = Token::random();
+    entries.insert(token.digest(), Entry { grant, made: now, used: now });
+    token
+}
+
+/// The cookie's name. Cookies do not know of ports, so two servers on one machine need two names.
+pub(crate) fn cookie_name(port: u16) -> String {
+    format!("ostler_session_{port}")
+}
+
+/// What sets the cookie: out of reach of scripts, and sent along by no other site.
+pub(crate) fn set_cookie(name: &str, cookie: &Token, is_secure: bool) -> String {
+    cookie_line(name, cookie.expose(), COOKIE_LASTS.as_secs(), is_secure)
+}
+
+/// What removes the cookie.
+pub(crate) fn clear_cookie(name: &str, is_secure: bool) -> String {
+    cookie_line(name, "", 0, is_secure)
+}
+
+fn cookie_line(name: &str, value: &str, seconds: u64, is_secure: bool) -> String {
+    let secure = if is_secure { "; Secure" } else { "" };
+    format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn later(now: Instant, by: Duration) -> Instant {
+        now.checked_add(by).unwrap()
+    }
+
+    // Seen to fail when `redeem` looks the code up and leaves it there.
+    #[test]
+    fn a_code_opens_the_door_once() {
+        let (browsers, now) = (Browsers::default(), Instant::now());
+        let grant = TokenDigest::of("a token");
+        let code = browsers.code(grant, now);
+        assert!(browsers.redeem("ostler_guess", now).is_none());
+        let (cookie, of) = browsers.redeem(code.expose(), now).unwrap();
+        assert_eq!((of, browsers.grant(cookie.expose(), now)), (grant, Some(grant)));
+        assert!(browsers.redeem(code.expose(), now).is_none(), "the second time");
+        assert!(browsers.grant(code.expose(), now).is_none(), "a code is no cookie");
+        assert!(browsers.redeem(cookie.expose(), now).is_none(), "a cookie is no code");
+        browsers.leave(cookie.expose());
+        assert!(browsers.grant(cookie.expose(), now).is_none());
+    }
+
+    // Seen to fail without either of the two limits, and without the limit of the code.
+    #[test]
+    fn codes_and_cookies_come_to_an_end() {
+        let (browsers, start) = (Browsers::default(), Instant::now());
+        let grant = TokenDigest::of("a token");
+        let late = browsers.code(grant, start);
+        assert!(browsers.redeem(late.expose(), later(start, CODE_LASTS)).is_none());
+        let cookie = |now| {
+            let code = browsers.code(grant, now);
+            browsers.redeem(code.expose(), now).unwrap().0
+        };
+        let (idle, busy) = (cookie(start), cookie(start));
+        let mut now = start;
+        let mut steps = 0;
+        while browsers.grant(busy.expose(), now).is_some() {
+            now = later(now, COOKIE_IDLE / 2);
+            steps += 1;
+        }
+        assert_eq!(steps, 60, "used all the time, it counts for thirty days");
+        assert!(browsers.grant(idle.expose(), later(start, COOKIE_IDLE)).is_none());
+    }
+
+    #[test]
+    fn there_are_never_too_many_of_them() {
+        let (browsers, start) = (Browsers::default(), Instant::now());
+        let grant = TokenDigest::of("a token");
+        let first = browsers.code(grant, start);
+        for number in 0..MOST {
+            browsers.code(grant, later(start, Duration::from_millis(1 + number as u64)));
+        }
+        assert_eq!(browsers.codes.lock().unwrap().len(), MOST);
+        assert!(browsers.redeem(first.expose(), start).is_none());
+    }
+
+    #[test]
+    fn the_cookie_is_for_this_site_alone() {
+        let token = Token::random();
+        let line = set_cookie(&cookie_name(7), &token, false);
+        let value = token.expose();
+        let expected =
+            format!("ostler_session_7={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000");
+        assert_eq!(line, expected);
+        assert!(set_cookie("x", &token, true).ends_with("; Secure"));
+        assert!(
+            clear_cookie("x", false).starts_with("x=; ")
+                && clear_cookie("x", false).contains("Max-Age=0")
+        );
+    }
+}

@@ -1,0 +1,19 @@
+//! Who may talk to the server, and how much: every request passes here before anything else looks at it.
+//!
+//! What is refused is refused in one shape ([`error`]), before a route sees anything of it. [`guard`] decides who comes
+//! in, on behalf of [`users`] with their [`token`]s and of browsers with a cookie ([`code`]); [`site`] says what the
+//! server is called and what of it is open.
+#![allow(dead_code, reason = "the routes that use it are built beside it")]
+
+pub(crate) mod code;
+pub(crate) mod error;
+pub(crate) mod guard;
+pub(crate) mod headers;
+pub(crate) mod limits;
+pub(crate) mod paths;
+pub(crate) mod private;
+pub(crate) mod rate;
+pub(crate) mod serve;
+pub(crate) mod site;
+pub(crate) mod token;
+pub(crate) mod users;

@@ -1,0 +1,227 @@
+//! Starting, serving and ending.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::http::Method;
+use axum::middleware::{from_fn, from_fn_with_state};
+use ostler_store::{Sqlite, Store};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::{App, Parts};
+use crate::approvals::Approvals;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::log::Log;
+use crate::metrics::Metrics;
+use crate::records::Records;
+use crate::runs::{self, Hub};
+use crate::scribe::Scribe;
+use crate::security::code::Browsers;
+use crate::security::guard::{self, Guard};
+use crate::security::rate::{Buckets, Rate};
+use crate::security::site::Site;
+use crate::security::token::TokenFile;
+use crate::security::users::{UserFile, Users};
+use crate::security::{headers, limits, private};
+use crate::{agui, http, ids};
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The folder for its data cannot be used.
+    #[error("cannot use {place}: {source}")]
+    Folder {
+        /// Which.
+        place: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The event log cannot be opened.
+    #[error(transparent)]
+    Store(#[from] ostler_store::Error),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// What is configured is not safe.
+    #[error("{0}")]
+    Unsafe(String),
+    /// What was at work before could not be taken up.
+    #[error("cannot take up earlier work: {0}")]
+    Recovery(String),
+}
+
+/// A server that listens.
+pub struct Server {
+    app: App,
+    router: axum::Router,
+    listener: TcpListener,
+    address: SocketAddr,
+    /// Ends runs of AG-UI.
+    agui_stopping: CancellationToken,
+}
+
+impl Server {
+    /// Opens the event log, takes up what was at work, and listens.
+    ///
+    /// # Errors
+    /// When one of these cannot be done; see [`StartError`].
+    pub async fn start(mut config: Config) -> Result<Self, StartError> {
+        if !config.listen.ip().is_loopback() && !config.insecure_bind {
+            let message = format!(
+                "{} can be reached by others, and this server speaks no TLS; put a proxy with TLS before a loopback \
+                 address, or say --insecure-bind",
+                config.listen
+            );
+            return Err(StartError::Unsafe(message));
+        }
+        let folder =
+            |source| StartError::Folder { place: config.data.display().to_string(), source };
+        private::folder(&config.data).map_err(folder)?;
+        let engine = config.data.join("engine");
+        private::folder(&engine).map_err(folder)?;
+        // Sessions of this server are its own; they do not mix with those of the person who started it.
+        config.env.entry("CLAUDE_CONFIG_DIR".to_owned()).or_insert(engine.display().to_string());
+        let token = TokenFile::open(config.data.join("token")).map_err(folder)?;
+        let users = Users::load(token, Box::new(UserFile(config.data.join("users.json"))))
+            .map_err(folder)?;
+        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&config.data.join("log")).await?);
+        let listening = |source| StartError::Listen { address: config.listen, source };
+        let listener = TcpListener::bind(config.listen).await.map_err(listening)?;
+        let address = listener.local_addr().map_err(listening)?;
+        let agui_stopping = CancellationToken::new();
+        let (app, router) =
+            assemble(Arc::new(config), store, users, address, agui_stopping.clone());
+        app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
+        Ok(Self { app, router, listener, address, agui_stopping })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The owner's token.
+    ///
+    /// # Errors
+    /// When its file cannot be read.
+    pub fn token(&self) -> io::Result<String> {
+        Ok(self.app.guard.users.owner().token()?.expose().to_owned())
+    }
+
+    /// A code with which one browser comes in, as the owner.
+    ///
+    /// # Errors
+    /// When the owner's token cannot be read.
+    pub fn code(&self) -> io::Result<String> {
+        let grant = self.app.guard.users.owner().token()?.digest();
+        Ok(self.app.guard.browsers.code(grant, Instant::now()).expose().to_owned())
+    }
+
+    /// Serves until `stop` comes; then takes nothing new, ends its engines and closes the log.
+    ///
+    /// # Errors
+    /// When the listener fails.
+    pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+        let Self { app, router, listener, agui_stopping, .. } = self;
+        let hub = Arc::clone(&app.hub);
+        let stopping = async move {
+            stop.await;
+            agui_stopping.cancel();
+            // First, so that streams end by themselves: they end with the log.
+            hub.shut_down().await;
+        };
+        let service = router.into_make_service_with_connect_info::<SocketAddr>();
+        let serving = axum::serve(listener, service).with_graceful_shutdown(async move {
+            stopping.await;
+        });
+        let store = Arc::clone(&app.store);
+        let ended = app.ended();
+        let result = tokio::select! {
+            served = serving => served,
+            // Streams may be open for ever; nobody is owed more than the end of what was asked.
+            () = async { ended.await; tokio::time::sleep(Duration::from_secs(2)).await } => Ok(()),
+        };
+        if let Err(error) = store.close().await {
+            tracing::error!(%error, "the event log was not closed well");
+        }
+        result
+    }
+}
+
+fn assemble(
+    config: Arc<Config>,
+    store: Arc<dyn Store>,
+    users: Users,
+    address: SocketAddr,
+    agui_stopping: CancellationToken,
+) -> (App, axum::Router) {
+    let clock = Clock::system();
+    let metrics = Arc::new(Metrics::default());
+    let records = Records::new(Arc::clone(&store));
+    let log = Log::new(Arc::clone(&store));
+    let scribe = Arc::new(Scribe::new(log.clone(), Arc::clone(&store), ids::new("node")));
+    let approvals = Arc::new(Approvals::new(
+        records.clone(),
+        Arc::clone(&scribe),
+        clock.clone(),
+        config.limits.approval,
+    ));
+    let hub = Hub::new(runs::Parts {
+        config: Arc::clone(&config),
+        records,
+        log,
+        scribe,
+        approvals: Arc::clone(&approvals),
+        clock,
+        metrics: Arc::clone(&metrics),
+    });
+    let guard = Arc::new(Guard {
+        site: site(&config, address),
+        users: Arc::new(users),
+        browsers: Browsers::default(),
+        requests: Buckets::new(Rate { per_second: 200.0, burst: 2_000.0 }),
+        failures: Buckets::new(Rate { per_second: 0.2, burst: 10.0 }),
+    });
+    let (routes, document) = http::routes();
+    let bodies =
+        Arc::new(limits::BodyLimits { bytes: config.limits.body, ..limits::BodyLimits::default() });
+    let app = App::new(Parts {
+        config,
+        store,
+        hub,
+        approvals,
+        metrics,
+        guard: Arc::clone(&guard),
+        document,
+    });
+    let (agui, agui_routes) = agui::mount(&app.config, agui_stopping);
+    tokio::spawn(async move { agui.keep_house().await });
+    let router = routes
+        .with_state(app.clone())
+        .merge(agui_routes)
+        .layer(axum::extract::DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(bodies, limits::check))
+        .layer(from_fn_with_state(guard, guard::check))
+        .layer(from_fn(headers::add));
+    (app, router)
+}
+
+/// What of the server is open, and to whom.
+fn site(config: &Config, address: SocketAddr) -> Site {
+    Site::new(address, &config.hosts, false)
+        .public(Method::GET, "/healthz")
+        .public(Method::POST, "/api/login")
+        .public(Method::GET, "/docs")
+        .public(Method::GET, "/docs/*")
+        .share("/agui", &config.agui_origins)
+}

@@ -1,0 +1,217 @@
+//! A server with a scripted model, and a client for it.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use ostler_server::Server;
+use ostler_server::config::Config;
+use ostler_testkit::{Script, ScriptedApi};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// Far more than anything takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Desk {
+    pub(crate) api: ScriptedApi,
+    pub(crate) workspace: TempDir,
+    data: TempDir,
+    running: Option<Running>,
+    change: fn(&mut Config),
+    pub(crate) token: String,
+}
+
+struct Running {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<std::io::Result<()>>,
+}
+
+impl Desk {
+    pub(crate) async fn open(script: Script) -> Self {
+        Self::with(script, |_| {}).await
+    }
+
+    pub(crate) async fn with(script: Script, change: fn(&mut Config)) -> Self {
+        let mut desk = Self {
+            api: ScriptedApi::start(script).await,
+            workspace: tempfile::tempdir().unwrap(),
+            data: tempfile::tempdir().unwrap(),
+            running: None,
+            change,
+            token: String::new(),
+        };
+        desk.start().await;
+        desk
+    }
+
+    fn config(&self) -> Config {
+        let mut config = Config::new(self.data.path().join("data"), self.workspace.path());
+        config.listen.set_port(0);
+        config.model = Some("claude-sonnet-4-5".to_owned());
+        for (name, value) in [
+            ("ANTHROPIC_BASE_URL", self.api.base_url()),
+            ("ANTHROPIC_API_KEY", "test-key".to_owned()),
+            ("HOME", self.data.path().display().to_string()),
+        ] {
+            config.env.insert(name.to_owned(), value);
+        }
+        (self.change)(&mut config);
+        config
+    }
+
+    pub(crate) async fn start(&mut self) {
+        let server = Server::start(self.config()).await.unwrap();
+        self.token = server.token().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let address = server.address();
+        let served = tokio::spawn(server.serve(async {
+            let _ = stopped.await;
+        }));
+        self.running = Some(Running { address, stop, served });
+    }
+
+    /// Ends the server as a signal would.
+    pub(crate) async fn stop(&mut self) {
+        let Running { stop, served, .. } = self.running.take().unwrap();
+        stop.send(()).unwrap();
+        within(served).await.unwrap().unwrap();
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.running.as_ref().unwrap().address
+    }
+
+    pub(crate) fn workspace(&self) -> &Path {
+        self.workspace.path()
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client {
+            base: format!("http://{}", self.address()),
+            token: self.token.clone(),
+            http: http(),
+        }
+    }
+
+    /// Somebody else's client.
+    pub(crate) async fn client_of(&self, name: &str) -> Client {
+        let added = self.client().post("/api/users", json!({"name": name, "role": "member"})).await;
+        let token = added["token"].as_str().unwrap().to_owned();
+        Client { token, ..self.client() }
+    }
+}
+
+fn http() -> reqwest::Client {
+    static PROVIDER: std::sync::Once = std::sync::Once::new();
+    PROVIDER.call_once(|| {
+        // Another test binary's part may have done it already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+#[derive(Clone)]
+pub(crate) struct Client {
+    pub(crate) base: String,
+    pub(crate) token: String,
+    http: reqwest::Client,
+}
+
+impl Client {
+    pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.base)).bearer_auth(&self.token)
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        let (status, body) = self.ask(Method::GET, path, None).await;
+        assert!(status.is_success(), "{path}: {status} {body}");
+        body
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Value {
+        let (status, answer) = self.ask(Method::POST, path, Some(body)).await;
+        assert!(status.is_success(), "{path}: {status} {answer}");
+        answer
+    }
+
+    /// Any request, and what came of it.
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> (StatusCode, Value) {
+        let mut request = self.request(method.clone(), path);
+        if let Some(body) = body {
+            request = request.json(&body);
+        } else if method != Method::GET {
+            request = request.header("content-type", "application/json");
+        }
+        let answer = within(request.send()).await.unwrap();
+        let status = answer.status();
+        let text = answer.text().await.unwrap();
+        (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+    }
+
+    pub(crate) async fn session(&self) -> String {
+        let made = self.post("/api/sessions", json!({})).await;
+        made["id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn prompt(&self, session: &str, prompt: &str) -> String {
+        let run =
+            self.post(&format!("/api/sessions/{session}/runs"), json!({"prompt": prompt})).await;
+        run["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until a run is in a state.
+    pub(crate) async fn until(&self, run: &str, state: &str) -> Value {
+        let path = format!("/api/runs/{run}");
+        self.watch(&path, &format!("{run} to be {state}"), |run| run["state"] == state).await
+    }
+
+    /// Waits until something waits for an answer.
+    pub(crate) async fn pending(&self) -> Value {
+        let found = self
+            .watch("/api/approvals", "a request", |list| {
+                !list["items"].as_array().unwrap().is_empty()
+            })
+            .await;
+        found["items"][0].clone()
+    }
+
+    pub(crate) async fn watch(
+        &self,
+        path: &str,
+        what: &str,
+        is_it: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let looking = async {
+            loop {
+                let value = self.get(path).await;
+                if is_it(&value) {
+                    return value;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        match tokio::time::timeout(PATIENCE, looking).await {
+            Ok(value) => value,
+            Err(_) => panic!("waited for {what}; there is {}", self.get(path).await),
+        }
+    }
+
+    pub(crate) async fn log(&self, session: &str) -> Vec<Value> {
+        let log = self.get(&format!("/api/sessions/{session}/log?limit=500")).await;
+        log["items"].as_array().unwrap().clone()
+    }
+}
+
+pub(crate) async fn within<F: IntoFuture>(future: F) -> F::Output {
+    tokio::time::timeout(PATIENCE, future).await.expect("this does not take so long")
+}

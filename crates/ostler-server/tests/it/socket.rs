@@ -1,0 +1,124 @@
+//! The WebSocket, with the client that is in the tree anyway; other languages' clients are among the peers.
+
+use futures::{SinkExt as _, StreamExt as _};
+use ostler_testkit::{Script, reply, when};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
+use crate::desk::{Client, Desk, within};
+
+struct Socket {
+    stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    /// What came while something else was waited for: requests and the log come on ways of their own.
+    kept: Vec<Value>,
+}
+
+impl Socket {
+    async fn open(client: &Client) -> Self {
+        let url = client.base.replace("http:", "ws:") + "/api/ws";
+        let mut request = url.into_client_request().unwrap();
+        let token = format!("Bearer {}", client.token);
+        request.headers_mut().insert("authorization", token.parse().unwrap());
+        let (stream, _) = within(tokio_tungstenite::connect_async(request)).await.unwrap();
+        Self { stream, kept: Vec::new() }
+    }
+
+    async fn say(&mut self, value: Value) {
+        self.stream.send(Message::text(value.to_string())).await.unwrap();
+    }
+
+    /// The next message of a type; others are kept.
+    async fn hear(&mut self, kind: &str) -> Value {
+        if let Some(place) = self.kept.iter().position(|value| value["type"] == kind) {
+            return self.kept.remove(place);
+        }
+        loop {
+            let frame = within(self.stream.next()).await.unwrap().unwrap();
+            let Message::Text(text) = frame else { continue };
+            let value: Value = serde_json::from_str(&text).unwrap();
+            if value["type"] == kind {
+                return value;
+            }
+            self.kept.push(value);
+        }
+    }
+}
+
+fn writes() -> Script {
+    Script::new().rule(when().has_tool_result(true), reply().text("the end")).rule(
+        when(),
+        reply().text("Let me see.").tool_use("Bash", json!({"command": "touch made"})),
+    )
+}
+
+#[tokio::test]
+async fn a_page_prompts_is_asked_answers_and_sees_it_all() {
+    let desk = Desk::open(writes()).await;
+    let mut page = Socket::open(&desk.client()).await;
+    assert_eq!(page.hear("hello").await["pending"], 0);
+    page.say(json!({"type": "prompt", "text": "make a file"})).await;
+    let mut text = String::new();
+    while text != "Let me see." {
+        text += page.hear("text").await["text"].as_str().unwrap();
+        assert!("Let me see.".starts_with(&text), "{text}");
+    }
+    assert_eq!(page.hear("tool_start").await["name"], "Bash");
+    let asked = page.hear("permission_request").await;
+    assert_eq!(
+        (&asked["toolName"], &asked["input"]["command"]),
+        (&json!("Bash"), &json!("touch made"))
+    );
+    page.say(json!({"type": "permission_response", "permissionId": asked["permissionId"], "approved": true})).await;
+    let resolved = page.hear("permission_resolved").await;
+    assert_eq!((&resolved["approved"], &resolved["by"]), (&json!(true), &json!("owner")));
+    assert_eq!(page.hear("tool_result").await["isError"], false);
+    assert_eq!(page.hear("result").await["result"]["subtype"], "success");
+    assert!(desk.workspace().join("made").exists());
+}
+
+#[tokio::test]
+async fn two_pages_race_and_a_third_finds_what_is_left() {
+    let desk = Desk::open(writes()).await;
+    let client = desk.client();
+    let (mut one, mut two) = (Socket::open(&client).await, Socket::open(&client).await);
+    one.say(json!({"type": "prompt", "text": "make a file"})).await;
+    let asked = one.hear("permission_request").await;
+    assert_eq!(two.hear("permission_request").await["permissionId"], asked["permissionId"]);
+    let mut three = Socket::open(&client).await;
+    assert_eq!(three.hear("hello").await["pending"], 1);
+    assert_eq!(three.hear("permission_request").await["permissionId"], asked["permissionId"]);
+    let answer = json!({"type": "permission_response", "permissionId": asked["permissionId"], "approved": false});
+    two.say(answer.clone()).await;
+    for page in [&mut one, &mut two, &mut three] {
+        let resolved = page.hear("permission_resolved").await;
+        assert_eq!((&resolved["approved"], &resolved["via"]), (&json!(false), &json!("websocket")));
+    }
+    one.say(answer).await;
+    assert_eq!(one.hear("error").await["error"]["code"], "already_answered");
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_refused_and_the_connection_stays() {
+    let desk = Desk::open(writes()).await;
+    let mut page = Socket::open(&desk.client()).await;
+    for text in [
+        "",
+        "{",
+        "[]",
+        "{\"type\":\"nothing\"}",
+        "{\"type\":\"prompt\"}",
+        "{\"type\":\"permission_response\",\"permissionId\":\"x\"}",
+    ] {
+        page.stream.send(Message::text(text)).await.unwrap();
+        assert_eq!(page.hear("error").await["error"]["code"], "invalid_message", "{text}");
+    }
+    page.stream.send(Message::binary(vec![1, 2, 3])).await.unwrap();
+    assert_eq!(page.hear("error").await["error"]["code"], "not_text");
+    page.say(json!({"type": "subscribe", "sessionId": "session_none"})).await;
+    assert_eq!(page.hear("error").await["error"]["code"], "not_found");
+    page.say(json!({"type": "ping"})).await;
+    page.hear("pong").await;
+}

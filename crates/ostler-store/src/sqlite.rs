@@ -1,0 +1,229 @@
+//! A store in a folder of this machine: SQLite with a write-ahead log, one thread that writes, some connections that
+//! read.
+//!
+//! The folder belongs to one process at a time (`folder`). All that changes goes through one thread, which commits
+//! together what waits together (`writer`); a commit is on disk before anybody learns of it, and what readers see is
+//! committed. `lease`, `log`, `record` and `due` are the statements, `check` says what may be stored at all, and
+//! `chain` finds what the disk has changed.
+
+mod chain;
+mod check;
+mod clock;
+mod due;
+mod fault;
+mod folder;
+mod followers;
+mod lease;
+mod log;
+mod readers;
+mod record;
+mod schema;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use self::clock::Time;
+use self::fault::Fault;
+use self::folder::Folder;
+use self::followers::Followers;
+use self::readers::Readers;
+use self::writer::Writer;
+use crate::{
+    Due, DueClaim, Error, Event, Expected, Filter, Lease, NewEvent, Page, Put, Record, Store,
+    StreamId, Timestamp,
+};
+
+pub use self::clock::{Clock, SystemClock};
+
+/// A [`Store`] in a folder of this machine. Dropping it writes what waits, and lets go of the folder.
+pub struct Sqlite {
+    // In this order they are dropped: nobody uses the folder when its lock goes.
+    writer: Writer,
+    readers: Readers,
+    time: Time,
+    _folder: Folder,
+}
+
+impl Sqlite {
+    /// Opens the store in a folder, or makes one. What a process before this one had claimed is free.
+    ///
+    /// [`Error::Open`] when another process uses the folder, when it is on a network file system, or when a newer
+    /// program wrote it.
+    pub async fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with(folder, Arc::new(SystemClock::default())).await
+    }
+
+    /// The same with a clock of the caller's.
+    pub async fn open_with(folder: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let path = folder.as_ref().to_owned();
+        let opened = tokio::task::spawn_blocking(move || Self::open_blocking(&path, clock));
+        opened.await.unwrap_or_else(|error| {
+            let place = folder.as_ref().display().to_string();
+            Err(Error::Open { place, why: error.to_string() })
+        })
+    }
+
+    fn open_blocking(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let folder = Folder::open(path)?;
+        let connection = schema::prepare(&folder, schema::STEPS)?;
+        let place = folder.database().display().to_string();
+        connection
+            .execute_batch(lease::FREE_ALL)
+            .map_err(|error| Error::Open { place: place.clone(), why: error.to_string() })?;
+        let time = Time::new(clock);
+        let writer = Writer::start(connection, time.clone(), place, Followers::default())?;
+        let readers = Readers::new(&folder.database());
+        Ok(Self { writer, readers, time, _folder: folder })
+    }
+
+    /// Has the next commit fail with this error of SQLite.
+    #[doc(hidden)]
+    pub fn fail_next_commit(&self, code: i32) {
+        self.writer.shared().fail_commit.store(code, Ordering::Relaxed);
+    }
+
+    /// Lets the database grow by so many pages and no further, as on a disk that is nearly full; `None` lifts that.
+    #[doc(hidden)]
+    pub async fn limit_growth(&self, pages: Option<u32>) -> Result<(), Error> {
+        let limit = move |cx: &mut writer::Cx<'_>| {
+            let now: u32 =
+                cx.connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+            let most = pages.map_or(i64::from(u32::MAX - 1), |pages| i64::from(now + pages));
+            cx.connection.pragma_update_and_check(None, "max_page_count", most, |_| Ok(()))?;
+            Ok(())
+        };
+        self.writer.write(0, limit).await
+    }
+}
+
+#[async_trait]
+impl Store for Sqlite {
+    async fn claim(&self, stream: &StreamId, owner: &str, lease: Duration) -> Result<Lease, Error> {
+        check::id("an owner", owner)?;
+        let (stream, owner) = (stream.clone(), owner.to_owned());
+        self.writer.write(0, move |cx| lease::claim(cx, &stream, &owner, lease)).await
+    }
+
+    async fn renew(&self, lease: &Lease, lasting: Duration) -> Result<Lease, Error> {
+        let lease = lease.clone();
+        self.writer.write(0, move |cx| lease::renew(cx, &lease, lasting)).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), Error> {
+        let lease = lease.clone();
+        self.writer.write(0, move |cx| lease::release(cx, &lease)).await
+    }
+
+    async fn append(
+        &self,
+        lease: &Lease,
+        events: Vec<NewEvent>,
+        puts: Vec<Put>,
+    ) -> Result<Vec<Event>, Error> {
+        let bytes = check::append(&events, &puts)?;
+        let lease = lease.clone();
+        self.writer.write(bytes, move |cx| log::append(cx, &lease, &events, &puts)).await
+    }
+
+    async fn read_from(
+        &self,
+        stream: &StreamId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, Error> {
+        let (stream, limit) = (stream.clone(), check::limit(limit));
+        self.readers.ask_aside(move |reader| log::read_from(reader, &stream, after, limit)).await
+    }
+
+    async fn head(&self, stream: &StreamId) -> Result<u64, Error> {
+        self.readers.ask(|reader| Ok(log::head(reader, stream)?)).await
+    }
+
+    fn follow(&self, stream: &StreamId) -> watch::Receiver<u64> {
+        let head = || self.readers.ask_now(|reader| Ok(log::head(reader, stream)?));
+        // Without an answer it starts at 0: it is only a hint.
+        self.writer.shared().followers.follow(stream, || head().unwrap_or(0))
+    }
+
+    async fn put(&self, puts: Vec<Put>) -> Result<Vec<Record>, Error> {
+        let bytes = check::puts(&puts)?;
+        self.writer.write(bytes, move |cx| record::put(cx, &puts)).await
+    }
+
+    async fn get(&self, kind: &str, id: &str) -> Result<Option<Record>, Error> {
+        self.readers.ask(|reader| record::get(reader, kind, id)).await
+    }
+
+    async fn list(&self, kind: &str, filter: &Filter, page: &Page) -> Result<Vec<Record>, Error> {
+        let page = check::list(kind, filter, page)?;
+        let (kind, filter) = (kind.to_owned(), filter.clone());
+        self.readers.ask_aside(move |reader| record::list(reader, &kind, &filter, &page)).await
+    }
+
+    async fn remove(&self, kind: &str, id: &str, expected: Expected) -> Result<(), Error> {
+        let (kind, id) = (kind.to_owned(), id.to_owned());
+        self.writer.write(0, move |cx| record::remove(cx, &kind, &id, expected)).await
+    }
+
+    async fn schedule(&self, due: Due) -> Result<(), Error> {
+        let bytes = check::due(&due)?;
+        self.writer.write(bytes, move |cx| due::schedule(cx, &due)).await
+    }
+
+    async fn claim_due(
+        &self,
+        owner: &str,
+        lease: Duration,
+        limit: usize,
+    ) -> Result<Vec<DueClaim>, Error> {
+        check::id("an owner", owner)?;
+        let (owner, limit) = (owner.to_owned(), check::limit(limit));
+        self.writer.write(0, move |cx| due::claim(cx, &owner, lease, limit)).await
+    }
+
+    async fn complete(&self, claim: &DueClaim, next: Option<Timestamp>) -> Result<(), Error> {
+        let claim = claim.clone();
+        self.writer.write(0, move |cx| due::complete(cx, &claim, next)).await
+    }
+
+    async fn unschedule(&self, id: &str) -> Result<(), Error> {
+        let id = id.to_owned();
+        self.writer.write(0, move |cx| due::unschedule(cx, &id)).await
+    }
+
+    async fn verify(&self, stream: &StreamId) -> Result<(), Error> {
+        let stream = stream.clone();
+        self.readers.ask_aside(move |reader| log::verify(reader, &stream)).await
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), Error> {
+        let to = to.to_owned();
+        self.readers
+            .ask_aside(move |reader| schema::back_up(reader, &to).map_err(Fault::from))
+            .await
+    }
+
+    async fn now(&self) -> Result<Timestamp, Error> {
+        Ok(self.time.wall())
+    }
+
+    async fn close(&self) -> Result<(), Error> {
+        self.readers.close().await;
+        if let Some(thread) = self.writer.stop() {
+            // A panic inside was caught, and everybody told.
+            _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+        Ok(())
+    }
+}
+
+/// SQLite's integers end earlier than ours; nothing here ever gets that far.
+fn int(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,137 @@
+//! What may be stored at all: names and sizes, before anything is written.
+
+use serde_json::Value;
+
+use super::writer::LARGEST_REQUEST;
+use crate::{Due, Error, Filter, NewEvent, Page, Put};
+
+/// The most that one body may have. A frame with a large picture in it fits.
+pub(super) const LARGEST_BODY: usize = 16 << 20;
+
+/// The most events or records in one request or answer.
+const MOST: usize = 10_000;
+
+const LONGEST_KIND: usize = 64;
+const LONGEST_ID: usize = 512;
+
+pub(super) fn kind(kind: &str) -> Result<(), Error> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-/".contains(&byte);
+    if kind.is_empty() || kind.len() > LONGEST_KIND || !kind.bytes().all(allowed) {
+        return Err(Error::Invalid(format!(
+            "{:?} cannot be a kind: it takes 1 to {LONGEST_KIND} ASCII letters, digits, and any of . _ : - /",
+            beginning(kind)
+        )));
+    }
+    Ok(())
+}
+
+/// A name that callers choose: an id, a key, an owner.
+pub(super) fn id(what: &str, id: &str) -> Result<(), Error> {
+    let forbidden = |c: char| c.is_control() || c == char::MAX;
+    if id.is_empty() || id.len() > LONGEST_ID || id.contains(forbidden) {
+        return Err(Error::Invalid(format!(
+            "{:?} cannot be {what}: it takes 1 to {LONGEST_ID} bytes without control characters",
+            beginning(id)
+        )));
+    }
+    Ok(())
+}
+
+/// How many bytes an append has, if it may be.
+pub(super) fn append(events: &[NewEvent], puts: &[Put]) -> Result<usize, Error> {
+    if events.iter().any(|event| event.key.is_some())
+        && !events.iter().all(|event| event.key.is_some())
+    {
+        return Err(Error::Invalid(
+            "some of the events have a key and some have none: a repetition could not be told; give all a key".to_owned(),
+        ));
+    }
+    let mut bytes = self::puts(puts)?;
+    for event in events {
+        kind(&event.kind)?;
+        if let Some(key) = &event.key {
+            id("a key", key)?;
+        }
+        bytes += body(|| format!("the event {}", event.kind), event.body.as_str().len())?;
+    }
+    request(events.len(), bytes)
+}
+
+/// How many bytes changes of records have, if they may be.
+pub(super) fn puts(puts: &[Put]) -> Result<usize, Error> {
+    let mut bytes = 0;
+    for put in puts {
+        kind(&put.kind)?;
+        id("an id", &put.id)?;
+        if let Some(owner) = &put.owner {
+            id("an owner", owner)?;
+        }
+        bytes += body(|| format!("{} {}", put.kind, put.id), size(&put.body))?;
+    }
+    request(puts.len(), bytes)
+}
+
+pub(super) fn due(due: &Due) -> Result<usize, Error> {
+    id("an id", &due.id)?;
+    body(|| format!("what is due as {}", due.id), due.body.as_str().len())
+}
+
+/// The page with a limit that can be.
+pub(super) fn list(of: &str, filter: &Filter, page: &Page) -> Result<Page, Error> {
+    kind(of)?;
+    if let Some((field, _)) = &filter.field {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let plain = field.bytes().all(allowed) && field.len() <= LONGEST_KIND;
+        if !plain || field.is_empty() || field.as_bytes()[0].is_ascii_digit() {
+            return Err(Error::Invalid(format!(
+                "{:?} cannot be looked for: a field's name takes ASCII letters, digits and _",
+                beginning(field)
+            )));
+        }
+    }
+    Ok(Page { limit: limit(page.limit), ..page.clone() })
+}
+
+pub(super) fn limit(limit: usize) -> usize {
+    limit.min(MOST)
+}
+
+fn body(what: impl FnOnce() -> String, bytes: usize) -> Result<usize, Error> {
+    if bytes > LARGEST_BODY {
+        return Err(Error::TooLarge { what: what(), bytes, limit: LARGEST_BODY });
+    }
+    Ok(bytes)
+}
+
+fn request(count: usize, bytes: usize) -> Result<usize, Error> {
+    if count > MOST {
+        return Err(Error::Invalid(format!("{count} at once; {MOST} is the most")));
+    }
+    if bytes > LARGEST_REQUEST {
+        let what = "all of it together".to_owned();
+        return Err(Error::TooLarge { what, bytes, limit: LARGEST_REQUEST });
+    }
+    Ok(bytes)
+}
+
+/// How many bytes a value has as JSON, without keeping them.
+fn size(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    serde_json::to_writer(&mut count, value).expect("a value has JSON, and counting cannot fail");
+    count.0
+}
+
+fn beginning(text: &str) -> String {
+    text.chars().take(80).collect()
+}

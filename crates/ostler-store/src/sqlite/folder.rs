@@ -1,0 +1,130 @@
+//! The folder of a store: ours alone, on a disk of this machine.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+
+const DATABASE: &str = "ostler.db";
+const LOCK: &str = "lock";
+
+/// A folder that no other store uses while this lives.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    /// Locked; the lock goes when the file is closed, also when the process is killed.
+    _lock: File,
+}
+
+impl Folder {
+    /// Makes the folder unless it is there, takes it, and makes sure there is a file for the database.
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let failed = |why: String| Error::Open { place: path.display().to_string(), why };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(|error| failed(format!("making the folder: {error}")))?;
+        restrict(path, 0o700).map_err(|error| failed(format!("keeping others out: {error}")))?;
+        if let Some(name) = network_filesystem(path) {
+            return Err(failed(format!(
+                "it is on a network file system ({name}), where a crash or a second machine can destroy it; use a local disk"
+            )));
+        }
+        let lock = lock(&path.join(LOCK)).map_err(failed)?;
+        make_private(&path.join(DATABASE))
+            .and_then(|()| sync_folder(path))
+            .map_err(|error| failed(format!("making {DATABASE}: {error}")))?;
+        Ok(Self { path: path.to_owned(), _lock: lock })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn database(&self) -> PathBuf {
+        self.path.join(DATABASE)
+    }
+}
+
+/// Makes an empty file that only its owner can read, unless there is a file; one that is there becomes as private.
+pub(super) fn make_private(path: &Path) -> io::Result<()> {
+    private().write(true).create(true).truncate(false).open(path)?.sync_all()?;
+    restrict(path, 0o600)
+}
+
+/// What is new in a folder is lost in a power cut unless the folder itself was written.
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+fn restrict(path: &Path, mode: u32) -> io::Result<()> {
+    if fs::metadata(path)?.permissions().mode() & 0o777 & !mode == 0 {
+        return Ok(());
+    }
+    fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+fn lock(path: &Path) -> Result<File, String> {
+    let mut file = private()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(|error| format!("opening {LOCK}: {error}"))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            // Only for the message: who it is does not matter to the lock.
+            _ = file.take(32).read_to_string(&mut holder);
+            let holder = match holder.trim() {
+                "" => String::new(),
+                id => format!(" (process {id})"),
+            };
+            return Err(format!(
+                "another server{holder} uses it; stop that one, or use another folder"
+            ));
+        }
+        Err(TryLockError::Error(error)) => return Err(format!("locking {LOCK}: {error}")),
+    }
+    let told = file.set_len(0).and_then(|()| file.rewind());
+    told.and_then(|()| writeln!(file, "{}", std::process::id()))
+        .map_err(|error| format!("writing {LOCK}: {error}"))?;
+    Ok(file)
+}
+
+/// The name of the file system if it is one of other machines'.
+#[cfg(target_os = "linux")]
+fn network_filesystem(path: &Path) -> Option<&'static str> {
+    /// The numbers of `statfs(2)`.
+    const KNOWN: &[(u64, &str)] = &[
+        (0x6969, "NFS"),
+        (0x517b, "SMB"),
+        (0xff53_4d42, "CIFS"),
+        (0xfe53_4d42, "SMB2"),
+        (0x0102_1997, "9P"),
+        (0x5346_414f, "AFS"),
+        (0x00c3_6400, "Ceph"),
+        (0x0bd0_0bd0, "Lustre"),
+        (0x7461_636f, "OCFS2"),
+        (0x0116_1970, "GFS2"),
+    ];
+    // As wide as the kernel's field on the narrowest machine, without its sign.
+    let kind = rustix::fs::statfs(path).ok()?.f_type as u64 & 0xffff_ffff;
+    KNOWN.iter().find(|(number, _)| *number == kind).map(|(_, name)| *name)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn network_filesystem(_: &Path) -> Option<&'static str> {
+    None
+}

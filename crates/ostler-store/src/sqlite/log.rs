@@ -1,0 +1,257 @@
+//! Statements about events: adding, reading, checking.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::chain::{Hash, Link, seed};
+use super::fault::Fault;
+use super::writer::Cx;
+use super::{int, lease, record};
+use crate::{Body, Error, Event, Lease, NewEvent, Put, StreamId, Timestamp};
+
+/// The most that one read returns, in bytes of bodies; it is passed by one event at most.
+const MOST_BYTES: usize = 8 << 20;
+
+pub(super) fn append(
+    cx: &mut Cx<'_>,
+    lease: &Lease,
+    events: &[NewEvent],
+    puts: &[Put],
+) -> Result<Vec<Event>, Fault> {
+    let mut state = lease::held(cx, lease)?;
+    let stream = &lease.stream;
+    let mut known = Vec::with_capacity(events.len());
+    for event in events {
+        known.push(match &event.key {
+            Some(key) => by_key(cx.connection, stream, state.id, key)?,
+            None => None,
+        });
+    }
+    if !known.is_empty() && known.iter().all(Option::is_some) {
+        return Ok(known.into_iter().flatten().collect());
+    }
+    let at = cx.time.wall().max(state.at);
+    let mut done: Vec<Event> = Vec::with_capacity(events.len());
+    for (index, event) in events.iter().enumerate() {
+        // A key may also stand twice in the same request.
+        let earlier = || {
+            let twin = events[..index].iter().position(|e| e.key.is_some() && e.key == event.key);
+            twin.map(|twin| done[twin].clone())
+        };
+        if let Some(there) = known[index].take().or_else(earlier) {
+            done.push(there);
+            continue;
+        }
+        let link = Link {
+            seq: state.head + 1,
+            at,
+            epoch: lease.epoch,
+            kind: &event.kind,
+            body: event.body.as_str(),
+            key: event.key.as_deref(),
+        };
+        state.hash = link.hash(&state.hash);
+        state.head = link.seq;
+        insert(cx.connection, state.id, &link, &state.hash)?;
+        let added = Event {
+            stream: stream.clone(),
+            seq: link.seq,
+            at,
+            kind: event.kind.clone(),
+            body: event.body.clone(),
+        };
+        cx.added.push(added.clone());
+        done.push(added);
+    }
+    let sql = "UPDATE stream SET head = ?, hash = ?, at = ? WHERE id = ? AND epoch = ?";
+    cx.connection.prepare_cached(sql)?.execute(params![
+        int(state.head),
+        state.hash,
+        at.as_millis(),
+        state.id,
+        int(lease.epoch)
+    ])?;
+    record::put(cx, puts)?;
+    if puts.is_empty() && !events.is_empty() && events.iter().all(|event| !event.durable) {
+        cx.fleeting = Some((stream.clone(), lease.epoch));
+    }
+    Ok(done)
+}
+
+fn insert(
+    connection: &Connection,
+    stream: i64,
+    link: &Link<'_>,
+    hash: &Hash,
+) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO event (stream, seq, at, epoch, kind, key, hash, body)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.insert(params![
+        stream,
+        int(link.seq),
+        link.at.as_millis(),
+        int(link.epoch),
+        link.kind,
+        link.key,
+        hash,
+        link.body
+    ])?;
+    Ok(())
+}
+
+fn by_key(
+    connection: &Connection,
+    stream: &StreamId,
+    id: i64,
+    key: &str,
+) -> Result<Option<Event>, Fault> {
+    let sql = "SELECT seq, at, kind, body FROM event WHERE stream = ? AND key = ?";
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_row(params![id, key], |row| {
+        let (seq, at): (u64, i64) = (row.get(0)?, row.get(1)?);
+        Ok((seq, at, row.get::<_, String>(2)?, row.get::<_, String>(3)?))
+    });
+    let Some((seq, at, kind, text)) = found.optional()? else { return Ok(None) };
+    let body = Body::from_text(text).map_err(|_| damaged(stream, seq, "its body is no JSON"))?;
+    Ok(Some(Event { stream: stream.clone(), seq, at: Timestamp::from_millis(at), kind, body }))
+}
+
+pub(super) fn head(connection: &Connection, stream: &StreamId) -> rusqlite::Result<u64> {
+    let mut statement = connection.prepare_cached("SELECT head FROM stream WHERE name = ?")?;
+    let head = statement.query_row([stream.as_str()], |row| row.get(0)).optional()?;
+    Ok(head.unwrap_or(0))
+}
+
+pub(super) fn read_from(
+    connection: &Connection,
+    stream: &StreamId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Event>, Fault> {
+    let mut events = Vec::new();
+    let mut bytes = 0;
+    let Some(mut walk) = Walk::start(connection, stream, after)? else { return Ok(events) };
+    walk.each(connection, limit, |event| {
+        bytes += event.body.as_str().len();
+        events.push(event);
+        bytes < MOST_BYTES
+    })?;
+    Ok(events)
+}
+
+/// Every event, and that the last one is the last that was added.
+pub(super) fn verify(connection: &Connection, stream: &StreamId) -> Result<(), Fault> {
+    // One moment for both questions below.
+    let moment = connection.unchecked_transaction()?;
+    let sql = "SELECT head, hash FROM stream WHERE name = ?";
+    let last = moment
+        .prepare_cached(sql)?
+        .query_row([stream.as_str()], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, Hash>(1)?)));
+    let Some((head, hash)) = last.optional()? else { return Ok(()) };
+    let Some(mut walk) = Walk::start(&moment, stream, 0)? else { return Ok(()) };
+    walk.each(&moment, usize::MAX, |_| true)?;
+    if walk.seq != head {
+        return Err(damaged(stream, walk.seq + 1, "it is missing").into());
+    }
+    if walk.hash != hash {
+        return Err(damaged(stream, head, "it is not the one that was added last").into());
+    }
+    Ok(())
+}
+
+/// A way along the chain.
+struct Walk<'a> {
+    stream: &'a StreamId,
+    id: i64,
+    /// The last event passed, and its hash.
+    seq: u64,
+    hash: Hash,
+}
+
+impl<'a> Walk<'a> {
+    /// From behind an event on. `None` when there is no such event, so nothing behind it either.
+    fn start(
+        connection: &Connection,
+        stream: &'a StreamId,
+        after: u64,
+    ) -> rusqlite::Result<Option<Self>> {
+        let mut statement = connection.prepare_cached("SELECT id FROM stream WHERE name = ?")?;
+        let id = statement.query_row([stream.as_str()], |row| row.get(0)).optional()?;
+        let Some(id) = id else { return Ok(None) };
+        if after == 0 {
+            return Ok(Some(Self { stream, id, seq: 0, hash: seed(stream) }));
+        }
+        let sql = "SELECT hash FROM event WHERE stream = ? AND seq = ?";
+        let mut statement = connection.prepare_cached(sql)?;
+        let hash = statement.query_row(params![id, int(after)], |row| row.get(0)).optional()?;
+        Ok(hash.map(|hash| Self { stream, id, seq: after, hash }))
+    }
+
+    /// Hands on each event that is what was written and in its place, until the receiver has enough.
+    fn each(
+        &mut self,
+        connection: &Connection,
+        limit: usize,
+        mut receive: impl FnMut(Event) -> bool,
+    ) -> Result<(), Fault> {
+        let sql = "SELECT seq, at, epoch, kind, key, hash, body FROM event
+            WHERE stream = ? AND seq > ? ORDER BY seq LIMIT ?";
+        let mut statement = connection.prepare_cached(sql)?;
+        let limit = int(limit as u64);
+        let mut rows = statement.query(params![self.id, int(self.seq), limit])?;
+        while let Some(row) = rows.next()? {
+            let event = self.step(row)?;
+            if !receive(event) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, row: &Row<'_>) -> Result<Event, Fault> {
+        let expected = self.seq + 1;
+        let unreadable = |error: rusqlite::Error| damaged(self.stream, expected, error);
+        let (event, hash) = read_row(row, self.stream, &self.hash).map_err(unreadable)?;
+        if event.seq != expected {
+            return Err(damaged(self.stream, expected, "it is missing").into());
+        }
+        let Some(hash) = hash else {
+            return Err(damaged(self.stream, expected, "it is not what was written").into());
+        };
+        (self.seq, self.hash) = (expected, hash);
+        Ok(event)
+    }
+}
+
+/// The event, and its hash if that is right.
+fn read_row(
+    row: &Row<'_>,
+    stream: &StreamId,
+    previous: &Hash,
+) -> rusqlite::Result<(Event, Option<Hash>)> {
+    let text = |index| row.get_ref(index)?.as_str().map_err(rusqlite::Error::from);
+    let link = Link {
+        seq: row.get(0)?,
+        at: Timestamp::from_millis(row.get(1)?),
+        epoch: row.get(2)?,
+        kind: text(3)?,
+        body: text(6)?,
+        key: row.get_ref(4)?.as_str_or_null()?,
+    };
+    let hash: Hash = row.get(5)?;
+    let body = Body::from_text(link.body.to_owned()).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(6, rusqlite::types::Type::Text, error.into())
+    })?;
+    let event = Event {
+        stream: stream.clone(),
+        seq: link.seq,
+        at: link.at,
+        kind: link.kind.to_owned(),
+        body,
+    };
+    Ok((event, (link.hash(previous) == hash).then_some(hash)))
+}
+
+fn damaged(stream: &StreamId, seq: u64, why: impl ToString) -> Error {
+    Error::Damaged { what: format!("event {seq} of {stream}"), why: why.to_string() }
+}

@@ -1,0 +1,157 @@
+//! Statements about records.
+
+use rusqlite::types::Value as Sql;
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+
+use super::fault::Fault;
+use super::int;
+use super::writer::Cx;
+use crate::{Error, Expected, Filter, Page, Put, Record, Timestamp};
+
+/// The most that one list returns, in bytes of bodies; it is passed by one record at most.
+const MOST_BYTES: usize = 8 << 20;
+
+const COLUMNS: &str = "kind, id, version, owner, updated, body";
+
+pub(super) fn put(cx: &Cx<'_>, puts: &[Put]) -> Result<Vec<Record>, Fault> {
+    puts.iter().map(|change| put_one(cx, change)).collect()
+}
+
+fn put_one(cx: &Cx<'_>, put: &Put) -> Result<Record, Fault> {
+    let there = check(cx.connection, &put.kind, &put.id, put.expected)?;
+    let (before, updated) = match there {
+        Some(there) => there,
+        None => (removed_version(cx.connection)?, Timestamp::default()),
+    };
+    let version = before + 1;
+    let updated = cx.time.wall().max(updated);
+    let sql = "INSERT INTO record (kind, id, version, owner, updated, body)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+        ON CONFLICT (kind, id) DO UPDATE SET version = ?3, owner = ?4, updated = ?5, body = ?6";
+    cx.connection.prepare_cached(sql)?.execute(params![
+        put.kind,
+        put.id,
+        int(version),
+        put.owner,
+        updated.as_millis(),
+        put.body.to_string()
+    ])?;
+    Ok(Record {
+        kind: put.kind.clone(),
+        id: put.id.clone(),
+        version,
+        owner: put.owner.clone(),
+        body: put.body.clone(),
+        updated,
+    })
+}
+
+pub(super) fn remove(cx: &Cx<'_>, kind: &str, id: &str, expected: Expected) -> Result<(), Fault> {
+    let Some((version, _)) = check(cx.connection, kind, id, expected)? else { return Ok(()) };
+    let sql = "UPDATE counter SET value = max(value, ?) WHERE name = 'removed_version'";
+    cx.connection.prepare_cached(sql)?.execute([int(version)])?;
+    let sql = "DELETE FROM record WHERE kind = ? AND id = ?";
+    cx.connection.prepare_cached(sql)?.execute([kind, id])?;
+    Ok(())
+}
+
+/// Version and time of what is there, if that is what was expected.
+fn check(
+    connection: &Connection,
+    kind: &str,
+    id: &str,
+    expected: Expected,
+) -> Result<Option<(u64, Timestamp)>, Fault> {
+    let sql = "SELECT version, updated FROM record WHERE kind = ? AND id = ?";
+    let mut statement = connection.prepare_cached(sql)?;
+    let there = statement
+        .query_row([kind, id], |row| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?))))
+        .optional()?;
+    let found = there.map(|(version, _)| version);
+    let as_expected = match expected {
+        Expected::Any => true,
+        Expected::Absent => found.is_none(),
+        Expected::Version(version) => found == Some(version),
+    };
+    if !as_expected {
+        return Err(Error::Conflict { kind: kind.to_owned(), id: id.to_owned(), found }.into());
+    }
+    Ok(there)
+}
+
+/// No new record has a version that a removed one had, or who read that one would not notice.
+fn removed_version(connection: &Connection) -> rusqlite::Result<u64> {
+    let sql = "SELECT value FROM counter WHERE name = 'removed_version'";
+    connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
+}
+
+pub(super) fn get(connection: &Connection, kind: &str, id: &str) -> Result<Option<Record>, Fault> {
+    let sql = format!("SELECT {COLUMNS} FROM record WHERE kind = ? AND id = ?");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([kind, id])?;
+    rows.next()?.map(read_row).transpose()
+}
+
+pub(super) fn list(
+    connection: &Connection,
+    kind: &str,
+    filter: &Filter,
+    page: &Page,
+) -> Result<Vec<Record>, Fault> {
+    let (sql, values) = question(kind, filter, page);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let (mut records, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()?
+        && bytes < MOST_BYTES
+    {
+        bytes += row.get_ref(5)?.as_bytes().map_err(rusqlite::Error::from)?.len();
+        records.push(read_row(row)?);
+    }
+    Ok(records)
+}
+
+/// The statement for a filter, and what goes into it.
+fn question(kind: &str, filter: &Filter, page: &Page) -> (String, Vec<Sql>) {
+    let mut sql = format!("SELECT {COLUMNS} FROM record WHERE kind = ?");
+    let mut values = vec![Sql::from(kind.to_owned())];
+    let mut and = |condition: &str, value: String| {
+        sql.push_str(" AND ");
+        sql.push_str(condition);
+        values.push(value.into());
+    };
+    if let Some(owner) = &filter.owner {
+        and("owner = ?", owner.clone());
+    }
+    if let Some((field, text)) = &filter.field {
+        // Its name is plain, see `check`, and this way it is written as in the index.
+        and(&format!("body ->> '$.{field}' = ?"), text.clone());
+    }
+    if let Some(prefix) = &filter.prefix {
+        and("id >= ?", prefix.clone());
+        // The last character there is, which no id has.
+        and("id < ?", format!("{prefix}{}", char::MAX));
+    }
+    if let Some(after) = &page.after {
+        and(if page.descending { "id < ?" } else { "id > ?" }, after.clone());
+    }
+    sql.push_str(if page.descending { " ORDER BY id DESC" } else { " ORDER BY id" });
+    sql.push_str(" LIMIT ?");
+    values.push(int(page.limit as u64).into());
+    (sql, values)
+}
+
+fn read_row(row: &Row<'_>) -> Result<Record, Fault> {
+    let (kind, id): (String, String) = (row.get(0)?, row.get(1)?);
+    let text = row.get_ref(5)?.as_str().map_err(|error| error.to_string());
+    let body = text.and_then(|text| serde_json::from_str(text).map_err(|error| error.to_string()));
+    let body = body.map_err(|why| Error::Damaged { what: format!("{kind} {id}"), why })?;
+    Ok(Record {
+        version: row.get(2)?,
+        owner: row.get(3)?,
+        updated: Timestamp::from_millis(row.get(4)?),
+        kind,
+        id,
+        body,
+    })
+}

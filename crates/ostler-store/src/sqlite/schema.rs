@@ -1,0 +1,143 @@
+//! The tables, how they came to be what they are, and the settings of a connection.
+
+use std::path::Path;
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, ffi};
+
+use super::folder::{Folder, make_private, sync_folder};
+use crate::Error;
+
+/// Older ones can destroy a database that has several connections and a write-ahead log.
+const OLDEST_SQLITE: i32 = 3_051_003;
+
+/// Says in the file that it is ours: `ostl`.
+const APPLICATION: i32 = 0x6f73_746c;
+
+/// Takes the tables from one version to the next.
+pub(super) type Step = fn(&Connection) -> rusqlite::Result<()>;
+
+/// From the version that is its index to the next one. Steps are added, never changed.
+pub(super) const STEPS: &[Step] =
+    &[|connection| connection.execute_batch(include_str!("schema/1.sql"))];
+
+/// Makes the database what this program expects, after a copy of what it was.
+pub(super) fn prepare(folder: &Folder, steps: &[Step]) -> Result<Connection, Error> {
+    let failed = |why: String| Error::Open { place: folder.path().display().to_string(), why };
+    let sqlite = rusqlite::version_number();
+    if sqlite < OLDEST_SQLITE {
+        return Err(failed(format!(
+            "SQLite {} is too old to be safe; 3.51.3 or newer is needed",
+            rusqlite::version()
+        )));
+    }
+    let told = |error: rusqlite::Error| failed(format!("preparing the database: {error}"));
+    let mut connection = connect(&folder.database()).map_err(told)?;
+    let found = version(&connection).map_err(told)?;
+    if found > steps.len() {
+        return Err(failed(format!(
+            "it was written by a newer program (version {found}, this one knows {}); use that one",
+            steps.len()
+        )));
+    }
+    let application: i32 =
+        connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(told)?;
+    let tables: u32 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(told)?;
+    if tables > 0 && application != APPLICATION {
+        return Err(failed("the database in it is not ours; use another folder".to_owned()));
+    }
+    if found > 0 && found < steps.len() {
+        let copy = folder.path().join(format!("before-version-{}.db", found + 1));
+        // One from an attempt that did not get through is of the same version, and may be incomplete.
+        _ = std::fs::remove_file(&copy);
+        back_up(&connection, &copy)?;
+    }
+    for (index, step) in steps.iter().enumerate().skip(found) {
+        upgrade(&mut connection, index + 1, *step).map_err(told)?;
+    }
+    Ok(connection)
+}
+
+/// All of a step, or nothing of it.
+fn upgrade(connection: &mut Connection, to: usize, step: Step) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    step(&transaction)?;
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", to as i64)?;
+    transaction.commit()
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<usize> {
+    connection
+        .pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
+        .map(|v| v as usize)
+}
+
+/// A connection that can write.
+pub(super) fn connect(database: &Path) -> rusqlite::Result<Connection> {
+    // Not `CREATE`: the file is there, with the right permissions.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(database, flags)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(said(format!("there can be no write-ahead log, only {mode}")));
+    }
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // Only Apple's systems know these; without them a disk there may keep what it was told to write to itself.
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    Ok(connection)
+}
+
+/// Writes the database as it is at this moment to a file that must not exist; others go on writing meanwhile.
+pub(super) fn back_up(connection: &Connection, to: &Path) -> Result<(), Error> {
+    let failed =
+        |why: String| Error::Failed { doing: format!("backing up to {}", to.display()), why };
+    if to.exists() {
+        return Err(failed("there is a file of that name; use another name".to_owned()));
+    }
+    let mut part = to.as_os_str().to_owned();
+    part.push(".part");
+    let part = Path::new(&part);
+    let copied = copy(connection, part).and_then(|()| {
+        // A link, because a rename would replace what appeared meanwhile.
+        std::fs::hard_link(part, to).map_err(|error| error.to_string())?;
+        let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+        sync_folder(folder.unwrap_or(Path::new("."))).map_err(|error| error.to_string())
+    });
+    _ = std::fs::remove_file(part);
+    copied.map_err(failed)
+}
+
+fn copy(connection: &Connection, part: &Path) -> Result<(), String> {
+    _ = std::fs::remove_file(part);
+    make_private(part).map_err(|error| error.to_string())?;
+    let copied = (|| {
+        let mut target = Connection::open_with_flags(part, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        // In one go, or every write meanwhile would start it again.
+        let result = Backup::new(connection, &mut target)?.step(-1)?;
+        if result != StepResult::Done {
+            return Err(said(format!("it ended with {result:?}")));
+        }
+        // A database for itself, with no log beside it.
+        target.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))
+    })();
+    copied.map_err(|error: rusqlite::Error| error.to_string())?;
+    std::fs::File::open(part).and_then(|file| file.sync_all()).map_err(|error| error.to_string())
+}
+
+fn said(message: String) -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ERROR), Some(message))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! Upgrades that are killed, and files of other programs.
+
+use std::path::Path;
+use std::process::Command;
+
+use rusqlite::Connection;
+
+use super::{STEPS, Step, back_up, prepare, version};
+use crate::sqlite::folder::Folder;
+use crate::{Error, NewEvent, Sqlite, Store, StreamId};
+
+/// The folder in which [`an_upgrade_that_is_killed`] is to die.
+const FOLDER: &str = "OSTLER_STORE_UPGRADE";
+
+const NEXT: Step = |connection| {
+    connection.execute_batch(
+        "CREATE TABLE extra (x TEXT) STRICT;
+        INSERT INTO extra SELECT name FROM stream;
+        ALTER TABLE stream ADD COLUMN note TEXT;",
+    )
+};
+
+const KILLED: Step = |connection| {
+    connection.execute_batch(
+        "CREATE TABLE extra (x TEXT) STRICT;
+        INSERT INTO extra SELECT name FROM stream;
+        DELETE FROM event;",
+    )?;
+    std::process::abort()
+};
+
+async fn fill(folder: &Path) {
+    let store = Sqlite::open(folder).await.unwrap();
+    let stream = StreamId::new("a").unwrap();
+    let lease = store.claim(&stream, "me", std::time::Duration::from_secs(10)).await.unwrap();
+    let events = (0..10).map(|n| NewEvent::new("said", serde_json::json!(n))).collect();
+    store.append(&lease, events, vec![]).await.unwrap();
+}
+
+async fn check(folder: &Path) {
+    let store = Sqlite::open(folder).await.unwrap();
+    let stream = StreamId::new("a").unwrap();
+    store.verify(&stream).await.unwrap();
+    assert_eq!(store.head(&stream).await, Ok(10));
+}
+
+/// Does nothing unless the test below runs this program again for it.
+#[test]
+fn an_upgrade_that_is_killed() {
+    if let Ok(folder) = std::env::var(FOLDER) {
+        let folder = Folder::open(Path::new(&folder)).unwrap();
+        _ = prepare(&folder, &[STEPS[0], KILLED]);
+        unreachable!("it was killed half-way");
+    }
+}
+
+// Seen to fail without the transaction in `upgrade`, and without the copy in `prepare`.
+#[tokio::test]
+async fn a_killed_upgrade_leaves_everything_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    fill(folder.path()).await;
+    for _ in 0..2 {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["sqlite::schema::tests::an_upgrade_that_is_killed", "--exact"])
+            .env(FOLDER, folder.path())
+            .output()
+            .unwrap();
+        assert_eq!(child.status.code(), None, "it was to be killed: {child:?}");
+        let copy = folder.path().join("before-version-2.db");
+        assert_eq!(version(&Connection::open(&copy).unwrap()).unwrap(), 1);
+        // The program that wrote it can go on with it.
+        check(folder.path()).await;
+    }
+    let opened = Folder::open(folder.path()).unwrap();
+    let connection = prepare(&opened, &[STEPS[0], NEXT]).unwrap();
+    assert_eq!(version(&connection).unwrap(), 2);
+    let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, u32>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM extra"), 1);
+    assert_eq!(count("SELECT count(*) FROM event"), 10);
+    drop((connection, opened));
+    // The older program does not touch what the newer one wrote.
+    match Sqlite::open(folder.path()).await {
+        Err(Error::Open { why, .. }) => assert!(why.contains("newer program"), "{why}"),
+        other => panic!("{:?}", other.map(drop)),
+    }
+    // Its copy is a store like any other.
+    let restored = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("before-version-2.db");
+    std::fs::copy(copy, restored.path().join("ostler.db")).unwrap();
+    check(restored.path()).await;
+}
+
+#[tokio::test]
+async fn a_database_of_another_program_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ostler.db");
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
+    match Sqlite::open(folder.path()).await {
+        Err(Error::Open { why, .. }) => assert!(why.contains("not ours"), "{why}"),
+        other => panic!("{:?}", other.map(drop)),
+    }
+    std::fs::write(&path, "not a database at all, but long enough to be looked at\n".repeat(100))
+        .unwrap();
+    match Sqlite::open(folder.path()).await {
+        Err(Error::Open { why, .. }) => assert!(why.contains("not a database"), "{why}"),
+        other => panic!("{:?}", other.map(drop)),
+    }
+}
+
+#[tokio::test]
+async fn a_copy_never_replaces_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    fill(folder.path()).await;
+    let (source, taken) = (folder.path().join("ostler.db"), folder.path().join("taken"));
+    std::fs::write(&taken, "precious").unwrap();
+    let connection = Connection::open(source).unwrap();
+    assert!(matches!(back_up(&connection, &taken), Err(Error::Failed { .. })));
+    assert_eq!(std::fs::read_to_string(&taken).unwrap(), "precious");
+    let missing = folder.path().join("no/such/folder/copy.db");
+    assert!(matches!(back_up(&connection, &missing), Err(Error::Failed { .. })));
+}

@@ -1,0 +1,335 @@
+//! The one thread that writes. Requests that wait together are committed together.
+//!
+//! A commit costs a write to the disk that is waited for, whatever is in it, so requests that arrive during one share the
+//! next. Each stands in a savepoint of its own: one that is refused takes nothing of the others with it. Nobody is
+//! answered before the commit, with one exception: who adds only fleeting events. Should that commit fail, its lease is
+//! lost, so that it cannot go on as if nothing had happened.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ffi};
+use tokio::sync::{Semaphore, oneshot};
+
+use super::clock::Time;
+use super::fault::{Fault, judge};
+use super::followers::Followers;
+use crate::{Error, Event, StreamId};
+
+/// At most so many requests in one commit, and so long after the first of them.
+const MOST_REQUESTS: usize = 128;
+const LONGEST_WAIT: Duration = Duration::from_millis(10);
+
+/// What may wait to be written, in units of 1 KiB; who comes then, waits.
+const ROOM: u32 = 64 << 10;
+const UNIT: usize = 1 << 10;
+
+/// The most bytes one request may have.
+pub(super) const LARGEST_REQUEST: usize = ROOM as usize * UNIT;
+
+pub(super) struct Writer {
+    queue: Sender<Message>,
+    room: Arc<Semaphore>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    shared: Arc<Shared>,
+}
+
+/// What the thread and its customers both see.
+pub(super) struct Shared {
+    pub(super) followers: Followers,
+    /// Why nothing can be written any more.
+    failed: OnceLock<Error>,
+    /// The error of SQLite with which the next commit fails, for tests; 0 for none.
+    pub(super) fail_commit: AtomicI32,
+}
+
+enum Message {
+    Job(Box<dyn Job>),
+    Stop,
+}
+
+/// What a piece of work sees of the world.
+pub(super) struct Cx<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) time: &'a Time,
+    /// Leases whose fleeting events were lost: the stream, and its epoch.
+    lost: &'a HashMap<StreamId, u64>,
+    /// What the work added, for those who follow.
+    pub(super) added: Vec<Event>,
+    /// Whom the work was done for, if that one is answered before the commit.
+    pub(super) fleeting: Option<(StreamId, u64)>,
+}
+
+impl Cx<'_> {
+    pub(super) fn is_lost(&self, stream: &StreamId, epoch: u64) -> bool {
+        self.lost.get(stream).is_some_and(|lost| epoch <= *lost)
+    }
+}
+
+impl Shared {
+    /// Nothing is written from now on.
+    fn fail(&self, error: Error) {
+        // The first reason is the one that matters.
+        _ = self.failed.set(error);
+        self.followers.end();
+    }
+
+    /// Why nothing is written any more, if so.
+    fn failure(&self) -> Option<Error> {
+        self.failed.get().cloned()
+    }
+}
+
+impl Writer {
+    pub(super) fn start(
+        connection: Connection,
+        time: Time,
+        place: String,
+        followers: Followers,
+    ) -> Result<Self, Error> {
+        let (queue, requests) = mpsc::channel();
+        let shared =
+            Arc::new(Shared { followers, failed: OnceLock::new(), fail_commit: AtomicI32::new(0) });
+        let thread = Thread {
+            connection,
+            time,
+            place: place.clone(),
+            requests,
+            shared: shared.clone(),
+            lost: HashMap::new(),
+        };
+        let thread = thread::Builder::new()
+            .name("store writer".to_owned())
+            .spawn(move || {
+                let shared = thread.shared.clone();
+                if catch_unwind(AssertUnwindSafe(|| thread.run())).is_err() {
+                    shared.fail(Error::Broken("the thread that writes has panicked".to_owned()));
+                }
+            })
+            .map_err(|error| Error::Open { place, why: format!("starting a thread: {error}") })?;
+        let room = Arc::new(Semaphore::new(ROOM as usize));
+        Ok(Self { queue, room, thread: Mutex::new(Some(thread)), shared })
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Has something of this size written, and waits for it.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce(&mut Cx<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Error> {
+        let units = u32::try_from(bytes / UNIT + 1).unwrap_or(ROOM).min(ROOM);
+        let room = self.room.clone().acquire_many_owned(units).await;
+        let room = room.expect("the semaphore is never closed");
+        let (reply, answer) = oneshot::channel();
+        let job = Request { work: Some(work), outcome: None, reply: Some(reply), _room: room };
+        if self.queue.send(Message::Job(Box::new(job))).is_err() {
+            return Err(self.ended());
+        }
+        answer.await.unwrap_or_else(|_| Err(self.ended()))
+    }
+
+    /// Has the thread write what waits, close its connection and end; who joins it knows that this has happened.
+    pub(super) fn stop(&self) -> Option<JoinHandle<()>> {
+        _ = self.queue.send(Message::Stop);
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Why nobody answers.
+    fn ended(&self) -> Error {
+        self.shared.failure().unwrap_or(Error::Closed)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if let Some(thread) = self.stop() {
+            // A panic inside was caught, and everybody told.
+            _ = thread.join();
+        }
+    }
+}
+
+/// One request on its way through the thread.
+trait Job: Send {
+    /// Does the work. An error dooms the whole commit; whatever concerns this request alone is kept for its answer.
+    fn perform(&mut self, cx: &mut Cx<'_>) -> rusqlite::Result<ControlFlow<()>>;
+
+    /// Answers now, before the commit.
+    fn answer(&mut self);
+
+    /// Answers, unless that has happened, when the fate of the commit is known.
+    fn settle(self: Box<Self>, fate: Result<(), Error>);
+}
+
+struct Request<T, F> {
+    work: Option<F>,
+    outcome: Option<Result<T, Error>>,
+    reply: Option<oneshot::Sender<Result<T, Error>>>,
+    /// Given back when this is dropped.
+    _room: tokio::sync::OwnedSemaphorePermit,
+}
+
+impl<T, F> Job for Request<T, F>
+where
+    T: Send,
+    F: FnOnce(&mut Cx<'_>) -> Result<T, Fault> + Send,
+{
+    fn perform(&mut self, cx: &mut Cx<'_>) -> rusqlite::Result<ControlFlow<()>> {
+        let work = self.work.take().expect("work is done once");
+        match work(cx) {
+            Ok(done) => {
+                self.outcome = Some(Ok(done));
+                Ok(ControlFlow::Continue(()))
+            }
+            Err(Fault::Refused(error)) => {
+                self.outcome = Some(Err(error));
+                Ok(ControlFlow::Break(()))
+            }
+            Err(Fault::Sqlite(error)) => Err(error),
+        }
+    }
+
+    fn answer(&mut self) {
+        if let (Some(reply), Some(outcome)) = (self.reply.take(), self.outcome.take()) {
+            // Nobody listens when the future was dropped.
+            _ = reply.send(outcome);
+        }
+    }
+
+    fn settle(mut self: Box<Self>, fate: Result<(), Error>) {
+        if let Err(error) = fate {
+            self.outcome = Some(Err(error));
+        }
+        self.answer();
+    }
+}
+
+struct Thread {
+    connection: Connection,
+    time: Time,
+    place: String,
+    requests: Receiver<Message>,
+    shared: Arc<Shared>,
+    lost: HashMap<StreamId, u64>,
+}
+
+/// What has been done since the last commit.
+#[derive(Default)]
+struct Batch {
+    jobs: Vec<Box<dyn Job>>,
+    added: Vec<Event>,
+    fleeting: Vec<(StreamId, u64)>,
+    /// No more after this one.
+    stop: bool,
+}
+
+impl Thread {
+    fn run(mut self) {
+        while let Ok(Message::Job(first)) = self.requests.recv() {
+            let mut batch = Batch::default();
+            let done = self.fill(first, &mut batch).and_then(|()| self.commit());
+            let failed = done.err().map(|error| judge(&error, &self.place));
+            match &failed {
+                None => self.shared.followers.tell(&batch.added),
+                Some((error, fatal)) => {
+                    self.undo(&batch);
+                    if *fatal {
+                        // Before anybody is answered, so that whoever comes next knows.
+                        self.shared.fail(error.clone());
+                    }
+                }
+            }
+            for job in batch.jobs {
+                job.settle(failed.as_ref().map_or(Ok(()), |(error, _)| Err(error.clone())));
+            }
+            if batch.stop || self.shared.failure().is_some() {
+                break;
+            }
+        }
+        self.shared.followers.end();
+    }
+
+    /// Does this request and those that wait behind it.
+    fn fill(&mut self, first: Box<dyn Job>, batch: &mut Batch) -> rusqlite::Result<()> {
+        let begun = Instant::now();
+        self.perform(first, batch)?;
+        while batch.jobs.len() < MOST_REQUESTS && !batch.stop {
+            let rest = LONGEST_WAIT.saturating_sub(begun.elapsed());
+            if rest.is_zero() {
+                break;
+            }
+            // Nobody waits for a commit of fleeting events only, so there is time to collect some.
+            let nobody_waits = batch.fleeting.len() == batch.jobs.len();
+            let wait = if nobody_waits { rest } else { Duration::ZERO };
+            match self.requests.recv_timeout(wait) {
+                Ok(Message::Job(job)) => self.perform(job, batch)?,
+                Ok(Message::Stop) => batch.stop = true,
+                // Should all senders be gone, the next `recv` ends the thread.
+                Err(_) => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn perform(&self, job: Box<dyn Job>, batch: &mut Batch) -> rusqlite::Result<()> {
+        // In the batch whatever happens, or it would not be answered.
+        batch.jobs.push(job);
+        if batch.jobs.len() == 1 {
+            self.execute("BEGIN IMMEDIATE")?;
+        }
+        self.execute("SAVEPOINT request")?;
+        let job = batch.jobs.last_mut().expect("it was pushed above");
+        let mut cx = Cx {
+            connection: &self.connection,
+            time: &self.time,
+            lost: &self.lost,
+            added: Vec::new(),
+            fleeting: None,
+        };
+        if job.perform(&mut cx)?.is_break() {
+            self.execute("ROLLBACK TO request")?;
+            return self.execute("RELEASE request");
+        }
+        let Cx { added, fleeting, .. } = cx;
+        self.execute("RELEASE request")?;
+        batch.added.extend(added);
+        if let Some(lease) = fleeting {
+            job.answer();
+            batch.fleeting.push(lease);
+        }
+        Ok(())
+    }
+
+    fn commit(&self) -> rusqlite::Result<()> {
+        match self.shared.fail_commit.swap(0, Ordering::Relaxed) {
+            0 => {}
+            code => return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)),
+        }
+        self.execute("COMMIT")
+    }
+
+    fn undo(&mut self, batch: &Batch) {
+        // SQLite may have done it already. If it cannot, the next `BEGIN` tells.
+        if !self.connection.is_autocommit() {
+            _ = self.execute("ROLLBACK");
+        }
+        for (stream, epoch) in &batch.fleeting {
+            let lost = self.lost.entry(stream.clone()).or_default();
+            *lost = (*lost).max(*epoch);
+        }
+    }
+
+    fn execute(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(sql)?.execute([]).map(drop)
+    }
+}

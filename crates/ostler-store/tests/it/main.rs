@@ -1,0 +1,10 @@
+//! The store in a folder: the contract, and what only a disk can do to it.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod clock;
+mod contract;
+mod crash;
+mod disk;
+mod folder;
+mod time;
