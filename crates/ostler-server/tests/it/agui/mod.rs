@@ -3,5 +3,6 @@
 mod answers;
 mod conversation;
 mod lifecycle;
+mod peers;
 mod stage;
 mod transport;
