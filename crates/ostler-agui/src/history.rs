@@ -34,6 +34,13 @@ pub enum Unseen<'a> {
     Nothing,
     /// To go on with these messages: of the user and of tools.
     New(Vec<&'a Message>),
+    /// Another answer to the last message of the user.
+    Again {
+        /// How many messages of the user come before it.
+        kept: usize,
+        /// Where in the input it is.
+        from: usize,
+    },
     /// To go on from an earlier point.
     Rewritten {
         /// How many messages of the user still hold.
@@ -93,7 +100,7 @@ impl Known {
         if answered || self.prompts[kept].replies.is_empty() {
             return Unseen::Nothing;
         }
-        Unseen::Rewritten { kept, from: *from }
+        Unseen::Again { kept, from: *from }
     }
 
     fn position(&self, message: &Message) -> Option<usize> {
@@ -132,6 +139,14 @@ impl Known {
     pub fn replies(&self) -> impl Iterator<Item = &str> {
         self.prompts.iter().flat_map(|prompt| &prompt.replies).map(String::as_str)
     }
+}
+
+/// Where in a conversation that nobody knows yet the new begins: behind all that is answered.
+pub fn begin(messages: &[Message]) -> usize {
+    let is_answer = |message: &Message| {
+        matches!(message.body, MessageBody::Assistant { .. } | MessageBody::Tool { .. })
+    };
+    messages.iter().rposition(is_answer).map_or(0, |last| last + 1)
 }
 
 impl KnownPrompt {
@@ -232,8 +247,8 @@ mod tests {
     #[test]
     fn an_answer_that_was_taken_off_is_wanted_again() {
         let input = [user("u1"), reply("a1"), user("u2")];
-        assert_eq!(thread().compare(&input, NO), Unseen::Rewritten { kept: 1, from: 2 });
-        assert_eq!(thread().compare(&input[..1], NO), Unseen::Rewritten { kept: 0, from: 0 });
+        assert_eq!(thread().compare(&input, NO), Unseen::Again { kept: 1, from: 2 });
+        assert_eq!(thread().compare(&input[..1], NO), Unseen::Again { kept: 0, from: 0 });
     }
 
     #[test]

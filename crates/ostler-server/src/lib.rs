@@ -2,6 +2,7 @@
 //!
 //! It is one more client of the SDK: nothing here reaches into the engine, and the engine may as well be another program.
 
+pub mod agui;
 mod app;
 mod approvals;
 mod clock;

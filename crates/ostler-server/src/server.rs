@@ -30,7 +30,7 @@ use crate::security::token::TokenFile;
 use crate::security::users::{UserFile, Users};
 use crate::security::{bind, edge, private, routes};
 use crate::tasks::{Tasks, Workshop};
-use crate::{http, ids};
+use crate::{agui, http, ids};
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +72,8 @@ pub struct Server {
     router: axum::Router,
     listener: TcpListener,
     address: SocketAddr,
+    /// Ends runs of AG-UI.
+    agui_stopping: CancellationToken,
 }
 
 impl Server {
@@ -98,9 +100,11 @@ impl Server {
         let listening = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
-        let (app, router) = assemble(Arc::new(config), store, users, address)?;
+        let agui_stopping = CancellationToken::new();
+        let (app, router) =
+            assemble(Arc::new(config), store, users, address, agui_stopping.clone())?;
         app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
-        Ok(Self { app, router, listener, address })
+        Ok(Self { app, router, listener, address, agui_stopping })
     }
 
     /// Where it listens.
@@ -127,11 +131,12 @@ impl Server {
 
     /// Serves until `stop` comes; then takes nothing new, ends its engines and closes the log.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send) {
-        let Self { app, router, listener, .. } = self;
+        let Self { app, router, listener, agui_stopping, .. } = self;
         let stopping = CancellationToken::new();
         let door = serve::serve(listener, router, ConnectionLimits::default(), stopping.clone());
         let ending = async {
             stop.await;
+            agui_stopping.cancel();
             // Engines first: what they still say is told, and streams end with the log.
             app.hub.shut_down().await;
             stopping.cancel();
@@ -148,6 +153,7 @@ fn assemble(
     store: Arc<dyn Store>,
     users: Users,
     address: SocketAddr,
+    agui_stopping: CancellationToken,
 ) -> Result<(App, axum::Router), StartError> {
     let clock = Clock::system();
     let metrics = Arc::new(Metrics::default());
@@ -185,7 +191,10 @@ fn assemble(
     let app =
         App::new(Parts { config, store, hub, approvals, tasks, metrics, guard: guarded, document });
     let bodies = BodyLimits { bytes: app.config.limits.body, ..BodyLimits::default() };
-    let router = edge::protect(pages.with_state(app.clone()), "/api", guard, bodies);
+    let (agui, agui_routes) = agui::mount(&app.config, agui_stopping);
+    tokio::spawn(async move { agui.keep_house().await });
+    let pages = pages.with_state(app.clone()).merge(agui_routes);
+    let router = edge::protect(pages, "/api", guard, bodies);
     Ok((app, router))
 }
 

@@ -4,7 +4,7 @@ use ostler_proto::api::ToolUseBlock;
 use serde_json::Value;
 
 use super::{Speaker, Translator};
-use crate::event::Body;
+use crate::event::{Body, Event};
 
 /// The calls of a run, in order.
 #[derive(Debug, Default)]
@@ -163,6 +163,37 @@ impl Translator {
         let mut children =
             self.calls.unanswered().filter(|child| child.speaker.as_deref() == Some(&call.id));
         children.any(|child| waiting(&child.id) || self.has_waiting_child(child, waiting))
+    }
+
+    /// A call that no model made: somebody on this side wants the client to run a tool.
+    pub fn call_client(&mut self, id: &str, name: &str, arguments: &Value) -> Vec<Event> {
+        self.step(|it| {
+            let speaker = None;
+            it.close_text(&speaker);
+            it.calls.0.push(Call {
+                id: id.to_owned(),
+                name: name.to_owned(),
+                speaker: None,
+                message: id.to_owned(),
+                hidden: false,
+                arguments: String::new(),
+                complete: false,
+                answered: false,
+            });
+            let start = Body::ToolCallStart {
+                tool_call_id: id.to_owned(),
+                tool_call_name: name.to_owned(),
+                parent_message_id: None,
+            };
+            it.say(&speaker, start);
+            it.extend_call(id, &arguments.to_string());
+            it.close_call(id);
+        })
+    }
+
+    /// The subagent that made a call, by the id its events go under.
+    pub fn owner(&self, id: &str) -> Option<String> {
+        self.run_of(&self.calls.get(id)?.speaker)
     }
 
     /// Calls without an answer, in order, by their ids.

@@ -116,6 +116,11 @@ impl Translator {
         self.usage.reported()
     }
 
+    /// Another engine goes on with the conversation, and counts from nothing.
+    pub fn engine_begins(&mut self) {
+        self.usage.begin_anew();
+    }
+
     fn finished(&self, result: Option<Value>, outcome: Outcome, usage: Vec<TokenUsage>) -> Event {
         Event::new(Body::RunFinished {
             thread_id: self.settings.thread_id.clone(),
@@ -141,8 +146,10 @@ impl Translator {
 
     /// Why a turn failed.
     fn reason(&mut self, result: &TurnResult) -> Failure {
-        if let Some(failure) = self.failure.take() {
-            return failure;
+        let known = |code: &String| code != "unknown";
+        if let Some(Failure { message, code }) = self.failure.take() {
+            let code = Some(code).filter(known).or_else(|| result.api_error_type.clone());
+            return Failure { message, code: code.unwrap_or_else(|| "api_error".to_owned()) };
         }
         let errors = result.errors.iter().flatten().cloned().collect::<Vec<_>>().join("\n");
         let message = if errors.is_empty() { result.result.clone() } else { Some(errors) };

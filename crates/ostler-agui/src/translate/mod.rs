@@ -50,6 +50,10 @@ pub struct Settings {
     pub tool_names: BTreeMap<String, String>,
     /// Tools, by the model's names, whose calls are nobody's business.
     pub hidden_tools: BTreeSet<String>,
+    /// Calls of earlier runs that the client answered itself: it has the results already.
+    pub answered_by_client: BTreeSet<String>,
+    /// Tools, by the model's names, that the client runs.
+    pub client_tools: BTreeSet<String>,
     /// What earlier runs of the same engine reported as used.
     pub reported: BTreeMap<String, Counts>,
     /// Whether what the engine says about itself is left out.

@@ -83,9 +83,6 @@ impl Translator {
             TaskOutcome::Failed => failed("failed"),
             _ => failed("stopped"),
         };
-        // A subagent that the conversation waits for ends with the answer to its call.
-        if self.calls.get(call.as_str()).is_none_or(|call| call.answered) {
-            self.end_subagent(call.as_str(), end);
-        }
+        self.end_subagent(call.as_str(), end);
     }
 }

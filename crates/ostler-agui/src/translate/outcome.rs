@@ -36,12 +36,19 @@ impl Translator {
         if let Some(call) = call {
             call.answered = true;
         }
-        if !hidden {
+        if !hidden && !self.is_answered_by_client(id) {
             self.say_result(&speaker, id, content, failed);
         }
         if !failed {
             self.note_things_to_do(&speaker, id, output);
         }
+    }
+
+    /// What the client answered itself it need not be told.
+    fn is_answered_by_client(&self, id: &str) -> bool {
+        let settings = &self.settings;
+        settings.answered_by_client.contains(id)
+            || self.calls.get(id).is_some_and(|call| settings.client_tools.contains(&call.name))
     }
 
     /// A subagent ends with the answer to its call, unless that only says that it works in the background.

@@ -144,6 +144,10 @@ impl Usage {
         report
     }
 
+    pub(super) fn begin_anew(&mut self) {
+        self.reported.clear();
+    }
+
     /// What was reported so far, for the next run.
     pub(super) fn reported(&self) -> &BTreeMap<String, Counts> {
         &self.reported

@@ -752,3 +752,32 @@ fn a_run_with_nothing_to_do_begins_and_ends() {
         ["RUN_FINISHED {\"type\":\"cancelled\"} metadata={\"reason\":\"shutdown\"}"]
     );
 }
+
+#[test]
+fn what_the_client_answered_it_is_not_told() {
+    let mut settings = Settings::new("thread", "run");
+    settings.answered_by_client.insert("old".into());
+    settings.client_tools.insert("mcp__ag_ui__paint".into());
+    let mut run = Run::new(settings);
+    run.frames([
+        tool_result("old", json!("blue")),
+        assistant("msg_1", tool_use("c1", "mcp__ag_ui__paint", json!({}))),
+        tool_result("c1", json!("red")),
+        tool_result("other", json!("green")),
+    ]);
+    let results: Vec<_> = run.short().into_iter().filter(|it| it.contains("RESULT")).collect();
+    assert_eq!(results, ["TOOL_CALL_RESULT other-result other green"]);
+    assert_eq!(run.translator.unanswered(), Vec::<String>::new());
+}
+
+#[test]
+fn the_server_can_call_a_tool_of_the_client_itself() {
+    let mut run = Run::plain();
+    let events = run.translator.call_client("ask-1", "confirm", &json!({"a": 1}));
+    run.take(events);
+    assert_eq!(
+        run.short(),
+        ["TOOL_CALL_START ask-1 confirm", "TOOL_CALL_ARGS ask-1 {\"a\":1}", "TOOL_CALL_END ask-1"]
+    );
+    assert_eq!(run.translator.unanswered(), ["ask-1"]);
+}

@@ -1,0 +1,8 @@
+//! AG-UI over real HTTP: the endpoint, the SDK, the engine and a scripted model.
+
+mod answers;
+mod conversation;
+mod lifecycle;
+mod peers;
+mod stage;
+mod transport;
