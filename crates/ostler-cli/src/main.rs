@@ -103,10 +103,10 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
 /// Answers prompts, from a person or a program.
 async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let mut scene = scene::of(args)?;
-    if args.wire.await_claim {
+    let session = &mut scene.launch.session;
+    if args.wire.await_claim && session.resume.is_none() && !session.go_on {
         // One name for the session before and after somebody claims it.
-        let id = &mut scene.launch.session.id;
-        id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string());
+        session.id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string());
     }
     scene::refuse_root(&scene)?;
     // It reads settings and perhaps a whole conversation, and nothing else happens meanwhile.

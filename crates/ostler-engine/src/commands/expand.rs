@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::mention;
 use crate::call;
 use crate::drive::World;
+use crate::hooks::verdict::Verdict;
 use crate::host::fresh_uuid;
 use crate::library::{Command, Origin, Sort};
 use crate::permission::Rule;
@@ -31,7 +32,12 @@ pub(crate) async fn expand(
     arguments: &str,
     prompt: &str,
 ) -> Result<Expanded, String> {
-    let context = hear(world, command, arguments, prompt).await?;
+    let Verdict { context, hides_prompt, .. } = hear(world, command, arguments, prompt).await?;
+    if hides_prompt {
+        // The model reads what the hook has to say in place of the command, and nothing runs for it.
+        let blocks = context.into_iter().map(ContentBlock::text).collect();
+        return Ok(Expanded { blocks, model: None });
+    }
     grant(world, command).await;
     let name = &command.name;
     let call = format!(
@@ -50,13 +56,13 @@ pub(crate) async fn expand(
     Ok(Expanded { blocks, model: command.model.clone() })
 }
 
-/// Tells hooks that a command is about to become a prompt; what they want the model to read besides.
+/// Tells hooks that a command is about to become a prompt; what they say to it.
 async fn hear(
     world: &World,
     command: &Command,
     arguments: &str,
     prompt: &str,
-) -> Result<Vec<String>, String> {
+) -> Result<Verdict, String> {
     let fields = json!({
         "expansion_type": if command.sort == Sort::Prompt { "mcp_prompt" } else { "slash_command" },
         "command_name": command.name,
@@ -64,8 +70,7 @@ async fn hear(
         "command_source": source(&command.origin),
         "prompt": prompt,
     });
-    let verdict = world.host.hooks().expanding(&world.host, &world.cx.cwd, fields).await?;
-    Ok(verdict.context)
+    world.host.hooks().expanding(&world.host, &world.cx.cwd, fields).await
 }
 
 /// Where a command comes from, in the words of the wire.

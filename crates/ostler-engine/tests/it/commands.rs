@@ -9,7 +9,7 @@ use ostler_engine::store::{Projects, Scene, SessionStart};
 use ostler_proto::frame::ToHost;
 use ostler_proto::permission::PermissionMode;
 use ostler_testkit::{Script, reply, when};
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::host::TestHost;
@@ -89,6 +89,30 @@ async fn arguments_that_a_command_has_no_place_for_follow_it() {
     host.prompt("/x now").await;
     host.result().await;
     assert_eq!(read(&host)[1], "Do it.\n\nARGUMENTS: now");
+}
+
+#[tokio::test]
+async fn a_hook_may_say_something_in_place_of_a_command() {
+    let project = Project::new(&[(".claude/commands/x.md", "Do it.")]);
+    for (context, expected) in [(json!("a gist"), Some("a gist")), (Value::Null, None)] {
+        let said = json!({"hookSpecificOutput": {
+            "hookEventName": "UserPromptExpansion", "suppressOriginalPrompt": true,
+            "additionalContext": context,
+        }});
+        let command = json!({"type": "command", "command": format!("echo '{said}'")});
+        let hooks = json!({"UserPromptExpansion": [{"hooks": [command]}]});
+        let mut host = TestHost::with(any(), |options| {
+            project.options(options);
+            options.hooks = vec![hooks];
+        })
+        .await;
+        host.prompt("/x now").await;
+        host.result().await;
+        match expected {
+            Some(expected) => assert_eq!(read(&host), [expected]),
+            None => assert!(host.api.requests().is_empty(), "nothing is left to ask"),
+        }
+    }
 }
 
 #[tokio::test]
