@@ -19,6 +19,7 @@ mod question;
 mod rules;
 mod scene;
 mod screen;
+mod serve;
 mod sessions;
 mod show;
 mod signals;
@@ -78,13 +79,17 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
             rules::explain(&args, tool, input, screen)?;
             return Ok(ExitCode::SUCCESS);
         }
-        Some(Command::Doctor) | None => {}
+        Some(Command::Doctor | Command::Serve(_)) | None => {}
     }
     // One session waits for a model and for tools, and what blocks has threads of its own, so one worker is enough. It
     // is not this thread, which waits for whoever reads the output: an interrupt must get through all the same.
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if !matches!(args.command, Some(Command::Serve(_))) {
+        runtime.worker_threads(1);
+    }
+    let runtime = runtime.enable_all().build()?;
     let code = match &args.command {
+        Some(Command::Serve(serve)) => runtime.block_on(serve::run(&args, serve, screen)),
         Some(Command::Doctor) => runtime.block_on(doctor::run(&args, screen)),
         _ => runtime.block_on(work(&args, screen)),
     };

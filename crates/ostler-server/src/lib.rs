@@ -18,5 +18,6 @@ mod scribe;
 mod security;
 mod server;
 mod skills;
+mod tasks;
 
 pub use self::server::{Server, StartError};

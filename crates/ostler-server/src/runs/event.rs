@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::record::Run;
 use crate::approvals::record::Approval;
 use crate::fault::{self, Fallible};
+use crate::security::redact::Redactor;
 
 /// A run has come to a new state.
 pub(crate) fn state(run: &Run) -> Fallible<NewEvent> {
@@ -24,9 +25,14 @@ pub(crate) fn said(run: &str, text: &str) -> Fallible<NewEvent> {
 }
 
 /// The engine said something. Pieces of a response may be lost in a power cut: the whole comes after them.
-pub(crate) fn message(run: Option<&str>, message: Message) -> Fallible<NewEvent> {
+pub(crate) fn message(
+    run: Option<&str>,
+    message: Message,
+    redactor: &Redactor,
+) -> Fallible<NewEvent> {
     let is_piece = matches!(message, Message::StreamEvent(_));
-    let message = serde_json::to_value(message.into_frame()).map_err(fault::internal)?;
+    let mut message = serde_json::to_value(message.into_frame()).map_err(fault::internal)?;
+    redactor.value(&mut message);
     event("message", json!({"runId": run, "message": message}), !is_piece)
 }
 

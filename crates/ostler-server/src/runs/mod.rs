@@ -29,6 +29,7 @@ use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::records::{Kept as _, Records};
 use crate::scribe::Scribe;
+use crate::security::redact::Redactor;
 use crate::security::users::Caller;
 
 /// How many commands a worker may be behind.
@@ -45,9 +46,12 @@ pub(crate) struct Hub {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
+    redactor: Redactor,
     permits: Arc<Semaphore>,
     live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
     shapes: Mutex<HashMap<String, Arc<dyn Shape>>>,
+    /// For sessions of tasks.
+    workshop: Arc<dyn Shape>,
     tracker: TaskTracker,
     stopping: CancellationToken,
 }
@@ -69,11 +73,14 @@ pub(crate) struct Parts {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) workshop: Arc<dyn Shape>,
 }
 
 impl Hub {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { config, records, log, scribe, approvals, clock, metrics } = parts;
+        let Parts { config, records, log, scribe, approvals, clock, metrics, workshop } = parts;
+        let redactor = Redactor::default();
+        redactor.add_variables(std::env::vars().chain(config.env.clone()));
         let permits = Arc::new(Semaphore::new(config.limits.concurrent_runs));
         Arc::new(Self {
             config,
@@ -83,9 +90,11 @@ impl Hub {
             approvals,
             clock,
             metrics,
+            redactor,
             permits,
             live: Mutex::default(),
             shapes: Mutex::default(),
+            workshop,
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
         })
@@ -172,6 +181,9 @@ impl Hub {
     }
 
     fn shape_of(&self, session: &Session) -> Option<Arc<dyn Shape>> {
+        if session.setup.task.is_some() {
+            return Some(Arc::clone(&self.workshop));
+        }
         self.shapes.lock().unwrap_or_else(PoisonError::into_inner).get(&session.id).cloned()
     }
 
@@ -341,12 +353,6 @@ impl Hub {
     fn gone_closed(&self, commands: &mut mpsc::Receiver<Command>) {
         let _live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         commands.close();
-    }
-
-    /// When everything that worked has ended after [`Hub::shut_down`].
-    pub(crate) async fn ended(&self) {
-        self.stopping.cancelled().await;
-        self.tracker.wait().await;
     }
 
     /// Ends all engines. Runs that work are marked, and can be resumed.

@@ -157,7 +157,9 @@ impl Worker {
         };
         self.remember_engine_session(&message).await?;
         let ending = message.as_result().and_then(|result| over(result, is_cancelled));
-        self.writer.append(vec![event::message(Some(run), message)?], Vec::new()).await?;
+        self.writer
+            .append(vec![event::message(Some(run), message, &self.hub.redactor)?], Vec::new())
+            .await?;
         self.hub.metrics.message();
         Ok(ending)
     }

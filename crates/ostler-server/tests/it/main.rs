@@ -4,3 +4,4 @@ mod approvals;
 mod desk;
 mod runs;
 mod socket;
+mod tasks;
