@@ -1,4 +1,4 @@
-//! `run`: builds the product and starts it.
+//! `run`: builds the product and starts it: the server, unless its arguments say something else.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -13,6 +13,9 @@ pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
     let mut command = cargo::cargo(&["run", "--quiet", "--package", "ostler-cli"]);
     command.args(["--bin", "ostler", "--manifest-path"]).arg(cargo::root().join("Cargo.toml"));
     command.arg("--").args(args);
+    if args.is_empty() {
+        command.args(["serve", "--show-token"]);
+    }
     // The agent works where it is called, not at the top of this repository.
     command.current_dir(std::env::current_dir()?);
     replace(command)

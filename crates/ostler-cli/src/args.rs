@@ -2,6 +2,7 @@
 
 mod more;
 mod offers;
+pub(crate) mod serve;
 mod unknown;
 mod wire;
 
@@ -163,6 +164,8 @@ pub(crate) enum Command {
         #[arg(long)]
         all: bool,
     },
+    /// Serve agents to several people: tasks, approvals and live events over HTTP
+    Serve(Box<serve::Serve>),
     /// Look for what is wrong: key, model, settings, disk, tools, each with the way out
     Doctor,
     /// Tell what would become of a tool call, and why, without running anything
@@ -180,6 +183,7 @@ impl Command {
     fn word(&self) -> &'static str {
         match self {
             Self::Sessions { .. } => "sessions",
+            Self::Serve(_) => "serve",
             Self::Doctor => "doctor",
             Self::Explain { .. } => "explain",
         }

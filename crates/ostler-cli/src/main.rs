@@ -19,9 +19,11 @@ mod question;
 mod rules;
 mod scene;
 mod screen;
+mod serve;
 mod sessions;
 mod show;
 mod signals;
+mod spare;
 mod spinner;
 mod status;
 mod text;
@@ -78,13 +80,17 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
             rules::explain(&args, tool, input, screen)?;
             return Ok(ExitCode::SUCCESS);
         }
-        Some(Command::Doctor) | None => {}
+        Some(Command::Doctor | Command::Serve(_)) | None => {}
     }
     // One session waits for a model and for tools, and what blocks has threads of its own, so one worker is enough. It
     // is not this thread, which waits for whoever reads the output: an interrupt must get through all the same.
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if !matches!(args.command, Some(Command::Serve(_))) {
+        runtime.worker_threads(1);
+    }
+    let runtime = runtime.enable_all().build()?;
     let code = match &args.command {
+        Some(Command::Serve(serve)) => runtime.block_on(serve::run(&args, serve, screen)),
         Some(Command::Doctor) => runtime.block_on(doctor::run(&args, screen)),
         _ => runtime.block_on(work(&args, screen)),
     };
@@ -96,7 +102,13 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
 
 /// Answers prompts, from a person or a program.
 async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
-    let scene = scene::of(args)?;
+    let mut scene = scene::of(args)?;
+    if args.wire.await_claim {
+        // One name for the session before and after somebody claims it.
+        let id = &mut scene.launch.session.id;
+        id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string());
+    }
+    scene::refuse_root(&scene)?;
     // It reads settings and perhaps a whole conversation, and nothing else happens meanwhile.
     let Running { connection, model, remark, warnings, cautions, folders, .. } =
         match tokio::task::block_in_place(|| host::start(&scene)) {
@@ -124,7 +136,7 @@ async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         return pipe::only_hooks(args, connection, screen).await;
     }
     if args.is_for_programs() {
-        return pipe::run(args, connection).await;
+        return pipe::run(args, scene, connection).await;
     }
     let greeting = Greeting { model, remark };
     let kept = Kept::of(&folders);

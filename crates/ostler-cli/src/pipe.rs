@@ -4,12 +4,14 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use ostler::engine::Scene;
 use ostler_engine::session::Connection;
 use ostler_proto::RequestId;
 use ostler_proto::control::{AskHost, ControlRequest, ControlResponse};
 use ostler_proto::frame::{Frame, ToEngine, ToHost};
 use ostler_proto::message::{System, TurnResult, User};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::args::{Args, InputFormat, OutputFormat};
 use crate::debug::Debug;
@@ -17,14 +19,41 @@ use crate::engine::{self, INTERRUPT};
 use crate::frames;
 use crate::screen::Screen;
 use crate::signals::{STOPPED, Signals, Told};
+use crate::spare::Spare;
 
 /// Answers what comes in, and prints what was asked for. Exits with 1 when the last result was an error, and with
 /// 130 when Ctrl-C stopped it; a program that speaks in frames knows that from the result, and gets 0.
-pub(crate) async fn run(args: &Args, connection: Connection) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(
+    args: &Args,
+    scene: Scene,
+    connection: Connection,
+) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let debug = Debug::of(args)?;
-    let Connection { to_engine, from_engine } = connection;
     let (complain, complaints) = mpsc::channel(16);
+    let (connection, parked) = match args.wire.await_claim {
+        false => (connection, None),
+        true => {
+            let (send, mut incoming) = mpsc::channel(16);
+            let reader = tokio::spawn(frames::read(send, complain.clone(), debug.clone()));
+            let claimed = tokio::select! {
+                claimed = Spare::new(scene, connection).claimed(&mut incoming) => claimed?,
+                told = signals.next() => {
+                    let code = match told {
+                        Told::Stop => STOPPED,
+                        Told::End(code) => code,
+                    };
+                    return Ok(ExitCode::from(code));
+                }
+            };
+            let Some(connection) = claimed else {
+                reader.await.context("reading standard input")??;
+                return Ok(ExitCode::SUCCESS);
+            };
+            (connection, Some((reader, incoming)))
+        }
+    };
+    let Connection { to_engine, from_engine } = connection;
     let mut pipe = Pipe {
         format: args.output_format,
         complaints,
@@ -38,7 +67,10 @@ pub(crate) async fn run(args: &Args, connection: Connection) -> anyhow::Result<E
         is_stopped: false,
     };
     let reader = match args.input_format {
-        InputFormat::StreamJson => tokio::spawn(frames::read(to_engine, complain, debug)),
+        InputFormat::StreamJson => match parked {
+            None => tokio::spawn(frames::read(to_engine, complain, debug)),
+            Some((reader, incoming)) => tokio::spawn(forward(reader, incoming, to_engine)),
+        },
         InputFormat::Text => {
             let prompt = prompt(args)?;
             tokio::spawn(async move { Ok(to_engine.send(prompt).await?) })
@@ -63,6 +95,18 @@ pub(crate) async fn run(args: &Args, connection: Connection) -> anyhow::Result<E
         (true, InputFormat::StreamJson) => ExitCode::SUCCESS,
         (false, _) => code,
     })
+}
+
+/// Passes on what is read already by somebody else.
+async fn forward(
+    reader: JoinHandle<anyhow::Result<()>>,
+    mut incoming: mpsc::Receiver<ToEngine>,
+    to_engine: mpsc::Sender<ToEngine>,
+) -> anyhow::Result<()> {
+    while let Some(frame) = incoming.recv().await {
+        to_engine.send(frame).await.context("the engine has gone")?;
+    }
+    reader.await.context("reading standard input")?
 }
 
 /// Waits for hooks that run without any prompt. What they complain about is told; programs see the frames.
@@ -211,7 +255,7 @@ fn prompt(args: &Args) -> anyhow::Result<ToEngine> {
 }
 
 /// One write per frame, flushed: whoever reads wants it now.
-fn print(text: &str) -> io::Result<()> {
+pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()

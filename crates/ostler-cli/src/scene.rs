@@ -35,6 +35,31 @@ pub(crate) fn at(args: &Args, cwd: PathBuf) -> Scene {
     scene
 }
 
+/// Root may do everything, so nothing would stand between the model and the machine: that takes a container around it.
+///
+/// # Errors
+/// When a mode that asks nothing is wanted, or may be chosen later, by root without a container.
+pub(crate) fn refuse_root(scene: &Scene) -> Result<(), StartError> {
+    let launch = &scene.launch;
+    let wants_bypass = launch.permission_mode == Some(PermissionMode::BypassPermissions)
+        || launch.allow_skip_permissions;
+    let is_contained = scene.env.get("IS_SANDBOX").is_some_and(|said| said == "1");
+    if wants_bypass && !is_contained && is_root() {
+        return Err(StartError::Refused(
+            "the mode bypassPermissions cannot be used as root, for whom everything is allowed: run as another user, or, \
+             in a container, say so with IS_SANDBOX=1"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Whether root runs this, where that can be told.
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
 /// Who started this program says so in its environment.
 fn scene_entrypoint() -> String {
     let said = std::env::var("CLAUDE_CODE_ENTRYPOINT").ok();

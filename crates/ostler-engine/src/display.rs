@@ -2,8 +2,11 @@
 //! keep what was said.
 
 use ostler_proto::Uuid;
-use ostler_proto::api::{ContentBlock, ContentBlockDelta, Delta, StreamEvent, TextDelta};
+use ostler_proto::api::{
+    ContentBlock, ContentBlockDelta, Delta, StreamEvent, TextDelta, ToolUseBlock,
+};
 use ostler_proto::hook::HookEvent;
+use ostler_proto::message::ToolUseMeta;
 use serde_json::json;
 
 use crate::drive::World;
@@ -18,6 +21,12 @@ pub(crate) fn is_judged(world: &World) -> bool {
 /// Whether an event is a piece of text.
 pub(crate) fn is_text(event: &StreamEvent) -> bool {
     matches!(event, StreamEvent::ContentBlockDelta(delta) if matches!(delta.delta, Delta::TextDelta(_)))
+}
+
+/// How a call of an MCP server's tool is shown.
+pub(crate) fn of_call(world: &World, call: &ToolUseBlock) -> Option<ToolUseMeta> {
+    let meta = world.tools.get(&call.name)?.shown()?;
+    Some(ToolUseMeta { id: call.id.clone(), ..meta })
 }
 
 /// What hooks want to be shown in place of a block; `None` for what was said.

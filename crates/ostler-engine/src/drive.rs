@@ -9,7 +9,7 @@ use ostler_proto::api::{
     ToolUseBlock, Usage,
 };
 use ostler_proto::hook::HookEvent;
-use ostler_proto::message::{AssistantError, PermissionDenial};
+use ostler_proto::message::{AssistantError, PermissionDenial, ToolResultMeta};
 use ostler_proto::{Extra, Uuid};
 use serde_json::{Value, json};
 use tokio::task::{JoinError, JoinSet};
@@ -26,7 +26,9 @@ use crate::mcp::Servers;
 use crate::model::{
     Aliases, EventStream, Model, ModelError, ModelEvent, Request, Said, Sampling, ToolSpec,
 };
+use crate::response::{About, Envelope, Pace};
 use crate::shown::Shown;
+use crate::spent::add_usage;
 use crate::structured;
 use crate::surroundings::Inside;
 use crate::switch::tell_of_fallback;
@@ -71,6 +73,8 @@ pub(crate) struct World {
     pub(crate) delegation: Delegation,
     /// Subagents that have finished and can be asked to go on.
     pub(crate) past: Past,
+    /// The prompts that the turn answers, as far as the host has given them names.
+    pub(crate) answering: Arc<[Uuid]>,
 }
 
 impl World {
@@ -93,14 +97,16 @@ impl World {
         self.with_tools_of(&self.servers).await
     }
 
-    /// The same with the tools of some servers.
+    /// The same with the tools and prompts of some servers.
     pub(crate) async fn with_tools_of(&self, servers: &Servers) -> Self {
         let more = tokio::select! {
             more = servers.ready() => more,
             () = self.cx.cancelled.cancelled() => Vec::new(),
         };
-        if more.is_empty() {
-            return self.clone();
+        let prompts = servers.commands();
+        let mut library = Arc::clone(&self.library);
+        if !prompts.is_empty() {
+            Arc::make_mut(&mut library).take_more(prompts);
         }
         let (mut tools, mut specs) = ((*self.tools).clone(), self.specs.to_vec());
         for tool in more {
@@ -111,7 +117,7 @@ impl World {
                 specs.push(spec);
             }
         }
-        Self { tools: Arc::new(tools), specs: Arc::new(specs), ..self.clone() }
+        Self { tools: Arc::new(tools), specs: Arc::new(specs), library, ..self.clone() }
     }
 }
 
@@ -147,6 +153,7 @@ pub(crate) struct Finished {
     pub(crate) n_tool_calls: u64,
     /// How often a response was stopped as unsafe.
     pub(crate) n_safety_stops: u64,
+    pub(crate) pace: Pace,
 }
 
 impl Finished {
@@ -164,6 +171,7 @@ impl Finished {
             n_user_messages: 0,
             n_tool_calls: 0,
             n_safety_stops: 0,
+            pace: Pace::default(),
         }
     }
 }
@@ -236,8 +244,12 @@ struct Driver<'a> {
     response: Accumulator,
     /// What the host has seen of its events.
     shown: Shown,
-    /// The response without its blocks, the frame of every `assistant` message.
-    frame: Option<Message>,
+    /// What every `assistant` message of the response has.
+    frame: Option<Envelope>,
+    /// The API's name for the request under way.
+    request_id: Option<String>,
+    /// The prompts that no frame has been said to answer yet.
+    answers: Vec<Uuid>,
     // Dropping the set aborts whatever still runs.
     jobs: JoinSet<(CallResult, String, Value)>,
     /// The calls of the response that are done, as hooks are told of them.
@@ -263,6 +275,8 @@ impl<'a> Driver<'a> {
             response: Accumulator::default(),
             shown: Shown::default(),
             frame: None,
+            request_id: None,
+            answers: world.answering.to_vec(),
             jobs: JoinSet::new(),
             batch: Vec::new(),
             deadline: world.limits.timeout.and_then(|timeout| now.checked_add(timeout)),
@@ -272,9 +286,12 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn ask(&mut self, messages: Arc<Vec<Said>>, whole: bool) {
+    async fn ask(&mut self, messages: Arc<Vec<Said>>, whole: bool) {
+        self.world.host.tell_request(&self.world.answering).await;
         self.response = Accumulator::default();
         self.asked = Some(Instant::now());
+        self.request_id = None;
+        self.finished.pace.ask();
         self.attempts.ask();
         self.stream = Some(self.world.model.respond(self.world.request(messages, whole)));
     }
@@ -325,10 +342,10 @@ impl<'a> Driver<'a> {
         if !whole && self.attempts.is_due(self.world, &messages) {
             match self.compact(turn, false).await {
                 Some(input) => turn.handle(input),
-                None => self.ask(messages, whole),
+                None => self.ask(messages, whole).await,
             }
         } else {
-            self.ask(messages, whole);
+            self.ask(messages, whole).await;
         }
     }
 
@@ -346,6 +363,7 @@ impl<'a> Driver<'a> {
         match event {
             Some(Ok(ModelEvent::Stream(event))) => self.streamed(event, turn).await,
             Some(Ok(ModelEvent::Whole(message))) => self.whole(message, turn).await,
+            Some(Ok(ModelEvent::Named(id))) => self.request_id = Some(id),
             Some(Ok(ModelEvent::Retry(retry))) => self.world.host.retrying(&retry).await,
             Some(Ok(ModelEvent::Fallback(fallback))) => {
                 tell_of_fallback(self.world, &fallback);
@@ -360,8 +378,10 @@ impl<'a> Driver<'a> {
 
     async fn streamed(&mut self, event: StreamEvent, turn: &mut Turn) {
         if let StreamEvent::MessageStart(start) = &event {
-            self.frame = Some(start.message.clone());
+            self.frame = Some(Envelope::new(&start.message, self.request_id.clone()));
         }
+        let is_token = matches!(event, StreamEvent::ContentBlockDelta(_));
+        let is_first = self.finished.pace.hear(is_token);
         let folded = match self.response.push(&event) {
             Ok(folded) => folded,
             Err(error) => return self.fail(ModelError::Broken(error.to_string()), turn).await,
@@ -370,22 +390,42 @@ impl<'a> Driver<'a> {
         match folded {
             // What hooks may show otherwise is not shown before they have seen it.
             Folded::Nothing if display::is_text(&event) && display::is_judged(self.world) => {}
-            Folded::Nothing => self.world.host.stream(&event).await,
+            Folded::Nothing => self.show(event, is_first).await,
             Folded::Block(block) => {
                 // The finished block goes before the event that finishes it; hosts rely on it.
                 self.block(block, Some(&event), turn).await;
-                self.world.host.stream(&event).await;
+                self.show(event, false).await;
             }
             Folded::Message(message) => {
-                self.world.host.stream(&event).await;
+                self.show(event, false).await;
                 self.replied(&message, turn);
             }
         }
     }
 
+    /// Lets a host that follows the response see an event of it.
+    async fn show(&mut self, event: StreamEvent, is_first: bool) {
+        if matches!(event, StreamEvent::ContentBlockDelta(_)) {
+            self.finished.pace.show();
+        }
+        let begins = matches!(event, StreamEvent::MessageStart(_));
+        let about = About {
+            message_id: self.message_id(),
+            time_to_first: self.asked.filter(|_| begins).map(|asked| asked.elapsed()),
+            answers: if is_first { self.world.answering.to_vec() } else { Vec::new() },
+            abandoned_blocks: None,
+        };
+        self.world.host.stream(event, about).await;
+    }
+
+    fn message_id(&self) -> Option<String> {
+        self.frame.as_ref().and_then(|frame| frame.message.id.clone())
+    }
+
     /// A response that came in one piece.
     async fn whole(&mut self, message: Message, turn: &mut Turn) {
-        self.frame = Some(Message { content: Vec::new(), ..message.clone() });
+        self.frame = Some(Envelope::new(&message, self.request_id.clone()));
+        self.finished.pace.hear(true);
         for block in &message.content {
             self.block(block.clone(), None, turn).await;
         }
@@ -409,13 +449,14 @@ impl<'a> Driver<'a> {
         if let Some(speaker) = &self.world.host.speaker {
             speaker.spent(&usage);
         }
-        add(&mut self.finished.usage, Some(&usage));
+        add_usage(&mut self.finished.usage, &usage);
         self.finished.stop_reason.clone_from(&message.stop_reason);
         if message.stop_reason == Some(StopReason::Refusal) {
             self.finished.n_safety_stops += 1;
             // Its end says why.
-            self.frame = Some(Message { content: Vec::new(), ..message.clone() });
+            self.frame = Some(Envelope::new(message, self.request_id.clone()));
         }
+        self.finished.pace.first_usage.get_or_insert(usage);
         let over = self.over_limit();
         turn.handle(Input::Replied { stop_reason: message.stop_reason.clone(), over });
     }
@@ -437,11 +478,16 @@ impl<'a> Driver<'a> {
             text.clone_into(&mut self.finished.text);
             self.finished.shown = shown.clone();
         }
-        if let Some(frame) = &self.frame {
-            if let Some(text) = end.and_then(|end| display::delta(self.world, end, &block, &shown))
-            {
-                self.world.host.stream(&text).await;
-            }
+        if let Some(text) = end.and_then(|end| display::delta(self.world, end, &block, &shown)) {
+            self.show(text, false).await;
+        }
+        if let Some(frame) = &mut self.frame {
+            frame.answers = std::mem::take(&mut self.answers);
+            frame.call = match &block {
+                ContentBlock::ToolUse(call) => display::of_call(self.world, call),
+                _ => None,
+            };
+            self.finished.pace.show();
             match shown {
                 Some(text) => self.world.host.say_otherwise(frame, block.clone(), text).await,
                 None => self.world.host.say(frame, block.clone()).await,
@@ -462,10 +508,10 @@ impl<'a> Driver<'a> {
             // Calls catch their panics, so only an aborted one ends like this, and nobody waits for it.
             return;
         };
-        let CallResult { block, structured, denied, stop } = result;
+        let CallResult { block, structured, denied, stop, meta } = result;
         self.batch.push(json!({
             "tool_name": tool_name, "tool_input": tool_input, "tool_use_id": block.tool_use_id,
-            "tool_response": structured,
+            "tool_response": block.content,
         }));
         self.finished.n_user_messages += 1;
         self.finished.n_tool_calls += 1;
@@ -478,10 +524,7 @@ impl<'a> Driver<'a> {
                 extra: Extra::default(),
             });
         }
-        self.world
-            .host
-            .say_as_user(vec![ContentBlock::ToolResult(block.clone())], structured)
-            .await;
+        self.world.host.say_result(block.clone(), structured, meta).await;
         let stop = match tool_name.as_str() {
             structured::NAME if block.is_error == Some(true) => stop.or(Some(StopAfter::Miss)),
             structured::NAME => {
@@ -500,8 +543,12 @@ impl<'a> Driver<'a> {
         self.finished.n_user_messages += 1;
         let text = result.content.as_ref().map(Content::text).unwrap_or_default();
         let structured = json!(format!("Error: {text}"));
-        let block = ContentBlock::ToolResult(result);
-        self.world.host.say_as_user(vec![block], Some(structured)).await;
+        let meta = ToolResultMeta {
+            id: result.tool_use_id.clone(),
+            non_execution_kind: Some("user-rejected".to_owned()),
+            ..ToolResultMeta::default()
+        };
+        self.world.host.say_result(result, Some(structured), Some(meta)).await;
     }
 
     async fn fail(&mut self, error: ModelError, turn: &mut Turn) {
@@ -518,7 +565,12 @@ impl<'a> Driver<'a> {
     /// The response will not be finished: a host that follows its events sees an end of them all the same.
     async fn close_stream(&mut self, kept: bool) {
         for (event, abandoned) in self.shown.close(kept) {
-            self.world.host.stream_end(event, abandoned).await;
+            let about = About {
+                message_id: self.message_id(),
+                abandoned_blocks: abandoned,
+                ..About::default()
+            };
+            self.world.host.stream(event, about).await;
         }
     }
 
@@ -526,7 +578,8 @@ impl<'a> Driver<'a> {
     async fn interrupt(&mut self, turn: &mut Turn) {
         self.hang_up();
         let kept = self.response.unfinished_text().is_some();
-        if let (Some(text), Some(frame)) = (self.response.unfinished_text(), &self.frame) {
+        if let (Some(text), Some(frame)) = (self.response.unfinished_text(), &mut self.frame) {
+            frame.answers = std::mem::take(&mut self.answers);
             text.clone_into(&mut self.finished.text);
             let block = ContentBlock::text(text);
             self.world.host.say_cut_short(frame, block.clone()).await;
@@ -539,8 +592,13 @@ impl<'a> Driver<'a> {
     /// Asks hooks whether the turn may end.
     async fn may_stop(&mut self, again: bool) -> Input {
         let World { host, cx, .. } = self.world;
-        let mut fields =
-            json!({"stop_hook_active": again, "last_assistant_message": self.finished.text});
+        let mut fields = json!({
+            "stop_hook_active": again,
+            "last_assistant_message": self.finished.text,
+            "background_tasks": cx.tasks.summary(),
+            // Nothing here runs by a clock.
+            "session_crons": [],
+        });
         let event = match &host.agent {
             None => HookEvent::Stop,
             Some(agent) => {
@@ -597,7 +655,7 @@ impl<'a> Driver<'a> {
             return;
         }
         let fields = json!({
-            "error": error, "error_details": details, "last_assistant_message": self.finished.text,
+            "error": error, "error_details": details, "last_assistant_message": details,
         });
         let hooks = host.hooks();
         tokio::select! {
@@ -626,7 +684,7 @@ impl<'a> Driver<'a> {
     /// The response that was stopped as unsafe, if the newest one was.
     fn refused(&self) -> Option<&Message> {
         let was_refused = self.finished.stop_reason == Some(StopReason::Refusal);
-        self.frame.as_ref().filter(|_| was_refused)
+        self.frame.as_ref().filter(|_| was_refused).map(|frame| &frame.message)
     }
 
     /// Something the turn itself says on the user's side.
@@ -644,7 +702,7 @@ impl<'a> Driver<'a> {
             Ending::Interrupted { in_tools } => {
                 let marker = if *in_tools { INTERRUPTED_TOOLS } else { INTERRUPTED };
                 self.finished.n_user_messages += 1;
-                host.say_as_user(vec![ContentBlock::text(marker)], None).await;
+                host.say_as_user(vec![ContentBlock::text(marker)]).await;
             }
             Ending::Failed(error) => {
                 host.say_api_error(error).await;
@@ -677,13 +735,3 @@ pub(crate) const CUT: &str = "The answer was longer than the model may write, al
 
 /// Enough for long files, and what the models of today all allow.
 pub(crate) const MAX_OUTPUT_TOKENS: u64 = 32_000;
-
-fn add(total: &mut Usage, one: Option<&Usage>) {
-    let Some(one) = one else { return };
-    let sum = |left: Option<u64>, right: Option<u64>| Some(left.unwrap_or(0) + right.unwrap_or(0));
-    total.input_tokens = sum(total.input_tokens, one.input_tokens);
-    total.output_tokens = sum(total.output_tokens, one.output_tokens);
-    total.cache_read_input_tokens = sum(total.cache_read_input_tokens, one.cache_read_input_tokens);
-    total.cache_creation_input_tokens =
-        sum(total.cache_creation_input_tokens, one.cache_creation_input_tokens);
-}

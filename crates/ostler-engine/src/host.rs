@@ -1,12 +1,13 @@
 //! The engine's line to its host: frames out, questions and their answers.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ostler_process::Environment;
 use ostler_proto::api::{
-    Content, ContentBlock, Message, Role, SYNTHETIC_MODEL, StopReason, StreamEvent, ToolUseBlock,
+    Content, ContentBlock, Message, Role, SYNTHETIC_MODEL, StopReason, StreamEvent,
+    ToolResultBlock, ToolUseBlock, Usage,
 };
 use ostler_proto::control::{Ask, AskHost, CanUseTool, Elicitation, ElicitationReply, Success};
 use ostler_proto::frame::ToHost;
@@ -16,7 +17,7 @@ use ostler_proto::message::system::{
     SessionWritesLost, Status,
 };
 use ostler_proto::message::{
-    AbandonedBlocks, Assistant, AssistantError, StreamEventMessage, System, User,
+    Assistant, AssistantError, StreamEventMessage, System, ToolResultMeta, User,
 };
 use ostler_proto::peer::CallError;
 use ostler_proto::permission::{PermissionMode, PermissionResult, PermissionUpdate};
@@ -33,8 +34,9 @@ use crate::permission::{
     Behavior, Decision, Narrowing, Policy, Rule, Source, UpdateError, kept_in,
 };
 use crate::record::Tape;
+use crate::response::{About, Envelope};
 use crate::settings::Folders;
-use crate::spent::Spent;
+use crate::spent::{Spent, whole_usage};
 use crate::store::{StoreError, TranscriptWriter};
 use crate::transcript::Transcript;
 
@@ -69,8 +71,8 @@ pub(crate) struct Host {
     pub(crate) hooks: Arc<Mutex<Hooks>>,
     /// Settings that may change; `None` where nobody looks at them again.
     pub(crate) live: Option<Arc<Live>>,
-    /// Variables for the commands of hooks.
-    pub(crate) env: Arc<BTreeMap<String, String>>,
+    /// The environment of what hooks start.
+    pub(crate) env: Arc<Environment>,
     /// Who answers permission questions.
     pub(crate) answerer: Arc<Answerer>,
     /// Whether prompts are sent back as they are taken up.
@@ -144,7 +146,7 @@ impl Host {
 
     /// Whether a subagent speaks that the conversation does not wait for.
     fn is_in_background(&self) -> bool {
-        self.speaker.as_ref().is_some_and(|speaker| speaker.in_background)
+        self.speaker.as_ref().is_some_and(|speaker| speaker.is_in_background())
     }
 
     pub(crate) fn mode(&self) -> PermissionMode {
@@ -192,6 +194,21 @@ impl Host {
         true
     }
 
+    /// Tells a host that follows responses that the model is asked.
+    pub(crate) async fn tell_request(&self, answers: &[Uuid]) {
+        if !self.partial_messages || self.parent.is_some() {
+            return;
+        }
+        let status = Status {
+            status: Some("requesting".to_owned()),
+            user_message_uuids: Some(answers.to_vec()).filter(|answers| !answers.is_empty()),
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..Status::default()
+        };
+        self.send(ToHost::System(System::Status(status))).await;
+    }
+
     /// Tells which mode holds now.
     pub(crate) async fn tell_mode(&self) {
         let status = Status {
@@ -210,6 +227,12 @@ impl Host {
     pub(crate) fn add_hooks(&self, hooks: Vec<Hook>) {
         let mut known = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
         *known = known.with(hooks);
+    }
+
+    /// Takes over the hooks of plugins in place of those that plugins had before.
+    pub(crate) fn replace_plugin_hooks(&self, hooks: Vec<Hook>) {
+        let mut known = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = known.replacing_plugins(hooks);
     }
 
     /// The same line with more hooks, which nobody else has.
@@ -264,19 +287,19 @@ impl Host {
     }
 
     /// Sends one finished block of a response.
-    pub(crate) async fn say(&self, response: &Message, block: ContentBlock) {
+    pub(crate) async fn say(&self, response: &Envelope, block: ContentBlock) {
         self.say_block(response, block, None).await;
     }
 
     /// Sends what there is of a block that an interruption cut short.
-    pub(crate) async fn say_cut_short(&self, response: &Message, block: ContentBlock) {
+    pub(crate) async fn say_cut_short(&self, response: &Envelope, block: ContentBlock) {
         self.say_block(response, block, Some(true)).await;
     }
 
     /// Sends one finished block with other words than the model's; the session's file keeps the model's.
     pub(crate) async fn say_otherwise(
         &self,
-        response: &Message,
+        response: &Envelope,
         block: ContentBlock,
         text: String,
     ) {
@@ -290,7 +313,7 @@ impl Host {
         self.show(ToHost::Assistant(Box::new(said))).await;
     }
 
-    async fn say_block(&self, response: &Message, block: ContentBlock, aborted: Option<bool>) {
+    async fn say_block(&self, response: &Envelope, block: ContentBlock, aborted: Option<bool>) {
         let progress = match (&self.speaker, &block) {
             (Some(speaker), ContentBlock::ToolUse(call)) => speaker.progress(self, call),
             _ => None,
@@ -304,13 +327,18 @@ impl Host {
 
     fn assistant(
         &self,
-        response: &Message,
+        response: &Envelope,
         block: ContentBlock,
         aborted: Option<bool>,
     ) -> Assistant {
-        let message = Message { content: vec![block], ..response.clone() };
+        let Envelope { message, request_id, answers, call } = response.clone();
         Assistant {
-            message,
+            message: Message { content: vec![block], ..message },
+            request_id,
+            user_message_uuid: answers.last().cloned(),
+            user_message_uuids: Some(answers).filter(|answers| !answers.is_empty()),
+            timestamp: Some(timestamp()),
+            tool_use_meta: call.map(|call| vec![call]),
             parent_tool_use_id: self.parent.clone(),
             session_id: self.session_id.clone(),
             uuid: fresh_uuid(),
@@ -320,15 +348,22 @@ impl Host {
         }
     }
 
-    /// Sends a message of the user's side: a tool result, a marker.
-    pub(crate) async fn say_as_user(
+    /// Sends the result of a call.
+    pub(crate) async fn say_result(
         &self,
-        content: Vec<ContentBlock>,
+        result: ToolResultBlock,
         structured: Option<serde_json::Value>,
+        meta: Option<ToolResultMeta>,
     ) {
-        let mut user = self.user(content.into());
+        let mut user = self.user(vec![ContentBlock::ToolResult(result)].into());
         user.tool_use_result = structured;
+        user.tool_result_meta = meta.map(|meta| vec![meta]);
         self.send(ToHost::User(Box::new(user))).await;
+    }
+
+    /// Sends a message of the user's side: a marker, words of a command.
+    pub(crate) async fn say_as_user(&self, content: Vec<ContentBlock>) {
+        self.send(ToHost::User(Box::new(self.user(content.into())))).await;
     }
 
     /// Notes a prompt that the host knows without being told.
@@ -345,6 +380,7 @@ impl Host {
             parent_tool_use_id: self.parent.clone(),
             agent_id: self.agent.clone(),
             uuid: Some(fresh_uuid()),
+            timestamp: Some(timestamp()),
             ..User::new(content, Some(self.session_id.clone()))
         }
     }
@@ -353,7 +389,7 @@ impl Host {
     pub(crate) async fn replay(&self, prompt: User) {
         let replay = User {
             session_id: Some(self.session_id.clone()),
-            timestamp: Some(format!("{:.3}", jiff::Timestamp::now())),
+            timestamp: Some(timestamp()),
             is_replay: Some(true),
             ..prompt
         };
@@ -412,6 +448,7 @@ impl Host {
     pub(crate) async fn say_api_error(&self, error: &ModelError) {
         let failure = Assistant {
             api_error_status: error.status(),
+            api_error_type: error.api_type().map(str::to_owned),
             ..self.failure(error.to_string(), error.kind(), StopReason::StopSequence)
         };
         self.send(ToHost::Assistant(Box::new(failure))).await;
@@ -426,10 +463,12 @@ impl Host {
             content: vec![ContentBlock::text(words)],
             stop_reason: Some(stop_reason),
             stop_sequence: Some(String::new()),
+            usage: Some(whole_usage(Usage::default())),
             ..Message::default()
         };
         Assistant {
             message,
+            timestamp: Some(timestamp()),
             parent_tool_use_id: self.parent.clone(),
             session_id: self.session_id.clone(),
             uuid: fresh_uuid(),
@@ -440,24 +479,22 @@ impl Host {
         }
     }
 
-    /// Sends an event of the response, if the host wants to see them. Subagents keep theirs to themselves.
-    pub(crate) async fn stream(&self, event: &StreamEvent) {
-        if self.partial_messages && self.parent.is_none() {
-            self.stream_end(event.clone(), None).await;
-        }
-    }
-
-    /// The same for an event that the engine makes up because the response has no end.
-    pub(crate) async fn stream_end(
-        &self,
-        event: StreamEvent,
-        abandoned_blocks: Option<AbandonedBlocks>,
-    ) {
-        if !self.partial_messages || self.parent.is_some() {
+    /// Sends an event of the response, if the host wants to see them. Subagents keep theirs to themselves, and signs
+    /// of life of the API are nobody's business.
+    pub(crate) async fn stream(&self, event: StreamEvent, about: About) {
+        if !self.partial_messages || self.parent.is_some() || matches!(event, StreamEvent::Ping(_))
+        {
             return;
         }
-        let mut event = StreamEventMessage::new(event, self.session_id.clone(), fresh_uuid());
-        event.abandoned_blocks = abandoned_blocks;
+        let About { message_id, time_to_first, answers, abandoned_blocks } = about;
+        let event = StreamEventMessage {
+            api_message_id: message_id,
+            ttft_ms: time_to_first.map(|time| Num::from(time.as_millis() as u64)),
+            user_message_uuid: answers.last().cloned(),
+            user_message_uuids: Some(answers).filter(|answers| !answers.is_empty()),
+            abandoned_blocks,
+            ..StreamEventMessage::new(event, self.session_id.clone(), fresh_uuid())
+        };
         self.send(ToHost::StreamEvent(Box::new(event))).await;
     }
 
@@ -550,6 +587,11 @@ pub(crate) async fn ask<Q: Ask>(
     waiting.answered = true;
     let success = success.map_err(|_| gone())?.map_err(|error| error.to_string())?;
     Q::read_reply(success.response.as_ref()).map_err(|error| error.to_string())
+}
+
+/// Now, as frames tell it.
+pub(crate) fn timestamp() -> String {
+    format!("{:.3}", jiff::Timestamp::now())
 }
 
 /// A new identifier for a frame.

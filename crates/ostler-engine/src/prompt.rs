@@ -29,6 +29,8 @@ pub(crate) struct Start {
     pub(crate) source: &'static str,
     /// The files with instructions that were read for it.
     pub(crate) memory: Vec<PathBuf>,
+    /// What the host calls it.
+    pub(crate) title: Option<String>,
 }
 
 /// What is left of the prompts once hooks have heard them.
@@ -136,7 +138,7 @@ async fn obey(world: &World, conversation: Vec<Said>, prompt: User, command: Bui
 async fn interrupted(world: &World, mut conversation: Vec<Said>) -> Finished {
     let marker = ContentBlock::text(INTERRUPTED);
     world.host.send(report::init(world)).await;
-    world.host.say_as_user(vec![marker.clone()], None).await;
+    world.host.say_as_user(vec![marker.clone()]).await;
     match conversation.last_mut() {
         Some(last) if last.role == Role::User => last.content.push(marker),
         _ => conversation.push(Said { role: Role::User, content: vec![marker] }),
@@ -152,6 +154,7 @@ async fn interrupted(world: &World, mut conversation: Vec<Said>) -> Finished {
 async fn hear(world: &World, prompts: Vec<User>, start: Option<Start>) -> Result<Heard, String> {
     occasions::look_around(&world.host, &world.cx.cwd, true).await;
     let mut first = Verdict::default();
+    let named = start.as_ref().and_then(|start| start.title.clone());
     if let Some(start) = start {
         first = begin(world, start).await;
     }
@@ -180,7 +183,7 @@ async fn hear(world: &World, prompts: Vec<User>, start: Option<Start>) -> Result
     heard
         .blocks
         .extend(first.context.into_iter().chain(said).chain(planning).map(ContentBlock::text));
-    Ok(Heard { title: heard.title.or(first.title), ..heard })
+    Ok(Heard { title: heard.title.or(first.title).or(named), ..heard })
 }
 
 /// Asks hooks about a prompt.

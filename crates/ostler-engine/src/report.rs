@@ -1,7 +1,8 @@
 //! The frames that begin and end a turn: `init` and `result`.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use ostler_proto::api::{StopReason, Usage};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::Init;
 use ostler_proto::message::{ResultSubtype, System, TerminalReason, TurnResult};
@@ -13,7 +14,9 @@ use crate::commands;
 use crate::drive::{CUT, Finished, REFUSED, World};
 use crate::host::{Host, fresh_uuid};
 use crate::model::ModelError;
+use crate::response::Pace;
 use crate::session::queue::Answers;
+use crate::spent::whole_usage;
 use crate::turn::{Ending, Limit};
 
 /// `system`/`init`: what the turn works with.
@@ -39,6 +42,7 @@ pub(crate) fn init(world: &World) -> ToHost {
         claude_code_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         output_style: Some(world.style.as_ref().to_owned()),
         agents: Some(agents::listed(&world.library).into_iter().map(|kind| kind.name).collect()),
+        user_message_uuids: Some(world.answering.to_vec()).filter(|named| !named.is_empty()),
         uuid: fresh_uuid(),
         ..Init::default()
     })))
@@ -83,13 +87,14 @@ impl Totals {
 
     /// `result` for a turn that came to its end.
     pub(crate) fn result(&mut self, world: &World, finished: Finished) -> ToHost {
+        let times = Times::of(self.begun, &finished.pace);
         let mut result = TurnResult {
             num_turns: finished.n_user_messages,
             stop_reason: finished.stop_reason,
-            usage: finished.usage,
+            usage: whole_usage(finished.usage),
             permission_denials: finished.denials,
             structured_output: finished.structured,
-            safety_stops: (finished.n_safety_stops > 0).then(|| finished.n_safety_stops.into()),
+            safety_stops: Some(finished.n_safety_stops.into()),
             ..self.frame(&world.host)
         };
         // Ours: what a mode, rules and hooks save the user from.
@@ -126,6 +131,9 @@ impl Totals {
                 if let ModelError::Status { status, .. } = &error {
                     result.api_error_status = Some(*status);
                 }
+                result.api_error_type = error.api_type().map(str::to_owned);
+                // As the message has it that stands in the model's place.
+                result.stop_reason = Some(StopReason::StopSequence);
                 result.result = Some(error.to_string());
             }
             Ending::Interrupted { in_tools } => {
@@ -162,6 +170,9 @@ impl Totals {
             Ending::Refused => apology(&mut result, REFUSED, TerminalReason::ModelError),
             Ending::MaxOutputTokens => apology(&mut result, CUT, TerminalReason::ModelError),
         }
+        if let Some(times) = times.filter(|_| result.subtype == ResultSubtype::Success) {
+            times.tell(&mut result);
+        }
         ToHost::Result(Box::new(result))
     }
 
@@ -183,6 +194,7 @@ impl Totals {
             duration_api_ms: Num::from(
                 host.spent.time().saturating_sub(self.waited).as_millis() as u64
             ),
+            usage: whole_usage(Usage::default()),
             session_id: host.session_id.clone(),
             total_cost_usd: Num::from(host.spent.dollars()),
             model_usage: host.spent.models(),
@@ -192,6 +204,49 @@ impl Totals {
             user_message_uuids: Some(named).filter(|named| !named.is_empty()),
             origin,
             ..TurnResult::default()
+        }
+    }
+}
+
+/// How long a turn took to its first request and to the first of its answer.
+struct Times {
+    to_request: Duration,
+    to_event: Duration,
+    to_token: Option<Duration>,
+    to_frame: Option<Duration>,
+    request_sent: SystemTime,
+    first_usage: Usage,
+}
+
+impl Times {
+    /// `None` when the model was not asked, or never began to answer.
+    fn of(begun: Option<Instant>, pace: &Pace) -> Option<Self> {
+        let begun = begun?;
+        let (asked, request_sent) = pace.asked?;
+        let since = |moment: Instant| moment.saturating_duration_since(begun);
+        Some(Self {
+            to_request: since(asked),
+            to_event: since(pace.first_event?),
+            to_token: pace.first_token.map(since),
+            to_frame: pace.first_frame.map(since),
+            request_sent,
+            first_usage: pace.first_usage.clone().unwrap_or_default(),
+        })
+    }
+
+    fn tell(self, result: &mut TurnResult) {
+        let number = |time: Duration| Num::from(time.as_millis() as u64);
+        result.time_to_request_ms = Some(number(self.to_request));
+        result.ttft_stream_ms = Some(number(self.to_event));
+        result.ttft_ms = self.to_token.map(number);
+        result.first_content_frame_ms = self.to_frame.map(number);
+        // The rest is for hosts that follow their prompts by name.
+        if result.user_message_uuid.is_some() {
+            let sent = self.request_sent.duration_since(SystemTime::UNIX_EPOCH).ok();
+            result.request_sent_wall_ms = sent.map(number);
+            result.first_request_input_tokens = Some(self.first_usage.input_tokens.unwrap_or(0));
+            result.first_request_cache_read_input_tokens =
+                Some(self.first_usage.cache_read_input_tokens.unwrap_or(0));
         }
     }
 }

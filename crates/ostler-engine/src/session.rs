@@ -4,6 +4,7 @@
 //! (a terminal, the SDK, a pipe) needs to know nothing else. One task owns everything here; turns run beside it
 //! and reach the host through it.
 
+mod call;
 mod clear;
 mod control;
 mod lifecycle;
@@ -36,14 +37,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-pub use self::options::{BACKGROUND_WAIT, SessionOptions};
+pub use self::options::{BACKGROUND_WAIT, Reload, SessionOptions};
 use self::queue::{Answers, Queue};
 use self::setup::Setup;
 pub use self::state::StateEvents;
 use self::state::Told;
 use self::switch::{Heard, Wanted};
 pub use crate::agents::Delegation;
-use crate::checkpoint::Checkpoints;
+use crate::checkpoint::{self, Checkpoints};
 use crate::commands::{self, BuiltIn, Called};
 pub use crate::compact::Compaction;
 pub use crate::drive::Limits;
@@ -120,9 +121,10 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         checkpoints,
         tape: options.tape.take(),
     };
-    for hooks in options.hooks.iter().chain(&options.library.hooks()) {
+    for hooks in &options.hooks {
         host.add_hooks(registry::commands(hooks)?);
     }
+    host.add_hooks(registry::of_plugins(&options.library)?);
     if let Some(live) = &options.live {
         host.add_hooks(registry::of_settings(&live.now.hooks)?);
     }
@@ -156,7 +158,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         queue: Queue::default(),
         answering: Vec::new(),
         conversation,
-        start: Some(Start { source, memory }),
+        start: Some(Start { source, memory, title: None }),
         idle_notice,
         idle_since: None,
         turns: JoinSet::new(),
@@ -181,8 +183,8 @@ fn checkpoints(options: &SessionOptions, scratch: &Scratch) -> Checkpoints {
         let folder = scratch.folder().unwrap_or(scratch.path());
         return Checkpoints::new(folder.join("file-history"), &options.cwd, Vec::new());
     };
-    let config = opened.writer.path().ancestors().nth(3).unwrap_or(&options.cwd);
-    let folder = config.join("file-history").join(opened.writer.session_id().as_str());
+    let folder = checkpoint::folder_of(opened.writer.path());
+    let folder = folder.unwrap_or_else(|| scratch.path().join("file-history"));
     Checkpoints::new(folder, &options.cwd, opened.snapshots.clone())
 }
 
@@ -464,6 +466,7 @@ impl Session {
         self.world.host.forget_grants();
         let mut world = self.world.clone();
         world.cx.cancelled = self.interrupt.clone();
+        world.answering = self.answering.as_slice().into();
         let conversation = std::mem::take(&mut self.conversation);
         // What begins a session belongs to its first prompt, which a command of the engine's own is not.
         let called = prompts.iter().find_map(|prompt| commands::read(&world.library, prompt));

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ostler_proto::api::{ModelUsage, Usage};
-use serde_json::Value;
+use ostler_proto::api::{CacheCreation, ModelUsage, ServerToolUsage, Usage};
+use serde_json::{Value, json};
 
 use crate::model::pricing;
 
@@ -89,5 +89,96 @@ impl Spent {
     /// Dollars so far. Models without a known price count as free.
     pub(crate) fn dollars(&self) -> f64 {
         self.models().values().map(|usage| usage.cost_usd.get()).sum()
+    }
+}
+
+/// Adds what one response used to what a turn has used. What is no number is as the last response says it.
+pub(crate) fn add_usage(total: &mut Usage, one: &Usage) {
+    let sum = |left: Option<u64>, right: Option<u64>| Some(left.unwrap_or(0) + right.unwrap_or(0));
+    total.input_tokens = sum(total.input_tokens, one.input_tokens);
+    total.output_tokens = sum(total.output_tokens, one.output_tokens);
+    total.cache_read_input_tokens = sum(total.cache_read_input_tokens, one.cache_read_input_tokens);
+    total.cache_creation_input_tokens =
+        sum(total.cache_creation_input_tokens, one.cache_creation_input_tokens);
+    if let Some(used) = &one.server_tool_use {
+        let total = total.server_tool_use.get_or_insert_default();
+        total.web_search_requests = sum(total.web_search_requests, used.web_search_requests);
+        total.web_fetch_requests = sum(total.web_fetch_requests, used.web_fetch_requests);
+    }
+    if let Some(written) = &one.cache_creation {
+        let total = total.cache_creation.get_or_insert_default();
+        total.one_hour = sum(total.one_hour, written.one_hour);
+        total.five_minutes = sum(total.five_minutes, written.five_minutes);
+    }
+    let thought = thinking_tokens(total) + thinking_tokens(one);
+    total.output_tokens_details = Some(json!({"thinking_tokens": thought}));
+    total.service_tier = one.service_tier.clone().or(total.service_tier.take());
+    total.inference_geo = one.inference_geo.clone().or(total.inference_geo.take());
+    total.speed = one.speed.clone().or(total.speed.take());
+}
+
+/// Tokens that were spent on thinking, as far as the API tells it.
+pub(crate) fn thinking_tokens(usage: &Usage) -> u64 {
+    let details = usage.output_tokens_details.as_ref();
+    details.and_then(|details| details["thinking_tokens"].as_u64()).unwrap_or(0)
+}
+
+/// Usage with every field, as the declarations promise it: what was not counted is zero, what was not said is the
+/// usual.
+pub(crate) fn whole_usage(usage: Usage) -> Usage {
+    let whole = |count: Option<u64>| Some(count.unwrap_or(0));
+    let (tools, cache) = (
+        usage.server_tool_use.clone().unwrap_or_default(),
+        usage.cache_creation.clone().unwrap_or_default(),
+    );
+    Usage {
+        input_tokens: whole(usage.input_tokens),
+        output_tokens: whole(usage.output_tokens),
+        cache_creation_input_tokens: whole(usage.cache_creation_input_tokens),
+        cache_read_input_tokens: whole(usage.cache_read_input_tokens),
+        output_tokens_details: Some(json!({"thinking_tokens": thinking_tokens(&usage)})),
+        server_tool_use: Some(ServerToolUsage {
+            web_search_requests: whole(tools.web_search_requests),
+            web_fetch_requests: whole(tools.web_fetch_requests),
+            ..tools
+        }),
+        cache_creation: Some(CacheCreation {
+            one_hour: whole(cache.one_hour),
+            five_minutes: whole(cache.five_minutes),
+            ..cache
+        }),
+        service_tier: usage.service_tier.or_else(|| Some("standard".to_owned())),
+        inference_geo: usage.inference_geo.or_else(|| Some(String::new())),
+        iterations: usage.iterations.or_else(|| Some(json!([]))),
+        speed: usage.speed.or_else(|| Some("standard".to_owned())),
+        ..usage
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_responses_used_adds_up_and_is_whole() {
+        let one: Usage = serde_json::from_value(json!({
+            "input_tokens": 3, "output_tokens": 5, "output_tokens_details": {"thinking_tokens": 2},
+            "server_tool_use": {"web_search_requests": 1}, "service_tier": "priority",
+            "cache_creation": {"ephemeral_5m_input_tokens": 7},
+        }))
+        .unwrap();
+        let mut total = Usage::default();
+        add_usage(&mut total, &one);
+        add_usage(&mut total, &one);
+        add_usage(&mut total, &Usage::default());
+        let whole = serde_json::to_value(whole_usage(total)).unwrap();
+        let expected = json!({
+            "input_tokens": 6, "output_tokens": 10, "output_tokens_details": {"thinking_tokens": 4},
+            "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+            "server_tool_use": {"web_search_requests": 2, "web_fetch_requests": 0},
+            "cache_creation": {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 14},
+            "service_tier": "priority", "inference_geo": "", "iterations": [], "speed": "standard",
+        });
+        assert_eq!(whole, expected);
     }
 }

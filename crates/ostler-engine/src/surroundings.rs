@@ -104,6 +104,7 @@ pub(crate) async fn ask(
                 Err(error) => return Err(ModelError::Broken(error.to_string())),
             },
             ModelEvent::Whole(message) => message,
+            ModelEvent::Named(_) => continue,
             ModelEvent::Retry(retry) => {
                 host.retrying(&retry).await;
                 continue;

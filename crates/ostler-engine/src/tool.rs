@@ -1,15 +1,16 @@
 //! What a tool is. The tools themselves live in `ostler-tools`, one file each.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use ostler_process::Environment;
 use ostler_proto::ToolUseId;
 use ostler_proto::api::{Content, ContentBlock, Message};
 use ostler_proto::mcp::McpServerProvenance;
+use ostler_proto::message::ToolUseMeta;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
@@ -59,8 +60,8 @@ pub struct ToolCx {
     pub scratch: Scratch,
     /// What goes on in the background.
     pub tasks: Tasks,
-    /// Variables for what it starts, beside those of this process.
-    pub env: Arc<BTreeMap<String, String>>,
+    /// The environment of what it starts.
+    pub env: Arc<Environment>,
     /// The session it runs in; `None` for a tool that is run by itself.
     pub session: Option<Arc<dyn Surroundings>>,
 }
@@ -238,6 +239,11 @@ pub trait AnyTool: Send + Sync {
 
     /// The MCP server it belongs to.
     fn provenance(&self) -> Option<McpServerProvenance> {
+        None
+    }
+
+    /// How its calls are shown to people, if it is one of an MCP server's; without the call.
+    fn shown(&self) -> Option<ToolUseMeta> {
         None
     }
 

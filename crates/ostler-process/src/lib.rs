@@ -7,6 +7,8 @@
 //! child alone, not its children, and would fire when the *thread* that spawned it ends.)
 #![warn(missing_docs)]
 
+mod environment;
+
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::process::{ExitStatus, Stdio};
@@ -15,6 +17,8 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+pub use self::environment::Environment;
 
 /// Reads which group it is about, waits for its input to end, then kills that group.
 const WATCHDOG: &str = r#"read -r group || exit; read -r _; kill -s KILL -- "-$group""#;

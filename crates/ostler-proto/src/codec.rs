@@ -3,11 +3,15 @@
 //! One JSON object per line, UTF-8. `\r\n` and a missing last newline are accepted, blank lines skipped. A line
 //! that cannot be read is reported and does not end the stream: the next one is read as if nothing had been.
 
+mod pieces;
+
 use std::marker::PhantomData;
 
 use crate::DecodeError;
 use crate::error::shortened;
 use crate::frame::Frame;
+
+pub use self::pieces::Pieces;
 
 /// The longest line the Python SDK reads by default, newline included. An engine should cut what it sends to stay below.
 pub const PYTHON_LINE_LIMIT: usize = 1024 * 1024;
@@ -129,10 +133,29 @@ impl LineDecoder {
         }
     }
 
+    /// The complete lines that come next, as far as they begin with something: how many, and their bytes.
+    fn lines_beginning_with(&mut self, beginning: &[u8]) -> Option<(usize, &[u8])> {
+        // Lines that may be too long are looked at one by one.
+        if self.skipping || self.limit.is_some() {
+            return None;
+        }
+        let first = self.start;
+        let mut count = 0;
+        while self.buffer[self.start..].starts_with(beginning) {
+            let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
+                self.searched = self.buffer.len();
+                break;
+            };
+            self.start = self.searched + at + 1;
+            self.searched = self.start;
+            count += 1;
+        }
+        (count > 0).then(|| (count, &self.buffer[first..self.start]))
+    }
+
     /// Where the first unread line ends: at a newline, or at the end of all bytes.
     fn line_end(&mut self) -> Option<usize> {
-        let unsearched = &self.buffer[self.searched..];
-        if let Some(at) = unsearched.iter().position(|byte| *byte == b'\n') {
+        if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
             return Some(self.searched + at);
         }
         self.searched = self.buffer.len();

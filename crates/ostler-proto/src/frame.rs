@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::control::{
     AskEngine, AskHost, ControlCancelRequest, ControlRequest, ControlResponse, Response,
 };
-use crate::message::*;
+use crate::message::{piece, *};
 use crate::wire::WireObject;
 use crate::{DecodeError, UnknownObject, api};
 
@@ -101,7 +101,7 @@ pub trait Frame: WireObject + Serialize + DeserializeOwned {
     /// # Errors
     /// When the line is not a JSON object, or a frame of a known type is malformed; the error says which field.
     fn from_line(line: &str) -> Result<Self, DecodeError> {
-        serde_json::from_str(line).or_else(|error| DecodeError::look_closer(line, &error))
+        read_line(line)
     }
 
     /// The frame as one line, ending in `\n`.
@@ -128,6 +128,14 @@ impl Frame for ToEngine {
 }
 
 impl Frame for ToHost {
+    fn from_line(line: &str) -> Result<Self, DecodeError> {
+        // By far the most, where there are many.
+        match piece::read(line) {
+            Some(piece) => Ok(Self::StreamEvent(piece)),
+            None => read_line(line),
+        }
+    }
+
     fn summary(&self) -> String {
         let (detail, more) = match self {
             Self::System(system) => (system.tag(), None),
@@ -151,6 +159,10 @@ impl Frame for ToHost {
         };
         joined([self.tag(), detail, more])
     }
+}
+
+fn read_line<F: Frame>(line: &str) -> Result<F, DecodeError> {
+    serde_json::from_str(line).or_else(|error| DecodeError::look_closer(line, &error))
 }
 
 fn delta_tag(event: &api::StreamEvent) -> Option<&str> {

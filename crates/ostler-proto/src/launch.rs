@@ -3,6 +3,8 @@
 //! A host fills in a [`Launch`] and turns it into arguments with [`Launch::to_args`]; an engine reads arguments into
 //! one. The same value starts an engine inside the host's own process, where no command line is needed.
 
+mod extra;
+
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -10,6 +12,8 @@ use serde_json::Value;
 use crate::agent::AgentDefinition;
 use crate::hook::SetupTrigger;
 use crate::permission::PermissionMode;
+
+pub use self::extra::{OddArgument, split_rules};
 
 /// Everything the command line of an engine can say. The default says nothing: the engine decides.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -21,7 +21,7 @@
 //! - [`Options`]: what the session is to be like, in groups. No settings files are read by default.
 //! - [`Message`]: what the session says. Kinds and fields this version does not know are kept. [`Fold`] puts the pieces
 //!   of partial messages together.
-//! - [`Decision`], [`Answers`], [`Elicited`], [`Hook`]: how the host answers. A callback that panics or expires is a no.
+//! - [`Decision`], [`Answers`], [`Elicited`], [`Dialog`], [`Hook`]: how the host answers. A callback that panics or expires is a no.
 //! - [`mcp`]: tools made of functions.
 //! - [`Error`]: sorted by [`ErrorKind`], with exit code, error output and API status where there are any.
 //! - [`transport`]: how an engine is reached, for those who have one of their own.
@@ -30,6 +30,7 @@
 #![warn(missing_docs)]
 
 mod client;
+mod dialog;
 mod elicitation;
 mod error;
 mod fold;
@@ -48,6 +49,7 @@ pub use ostler_proto as proto;
 pub use tokio_util::sync::CancellationToken;
 
 pub use self::client::{Client, Prompt, Turn};
+pub use self::dialog::{Dialog, DialogRequest};
 pub use self::elicitation::{ElicitationRequest, Elicited};
 pub use self::error::{Error, ErrorKind};
 pub use self::fold::Fold;

@@ -1,4 +1,30 @@
 //! [`Options`]: what a session is to be like.
+//!
+//! # Coming from another SDK
+//!
+//! | in TypeScript | here |
+//! |---|---|
+//! | `abortController` | [`Options::cancel_with`] |
+//! | `additionalDirectories`, `cwd`, `plugins`, `sandbox`, `settings`, `settingSources` | [`ContextOptions`] |
+//! | `agent` | [`ContextOptions::agent`] |
+//! | `agents` | [`Options::agent`] |
+//! | `allowedTools`, `disallowedTools` | [`Options::allow`], [`Options::deny`] |
+//! | `allowDangerouslySkipPermissions`, `permissionMode` | [`PermissionOptions`] |
+//! | `betas`, `effort`, `fallbackModel`, `model`, `thinking`, `maxThinkingTokens` | [`ModelOptions`]; the last two are one, [`Thinking`] |
+//! | `canUseTool` | [`Options::on_permission`], and [`Options::on_question`] for the agent's own questions |
+//! | `continue`, `resume`, `forkSession`, `resumeSessionAt`, `sessionId` | [`Options::continue_newest`], [`Options::resume`], [`Options::fork`], [`SessionChoice`] |
+//! | `enableFileCheckpointing`, `persistSession` | [`SessionOptions`] |
+//! | `env`, `extraArgs`, `stderr`, Python's `user` | [`EngineOptions`] |
+//! | `executable`, `executableArgs`, `pathToClaudeCodeExecutable` | [`Options::executable`], [`crate::Process`] |
+//! | `hooks` | [`Options::hook`] |
+//! | `includePartialMessages`, `includeHookEvents`, `forwardSubagentText`, `replayUserMessages` | [`OutputOptions`] |
+//! | `maxBudgetUsd`, `maxTurns`, `taskBudget` | [`LimitOptions`] |
+//! | `mcpServers`, `strictMcpConfig` | [`Options::mcp_server`], [`Options::server`] for those made of functions, [`ToolOptions`] |
+//! | `onElicitation` | [`Options::on_elicitation`] |
+//! | `onUserDialog`, `supportedDialogKinds` | [`Options::on_dialog`] |
+//! | `outputFormat` | [`crate::prompt_as`], [`OutputOptions::schema`] |
+//! | `systemPrompt` | [`SystemPrompt`]; without one the model is told nothing, as in the other SDKs |
+//! | `tools` | [`ToolOptions::base`] |
 
 mod start;
 
@@ -16,6 +42,7 @@ pub use ostler_proto::sandbox::SandboxSettings;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::dialog::{Dialog, DialogRequest, OnDialog};
 use crate::elicitation::{ElicitationRequest, Elicited, OnElicitation, on_elicitation};
 use crate::hook::Hook;
 use crate::mcp::InProcessServer;
@@ -171,6 +198,7 @@ pub struct PermissionOptions {
     pub(crate) on_permission: Option<OnPermission>,
     pub(crate) on_question: Option<OnQuestion>,
     pub(crate) on_elicitation: Option<OnElicitation>,
+    pub(crate) on_dialog: Option<OnDialog>,
 }
 
 /// Which conversation it is.
@@ -206,7 +234,12 @@ pub struct EngineOptions {
     pub transport: Option<Arc<dyn Transport>>,
     /// Its environment.
     pub env: Environment,
-    /// Arguments this version has no name for.
+    /// The user it runs as, by name or number: with that user's rights and main group, and no other group. For
+    /// executables; this process must have the right to become that user. The environment stays as it is: set `HOME`
+    /// with [`Options::env`].
+    pub user: Option<String>,
+    /// Arguments this version has no name for: the name without its dashes, and the value if it takes one. The engine in
+    /// this process reads those that `ostler` knows, and refuses others.
     pub extra_args: Vec<(String, Option<String>)>,
     /// Hears what it writes to its error output.
     pub stderr: Option<StderrListener>,
@@ -316,6 +349,21 @@ impl Options {
         R: Future<Output = Elicited> + Send + 'static,
     {
         self.permissions.on_elicitation = Some(on_elicitation(callback));
+        self
+    }
+
+    /// Who shows dialogs, and which kinds of them: engines only ask for kinds that are named here. A dialog is cancelled
+    /// when the callback panics, or takes longer than [`PermissionOptions::timeout`]. The kinds are the engine's; newer
+    /// versions of Claude Code have some, Ostler's own engine has none.
+    #[must_use]
+    pub fn on_dialog<K, F, R>(mut self, kinds: impl IntoIterator<Item = K>, callback: F) -> Self
+    where
+        K: Into<String>,
+        F: Fn(DialogRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Dialog> + Send + 'static,
+    {
+        let kinds = kinds.into_iter().map(Into::into).collect();
+        self.permissions.on_dialog = Some(OnDialog::new(kinds, callback));
         self
     }
 

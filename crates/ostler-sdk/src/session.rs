@@ -1,36 +1,39 @@
 //! The task behind a session: reads what the engine says, answers what it asks, sends what the host says.
 //!
 //! Reading never waits for the reader of the messages, so that questions of the engine are answered however slowly
-//! messages are taken. Only a reader that is [`BACKLOG`] messages behind makes the engine wait.
+//! messages are taken. Only a reader that is very far behind makes the engine wait ([`inbox`]).
 
 mod answer;
+mod inbox;
 mod quiet;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::stream::{BoxStream, SelectAll, StreamExt as _};
 use ostler_proto::control::{AskEngine, ControlRequest, ControlResponse, McpMessage, Success};
 use ostler_proto::frame::{Frame as _, ToEngine, ToHost};
 use ostler_proto::message::{System, User};
 use ostler_proto::peer::{CallError, Peer};
 use ostler_proto::{Extra, RequestId};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use self::answer::{Callbacks, Unasked};
+pub(crate) use self::inbox::Inbox;
+use self::inbox::Outlet;
 use self::quiet::Quiet;
 use crate::error::Error;
 use crate::mcp::InProcessServer;
 use crate::message::Message;
 use crate::options::Options;
-use crate::transport::Link;
+use crate::transport::{Link, Said};
 
-/// How many messages may wait for their reader before the engine has to.
-const BACKLOG: usize = 64 * 1024;
+/// How many frames are heard in one breath, before everybody else has a turn.
+const AT_ONCE: usize = 256;
 /// How many frames may wait for the engine before prompts and requests have to.
 const OUTBOX: usize = 64;
 
@@ -53,42 +56,10 @@ pub(crate) enum Command {
     Close,
 }
 
-/// The messages of a session, for one reader.
-pub(crate) struct Inbox {
-    messages: mpsc::UnboundedReceiver<Result<Message, Error>>,
-    backlog: Arc<Backlog>,
-}
-
-#[derive(Default)]
-struct Backlog {
-    waiting: AtomicUsize,
-    taken: Notify,
-}
-
-impl Inbox {
-    pub(crate) async fn next(&mut self) -> Option<Result<Message, Error>> {
-        std::future::poll_fn(|cx| self.poll_next(cx)).await
-    }
-
-    pub(crate) fn poll_next(
-        &mut self,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<Message, Error>>> {
-        let message = self.messages.poll_recv(cx);
-        if let std::task::Poll::Ready(Some(_)) = &message
-            && self.backlog.waiting.fetch_sub(1, Ordering::Relaxed) == BACKLOG
-        {
-            self.backlog.taken.notify_one();
-        }
-        message
-    }
-}
-
 /// Takes over a link. Everything ends when the inbox is dropped.
 pub(crate) fn run(link: Link, options: &Options) -> (mpsc::Sender<Command>, Inbox) {
     let (commands, commanded) = mpsc::channel(OUTBOX);
-    let (messages, read) = mpsc::unbounded_channel();
-    let backlog = Arc::new(Backlog::default());
+    let (messages, inbox) = inbox::channel();
     let mut session = Session {
         link,
         peer: Peer::new("sdk-"),
@@ -99,16 +70,16 @@ pub(crate) fn run(link: Link, options: &Options) -> (mpsc::Sender<Command>, Inbo
         outbox: VecDeque::new(),
         feeding: SelectAll::new(),
         messages,
-        backlog: Arc::clone(&backlog),
         quiet: Quiet::default(),
         closes_when_quiet: false,
         has_commander: true,
         is_open: true,
+        is_gone: false,
         last_turn_failed: false,
     };
     session.serve(&options.tools.in_process);
     tokio::spawn(session.run(commanded));
-    (commands, Inbox { messages: read, backlog })
+    (commands, inbox)
 }
 
 struct Session {
@@ -124,14 +95,15 @@ struct Session {
     /// Frames for the engine.
     outbox: VecDeque<ToEngine>,
     feeding: SelectAll<BoxStream<'static, User>>,
-    messages: mpsc::UnboundedSender<Result<Message, Error>>,
-    backlog: Arc<Backlog>,
+    messages: Outlet,
     quiet: Quiet,
     closes_when_quiet: bool,
     /// Somebody can still say something.
     has_commander: bool,
     /// The engine's input is.
     is_open: bool,
+    /// The engine is gone, but not all it said is heard.
+    is_gone: bool,
     last_turn_failed: bool,
 }
 
@@ -144,7 +116,7 @@ struct Work {
 /// What a session waits for.
 #[expect(clippy::large_enum_variant, reason = "taken apart at once")]
 enum Event {
-    Heard(Option<Result<ToHost, Error>>),
+    Heard(Option<Result<Said, Error>>),
     /// The engine takes a frame.
     CanSend,
     Answered(RequestId, ControlResponse),
@@ -153,6 +125,8 @@ enum Event {
     /// A server in this process has something to say.
     Told(Option<Unasked>),
     Cancelled,
+    /// The engine ended, and may have something to say still.
+    Gone,
     /// The reader has caught up.
     Taken,
     /// Nobody reads any more.
@@ -166,9 +140,11 @@ impl Session {
                 self.close();
             }
             match self.next(&mut commands).await {
-                Event::Heard(Some(Ok(frame))) => self.heard(frame),
-                Event::Heard(Some(Err(error))) => self.tell(Err(error)),
-                Event::Heard(None) => return self.ended().await,
+                Event::Heard(frame) => {
+                    if !self.hear_all(frame) {
+                        return self.ended().await;
+                    }
+                }
                 Event::CanSend => self.send_next(),
                 // An answer nobody wants any more is not sent.
                 Event::Answered(id, response) => {
@@ -187,9 +163,11 @@ impl Session {
                 Event::Fed(None) | Event::Told(None) => {}
                 Event::Told(Some(told)) => self.pass_on(told),
                 Event::Cancelled => {
-                    self.tell(Err(Error::Cancelled));
+                    self.messages.put(Err(Error::Cancelled));
+                    self.messages.send();
                     return self.abandoned().await;
                 }
+                Event::Gone => self.is_gone = true,
                 Event::Taken => {}
                 Event::Unread => return self.abandoned().await,
             }
@@ -198,7 +176,8 @@ impl Session {
 
     async fn next(&mut self, commands: &mut mpsc::Receiver<Command>) -> Event {
         let has_room = self.outbox.len() < OUTBOX;
-        let is_full = self.backlog.waiting.load(Ordering::Relaxed) >= BACKLOG;
+        self.messages.send();
+        let is_full = self.messages.is_full();
         tokio::select! {
             frame = self.link.from_engine.next(), if !is_full => Event::Heard(frame),
             _ = self.link.to_engine.reserve(), if !self.outbox.is_empty() => Event::CanSend,
@@ -207,8 +186,9 @@ impl Session {
             prompt = self.feeding.next(), if has_room && !self.feeding.is_empty() => Event::Fed(prompt),
             told = self.unasked.next(), if has_room && !self.unasked.is_empty() => Event::Told(told),
             () = self.cancelled.cancelled() => Event::Cancelled,
-            () = self.backlog.taken.notified(), if is_full => Event::Taken,
-            () = self.messages.closed() => Event::Unread,
+            () = self.link.engine.gone(), if !self.is_gone => Event::Gone,
+            () = self.messages.taken(), if is_full => Event::Taken,
+            () = self.messages.unread() => Event::Unread,
         }
     }
 
@@ -296,8 +276,38 @@ impl Session {
             && self.peer.waiting() == 0
     }
 
+    /// Takes a frame, and those that are there already. False when the engine has nothing more to say.
+    fn hear_all(&mut self, first: Option<Result<Said, Error>>) -> bool {
+        let mut ready = Some(first);
+        let mut n_heard = 0;
+        while let Some(frame) = ready {
+            match frame {
+                Some(Ok(Said::Frame(frame))) => {
+                    n_heard += 1;
+                    self.heard(frame);
+                }
+                Some(Ok(Said::Pieces(pieces))) => {
+                    n_heard += pieces.len();
+                    self.messages.send_pieces(pieces);
+                }
+                Some(Err(error)) => self.messages.put(Err(error)),
+                None => return false,
+            }
+            // What is not ready now is waited for later.
+            ready = match n_heard < AT_ONCE {
+                true => self.link.from_engine.next().now_or_never(),
+                false => None,
+            };
+        }
+        true
+    }
+
     fn heard(&mut self, frame: ToHost) {
         self.quiet.heard(&frame);
+        if let ToHost::ControlRequest(_) | ToHost::ControlResponse(_) = &frame {
+            // Whoever is asked or answered can read by then what was said before.
+            self.messages.send();
+        }
         match frame {
             ToHost::ControlRequest(request) => self.asked(request),
             ToHost::ControlCancelRequest(cancel) => {
@@ -321,7 +331,7 @@ impl Session {
                     self.last_turn_failed = result.is_error;
                 }
                 if let Some(message) = Message::from_frame(frame) {
-                    self.tell(Ok(message));
+                    self.messages.put(Ok(message));
                 }
             }
         }
@@ -339,7 +349,7 @@ impl Session {
                 Ok(ToHost::ControlRequest(request)) => self.asked(request),
                 // What is no question is not answered: the engine goes on waiting, which is no yes.
                 Ok(_) => {}
-                Err(error) => self.tell(Err(error.into())),
+                Err(error) => self.messages.put(Err(error.into())),
             }
         }
     }
@@ -358,12 +368,6 @@ impl Session {
         }
     }
 
-    fn tell(&self, message: Result<Message, Error>) {
-        self.backlog.waiting.fetch_add(1, Ordering::Relaxed);
-        // That nobody reads is seen in the loop.
-        let _ = self.messages.send(message);
-    }
-
     /// Nobody reads any more: the engine goes, with everything it started. It is asked first, because some engines start
     /// things that only they can end.
     async fn abandoned(mut self) {
@@ -377,21 +381,23 @@ impl Session {
 
     /// The engine has nothing more to say.
     async fn ended(mut self) {
+        self.messages.send();
         for (waiting, error) in self.peer.close("the engine has ended") {
             let _ = waiting.send(Err(error));
         }
         self.link.to_engine = mpsc::channel(1).0;
         let end = tokio::select! {
             end = self.link.engine.ended() => Some(end),
-            () = self.messages.closed() => None,
+            () = self.messages.unread() => None,
         };
         let Some(end) = end else { return self.abandoned().await };
         match end {
             // The exit code of an engine whose last turn failed tells nothing new.
             Err(Error::Exited { .. }) if self.last_turn_failed => {}
-            Err(error) => self.tell(Err(error)),
+            Err(error) => self.messages.put(Err(error)),
             Ok(()) => {}
         }
+        self.messages.send();
     }
 }
 

@@ -1,11 +1,13 @@
 //! How a session reaches its engine: a child process, or an engine in this process.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use futures::stream::BoxStream;
+use futures::stream::{BoxStream, StreamExt as _};
+pub use ostler_process::Environment;
+use ostler_proto::codec::Pieces;
 use ostler_proto::frame::{ToEngine, ToHost};
 use ostler_proto::launch::Launch;
 use tokio::sync::mpsc;
@@ -34,25 +36,10 @@ pub struct Start {
     pub cwd: Option<PathBuf>,
     /// Its environment.
     pub env: Environment,
+    /// The user it runs as, by name or number; `None` for this process's own.
+    pub user: Option<String>,
     /// Hears what it writes to its error output.
     pub stderr: Option<StderrListener>,
-}
-
-/// The environment of an engine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Environment {
-    /// Whether it is all there is; otherwise it is added to this process's own.
-    pub replaces: bool,
-    /// The variables.
-    pub variables: BTreeMap<String, String>,
-}
-
-impl Environment {
-    /// A variable as the engine sees it.
-    pub fn get(&self, name: &str) -> Option<String> {
-        let inherited = || if self.replaces { None } else { std::env::var(name).ok() };
-        self.variables.get(name).cloned().or_else(inherited)
-    }
 }
 
 /// A running engine.
@@ -61,7 +48,7 @@ pub struct Link {
     /// To the engine; dropping it closes the engine's input.
     pub to_engine: mpsc::Sender<ToEngine>,
     /// From the engine; ends when the engine has nothing more to say.
-    pub from_engine: BoxStream<'static, Result<ToHost, Error>>,
+    pub(crate) from_engine: BoxStream<'static, Result<Said, Error>>,
     /// The engine itself; dropping it ends the engine at once.
     pub engine: Box<dyn Engine>,
 }
@@ -73,8 +60,18 @@ impl Link {
         from_engine: BoxStream<'static, Result<ToHost, Error>>,
         engine: impl Engine + 'static,
     ) -> Self {
-        Self { to_engine, from_engine, engine: Box::new(engine) }
+        let said = from_engine.map(|frame| frame.map(Said::Frame));
+        Self { to_engine, from_engine: said.boxed(), engine: Box::new(engine) }
     }
+}
+
+/// What an engine says.
+#[expect(clippy::large_enum_variant, reason = "taken apart at once")]
+pub(crate) enum Said {
+    /// A frame.
+    Frame(ToHost),
+    /// Pieces of a response: nothing but their reader needs to look into them.
+    Pieces(Pieces),
 }
 
 /// An engine that runs. Dropping it ends it with everything it started.
@@ -84,6 +81,12 @@ pub trait Engine: Send {
     /// # Errors
     /// When it did not end well.
     fn ended(&mut self) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// Waits until it has gone, whoever still holds its output open, and sees to it that nobody does: what it has said
+    /// can still be read then. May be dropped and called again. Never ends where the output's end tells it all.
+    fn gone(&mut self) -> BoxFuture<'_, ()> {
+        std::future::pending().boxed()
+    }
 
     /// Asks it to end by itself, soon.
     fn terminate(&mut self) {}

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
-use fancy_regex::Regex;
+use aho_corasick::AhoCorasick;
+use regex::Regex;
 
 /// What a text is, which says how a secret is written in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,23 @@ impl Form {
 #[derive(Clone, Default)]
 pub struct Secrets {
     known: BTreeMap<String, String>,
+    /// Finds all of them in one pass, in either form; made when it is needed.
+    plain: OnceLock<Finder>,
+    json: OnceLock<Finder>,
+}
+
+#[derive(Clone)]
+struct Finder {
+    words: AhoCorasick,
+    names: Vec<String>,
+}
+
+impl Finder {
+    fn new(known: &BTreeMap<String, String>, form: Form) -> Self {
+        let words: Vec<String> = known.keys().map(|value| form.write(value)).collect();
+        let words = AhoCorasick::new(&words).expect("nobody has secrets by the million");
+        Self { words, names: known.values().cloned().collect() }
+    }
 }
 
 /// A shorter value would be found everywhere.
@@ -48,6 +66,7 @@ impl Secrets {
         if value.len() < SHORTEST {
             return;
         }
+        (self.plain, self.json) = (OnceLock::new(), OnceLock::new());
         for spelling in spellings(value) {
             self.known.entry(spelling).or_insert_with(|| name.to_owned());
         }
@@ -62,13 +81,32 @@ impl Secrets {
         }
     }
 
+    /// How much of a text's end may be the beginning of a known secret, in bytes. What comes in pieces is held back by
+    /// that much until the next one shows.
+    pub fn open_end(&self, text: &str) -> usize {
+        let Some(&last) = text.as_bytes().last() else { return 0 };
+        let begun = |known: &String| {
+            let fits = |length: &usize| {
+                known.as_bytes()[length - 1] == last
+                    && text.as_bytes().ends_with(&known.as_bytes()[..*length])
+            };
+            // From the longest on; a character is not cut.
+            (1..known.len()).rev().filter(|length| known.is_char_boundary(*length)).find(fits)
+        };
+        self.known.keys().filter_map(begun).max().unwrap_or(0)
+    }
+
     /// Where there are secrets in a text, with their names.
     pub fn find(&self, text: &str, form: Form) -> Vec<(Range<usize>, Option<&str>)> {
+        let finder = match form {
+            Form::Plain => &self.plain,
+            Form::Json => &self.json,
+        };
+        let Finder { words, names } = finder.get_or_init(|| Finder::new(&self.known, form));
         let mut found = Vec::new();
-        for (value, name) in &self.known {
-            let written = form.write(value);
-            let places = text.match_indices(&written);
-            found.extend(places.map(|(at, _)| (at..at + written.len(), Some(name.as_str()))));
+        // Also those that overlap: what is left of one would tell of it.
+        for word in words.find_overlapping_iter(text) {
+            found.push((word.range(), Some(names[word.pattern().as_usize()].as_str())));
         }
         found.extend(patterns(text).into_iter().map(|range| (range, None)));
         found
@@ -112,6 +150,8 @@ static LOOKS_SECRET: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let value = r"[A-Za-z0-9._~+/=-]{8,}";
     [
         r"\bsk-[A-Za-z0-9_-]{16,}".to_owned(),
+        // Our own: tokens of the server, codes and cookies.
+        r"\bostler_[A-Za-z0-9_-]{43}".to_owned(),
         r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,})".to_owned(),
         r"\b(?:xox[abeprs]-[A-Za-z0-9-]{10,}|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[A-Za-z0-9_-]{30,}|npm_[A-Za-z0-9]{30,})\b"
             .to_owned(),
@@ -130,8 +170,7 @@ static LOOKS_SECRET: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 
 fn patterns(text: &str) -> Vec<Range<usize>> {
     let found = LOOKS_SECRET.iter().flat_map(|pattern| {
-        // A pattern that gives up on a text has looked at all of it that it could.
-        pattern.captures_iter(text).filter_map(Result::ok).filter_map(|found| {
+        pattern.captures_iter(text).filter_map(|found| {
             let secret = found.get(1).or_else(|| found.get(0))?;
             Some(secret.start()..secret.end())
         })
@@ -233,6 +272,22 @@ mod tests {
     }
 
     #[test]
+    fn an_end_that_may_be_a_beginning_is_known() {
+        let mut secrets = Secrets::default();
+        secrets.add("KEY", "hunter22");
+        for (text, expected) in [
+            ("it is hun", 3),
+            ("hunter2", 7),
+            ("hunter22", 0),
+            ("", 0),
+            ("the h", 1),
+            ("hunt it", 0),
+        ] {
+            assert_eq!(secrets.open_end(text), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn variables_are_secrets_by_their_names() {
         for (name, value, expected) in [
             ("MY_API_KEY", "value-1", true),
@@ -257,6 +312,7 @@ mod tests {
         let key = |text: &str| hidden(&Secrets::default(), text);
         assert_eq!(key(&format!("sk-ant-{}!", "x1".repeat(9))), "*!");
         assert_eq!(key("ghp_0123456789abcdefghij0123"), "*");
+        assert_eq!(key(&format!("ostler_{}.", "a-Z_9".repeat(9).split_at(43).0)), "*.");
         assert_eq!(key("Authorization: Bearer abc.def-123"), "Authorization: Bearer *");
         assert_eq!(key(r#"{"x-api-key": "abcdefgh1"}"#), r#"{"x-api-key": "*"}"#);
         assert_eq!(

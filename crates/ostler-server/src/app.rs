@@ -16,6 +16,7 @@ use crate::runs::Hub;
 use crate::runs::record::{Run, RunState};
 use crate::security::guard::Guard;
 use crate::security::users::Caller;
+use crate::tasks::Tasks;
 
 /// The parts of the server.
 #[derive(Clone)]
@@ -26,6 +27,7 @@ pub(crate) struct Parts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) approvals: Arc<Approvals>,
+    pub(crate) tasks: Tasks,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) guard: Arc<Guard>,
     pub(crate) document: Value,
@@ -42,12 +44,6 @@ impl std::ops::Deref for App {
 impl App {
     pub(crate) fn new(parts: Parts) -> Self {
         Self(Arc::new(parts))
-    }
-
-    /// When all engines have ended.
-    pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
-        let hub = Arc::clone(&self.hub);
-        async move { hub.ended().await }
     }
 
     /// The folder an agent is to work in: the workspace, or what lies in it or in one of the other roots.
@@ -109,10 +105,7 @@ impl App {
     }
 
     async fn go_on(&self, caller: &Caller, decided: &Approval) {
-        let run = match self.hub.records.find::<Run>(&decided.run).await {
-            Ok(Some((run, _))) => run,
-            _ => return,
-        };
+        let Ok(Some((run, _))) = self.hub.records.find::<Run>(&decided.run).await else { return };
         let is_stopped = decided.answer.as_ref().is_some_and(|answer| answer.stop);
         if run.state == RunState::Interrupted
             && !is_stopped

@@ -38,8 +38,8 @@ pub struct Config {
     pub model_by_request: bool,
     /// Whether runs without any question may be asked for.
     pub allow_bypass: bool,
-    /// Whether reading files of the working directory needs no question.
-    pub reads_allowed: bool,
+    /// Whether the MCP servers that a project names are started; they are programs of whoever wrote that.
+    pub trust_project_servers: bool,
     /// The limits.
     pub limits: Limits,
     /// Is told when a run waits for somebody.
@@ -51,7 +51,7 @@ pub struct Config {
 /// A system that keeps skills.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cms {
-    /// Its address, without a path: `http://127.0.0.1:1337`.
+    /// Where its records are: `http://127.0.0.1:1337/api/skills`.
     pub url: String,
     /// The token it asks for.
     pub token: Option<String>,
@@ -141,7 +141,7 @@ impl Config {
             model: None,
             model_by_request: true,
             allow_bypass: false,
-            reads_allowed: true,
+            trust_project_servers: false,
             limits: Limits::default(),
             webhook: None,
             questions: Questions::default(),

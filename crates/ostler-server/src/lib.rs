@@ -1,7 +1,6 @@
 //! The server: runs of the agent for several people, on one log of events.
 //!
 //! It is one more client of the SDK: nothing here reaches into the engine, and the engine may as well be another program.
-#![allow(dead_code, reason = "while it is being put together")]
 
 pub mod agui;
 mod app;
@@ -19,5 +18,6 @@ mod scribe;
 mod security;
 mod server;
 mod skills;
+mod tasks;
 
 pub use self::server::{Server, StartError};

@@ -203,9 +203,4 @@ impl Reader {
         }
         Ok(some)
     }
-
-    /// The number of the last event that was read.
-    pub(crate) fn position(&self) -> u64 {
-        self.after
-    }
 }

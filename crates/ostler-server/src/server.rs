@@ -3,10 +3,9 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::http::Method;
-use axum::middleware::{from_fn, from_fn_with_state};
 use ostler_store::{Sqlite, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -18,15 +17,19 @@ use crate::config::Config;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::records::Records;
+use crate::runs::options::Shape;
 use crate::runs::{self, Hub};
 use crate::scribe::Scribe;
 use crate::security::code::Browsers;
-use crate::security::guard::{self, Guard};
+use crate::security::guard::Guard;
+use crate::security::limits::BodyLimits;
 use crate::security::rate::{Buckets, Rate};
+use crate::security::serve::{self, ConnectionLimits};
 use crate::security::site::Site;
 use crate::security::token::TokenFile;
 use crate::security::users::{UserFile, Users};
-use crate::security::{headers, limits, private};
+use crate::security::{bind, edge, private, routes};
+use crate::tasks::{Tasks, Workshop};
 use crate::{agui, http, ids};
 
 /// Why a server does not start.
@@ -55,6 +58,9 @@ pub enum StartError {
     /// What is configured is not safe.
     #[error("{0}")]
     Unsafe(String),
+    /// The skills cannot be reached.
+    #[error("cannot use the skills: {0}")]
+    Skills(String),
     /// What was at work before could not be taken up.
     #[error("cannot take up earlier work: {0}")]
     Recovery(String),
@@ -76,13 +82,9 @@ impl Server {
     /// # Errors
     /// When one of these cannot be done; see [`StartError`].
     pub async fn start(mut config: Config) -> Result<Self, StartError> {
-        if !config.listen.ip().is_loopback() && !config.insecure_bind {
-            let message = format!(
-                "{} can be reached by others, and this server speaks no TLS; put a proxy with TLS before a loopback \
-                 address, or say --insecure-bind",
-                config.listen
-            );
-            return Err(StartError::Unsafe(message));
+        let warning = bind::check(config.listen, false, config.insecure_bind);
+        if let Some(warning) = warning.map_err(StartError::Unsafe)? {
+            tracing::warn!("{warning}");
         }
         let folder =
             |source| StartError::Folder { place: config.data.display().to_string(), source };
@@ -100,7 +102,7 @@ impl Server {
         let address = listener.local_addr().map_err(listening)?;
         let agui_stopping = CancellationToken::new();
         let (app, router) =
-            assemble(Arc::new(config), store, users, address, agui_stopping.clone());
+            assemble(Arc::new(config), store, users, address, agui_stopping.clone())?;
         app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
         Ok(Self { app, router, listener, address, agui_stopping })
     }
@@ -128,33 +130,21 @@ impl Server {
     }
 
     /// Serves until `stop` comes; then takes nothing new, ends its engines and closes the log.
-    ///
-    /// # Errors
-    /// When the listener fails.
-    pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+    pub async fn serve(self, stop: impl Future<Output = ()> + Send) {
         let Self { app, router, listener, agui_stopping, .. } = self;
-        let hub = Arc::clone(&app.hub);
-        let stopping = async move {
+        let stopping = CancellationToken::new();
+        let door = serve::serve(listener, router, ConnectionLimits::default(), stopping.clone());
+        let ending = async {
             stop.await;
             agui_stopping.cancel();
-            // First, so that streams end by themselves: they end with the log.
-            hub.shut_down().await;
+            // Engines first: what they still say is told, and streams end with the log.
+            app.hub.shut_down().await;
+            stopping.cancel();
         };
-        let service = router.into_make_service_with_connect_info::<SocketAddr>();
-        let serving = axum::serve(listener, service).with_graceful_shutdown(async move {
-            stopping.await;
-        });
-        let store = Arc::clone(&app.store);
-        let ended = app.ended();
-        let result = tokio::select! {
-            served = serving => served,
-            // Streams may be open for ever; nobody is owed more than the end of what was asked.
-            () = async { ended.await; tokio::time::sleep(Duration::from_secs(2)).await } => Ok(()),
-        };
-        if let Err(error) = store.close().await {
+        tokio::join!(door, ending);
+        if let Err(error) = app.store.close().await {
             tracing::error!(%error, "the event log was not closed well");
         }
-        result
     }
 }
 
@@ -164,7 +154,7 @@ fn assemble(
     users: Users,
     address: SocketAddr,
     agui_stopping: CancellationToken,
-) -> (App, axum::Router) {
+) -> Result<(App, axum::Router), StartError> {
     let clock = Clock::system();
     let metrics = Arc::new(Metrics::default());
     let records = Records::new(Arc::clone(&store));
@@ -176,13 +166,16 @@ fn assemble(
         clock.clone(),
         config.limits.approval,
     ));
+    let workshop = Workshop::new(&config, records.clone()).map_err(StartError::Skills)?;
+    let workshop = Arc::new(workshop);
     let hub = Hub::new(runs::Parts {
+        workshop: Arc::clone(&workshop) as Arc<dyn Shape>,
         config: Arc::clone(&config),
         records,
         log,
         scribe,
         approvals: Arc::clone(&approvals),
-        clock,
+        clock: clock.clone(),
         metrics: Arc::clone(&metrics),
     });
     let guard = Arc::new(Guard {
@@ -192,35 +185,23 @@ fn assemble(
         requests: Buckets::new(Rate { per_second: 200.0, burst: 2_000.0 }),
         failures: Buckets::new(Rate { per_second: 0.2, burst: 10.0 }),
     });
-    let (routes, document) = http::routes();
-    let bodies =
-        Arc::new(limits::BodyLimits { bytes: config.limits.body, ..limits::BodyLimits::default() });
-    let app = App::new(Parts {
-        config,
-        store,
-        hub,
-        approvals,
-        metrics,
-        guard: Arc::clone(&guard),
-        document,
-    });
-    let (agui, agui_routes) = agui::mount(&app.config, agui_stopping);
+    let (pages, document) = http::routes();
+    let tasks = Tasks::new(workshop, Arc::clone(&hub), clock);
+    let guarded = Arc::clone(&guard);
+    let app =
+        App::new(Parts { config, store, hub, approvals, tasks, metrics, guard: guarded, document });
+    let bodies = BodyLimits { bytes: app.config.limits.body, ..BodyLimits::default() };
+    let (agui, agui_pages) = agui::mount(&app.config, agui_stopping);
     tokio::spawn(async move { agui.keep_house().await });
-    let router = routes
-        .with_state(app.clone())
-        .merge(agui_routes)
-        .layer(axum::extract::DefaultBodyLimit::disable())
-        .layer(from_fn_with_state(bodies, limits::check))
-        .layer(from_fn_with_state(guard, guard::check))
-        .layer(from_fn(headers::add));
-    (app, router)
+    let pages = pages.with_state(app.clone()).merge(agui_pages);
+    let router = edge::protect(pages, "/api", guard, bodies);
+    Ok((app, router))
 }
 
 /// What of the server is open, and to whom.
 fn site(config: &Config, address: SocketAddr) -> Site {
-    Site::new(address, &config.hosts, false)
+    routes::open(Site::new(address, &config.hosts, false), "/api")
         .public(Method::GET, "/healthz")
-        .public(Method::POST, "/api/login")
         .public(Method::GET, "/docs")
         .public(Method::GET, "/docs/*")
         .share("/agui", &config.agui_origins)

@@ -137,7 +137,11 @@ impl Store for Sqlite {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Event>, Error> {
-        let (stream, limit) = (stream.clone(), check::limit(limit));
+        let limit = check::limit(limit);
+        if let Some(latest) = self.writer.shared().followers.latest(stream, after, limit) {
+            return Ok(latest);
+        }
+        let stream = stream.clone();
         self.readers.ask_aside(move |reader| log::read_from(reader, &stream, after, limit)).await
     }
 

@@ -1,4 +1,5 @@
-//! A command that goes on while the conversation does: what `Bash` starts with `run_in_background`.
+//! A command that goes on while the conversation does: what `Bash` starts with `run_in_background`, and what the host
+//! puts into the background while it runs.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -12,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::timeout;
 
 use crate::bash::{GRACE, cannot_run, code};
-use crate::process::Group;
+use crate::process::{Group, Pipes};
 
 /// The file ends here; what the command writes after that is lost.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
@@ -26,31 +27,76 @@ pub(crate) async fn start(
 ) -> Result<ToolOutput, ToolError> {
     cx.tasks.allowed()?;
     let cannot = |error: io::Error| cannot_run(cwd, &error);
+    let mut group = Group::spawn(command, cwd, &cx.env).await.map_err(cannot)?;
+    let pipes = group.pipes().map_err(cannot)?;
+    let running = Running { group, pipes, written: String::new() };
+    let task = leave(cx, cwd, command, description, running).await?;
+    Ok(output(&task, None))
+}
+
+/// A command that runs, and what it has written so far.
+pub(crate) struct Running {
+    pub(crate) group: Group,
+    pub(crate) pipes: Pipes,
+    pub(crate) written: String,
+}
+
+/// Leaves a command running that was waited for until now.
+pub(crate) async fn go_on(
+    cx: &ToolCx,
+    cwd: &Path,
+    command: &str,
+    description: &str,
+    running: Running,
+) -> Result<ToolOutput, ToolError> {
+    let task = leave(cx, cwd, command, description, running).await?;
+    Ok(output(&task, Some(true)))
+}
+
+/// Makes a task of a command.
+async fn leave(
+    cx: &ToolCx,
+    cwd: &Path,
+    command: &str,
+    description: &str,
+    running: Running,
+) -> Result<Task, ToolError> {
+    let cannot = |error: io::Error| cannot_run(cwd, &error);
     let task = Task::command(cx, command, description).map_err(cannot)?;
     // In the working order of things the folder is private and the name is new.
     let file = File::create_new(&task.output_file).map_err(cannot)?;
-    let group = Group::spawn(command, cwd, &cx.env).await.map_err(cannot)?;
-    let work = follow(group, Log { file, room: MAX_FILE_BYTES }, description.to_owned());
+    let mut log = Log { file, room: MAX_FILE_BYTES };
+    if !running.written.is_empty() {
+        let written = format!("{}\n", running.written);
+        log.append(written.as_bytes(), written.len()).map_err(cannot)?;
+    }
+    let work = follow(running.group, running.pipes, log, description.to_owned());
     cx.tasks.start(task.clone(), work).await?;
+    Ok(task)
+}
+
+fn output(task: &Task, by_user: Option<bool>) -> ToolOutput {
     let structured = BashOutput {
         is_image: Some(false),
         no_output_expected: Some(false),
         background_task_id: Some(task.id.clone()),
+        backgrounded_by_user: by_user,
         ..BashOutput::default()
     };
+    let how = if by_user == Some(true) { ", where the user has put it," } else { "" };
     let text = format!(
-        "[runs in the background as task {}; its output goes to {}]",
+        "[runs in the background{how} as task {}; its output goes to {}]",
         task.id,
         task.output_file.display()
     );
-    Ok(ToolOutput::new(text, structured))
+    ToolOutput::new(text, structured)
 }
 
-async fn follow(mut group: Group, mut log: Log, description: String) -> Ended {
+async fn follow(mut group: Group, mut pipes: Pipes, mut log: Log, description: String) -> Ended {
     let failed = |error: io::Error| {
         Ended::new(TaskOutcome::Failed, format!("\"{description}\" got lost: {error}"))
     };
-    let status = match copy(&mut group, &mut log).await {
+    let status = match copy(&mut group, &mut pipes, &mut log).await {
         Ok(()) => group.wait().await,
         Err(error) => Err(error),
     };
@@ -68,8 +114,7 @@ async fn follow(mut group: Group, mut log: Log, description: String) -> Ended {
 }
 
 /// Copies what the command writes, until it has ended or has closed its outputs.
-async fn copy(group: &mut Group, log: &mut Log) -> io::Result<()> {
-    let (mut stdout, mut stderr) = group.pipes()?;
+async fn copy(group: &mut Group, (stdout, stderr): &mut Pipes, log: &mut Log) -> io::Result<()> {
     let (mut from_stdout, mut from_stderr) = (vec![0; 8 * 1024], vec![0; 8 * 1024]);
     let (mut stdout_open, mut stderr_open) = (true, true);
     while stdout_open || stderr_open {
@@ -88,8 +133,8 @@ async fn copy(group: &mut Group, log: &mut Log) -> io::Result<()> {
                 group.kill();
                 // A process that left the group may still hold a pipe; its words are not waited for.
                 let rest = async {
-                    drain(&mut stdout, log).await?;
-                    drain(&mut stderr, log).await
+                    drain(stdout, log).await?;
+                    drain(stderr, log).await
                 };
                 return timeout(GRACE, rest).await.unwrap_or(Ok(()));
             }

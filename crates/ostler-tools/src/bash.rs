@@ -14,9 +14,9 @@ use serde::Deserialize;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, sleep};
 
-use crate::background;
+use crate::background::{self, Running};
 use crate::output::Output;
-use crate::process::Group;
+use crate::process::{Group, Pipes};
 use crate::shell::{Call, Shell};
 
 #[derive(Default)]
@@ -75,9 +75,18 @@ impl Tool for Bash {
         let call = self.shell.call(cx, start.clone()).map_err(cannot)?;
         let script = script(&args.command, &call.cwd_note);
         let mut group = Group::spawn(&script, &call.cwd, &cx.env).await.map_err(cannot)?;
+        let mut pipes = group.pipes().map_err(cannot)?;
         let mut outputs = Outputs::new(&call);
-        let end = follow(&mut group, &mut outputs, limit).await.map_err(cannot)?;
-        drop(group);
+        let promotion = cx.tasks.promotion(&cx.call);
+        let end = tokio::select! {
+            end = follow(&mut group, &mut pipes, &mut outputs, limit) => end.map_err(cannot)?,
+            () = promotion.wanted() => {
+                let description = args.description.as_deref().unwrap_or(&args.command);
+                let running = Running { group, pipes, written: outputs.text() };
+                return background::go_on(cx, &start, &args.command, description, running).await;
+            }
+        };
+        drop((group, promotion));
 
         let moved = self.shell.moved(&call);
         if let Some(to) = moved.clone() {
@@ -109,6 +118,14 @@ fn paragraphs(texts: &[&str]) -> String {
     let texts: Vec<&str> =
         texts.iter().map(|text| text.trim_end()).filter(|text| !text.is_empty()).collect();
     texts.join("\n")
+}
+
+/// An output as programs are told of it: without the empty lines around it, as the vendor's program tells it.
+fn told(text: &str) -> String {
+    let text = text.trim_end();
+    let first = text.find(|letter: char| !letter.is_whitespace()).unwrap_or(text.len());
+    let begin = text[..first].rfind('\n').map_or(0, |at| at + 1);
+    text[begin..].to_owned()
 }
 
 /// The command, and a note of where it ended. The note is made by a trap, so that `exit` does not skip it.
@@ -156,8 +173,12 @@ enum Phase {
 }
 
 /// Collects the output until the command and its pipes are at their end, or the time is up.
-async fn follow(group: &mut Group, outputs: &mut Outputs, limit: Duration) -> io::Result<End> {
-    let (mut stdout, mut stderr) = group.pipes()?;
+async fn follow(
+    group: &mut Group,
+    (stdout, stderr): &mut Pipes,
+    outputs: &mut Outputs,
+    limit: Duration,
+) -> io::Result<End> {
     let (mut from_stdout, mut from_stderr) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
     let (mut stdout_open, mut stderr_open) = (true, true);
     let mut alarm = pin!(sleep(limit));
@@ -205,8 +226,8 @@ fn success(text: String, outputs: &Outputs) -> ToolOutput {
     let Outputs { stdout, stderr } = outputs;
     let whole = stdout.whole().or_else(|| stderr.whole());
     let structured = BashOutput {
-        stdout: stdout.text(),
-        stderr: stderr.text(),
+        stdout: told(&stdout.text()),
+        stderr: told(&stderr.text()),
         is_image: Some(false),
         no_output_expected: Some(false),
         persisted_output_path: whole.map(|(path, _)| path.display().to_string()),
@@ -219,4 +240,17 @@ fn success(text: String, outputs: &Outputs) -> ToolOutput {
 pub(crate) fn code(status: ExitStatus) -> i32 {
     // As shells say it when a signal was the cause.
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+
+    #[test]
+    fn programs_are_told_an_output_without_the_empty_lines_around_it() {
+        assert_eq!(told("\n\n  a  \nb  \n\n \n"), "  a  \nb");
+        assert_eq!(told("a\n"), "a");
+        assert_eq!(told(" \n"), "");
+        assert_eq!(told(""), "");
+    }
 }

@@ -1,10 +1,10 @@
 //! A shell script in a process group of its own: whatever it starts ends with it.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
+use ostler_process::Environment;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStderr, ChildStdout, Command};
 
@@ -15,23 +15,22 @@ const GATE: &str = "read -r _ || exit; exec </dev/null; ";
 /// What commands do not get to see: the keys this program itself uses.
 const SECRETS: &[&str] = &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"];
 
+/// What a script writes: its output and its error output.
+pub(crate) type Pipes = (ChildStdout, ChildStderr);
+
 /// A running script with all it started.
 pub(crate) struct Group(ostler_process::Group);
 
 impl Group {
     /// Starts a shell script with nothing to read and with pipes for its output.
-    pub(crate) async fn spawn(
-        script: &str,
-        cwd: &Path,
-        env: &BTreeMap<String, String>,
-    ) -> io::Result<Self> {
+    pub(crate) async fn spawn(script: &str, cwd: &Path, env: &Environment) -> io::Result<Self> {
         let mut command = Command::new(shell());
         command.arg("-c").arg(format!("{GATE}{script}")).current_dir(cwd);
+        env.give_to(command.as_std_mut());
         // The model may print its whole environment, and the key is not for it to see.
         for secret in SECRETS {
             command.env_remove(secret);
         }
-        command.envs(env.iter().filter(|(name, _)| !SECRETS.contains(&name.as_str())));
         command.env("OSTLER", "1");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut group = ostler_process::Group::spawn(command)?;
@@ -43,7 +42,7 @@ impl Group {
     }
 
     /// The pipes, once.
-    pub(crate) fn pipes(&mut self) -> io::Result<(ChildStdout, ChildStderr)> {
+    pub(crate) fn pipes(&mut self) -> io::Result<Pipes> {
         let pipes = self.0.stdout().zip(self.0.stderr());
         pipes.ok_or_else(|| io::Error::other("the command has no pipes"))
     }

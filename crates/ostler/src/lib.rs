@@ -89,6 +89,8 @@
 //! **Answer its questions** ([`Options::on_question`], `questions`). They come apart from permissions, and never look
 //! like one.
 //!
+//! **Show dialogs** ([`Options::on_dialog`]) of engines that have some of their own.
+//!
 //! **Look at every call** ([`Hook`], `hooks`). A hook hears of an event, can add to what the model knows, change a call
 //! or stop it. A hook that fails stops what it guards.
 //!

@@ -1,7 +1,7 @@
 //! The part of the command line that programs use more often than people.
 
 use ostler_proto::hook::SetupTrigger;
-use ostler_proto::launch::{Answerer, Launch, TapeChoice, Thinking, ToolSet};
+use ostler_proto::launch::{Answerer, Launch, TapeChoice, Thinking, ToolSet, split_rules};
 use serde_json::Value;
 
 /// How the model answers, which tools there are, and what programs say.
@@ -133,7 +133,7 @@ impl More {
             thinking_display: self.thinking_display.clone(),
             effort: self.effort.clone(),
             betas: self.betas.iter().filter(|beta| !beta.is_empty()).cloned().collect(),
-            tools: self.tools.as_deref().map(tool_set),
+            tools: self.tools.as_ref().map(|tools| ToolSet::read(tools.iter().map(String::as_str))),
             allowed_tools: rules(&self.allowed_tools),
             disallowed_tools: rules(&self.disallowed_tools),
             add_dirs: self.add_dir.clone(),
@@ -173,41 +173,12 @@ fn json_or_path(text: &str) -> Value {
         .unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-fn tool_set(given: &[String]) -> ToolSet {
-    let names = rules(given);
-    match names.iter().any(|name| name == "default") {
-        true => ToolSet::Default,
-        false => ToolSet::Only(names),
-    }
-}
-
 fn words(list: &str) -> Vec<String> {
     list.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Rules out of lists: separated by commas or blanks, except inside parentheses.
 fn rules(lists: &[String]) -> Vec<String> {
-    let mut rules = vec![String::new()];
-    for list in lists {
-        let mut depth = 0_usize;
-        for letter in list.chars() {
-            match letter {
-                '(' => depth += 1,
-                ')' => depth = depth.saturating_sub(1),
-                ',' | ' ' if depth == 0 => {
-                    rules.push(String::new());
-                    continue;
-                }
-                _ => {}
-            }
-            if let Some(rule) = rules.last_mut() {
-                rule.push(letter);
-            }
-        }
-        rules.push(String::new());
-    }
-    rules.retain(|rule| !rule.is_empty());
-    rules
+    split_rules(lists.iter().map(String::as_str))
 }
 
 #[cfg(test)]
@@ -224,6 +195,23 @@ mod tests {
     fn back(launch: &Launch) -> Launch {
         let args = [vec!["ostler".to_owned()], launch.to_args()].concat();
         Args::try_parse_from(args).unwrap().launch()
+    }
+
+    /// The same without a command line: each argument by its name, as in `extra_args`.
+    fn back_by_name(launch: &Launch) -> Launch {
+        let mut words = launch.to_args().into_iter().skip(3).peekable();
+        let mut extra = Vec::new();
+        while let Some(word) = words.next() {
+            let word = word.strip_prefix("--").unwrap();
+            let (name, value) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (word, words.next_if(|next| !next.starts_with("--"))),
+            };
+            extra.push((name.to_owned(), value));
+        }
+        let mut launch = Launch { extra, ..Launch::default() };
+        launch.take_extra().unwrap();
+        launch
     }
 
     #[test]
@@ -294,6 +282,7 @@ mod tests {
             },
         ] {
             assert_eq!(back(&launch), launch, "{:?}", launch.to_args());
+            assert_eq!(back_by_name(&launch), launch, "{:?}", launch.to_args());
         }
     }
 
@@ -314,7 +303,7 @@ mod tests {
             let read = Args::read(all).map(|(_, unknown)| unknown);
             let unknown = read.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             // Those of the parts that are built elsewhere.
-            let expected = ["--agent", "--plugin-dir", "--await-claim"];
+            let expected = ["--agent", "--plugin-dir"];
             let odd = unknown.iter().find(|flag| !expected.contains(&flag.as_str()));
             assert_eq!(odd, None, "{}", path.display());
             n_read += 1;

@@ -42,6 +42,10 @@ pub(crate) struct Wire {
     /// Accepted for compatibility: what the host introduces itself with always holds for the first turn
     #[arg(long, hide = true)]
     await_initialize: bool,
+
+    /// Wait as a spare until a host claims this process (stream-json only)
+    #[arg(long, hide = true)]
+    pub(crate) await_claim: bool,
 }
 
 impl Wire {

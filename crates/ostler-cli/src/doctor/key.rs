@@ -13,7 +13,7 @@ pub(super) fn check(scene: &Scene, settings: &Settings) -> (Finding, Option<ApiC
     if wanted == Some(OFFLINE) {
         return (Finding::good(format!("model: {OFFLINE}, as you asked; it needs no key")), None);
     }
-    let is_set = |name: &str| (scene.env)(name).is_some_and(|value| !value.trim().is_empty());
+    let is_set = |name: &str| scene.env.get(name).is_some_and(|value| !value.trim().is_empty());
     let both = is_set("ANTHROPIC_API_KEY") && is_set("ANTHROPIC_AUTH_TOKEN");
     let fix = "export ANTHROPIC_API_KEY=… (or ANTHROPIC_AUTH_TOKEN) for a real model";
     match (pick::reach(scene, settings), wanted) {

@@ -64,7 +64,7 @@ pub(crate) async fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<Exit
     }
     tell(settings::check(&scene))?;
     tell(disk::check(&scene.cwd))?;
-    tell(programs::check((scene.env)("PATH").as_deref()))?;
+    tell(programs::check(scene.env.get("PATH").as_deref()))?;
     match n_bad {
         0 => screen.line("All that is needed works.")?,
         1 => screen.line("One thing is broken.")?,

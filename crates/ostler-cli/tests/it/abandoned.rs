@@ -1,11 +1,11 @@
-//! Clients that are dropped at any moment leave nothing behind: no process, no task, no memory.
+//! Clients that are dropped or cancelled at any moment leave nothing behind: no process, no task, no memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use ostler::engine::Embedded;
-use ostler::{Client, Options};
+use ostler::{CancellationToken, Client, ErrorKind, Options};
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::json;
 
@@ -33,27 +33,50 @@ fn options(base: Options, api: &ScriptedApi, folder: &std::path::Path, mark: &st
         .env(MARK, mark)
 }
 
-/// Starts a client and leaves it: at once, while it starts, during a response, during a tool, after a turn.
+/// Starts a client and leaves it: at once, while it starts, during a response, during a tool, after a turn; or cancels
+/// it during a response or a tool, and reads up to the end.
 async fn abandon(number: usize, options: Options) {
-    if number.is_multiple_of(5) {
+    if number.is_multiple_of(7) {
         // Polled once, then dropped.
         let mut connecting = std::pin::pin!(Client::connect(options));
         let _ = futures::poll!(connecting.as_mut());
         return;
     }
-    let mut client = Client::connect(options).await.unwrap();
-    match number % 5 {
+    let token = CancellationToken::new();
+    let mut client = Client::connect(options.cancel_with(token.clone())).await.unwrap();
+    match number % 7 {
         1 => {}
         2 => client.send("stall").await.unwrap(),
-        3 => {
-            client.send("tool").await.unwrap();
-            // Up to the call.
-            for _ in 0..2 {
-                client.next().await.unwrap().unwrap();
-            }
+        3 => call_tool(&mut client).await,
+        4 => {
+            client.send("stall").await.unwrap();
+            cancel(&token, &mut client).await;
+        }
+        5 => {
+            call_tool(&mut client).await;
+            cancel(&token, &mut client).await;
         }
         _ => drop(client.prompt("hello").await.unwrap()),
     }
+}
+
+/// Gets the agent to run something that does not end.
+async fn call_tool(client: &mut Client) {
+    client.send("tool").await.unwrap();
+    // Up to the call.
+    for _ in 0..2 {
+        client.next().await.unwrap().unwrap();
+    }
+}
+
+/// Cancels the session. The last message says so.
+async fn cancel(token: &CancellationToken, client: &mut Client) {
+    token.cancel();
+    let mut last = None;
+    while let Some(message) = client.next().await {
+        last = message.err().map(|error| error.kind());
+    }
+    assert_eq!(last, Some(ErrorKind::Cancelled));
 }
 
 /// Abandons clients, some at a time.

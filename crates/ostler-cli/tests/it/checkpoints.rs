@@ -1,6 +1,7 @@
 //! File checkpoints over real pipes.
 
 use std::fs;
+use std::path::PathBuf;
 
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::{Value, json};
@@ -121,4 +122,75 @@ async fn a_session_that_keeps_nothing_rewinds_too_and_leaves_nothing() {
     assert!(!ostler.path("note.txt").exists());
     talk.end();
     assert!(!ostler.path("no-home/.claude/file-history").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_puts_files_back_with_backups_of_its_own() {
+    let (_api, ostler) = place().await;
+    let mut talk = Talk::with(&ostler, ARGUMENTS);
+    talk.say("write", Some(FIRST));
+    let session = talk.result()["session_id"].as_str().unwrap().to_owned();
+    talk.say("edit", Some(SECOND));
+    talk.result();
+    talk.end();
+    let resume = format!("--resume={session}");
+    let mut talk = Talk::with(&ostler, &[ARGUMENTS, &[&resume, "--fork-session"]].concat());
+    talk.say("go on", None);
+    let fork = talk.result()["session_id"].as_str().unwrap().to_owned();
+    assert_ne!(fork, session);
+    // The backups of the original are not needed any more.
+    let backups = ostler.path("no-home/.claude/file-history");
+    fs::remove_dir_all(backups.join(&session)).unwrap();
+    talk.asked(rewind(SECOND));
+    assert_eq!(read(&ostler, "note.txt").unwrap(), "one\n");
+    assert_eq!(read(&ostler, "README.md").unwrap(), "# A readme\n");
+    talk.end();
+    // Whoever goes on with the fork finds them in its file.
+    let resume = format!("--resume={fork}");
+    let mut talk = Talk::with(&ostler, &[ARGUMENTS, &[&resume]].concat());
+    talk.asked(rewind(FIRST));
+    assert_eq!(read(&ostler, "note.txt"), None);
+    talk.end();
+}
+
+/// The vendor's newer program, from npm.
+fn vendor() -> PathBuf {
+    let folder =
+        std::env::var_os("OSTLER_NATIVE_PEERS").expect("it names a folder with npm packages");
+    let machine = std::env::consts::ARCH.replace("x86_64", "x64").replace("aarch64", "arm64");
+    let package = format!("node_modules/@anthropic-ai/claude-agent-sdk-linux-{machine}/claude");
+    PathBuf::from(folder).join(package)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs npm packages; run by cargo xtask test"]
+async fn either_program_puts_back_what_the_other_has_changed() {
+    let ours = Ostler::new().program;
+    for (changing, rewinding) in [(ours.clone(), vendor()), (vendor(), ours)] {
+        let (_api, mut ostler) = place().await;
+        for quiet in ["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY"] {
+            ostler = ostler.env(quiet, "1");
+        }
+        let arguments = [ARGUMENTS, &["--model=claude-sonnet-4-5"]].concat();
+        ostler.program = changing;
+        let mut talk = Talk::with(&ostler, &arguments);
+        talk.asked(json!({"subtype": "initialize"}));
+        talk.say("write", Some(FIRST));
+        let session = talk.result()["session_id"].as_str().unwrap().to_owned();
+        talk.say("edit", Some(SECOND));
+        talk.result();
+        talk.end();
+        assert_eq!(read(&ostler, "note.txt").unwrap(), "two\n");
+
+        ostler.program = rewinding;
+        let resume = format!("--resume={session}");
+        let mut talk = Talk::with(&ostler, &[&arguments[..], &[&resume]].concat());
+        talk.asked(json!({"subtype": "initialize"}));
+        talk.asked(rewind(SECOND));
+        assert_eq!(read(&ostler, "note.txt").unwrap(), "one\n", "{}", ostler.program.display());
+        assert_eq!(read(&ostler, "README.md").unwrap(), "# A readme\n");
+        talk.asked(rewind(FIRST));
+        assert_eq!(read(&ostler, "note.txt"), None, "{}", ostler.program.display());
+        talk.end();
+    }
 }

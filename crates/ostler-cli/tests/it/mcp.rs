@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::run::Ostler;
 use crate::talk::Talk;
 
-/// A server in the shell: greets with a variable, asks the user, permits, and has a resource. It stands in a
+/// A server in the shell: greets with a variable, asks the user, permits, and has a resource and a prompt. It stands in a
 /// configuration, so `${…}` in it would be filled in.
 pub(crate) const SERVER: &str = r#"
 id() { printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'; }
@@ -16,7 +16,7 @@ say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 while IFS= read -r line; do
   id=$(id)
   case "$line" in
-    *'"method":"initialize"'*) say '{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{}},"serverInfo":{"name":"shell","version":"0.1.0"}}';;
+    *'"method":"initialize"'*) say '{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{},"prompts":{}},"serverInfo":{"name":"shell","version":"0.1.0"}}';;
     *'"method":"tools/list"'*) say '{"tools":[{"name":"greet","inputSchema":{"type":"object"}},{"name":"wonder","inputSchema":{"type":"object"}},{"name":"permit","inputSchema":{"type":"object"}},{"name":"flood","inputSchema":{"type":"object"}}]}';;
     *'"name":"greet"'*) say "{\"content\":[{\"type\":\"text\",\"text\":\"hello $GREETED\"}]}";;
     *'"name":"permit"'*) say '{"content":[{"type":"text","text":"{\"behavior\":\"allow\"}"}]}';;
@@ -27,6 +27,10 @@ while IFS= read -r line; do
       name=$(printf '%s' "$line" | sed -n 's/.*"name":"\([a-z]*\)".*/\1/p'); id=$call
       [ -n "$name" ] || name=nobody
       say "{\"content\":[{\"type\":\"text\",\"text\":\"you are $name\"}]}";;
+    *'"method":"prompts/list"'*) say '{"prompts":[{"name":"review","description":"Looks","arguments":[{"name":"what","required":true},{"name":"how"}]}]}';;
+    *'"method":"prompts/get"'*)
+      what=$(printf '%s' "$line" | sed -n 's/.*"what":"\([a-z]*\)".*/\1/p')
+      say "{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"Look at $what.\"}},{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"Be kind.\"}}]}";;
     *'"method":"resources/list"'*) say '{"resources":[{"uri":"ui://note","name":"note","description":"A note"}]}';;
     *'"method":"resources/read"'*) say '{"contents":[{"uri":"ui://note","mimeType":"text/plain","text":"remember"}]}';;
   esac
@@ -133,7 +137,7 @@ async fn a_server_that_says_what_it_can_do_needs_no_handshake_and_may_speak_by_i
     let question = talk.until(|frame| frame["request"]["subtype"] == "can_use_tool");
     let request = &question["request"];
     assert_eq!(request["mcp_server"], json!({"name": "calc", "source": "sdk"}));
-    assert_eq!(request["display_name"], "add");
+    assert_eq!(request["display_name"], "Add");
     talk.answer(&question, json!({"behavior": "allow"}));
     let first = talk.until(is_message);
     assert_eq!(first["request"]["message"]["method"], "tools/call", "{first}");
@@ -358,5 +362,75 @@ async fn a_result_that_is_too_long_is_cut_and_kept() {
     assert!(told.contains("cut after 4000 of 9000 bytes"), "{told}");
     let path = told.rsplit_once("all of it is in ").unwrap().1.trim_end_matches(']');
     assert_eq!(fs::read_to_string(path).unwrap().len(), 9000);
+    talk.end();
+}
+
+fn with_shell(ostler: &Ostler, arguments: &[&str]) -> Talk {
+    let config = json!({"mcpServers": {"shell": shell_server("you")}}).to_string();
+    Talk::with(ostler, &[&["--mcp-config", &config], arguments].concat())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_of_a_server_is_a_command() {
+    let (api, ostler) = place(Script::new().rule(when(), reply().text("Fine."))).await;
+    let mut talk = with_shell(&ostler, &[]);
+    talk.say("/mcp__shell__review code quickly", None);
+    let init = talk.until(|frame| frame["subtype"] == "init");
+    assert!(init["slash_commands"].to_string().contains("mcp__shell__review"), "{init}");
+    talk.result();
+    let said = api.requests()[0].body["messages"][0]["content"].to_string();
+    for words in ["<command-name>/mcp__shell__review<", "Look at code.", "Be kind."] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    talk.say("/mcp__shell__review", None);
+    let result = talk.result();
+    assert!(result["result"].as_str().unwrap().contains("what"), "{result}");
+    assert_eq!(api.requests().len(), 1, "without its arguments it is not asked");
+    talk.end();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_calls_a_tool_itself_unless_a_rule_forbids_it() {
+    let (api, ostler) = place(Script::new().rule(when(), reply().text("Fine."))).await;
+    let call = |tool: &str| json!({"subtype": "mcp_call", "tool": tool, "arguments": {}});
+    let mut talk = with_shell(&ostler, &["--disallowedTools=mcp__shell__flood"]);
+    let answer = talk.asked(call("mcp__shell__greet"));
+    assert_eq!(answer["content"], json!([{"type": "text", "text": "hello you"}]));
+    for (tool, words) in [
+        ("mcp__shell__flood", "flood"),
+        ("mcp__shell__nothing", "no tool"),
+        ("mcp__nobody__greet", "MCP server not connected: nobody"),
+        ("Bash", "Not a fully-qualified MCP tool name: Bash"),
+    ] {
+        let error = talk.refused(call(tool));
+        assert!(error.contains(words), "{tool}: {error}");
+    }
+    let mut late = call("mcp__shell__greet");
+    late["expires_at"] = json!("2020-01-01T00:00:00Z");
+    assert_eq!(talk.asked(late)["staging"]["error_code"], "expired");
+    // With the permissions of the session nobody is there to be asked.
+    let mut checked = call("mcp__shell__greet");
+    checked["check_permissions"] = json!(true);
+    assert!(talk.refused(checked).contains("Nobody can be asked"));
+    assert_eq!(api.requests().len(), 0, "the model hears nothing of it");
+    talk.end();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_can_be_asked_about_although_the_mode_asks_nothing() {
+    let (_api, ostler) = place(calling("mcp__shell__greet", json!({}))).await;
+    let arguments = ["--permission-mode=bypassPermissions", "--permission-prompt-tool=stdio"];
+    let mut talk = with_shell(&ostler, &arguments);
+    let pin = |server: &str, mode: Value| json!({"subtype": "set_mcp_permission_mode_override", "serverName": server, "mode": mode});
+    assert_eq!(talk.asked(pin("shell", json!("default"))), json!({}));
+    assert!(talk.asked(pin("later", json!("default")))["warning"].is_string());
+    for mode in ["auto", "bypassPermissions"] {
+        assert!(talk.refused(pin("shell", json!(mode))).contains("mode"));
+    }
+    talk.say("greet", None);
+    let question = talk.until(|frame| frame["request"]["subtype"] == "can_use_tool");
+    talk.answer(&question, json!({"behavior": "deny", "message": "not now"}));
+    assert_eq!(talk.result()["result"], "not now");
+    assert_eq!(talk.asked(pin("shell", Value::Null)), json!({}));
     talk.end();
 }

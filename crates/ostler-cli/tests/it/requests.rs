@@ -159,10 +159,16 @@ async fn settings_are_shown_changed_and_written() {
     let change = json!({"model": "two", "permissions": {"deny": ["Bash"]}, "somethingElse": 1});
     talk.asked(json!({"subtype": "apply_flag_settings", "settings": change}));
     let rules = talk.asked(ask("list_permission_rules"))["state"]["rules"].clone();
-    let expected = json!([
-        {"behavior": "deny", "source": "flagSettings", "rule": "Bash", "editability": "readonly"}
-    ]);
-    assert_eq!(rules, expected);
+    let deny = |rule: &str| json!({"behavior": "deny", "source": "flagSettings", "rule": rule, "editability": "readonly"});
+    assert_eq!(rules, json!([deny("WebFetch"), deny("Bash")]), "a no stays a no");
+    let change = json!({"permissions": {"allow": ["Read"]}});
+    talk.asked(json!({"subtype": "apply_flag_settings", "settings": change}));
+    let rules = talk.asked(ask("list_permission_rules"))["state"]["rules"].clone();
+    assert_eq!(rules.as_array().unwrap().len(), 3, "what was applied before adds up: {rules}");
+    let taken_back = json!({"permissions": null});
+    talk.asked(json!({"subtype": "apply_flag_settings", "settings": taken_back}));
+    let rules = talk.asked(ask("list_permission_rules"))["state"]["rules"].clone();
+    assert_eq!(rules, json!([deny("WebFetch")]), "only what was applied can be taken back");
     let warning = talk.heard.iter().find(|frame| frame["tag"] == "settings_without_effect");
     assert!(warning.unwrap()["content"].as_str().unwrap().contains("somethingElse"));
     talk.say("hello", None);

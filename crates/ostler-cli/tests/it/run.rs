@@ -17,6 +17,8 @@ pub(crate) struct Ran {
 }
 
 pub(crate) struct Ostler {
+    /// Usually the one that is tested.
+    pub(crate) program: std::path::PathBuf,
     pub(crate) folder: TempDir,
     pub(crate) arguments: Vec<String>,
     pub(crate) variables: Vec<(String, String)>,
@@ -26,7 +28,9 @@ impl Ostler {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("README.md"), "# A readme\n").unwrap();
-        Self { folder, arguments: Vec::new(), variables: Vec::new() }
+        // Tests may run as root, in a container of their own.
+        let variables = vec![("IS_SANDBOX".to_owned(), "1".to_owned())];
+        Self { program: PROGRAM.into(), folder, arguments: Vec::new(), variables }
     }
 
     pub(crate) fn args(mut self, arguments: &[&str]) -> Self {
@@ -66,7 +70,7 @@ impl Ostler {
 
     /// Starts it with pipes on all sides.
     pub(crate) fn spawn(&self, arguments: &[&str]) -> Child {
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(&self.program);
         self.furnish(&mut command);
         command
             .args(&self.arguments)

@@ -3,10 +3,11 @@
 use ostler_proto::AgentId;
 use ostler_proto::api::{ContentBlock, Usage};
 use ostler_proto::message::system::TaskOutcome;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::speaker::Speaker;
 use crate::drive::Finished;
+use crate::spent::whole_usage;
 use crate::tasks::Ended;
 use crate::tool::{ToolError, ToolOutput};
 use crate::turn::Ending;
@@ -79,23 +80,8 @@ pub(super) fn output(
         "totalDurationMs": millis,
         "totalTokens": effort.tokens,
         "totalToolUseCount": effort.n_tool_calls,
-        "usage": whole(usage),
+        "usage": whole_usage(usage.clone()),
     });
     let note = format!("[agent {id}; to go on with it, give its id as `resume`]");
     Ok(ToolOutput::blocks(vec![ContentBlock::text(text), ContentBlock::text(note)], structured))
-}
-
-/// Usage as it is published: what was not counted is there all the same.
-fn whole(usage: &Usage) -> Value {
-    let mut whole = json!({
-        "input_tokens": 0, "output_tokens": 0, "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": 0, "server_tool_use": null, "service_tier": null,
-        "cache_creation": null,
-    });
-    if let (Value::Object(whole), Ok(Value::Object(usage))) =
-        (&mut whole, serde_json::to_value(usage))
-    {
-        whole.extend(usage);
-    }
-    whole
 }

@@ -47,6 +47,8 @@ pub(super) async fn below(parent: &World, kind: &AgentKind, wishes: &Wishes) -> 
     narrowing.mode = wishes.mode.clone().or(narrowing.mode);
     world.host.narrowing = Arc::new(narrowing);
     world.gauge = Gauge::default();
+    // Its caller has told the host what it answers.
+    world.answering = Arc::default();
     world
 }
 

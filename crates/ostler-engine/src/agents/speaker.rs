@@ -19,9 +19,9 @@ pub(crate) struct Speaker {
     pub(crate) kind: String,
     pub(crate) description: String,
     /// The conversation does not wait for it.
-    pub(crate) in_background: bool,
+    in_background: AtomicBool,
     /// The host sees what it says, beside what it does.
-    pub(crate) shows_text: bool,
+    shows_text: AtomicBool,
     /// What it says is kept here for whoever looks.
     pub(crate) output_file: PathBuf,
     begun: Instant,
@@ -42,14 +42,25 @@ impl Speaker {
         Self {
             kind: kind.to_owned(),
             description: description.to_owned(),
-            in_background,
-            shows_text,
+            in_background: AtomicBool::new(in_background),
+            shows_text: AtomicBool::new(shows_text),
             output_file,
             begun: Instant::now(),
             n_tool_calls: AtomicU64::new(0),
             tokens: AtomicU64::new(0),
             is_silent: AtomicBool::new(false),
         }
+    }
+
+    /// Whether the conversation goes on without it.
+    pub(crate) fn is_in_background(&self) -> bool {
+        self.in_background.load(Ordering::Relaxed)
+    }
+
+    /// The conversation goes on without it from now on, and the host sees all of it.
+    pub(crate) fn put_behind(&self) {
+        self.in_background.store(true, Ordering::Relaxed);
+        self.shows_text.store(true, Ordering::Relaxed);
     }
 
     /// Nobody waits for it any more.
@@ -78,7 +89,9 @@ impl Speaker {
             ToHost::Assistant(said) => {
                 self.keep(&said.message.content);
                 let is_talk = |block: &ContentBlock| !matches!(block, ContentBlock::ToolUse(_));
-                if !self.shows_text && said.message.content.iter().all(is_talk) {
+                if !self.shows_text.load(Ordering::Relaxed)
+                    && said.message.content.iter().all(is_talk)
+                {
                     return None;
                 }
                 said.subagent_type = Some(self.kind.clone());

@@ -90,7 +90,7 @@ impl Tool for Agent {
             )));
         }
         let work = self.prepare(cx, args).await?;
-        match work.speaker().in_background {
+        match work.speaker().is_in_background() {
             true => work.launch().await,
             false => work.carry_out().await,
         }
@@ -140,11 +140,9 @@ impl Agent {
         host.transcript = transcript
             .or_else(|| host.transcript.as_ref().and_then(|main| main.subagent(&id, &meta)));
         (host.parent, host.agent) = (Some(cx.call.clone()), Some(id.clone()));
-        // What goes on in the background goes on when the turn is interrupted.
-        world.cx.cancelled = match in_background {
-            true => CancellationToken::new(),
-            false => cx.cancelled.child_token(),
-        };
+        // What goes on in the background goes on when the turn is interrupted. What is waited for ends with the call
+        // that waits, and may be put into the background.
+        world.cx.cancelled = CancellationToken::new();
         Ok(Work { id, world, kind, prompt, conversation, task })
     }
 
@@ -178,8 +176,8 @@ impl Work {
         self.world.host.speaker.as_ref().expect("a subagent speaks as one")
     }
 
-    /// Begins, and does not wait.
-    async fn launch(self) -> Result<ToolOutput, ToolError> {
+    /// What the conversation reads that does not wait.
+    fn launched(&self) -> ToolOutput {
         let output_file = self.task.output_file.display().to_string();
         let structured = json!({
             "isAsync": true,
@@ -196,20 +194,27 @@ impl Work {
             "[agent {} works in the background; its report comes by itself, do not wait for it or make it up]",
             self.id
         );
-        let (stop, tasks) = (self.world.cx.cancelled.clone(), self.world.cx.tasks.clone());
-        let task = self.task.clone();
-        let work = async move { self.work().await.0 };
-        tasks.start_agent(task, stop, work).await?;
-        Ok(ToolOutput::blocks(vec![ContentBlock::text(text)], structured))
+        ToolOutput::blocks(vec![ContentBlock::text(text)], structured)
     }
 
-    /// Begins, and waits for the end. Dropping the future stops the subagent, which then says no more.
+    /// Begins, and does not wait.
+    async fn launch(self) -> Result<ToolOutput, ToolError> {
+        let (stop, tasks) = (self.world.cx.cancelled.clone(), self.world.cx.tasks.clone());
+        let (task, launched) = (self.task.clone(), self.launched());
+        let work = async move { self.work().await.0 };
+        tasks.start_agent(task, stop, work).await?;
+        Ok(launched)
+    }
+
+    /// Begins, and waits for the end, unless the host wants it to go on in the background. Dropping the future stops
+    /// the subagent, which then says no more.
     async fn carry_out(self) -> Result<ToolOutput, ToolError> {
         let (stop, tasks) = (self.world.cx.cancelled.clone(), self.world.cx.tasks.clone());
         let guard = stop.clone().drop_guard();
         // Dropped before the guard: what it says about being stopped is for nobody.
-        let _hush = Hush(self.world.host.speaker.clone());
-        let task = self.task.clone();
+        let mut hush = Hush(self.world.host.speaker.clone());
+        let (task, launched) = (self.task.clone(), self.launched());
+        let promotion = tasks.promotion(&task.call);
         let (answer, answered) = oneshot::channel();
         let work = async move {
             let (ended, output) = self.work().await;
@@ -218,7 +223,19 @@ impl Work {
             ended
         };
         tasks.start_agent(task.clone(), stop, work).await?;
-        tasks.wait(&task.id).await;
+        tokio::select! {
+            _ = tasks.wait(&task.id) => {}
+            () = promotion.wanted() => {
+                if tasks.put_behind(&task.id).await {
+                    if let Some(speaker) = hush.0.take() {
+                        speaker.put_behind();
+                    }
+                    guard.disarm();
+                    return Ok(launched);
+                }
+                tasks.wait(&task.id).await;
+            }
+        }
         guard.disarm();
         let lost = || Err(ToolError::Failed("the subagent broke down".to_owned()));
         answered.await.unwrap_or_else(|_| lost())
@@ -234,9 +251,9 @@ impl Work {
         blocks.push(ContentBlock::text(prompt.as_str()));
         let speaker = host.speaker.clone().expect("a subagent speaks as one");
         // Hosts that wait see what was asked; the others have been told with the task.
-        match speaker.in_background {
+        match speaker.is_in_background() {
             true => host.note_prompt(blocks.clone()).await,
-            false => host.say_as_user(blocks.clone(), None).await,
+            false => host.say_as_user(blocks.clone()).await,
         }
         let fields = json!({"agent_id": host.agent, "agent_type": speaker.kind});
         let event = Event::new(HookEvent::SubagentStart, fields);

@@ -1,5 +1,6 @@
 //! One tool call: read its input, decide whether it may run, run it, hear what hooks say. Whatever happens, one result.
 
+mod judge;
 mod permit;
 mod prompt_tool;
 
@@ -11,8 +12,10 @@ use std::time::Instant;
 use futures::FutureExt;
 use ostler_proto::api::{Content, ContentBlock, INVALID_INPUT, ToolResultBlock, ToolUseBlock};
 use ostler_proto::hook::HookEvent;
+use ostler_proto::message::ToolResultMeta;
 use serde_json::{Value, json};
 
+use self::judge::Judge;
 use self::permit::{Permit, Refusal};
 use crate::hooks::Event;
 use crate::hooks::verdict::Verdict;
@@ -32,6 +35,8 @@ pub(crate) struct CallResult {
     pub(crate) denied: bool,
     /// Somebody wants the whole turn to end.
     pub(crate) stop: Option<StopAfter>,
+    /// Who decided whether it may run.
+    pub(crate) meta: Option<ToolResultMeta>,
 }
 
 /// Whether a call may run beside others. A call that cannot be read runs alone, and fails.
@@ -46,16 +51,17 @@ pub(crate) async fn run(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlo
         Err(Refusal::Mistake(message)) => {
             return failed(&call, format!("<tool_use_error>{message}</tool_use_error>"));
         }
-        Err(Refusal::Denied { message, interrupt }) => {
+        Err(Refusal::Denied { message, interrupt, by }) => {
             let stop = interrupt.then_some(StopAfter::Interrupt);
-            return CallResult { denied: true, stop, ..failed(&call, message) };
+            let meta = Some(by.rejects(&call.id));
+            return CallResult { denied: true, stop, meta, ..failed(&call, message) };
         }
         Err(Refusal::Stopped(message)) => {
-            let stop = Some(StopAfter::Hook);
-            return CallResult { denied: true, stop, ..failed(&call, message) };
+            let (stop, meta) = (Some(StopAfter::Hook), Some(Judge::hook().rejects(&call.id)));
+            return CallResult { denied: true, stop, meta, ..failed(&call, message) };
         }
     };
-    let Permit { prepared, input, context, stop } = permit;
+    let Permit { prepared, input, context, stop, by } = permit;
     if let Effect::Write(path) = &prepared.effect {
         host.checkpoint_file(path).await;
     }
@@ -87,7 +93,8 @@ pub(crate) async fn run(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlo
     let verdict = tell_hooks(&cx, host, &call, &input, &result, duration).await;
     let stopped = stop || verdict.stop.is_some();
     remark(&mut result, &call.name, context, verdict);
-    CallResult { stop: stopped.then_some(StopAfter::Hook), ..result }
+    let meta = Some(by.accepts(&call.id));
+    CallResult { stop: stopped.then_some(StopAfter::Hook), meta, ..result }
 }
 
 /// Tells hooks what came of the call.
@@ -144,7 +151,7 @@ fn succeeded(call: &ToolUseBlock, output: ToolOutput) -> CallResult {
         content: Some(content),
         ..ToolResultBlock::default()
     };
-    CallResult { block, structured, denied: false, stop: None }
+    CallResult { block, structured, denied: false, stop: None, meta: None }
 }
 
 fn failed(call: &ToolUseBlock, message: String) -> CallResult {
@@ -155,7 +162,7 @@ fn failed(call: &ToolUseBlock, message: String) -> CallResult {
         is_error: Some(true),
         ..ToolResultBlock::default()
     };
-    CallResult { block, structured, denied: false, stop: None }
+    CallResult { block, structured, denied: false, stop: None, meta: None }
 }
 
 fn prepare(tools: &Tools, cx: &ToolCx, name: &str, input: &Value) -> Result<Prepared, String> {

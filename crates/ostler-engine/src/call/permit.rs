@@ -8,10 +8,12 @@ use ostler_proto::permission::{Allow, Deny, PermissionResult, PermissionUpdate};
 use ostler_proto::quirks;
 use serde_json::{Value, json};
 
+use super::judge::Judge;
 use super::{Tools, prepare, prompt_tool};
 use crate::hooks::Event;
 use crate::hooks::verdict::{Verdict, Word};
 use crate::host::Host;
+use crate::mcp::for_people;
 use crate::permission::{CallFacts, Decision, Outcome};
 use crate::tool::{Effect, Prepared, ToolCx};
 
@@ -24,6 +26,8 @@ pub(super) struct Permit {
     pub(super) context: Vec<String>,
     /// A hook wants the turn to end after it.
     pub(super) stop: bool,
+    /// Who said that it may run.
+    pub(super) by: Judge,
 }
 
 /// Why a call does not run.
@@ -31,7 +35,7 @@ pub(super) enum Refusal {
     /// The call itself is wrong.
     Mistake(String),
     /// Somebody said no.
-    Denied { message: String, interrupt: bool },
+    Denied { message: String, interrupt: bool, by: Judge },
     /// A hook said no, and that the turn is to end with it.
     Stopped(String),
 }
@@ -55,7 +59,7 @@ pub(super) async fn permit(
         if verdict.stop.is_some() {
             return Err(Refusal::Stopped(message));
         }
-        return Err(Refusal::Denied { message, interrupt: false });
+        return Err(Refusal::Denied { message, interrupt: false, by: Judge::hook() });
     }
     let mut input = input;
     if let Some(updated) = verdict.updated_input {
@@ -69,8 +73,9 @@ pub(super) async fn permit(
     let decision = match (decision.outcome, hook) {
         (Outcome::Deny, _) => {
             host.denied(call, &decision).await;
+            let by = Judge::config(&decision.reason_type);
             let message = tell_of_denial(cx, host, call, &input, decision.reason).await;
-            return Err(Refusal::Denied { message, interrupt: false });
+            return Err(Refusal::Denied { message, interrupt: false, by });
         }
         (_, Some((Word::Ask, reason))) => {
             Decision { reason, reason_type: DecisionReasonType::Hook, ..decision }
@@ -81,25 +86,29 @@ pub(super) async fn permit(
                 && decision.reason_type != DecisionReasonType::Rule =>
         {
             host.spent.spare();
-            return Ok(Permit { prepared, input, context, stop });
+            return Ok(Permit { prepared, input, context, stop, by: Judge::hook() });
         }
-        (Outcome::Allow, _) => {
+        (Outcome::Allow, hook) => {
             if host.policy().would_ask_by_default(&facts) {
                 host.spent.spare();
             }
-            return Ok(Permit { prepared, input, context, stop });
+            let by = match hook {
+                Some((Word::Allow, _)) => Judge::hook(),
+                _ => Judge::config(&decision.reason_type),
+            };
+            return Ok(Permit { prepared, input, context, stop, by });
         }
         (Outcome::Ask, _) => decision,
     };
     host.spent.ask();
     let is_for_person = prepared.effect == Effect::AskUser;
     let request = request(tools, host, call, input.clone(), &decision, is_for_person);
-    let answered = ask(tools, cx, host, call, request, decision).await?;
+    let (answered, by) = ask(tools, cx, host, call, request, decision).await?;
     // What was asked about is what runs, unless the answer changed it.
     if answered != input {
         prepared = read(&answered)?;
     }
-    Ok(Permit { prepared, input: answered, context, stop })
+    Ok(Permit { prepared, input: answered, context, stop, by })
 }
 
 async fn ask_hooks(cx: &ToolCx, host: &Host, call: &ToolUseBlock, input: &Value) -> Verdict {
@@ -153,13 +162,11 @@ fn request(
     is_for_person: bool,
 ) -> CanUseTool {
     let mcp_server = tools.get(&call.name).and_then(|tool| tool.provenance());
-    let display_name = match &mcp_server {
-        Some(server) => call.name.trim_start_matches(&format!("mcp__{}__", server.name)),
-        None => &call.name,
-    };
+    let shown = tools.get(&call.name).and_then(|tool| tool.shown()).and_then(|it| it.tool_name);
+    let display_name = shown.map_or_else(|| call.name.clone(), |name| for_people(&name));
     CanUseTool {
         tool_name: call.name.clone(),
-        display_name: Some(display_name.to_owned()),
+        display_name: Some(display_name),
         description: input.get("description").and_then(Value::as_str).map(str::to_owned),
         input,
         tool_use_id: Some(call.id.clone()),
@@ -182,32 +189,48 @@ async fn ask(
     call: &ToolUseBlock,
     request: CanUseTool,
     decision: Decision,
-) -> Result<Value, Refusal> {
+) -> Result<(Value, Judge), Refusal> {
+    let mut by_hook = false;
     let answer = match &*host.answerer {
         Answerer::Nobody => match ask_permission_hooks(cx, host, &request).await {
-            Some(answer) => Ok(answer),
+            Some(answer) => {
+                by_hook = true;
+                Ok(answer)
+            }
             None => return Err(refuse(cx, host, call, &request.input, decision).await),
         },
         Answerer::Tool(name) => tokio::select! {
             answer = prompt_tool::ask(tools, cx, name, &request) => answer,
-            Some(answer) = ask_permission_hooks(cx, host, &request) => Ok(answer),
+            Some(answer) = ask_permission_hooks(cx, host, &request) => {
+                by_hook = true;
+                Ok(answer)
+            }
         },
         _ => {
             tell_of_question(cx, host, &request.tool_name);
             tokio::select! {
                 answer = host.may_use(request.clone()) => answer,
-                Some(answer) = ask_permission_hooks(cx, host, &request) => Ok(answer),
+                Some(answer) = ask_permission_hooks(cx, host, &request) => {
+                    by_hook = true;
+                    Ok(answer)
+                }
             }
         }
     };
     match answer {
         Ok(PermissionResult::Allow(allow)) => {
             apply_updates(host, &allow).await;
-            Ok(quirks::input_to_run(&request, allow))
+            let by = if by_hook { Judge::hook() } else { Judge::host(&allow) };
+            Ok((quirks::input_to_run(&request, allow), by))
         }
         Ok(PermissionResult::Deny(deny)) => {
             let interrupt = deny.interrupt.unwrap_or(false);
-            Err(Refusal::Denied { message: deny.message, interrupt })
+            let by = match (by_hook, interrupt) {
+                (true, _) => Judge::hook(),
+                (false, true) => Judge::stopping_host(),
+                (false, false) => Judge::refusing_host(),
+            };
+            Err(Refusal::Denied { message: deny.message, interrupt, by })
         }
         Ok(_) => Err(unanswered("the host's answer is neither allow nor deny")),
         Err(error) => Err(unanswered(&error)),
@@ -230,7 +253,7 @@ async fn refuse(
     let decision = Decision { reason, ..decision };
     host.denied(call, &decision).await;
     let message = tell_of_denial(cx, host, call, input, decision.reason).await;
-    Refusal::Denied { message, interrupt: false }
+    Refusal::Denied { message, interrupt: false, by: Judge::nobody() }
 }
 
 /// What hooks answer to a permission question; `None` when they leave it to the host.
@@ -271,7 +294,9 @@ async fn ask_permission_hooks(
 }
 
 fn unanswered(why: &str) -> Refusal {
-    Refusal::Denied { message: format!("Tool permission request failed: {why}"), interrupt: false }
+    let message = format!("Tool permission request failed: {why}");
+    let by = Judge::config(&DecisionReasonType::Unspecified);
+    Refusal::Denied { message, interrupt: false, by }
 }
 
 /// Applies what came along with a yes. A change that cannot be made is told and left out, which means being asked

@@ -55,16 +55,31 @@ impl Backups {
         backup.backup_file_name.as_deref().map(|name| fs::read(self.path(name)?)).transpose()
     }
 
+    /// Copies a backup into another folder, with its permissions.
+    pub(super) fn copy_to(&self, other: &Self, backup: &FileBackup) -> io::Result<()> {
+        let Some(name) = backup.backup_file_name.as_deref() else { return Ok(()) };
+        let to = other.path(name)?;
+        if to.exists() {
+            return Ok(());
+        }
+        other.prepare()?;
+        fs::copy(self.path(name)?, to).map(drop)
+    }
+
     /// The permissions that the file had.
     pub(super) fn permissions(&self, backup: &FileBackup) -> io::Result<Option<fs::Permissions>> {
         let name = backup.backup_file_name.as_deref();
         name.map(|name| Ok(self.path(name)?.metadata()?.permissions())).transpose()
     }
 
-    fn copy(&self, file: &Path, version: u64) -> io::Result<String> {
+    fn prepare(&self) -> io::Result<()> {
         use std::os::unix::fs::DirBuilderExt as _;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)
+    }
+
+    fn copy(&self, file: &Path, version: u64) -> io::Result<String> {
         let name = format!("{}@v{version}", path_hash(file));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        self.prepare()?;
         let path = self.folder.join(&name);
         // A copy that was cut short must not be taken for a backup, nor an old one be overwritten halfway.
         let partial = self.folder.join(format!(".{name}.{}", uuid::Uuid::new_v4().simple()));
@@ -98,5 +113,7 @@ pub(super) fn real_parent(file: &Path) -> Option<PathBuf> {
     let parent = file.parent()?;
     let there = parent.ancestors().find(|folder| folder.exists())?;
     let rest = parent.strip_prefix(there).ok()?;
-    Some(there.canonicalize().ok()?.join(rest))
+    let there = there.canonicalize().ok()?;
+    // To join nothing would add a slash, and programs compare the text.
+    Some(if rest.as_os_str().is_empty() { there } else { there.join(rest) })
 }

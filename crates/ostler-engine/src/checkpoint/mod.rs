@@ -168,6 +168,22 @@ pub(crate) fn snapshots<'a>(
     snapshots
 }
 
+/// Where the backups of the session with this file lie, in the vendor's scheme.
+pub(crate) fn folder_of(session: &Path) -> Option<PathBuf> {
+    let config = session.ancestors().nth(3)?;
+    Some(config.join("file-history").join(session.file_stem()?))
+}
+
+/// Gives a copy of a session backups of its own. One that cannot be copied is missing when somebody asks for it, which
+/// is told then.
+pub(crate) fn copy_backups(from: &Path, to: &Path, snapshots: &[FileSnapshot]) {
+    let (Some(from), Some(to)) = (folder_of(from), folder_of(to)) else { return };
+    let (from, to) = (Backups::new(from), Backups::new(to));
+    for backup in snapshots.iter().flat_map(|snapshot| snapshot.tracked_file_backups.values()) {
+        let _ = from.copy_to(&to, backup);
+    }
+}
+
 /// The file that a write to a path changes: a link's target.
 fn written_file(path: &Path) -> PathBuf {
     let is_link = path.symlink_metadata().is_ok_and(|found| found.is_symlink());

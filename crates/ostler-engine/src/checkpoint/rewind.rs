@@ -54,8 +54,8 @@ pub(super) fn run(
 /// Whether a path is a link by now, or lies behind one: somebody else's file would be written.
 fn leads_elsewhere(file: &Path, backup: &FileBackup) -> bool {
     let is_link = file.symlink_metadata().is_ok_and(|found| found.is_symlink());
-    let parent = real_parent(file).map(|parent| parent.display().to_string());
-    let has_moved = backup.real_parent_dir.is_some() && backup.real_parent_dir != parent;
+    let was = backup.real_parent_dir.as_deref().map(Path::new);
+    let has_moved = was.is_some() && was != real_parent(file).as_deref();
     is_link || has_moved
 }
 

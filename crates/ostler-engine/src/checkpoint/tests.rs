@@ -205,3 +205,12 @@ fn lines_and_names_are_those_of_the_vendor() {
     assert_eq!(lines[2]["trackingPath"], outside.display().to_string());
     assert!(lines[2]["backup"]["backupFileName"].is_null());
 }
+
+#[test]
+fn the_folder_of_a_file_is_told_without_a_slash_at_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let told = |file: &str| backup::real_parent(&root.join(file)).unwrap();
+    assert_eq!(told("a.txt").to_str(), root.to_str());
+    assert_eq!(told("new/deep/a.txt").to_str(), root.join("new/deep").to_str());
+}

@@ -8,7 +8,7 @@ use super::mention;
 use crate::call;
 use crate::drive::World;
 use crate::host::fresh_uuid;
-use crate::library::{Command, Sort};
+use crate::library::{Command, Origin, Sort};
 use crate::permission::Rule;
 use crate::tool::ToolCx;
 
@@ -33,11 +33,17 @@ pub(crate) async fn expand(
 ) -> Result<Expanded, String> {
     let context = hear(world, command, arguments, prompt).await?;
     grant(world, command).await;
-    let text = text(world, command, arguments).await?;
     let name = &command.name;
     let call = format!(
         "<command-message>{name}</command-message>\n<command-name>/{name}</command-name>\n<command-args>{arguments}</command-args>"
     );
+    if let Origin::Server(server) = &command.origin {
+        let filled = world.servers.fill_in(server, name, &words(arguments)).await?;
+        let context = context.into_iter().map(ContentBlock::text);
+        let blocks = [ContentBlock::text(call)].into_iter().chain(filled).chain(context).collect();
+        return Ok(Expanded { blocks, model: None });
+    }
+    let text = text(world, command, arguments).await?;
     let files = mention::files(world, &text).await;
     let texts = [call, text].into_iter().chain(files).chain(context);
     let blocks = texts.filter(|text| !text.is_empty()).map(ContentBlock::text).collect();
@@ -52,14 +58,23 @@ async fn hear(
     prompt: &str,
 ) -> Result<Vec<String>, String> {
     let fields = json!({
-        "expansion_type": "slash_command",
+        "expansion_type": if command.sort == Sort::Prompt { "mcp_prompt" } else { "slash_command" },
         "command_name": command.name,
         "command_args": arguments,
-        "command_source": command.origin.word(),
+        "command_source": source(&command.origin),
         "prompt": prompt,
     });
     let verdict = world.host.hooks().expanding(&world.host, &world.cx.cwd, fields).await?;
     Ok(verdict.context)
+}
+
+/// Where a command comes from, in the words of the wire.
+fn source(origin: &Origin) -> &'static str {
+    match origin {
+        Origin::User => "userSettings",
+        Origin::Project { .. } => "projectSettings",
+        other => other.word(),
+    }
 }
 
 /// Lets run unasked, for this turn, what the command says. Files of a project nobody trusts say nothing here.

@@ -47,6 +47,14 @@ pub(crate) fn read(library: &Library, prompt: &User) -> Option<Called> {
     Some(Called::File(Box::new(command.clone()), arguments))
 }
 
+/// Whether a prompt calls a command, as far as that can be told before MCP servers are connected.
+pub(crate) fn is_call(library: &Library, prompt: &User) -> bool {
+    let of_server = |content: &Content| content.text().trim_start().starts_with("/mcp__");
+    read(library, prompt).is_some()
+        || (prompt.client_composed != Some(true)
+            && prompt.message.content.as_ref().is_some_and(of_server))
+}
+
 /// All commands as hosts see them.
 pub(crate) fn listed(library: &Library) -> Vec<SlashCommand> {
     let of_files = library.commands.iter().filter(|command| command.is_for_people);

@@ -6,7 +6,7 @@ use ostler_proto::message::User;
 
 use super::{Compacted, Job, NotCompacted, Trigger, compact, cut};
 use crate::drive::{Finished, World};
-use crate::host::fresh_uuid;
+use crate::host::{fresh_uuid, timestamp};
 use crate::model::Said;
 use crate::report;
 use crate::turn::Ending;
@@ -61,6 +61,7 @@ async fn say(world: &World, words: &str) {
     let text = format!("<local-command-stdout>{words}</local-command-stdout>");
     let user = User {
         uuid: Some(fresh_uuid()),
+        timestamp: Some(timestamp()),
         is_replay: Some(true),
         ..User::new(Content::Text(text), Some(world.host.session_id.clone()))
     };

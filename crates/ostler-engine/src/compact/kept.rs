@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{Compacted, Job, Summary, Trigger, cut, words};
 use crate::drive::World;
 use crate::hooks::Event;
-use crate::host::fresh_uuid;
+use crate::host::{fresh_uuid, timestamp};
 use crate::model::Said;
 use crate::report;
 
@@ -75,6 +75,7 @@ async fn write(world: &World, beginning: String) {
     let host = &world.host;
     let summary = User {
         uuid: Some(fresh_uuid()),
+        timestamp: Some(timestamp()),
         is_synthetic: Some(true),
         is_replay: Some(false),
         ..User::new(Content::Text(beginning), Some(host.session_id.clone()))

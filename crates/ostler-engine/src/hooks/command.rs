@@ -6,12 +6,11 @@
 //! command hooks is told to the user and otherwise ignored.
 //! A first line `{"async":true}` means that the hook works on and nobody need wait.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use ostler_process::Group;
+use ostler_process::{Environment, Group};
 use ostler_proto::hook::{HookDecision, HookEvent, HookOutput, HookSpecificOutput};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdout, Command};
@@ -33,8 +32,7 @@ pub(super) struct Program<'a> {
     pub(super) args: Option<&'a [String]>,
     pub(super) cwd: &'a Path,
     pub(super) project: &'a Path,
-    /// Variables beside those of this process.
-    pub(super) env: &'a BTreeMap<String, String>,
+    pub(super) env: &'a Environment,
 }
 
 /// A hook that runs. Dropping it ends it and all it started; so does the end of this process.
@@ -71,9 +69,9 @@ impl Running {
                 command
             }
         };
+        program.env.give_to(command.as_std_mut());
         command
             .current_dir(program.cwd)
-            .envs(program.env)
             .env("CLAUDE_PROJECT_DIR", program.project)
             .env("OSTLER", "1")
             .stdin(Stdio::piped())

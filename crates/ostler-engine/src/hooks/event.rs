@@ -122,6 +122,11 @@ pub(super) fn has_mode(event: &HookEvent) -> bool {
             | HookEvent::ElicitationResult
             | HookEvent::TaskCreated
             | HookEvent::MessageDisplay
+            | HookEvent::Notification
+            | HookEvent::SessionStart
+            | HookEvent::StopFailure
+            | HookEvent::InstructionsLoaded
+            | HookEvent::PostCompact
     )
 }
 

@@ -3,6 +3,7 @@
 //! Anything else (no connection, a redirect, another status) is a failure of the hook, which counts as an objection
 //! where it guards.
 
+use ostler_process::Environment;
 use ostler_proto::hook::{HookEvent, HookOutput};
 
 use super::command;
@@ -18,12 +19,13 @@ pub(super) async fn ask(
     hook: &HttpHook,
     event: &HookEvent,
     input: String,
+    env: &Environment,
 ) -> Result<(String, HookOutput), String> {
     let url = reqwest::Url::parse(&hook.url).map_err(|error| format!("{}: {error}", hook.url))?;
     let client = client(&url)?;
     let mut request = client.post(url).header("content-type", "application/json").body(input);
     for (name, value) in &hook.headers {
-        let value = fill(value, &hook.variables, |name| std::env::var(name).ok());
+        let value = fill(value, &hook.variables, |name| env.get(name));
         request = request.header(name, value);
     }
     let sent = request.send().await;

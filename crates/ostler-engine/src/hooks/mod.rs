@@ -12,6 +12,7 @@ mod command;
 pub(crate) mod elicit;
 mod event;
 mod http;
+mod listing;
 mod long;
 mod matcher;
 mod mcp;
@@ -144,6 +145,13 @@ impl Hooks {
     /// The same with other hooks from some settings.
     pub(crate) fn replacing(&self, is_old: impl Fn(Source) -> bool, new: Vec<Hook>) -> Self {
         let stays = |hook: &&Hook| !hook.source.is_some_and(&is_old);
+        let hooks = self.hooks.iter().filter(stays).cloned().collect();
+        Self { hooks: Arc::new(hooks), shared: self.shared.clone() }.with(new)
+    }
+
+    /// The same with other hooks from plugins.
+    pub(crate) fn replacing_plugins(&self, new: Vec<Hook>) -> Self {
+        let stays = |hook: &&Hook| hook.plugin.is_none();
         let hooks = self.hooks.iter().filter(stays).cloned().collect();
         Self { hooks: Arc::new(hooks), shared: self.shared.clone() }.with(new)
     }

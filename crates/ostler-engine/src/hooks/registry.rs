@@ -16,6 +16,7 @@ use super::event;
 use super::matcher::Matcher;
 use super::mcp::McpHook;
 use super::question::PromptHook;
+use crate::library::Library;
 use crate::permission::{Rule, Source};
 
 /// One hook.
@@ -27,6 +28,10 @@ pub(crate) struct Hook {
     pub(super) files: Vec<String>,
     /// The settings it stands in; what the host or a plugin brings stands in none.
     pub(super) source: Option<Source>,
+    /// The plugin that brings it.
+    pub(super) plugin: Option<String>,
+    /// What of it is only to be shown.
+    pub(super) label: Label,
     /// A rule that the call must fit.
     pub(super) condition: Option<Rule>,
     pub(super) kind: Kind,
@@ -39,6 +44,17 @@ pub(crate) struct Hook {
     pub(super) wakes: bool,
     /// It has run, and is to run only once.
     spent: Option<Arc<AtomicBool>>,
+}
+
+/// What of a hook is only to be shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Label {
+    /// Its matcher as it is written.
+    pub(super) matcher: String,
+    /// The seconds it may take, if it says so.
+    pub(super) timeout: Option<f64>,
+    /// What the user reads while it runs.
+    pub(super) status_message: Option<String>,
 }
 
 /// How a hook is run.
@@ -84,6 +100,11 @@ impl Hook {
         self.event == *event && self.matcher.fits(subject)
     }
 
+    /// Whether it is to run only once.
+    pub(super) fn runs_once(&self) -> bool {
+        self.spent.is_some()
+    }
+
     /// Whether it may run now. Asking counts as running.
     pub(super) fn take_turn(&self) -> bool {
         self.spent.as_ref().is_none_or(|spent| !spent.swap(true, Ordering::Relaxed))
@@ -103,6 +124,8 @@ pub(crate) fn callbacks(hooks: &BTreeMap<String, Vec<HookMatcher>>) -> Vec<Hook>
                 .unwrap_or(Matcher::All),
             files: files(&HookEvent::from(event.as_str()), entry.matcher.as_deref()),
             source: None,
+            plugin: None,
+            label: Label::default(),
             condition: None,
             kind: Kind::Callback(id.clone()),
             timeout: entry
@@ -145,6 +168,7 @@ struct Written {
     input: Map<String, Value>,
     r#if: Option<String>,
     timeout: Option<f64>,
+    status_message: Option<String>,
     on_failure: Option<String>,
     #[serde(default)]
     once: bool,
@@ -185,6 +209,30 @@ pub(crate) fn commands_of_agent(settings: &Value) -> Result<Vec<Hook>, String> {
         hook.event = HookEvent::SubagentStop;
     }
     Ok(hooks)
+}
+
+/// Reads the hooks of all plugins in use.
+///
+/// # Errors
+/// As for those of settings, with the plugin's name.
+pub(crate) fn of_plugins(library: &Library) -> Result<Vec<Hook>, String> {
+    let mut all = Vec::new();
+    for plugin in &library.plugins {
+        if let Some(hooks) = &plugin.hooks {
+            all.extend(of_plugin(&plugin.name, hooks)?);
+        }
+    }
+    Ok(all)
+}
+
+/// Reads the hooks of a plugin.
+///
+/// # Errors
+/// As for those of settings, with the plugin's name.
+pub(super) fn of_plugin(plugin: &str, settings: &Value) -> Result<Vec<Hook>, String> {
+    let hooks = commands(settings).map_err(|error| format!("the plugin {plugin}: {error}"))?;
+    let named = |hook| Hook { plugin: Some(plugin.to_owned()), ..hook };
+    Ok(hooks.into_iter().map(named).collect())
 }
 
 /// The same, with where the section stands.
@@ -238,6 +286,12 @@ fn read(event: &HookEvent, matcher: Option<&str>, hook: &Value) -> Result<Hook, 
         matcher: Matcher::parse(event, matcher)?,
         files: files(event, matcher),
         source: None,
+        plugin: None,
+        label: Label {
+            matcher: matcher.unwrap_or_default().to_owned(),
+            timeout: written.timeout,
+            status_message: written.status_message.clone(),
+        },
         condition: condition.map_err(|error| format!("its `if` is no rule: {error}"))?,
         timeout: Some(timeout),
         on_failure,

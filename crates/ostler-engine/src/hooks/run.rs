@@ -84,7 +84,8 @@ async fn answer(hook: &Hook, occasion: &Occasion) -> Result<HookOutput, String> 
         }
         Kind::Http(server) => {
             let Occasion { event, input, .. } = occasion;
-            shown_whole(occasion, http::ask(server, event, input.to_string())).await
+            shown_whole(occasion, http::ask(server, event, input.to_string(), &occasion.host.env))
+                .await
         }
         Kind::Prompt(hook) => {
             let Occasion { host, event, input, .. } = occasion;

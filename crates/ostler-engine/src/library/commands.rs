@@ -16,7 +16,7 @@ const FIRST_LINE: usize = 100;
 pub struct Command {
     /// Its name, without the slash.
     pub name: String,
-    /// Which of the two it is.
+    /// What sort of thing it is.
     pub sort: Sort,
     /// What it does.
     pub description: String,
@@ -36,16 +36,39 @@ pub struct Command {
     pub file: PathBuf,
 }
 
-/// Which of the two it is.
+/// What sort of thing it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     /// A text.
     Command,
     /// A text with a folder of material beside it.
     Skill,
+    /// A prompt that an MCP server fills in.
+    Prompt,
 }
 
 impl Command {
+    /// A prompt of an MCP server. It is for people; the model has the server's tools.
+    pub(crate) fn of_server(
+        server: &str,
+        name: String,
+        description: &str,
+        argument_hint: Option<String>,
+    ) -> Self {
+        Self {
+            name,
+            sort: Sort::Prompt,
+            description: description.to_owned(),
+            argument_hint,
+            allowed_tools: Vec::new(),
+            model: None,
+            is_for_model: false,
+            is_for_people: true,
+            origin: Origin::Server(server.to_owned()),
+            file: PathBuf::new(),
+        }
+    }
+
     /// As hosts see it.
     pub fn listed(&self) -> SlashCommand {
         let description = match &self.origin {

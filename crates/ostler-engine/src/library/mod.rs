@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 
 use ostler_proto::agent::AgentDefinition;
 use ostler_proto::message::system::PluginInfo;
-use serde_json::Value;
 
 pub use self::agents::AgentKind;
 pub use self::commands::{Command, Sort};
@@ -52,6 +51,8 @@ pub enum Origin {
     },
     /// A plugin, with its name and folder.
     Plugin(String, PathBuf),
+    /// An MCP server, with its name.
+    Server(String),
     /// The host.
     Host,
 }
@@ -69,6 +70,7 @@ impl Origin {
             Self::User => "user",
             Self::Project { .. } => "project",
             Self::Plugin(..) => "plugin",
+            Self::Server(_) => "mcp",
             Self::Host => "host",
         }
     }
@@ -126,10 +128,19 @@ impl Library {
         }
     }
 
+    /// Adds commands, except those whose names are taken.
+    pub(crate) fn take_more(&mut self, commands: Vec<Command>) {
+        for command in commands {
+            if !self.commands.iter().any(|known| known.name == command.name) {
+                self.commands.push(command);
+            }
+        }
+    }
+
     /// Keeps only the skills that are wanted; commands stay.
     pub fn keep_skills(&mut self, wanted: &[String]) {
         let is_wanted = |name: &String| wanted.contains(name);
-        self.commands.retain(|command| command.sort == Sort::Command || is_wanted(&command.name));
+        self.commands.retain(|command| command.sort != Sort::Skill || is_wanted(&command.name));
     }
 
     /// A command or skill by its name, or by the name it has inside its plugin where only one has that.
@@ -157,11 +168,6 @@ impl Library {
     /// The plugins as hosts see them.
     pub fn plugin_list(&self) -> Vec<PluginInfo> {
         self.plugins.iter().map(Plugin::info).collect()
-    }
-
-    /// The hooks of plugins, as they stand in settings.
-    pub fn hooks(&self) -> Vec<Value> {
-        self.plugins.iter().filter_map(|plugin| plugin.hooks.clone()).collect()
     }
 
     fn take_folder(&mut self, folder: &Path, origin: &Origin) {

@@ -128,7 +128,8 @@ fn all_that_a_plugin_offers_bears_its_name() {
     assert_eq!(library.command("a"), None, "only skills are");
     assert!(library.agents.contains_key("kit:w"));
     assert!(library.style_names().contains(&"kit:o".to_owned()));
-    assert_eq!(library.hooks(), [json!({"Stop": [format!("{}/x", root.display())]})]);
+    let hooks = json!({"Stop": [format!("{}/x", root.display())]});
+    assert_eq!(library.plugins[0].hooks, Some(hooks));
     assert!(library.plugins[0].servers.contains_key("plugin:kit:m"));
     assert_eq!(library.plugin_list()[0].version.as_deref(), Some("1.2"));
 }

@@ -4,6 +4,7 @@
 //! while the session starts; the first turn waits for them.
 
 mod line;
+mod prompts;
 mod resources;
 mod status;
 mod tool;
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use ostler_proto::api::ContentBlock;
 use ostler_proto::control::ResourceContents;
 use ostler_proto::mcp::McpServerConfig;
 use ostler_proto::tool::McpResource;
@@ -22,9 +24,13 @@ use tokio::task::JoinSet;
 
 pub use self::line::HostLine;
 use self::tool::McpTool;
+pub(crate) use self::tool::{for_people, tools_of};
 use crate::host::{Host, HostCall};
 use crate::model::ToolSpec;
 use crate::tool::{AnyTool, RunFuture, ToolCx};
+
+/// How the names of servers begin that plugins bring.
+const OF_PLUGIN: &str = "plugin:";
 
 /// Reaches MCP servers.
 pub trait Connector: Send + Sync {
@@ -112,6 +118,21 @@ pub trait Server: Send + Sync {
         async { Ok(Vec::new()) }.boxed()
     }
 
+    /// Its prompts.
+    fn prompts(&self) -> Vec<ServerPrompt> {
+        Vec::new()
+    }
+
+    /// A prompt with its arguments filled in: what is said, by whomever.
+    fn prompt(
+        &self,
+        name: &str,
+        _arguments: BTreeMap<String, String>,
+    ) -> BoxFuture<'static, Result<Vec<ContentBlock>, String>> {
+        let error = format!("there is no prompt {name}");
+        async { Err(error) }.boxed()
+    }
+
     /// Reads a resource.
     fn read_resource(
         &self,
@@ -135,6 +156,17 @@ pub struct ServerTool {
     pub read_only: bool,
     /// All hints, for the host.
     pub annotations: Option<Value>,
+}
+
+/// A prompt of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerPrompt {
+    /// Its name there.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// The names of its arguments, and whether each must be given.
+    pub arguments: Vec<(String, bool)>,
 }
 
 /// The servers of a session. Cheap to clone.
@@ -262,6 +294,16 @@ impl Servers {
         (added, removed)
     }
 
+    /// Takes over the servers of plugins: new ones connect, those that are gone are left, the others stay.
+    pub(crate) fn set_plugins(&self, servers: &BTreeMap<String, McpServerConfig>) {
+        self.lock().entries.retain(|name, entry| {
+            !name.starts_with(OF_PLUGIN) || servers.get(name) == Some(&entry.config)
+        });
+        for (name, config) in servers {
+            self.add(name, config.clone().into());
+        }
+    }
+
     /// Connects anew.
     pub(crate) fn reconnect(&self, name: &str) -> Result<(), String> {
         let is_known = self.lock().entries.contains_key(name);
@@ -372,6 +414,11 @@ impl Servers {
     pub(crate) fn find(&self, name: &str) -> Result<Arc<dyn Server>, String> {
         let connected = self.connected().into_iter().find(|(known, _)| known == name);
         connected.map(|(_, server)| server).ok_or_else(|| format!("Server not found: {name}"))
+    }
+
+    /// Whether there is a server of that name, connected or not.
+    pub(crate) fn is_known(&self, name: &str) -> bool {
+        self.lock().entries.contains_key(name)
     }
 
     /// Whether a server lives inside the host.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ostler_proto::mcp::McpServerProvenance;
+use ostler_proto::message::ToolUseMeta;
 use serde_json::{Value, json};
 
 use super::{Server, ServerTool};
@@ -28,7 +29,7 @@ impl McpTool {
     ) -> Self {
         let description: String = tool.description.chars().take(MAX_DESCRIPTION).collect();
         let spec = ToolSpec {
-            name: format!("mcp__{}__{}", plain(server_name), plain(&tool.name)),
+            name: format!("{}{}", tools_of(server_name), plain(&tool.name)),
             description,
             input_schema: object_schema(&tool.input_schema),
         };
@@ -41,8 +42,25 @@ impl McpTool {
     }
 }
 
+/// A name as people would write it: `get_weather` is Get Weather.
+pub(crate) fn for_people(name: &str) -> String {
+    let mut begins = true;
+    let letter = |letter: char| {
+        let letter = if letter == '_' { ' ' } else { letter };
+        let shown = if begins { letter.to_ascii_uppercase() } else { letter };
+        begins = matches!(letter, ' ' | '-');
+        shown
+    };
+    name.chars().map(letter).collect()
+}
+
+/// How the names of a server's tools begin.
+pub(crate) fn tools_of(server: &str) -> String {
+    format!("mcp__{}__", plain(server))
+}
+
 /// What the API takes as a name.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     name.chars().map(|letter| if fits(letter) { letter } else { '_' }).collect()
 }
@@ -69,6 +87,17 @@ impl AnyTool for McpTool {
         Some(self.from.clone())
     }
 
+    fn shown(&self) -> Option<ToolUseMeta> {
+        let hints = self.tool.annotations.as_ref();
+        let title = hints.and_then(|hints| hints["title"].as_str()).map(str::to_owned);
+        Some(ToolUseMeta {
+            display_name: Some(title.unwrap_or_else(|| for_people(&self.tool.name))),
+            server_display_name: Some(self.server.info().0),
+            tool_name: Some(self.tool.name.clone()),
+            ..ToolUseMeta::default()
+        })
+    }
+
     fn without_host_only(&self, input: &Value) -> Value {
         input.clone()
     }
@@ -91,7 +120,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_schemas_fit_the_api() {
+    fn names_and_schemas_fit_the_api_and_people() {
+        assert_eq!(for_people("get_weather-now"), "Get Weather-Now");
         assert_eq!(plain("my server.io/ü"), "my_server_io__");
         assert_eq!(
             object_schema(&json!({"properties": {}})),

@@ -32,6 +32,7 @@ pub(crate) fn respond(api: Arc<Api>, mut request: Request) -> EventStream {
         phase: Phase::Send,
         order: Accumulator::default(),
         beginning: None,
+        named: None,
         begun: false,
         ready: VecDeque::new(),
         credential: 0,
@@ -51,6 +52,8 @@ struct Answer {
     order: Accumulator,
     /// `message_start`, while no block has followed.
     beginning: Option<StreamEvent>,
+    /// What the API calls the request, while nothing of its answer was handed on.
+    named: Option<ModelEvent>,
     /// Whether the reader has seen anything of the answer.
     begun: bool,
     ready: VecDeque<ModelEvent>,
@@ -106,6 +109,7 @@ impl Answer {
     fn send(&mut self) {
         self.order = Accumulator::default();
         self.beginning = None;
+        self.named = None;
         let most =
             pricing::family(&self.request.model).map_or(u64::MAX, |family| family.max_output);
         self.request.max_tokens = self.max_tokens.min(most);
@@ -119,7 +123,12 @@ impl Answer {
     fn heard(&mut self, event: ModelEvent) -> Result<(), Failure> {
         let event = match event {
             ModelEvent::Stream(event) => event,
+            ModelEvent::Named(_) => {
+                self.named = Some(event);
+                return Ok(());
+            }
             whole => {
+                self.ready.extend(self.named.take());
                 self.ready.push_back(whole);
                 self.phase = Phase::Done;
                 return Ok(());
@@ -136,6 +145,7 @@ impl Answer {
             StreamEvent::Ping(_) | StreamEvent::Unknown(_) if !self.begun => {}
             event => {
                 self.begun = true;
+                self.ready.extend(self.named.take());
                 let events = self.beginning.take().into_iter().chain([event]);
                 self.ready.extend(events.map(ModelEvent::Stream));
             }

@@ -46,6 +46,14 @@ impl ModelError {
         matches!(self, Self::Status { status: 400, message, .. } if is_prompt_too_long(message))
     }
 
+    /// The API's own word for what is wrong, if it gave one.
+    pub fn api_type(&self) -> Option<&str> {
+        match self {
+            Self::Status { kind, .. } if kind != "unknown" => Some(kind),
+            _ => None,
+        }
+    }
+
     /// The HTTP status, if there was an answer.
     pub fn status(&self) -> Option<u16> {
         match self {

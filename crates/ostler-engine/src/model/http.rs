@@ -98,7 +98,7 @@ impl Api {
             stream::once(body).try_flatten().boxed()
         } else {
             let (sent, deadline) = (sent.timeout(timeouts.whole), Instant::now() + timeouts.whole);
-            stream::once(async move { whole(sent, deadline).await.map(ModelEvent::Whole) }).boxed()
+            stream::once(whole(sent, deadline)).try_flatten().boxed()
         }
     }
 
@@ -123,6 +123,7 @@ async fn open(sent: RequestBuilder, deadline: Instant, idle: Duration) -> Result
         .map_err(|_| silent("no answer in time"))?
         .map_err(connection)?;
     let response = accepted(response, deadline).await?;
+    let named = name(&response).map(ModelEvent::Named).map(Ok);
     let reader = Reader {
         body: response.bytes_stream().boxed(),
         decoder: SseDecoder::default(),
@@ -134,13 +135,22 @@ async fn open(sent: RequestBuilder, deadline: Instant, idle: Duration) -> Result
         let event = reader.next().await?;
         Some((event.map(ModelEvent::Stream), reader))
     });
-    Ok(events.boxed())
+    Ok(stream::iter(named).chain(events).boxed())
 }
 
-async fn whole(sent: RequestBuilder, deadline: Instant) -> Result<Message, Failure> {
+async fn whole(sent: RequestBuilder, deadline: Instant) -> Result<Attempt, Failure> {
     let response = accepted(sent.send().await.map_err(connection)?, deadline).await?;
+    let named = name(&response).map(ModelEvent::Named);
     let body = response.bytes().await.map_err(connection)?;
-    serde_json::from_slice(&body).map_err(|error| ModelError::Protocol(error.to_string()).into())
+    let message: Message =
+        serde_json::from_slice(&body).map_err(|error| ModelError::Protocol(error.to_string()))?;
+    let events = named.into_iter().chain([ModelEvent::Whole(message)]);
+    Ok(stream::iter(events.map(Ok)).boxed())
+}
+
+/// The API's name for the request.
+fn name(response: &Response) -> Option<String> {
+    response.headers().get("request-id")?.to_str().ok().map(str::to_owned)
 }
 
 /// Reads events out of a response body.

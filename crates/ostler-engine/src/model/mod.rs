@@ -55,6 +55,8 @@ pub type EventStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>>
 #[expect(clippy::large_enum_variant, reason = "handed over once and taken apart at once")]
 #[non_exhaustive]
 pub enum ModelEvent {
+    /// The API's name for the request whose answer follows.
+    Named(String),
     /// The next event of the response.
     Stream(StreamEvent),
     /// The response as a whole, without any stream events; the answer to a request that was sent again that way.

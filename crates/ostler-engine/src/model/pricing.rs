@@ -8,6 +8,8 @@
 use ostler_proto::Num;
 use ostler_proto::api::{ModelUsage, Usage};
 
+use crate::spent::thinking_tokens;
+
 /// What is known about a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -161,6 +163,14 @@ pub fn add(total: &mut ModelUsage, model: &str, usage: &Usage) {
     total.cache_read_input_tokens += usage.cache_read_input_tokens.unwrap_or(0);
     total.cache_creation_input_tokens += usage.cache_creation_input_tokens.unwrap_or(0);
     total.web_search_requests += searches.unwrap_or(0);
+    let written = usage.cache_creation.clone().unwrap_or_default();
+    for (total, one) in [
+        (&mut total.thinking_tokens, thinking_tokens(usage)),
+        (&mut total.cache_creation_five_minutes, written.five_minutes.unwrap_or(0)),
+        (&mut total.cache_creation_one_hour, written.one_hour.unwrap_or(0)),
+    ] {
+        *total = Some(total.unwrap_or(0) + one);
+    }
     let cost = cost(model, usage);
     total.cost_usd = Num::from(total.cost_usd.get() + cost.unwrap_or(0.0));
     let known = cost.is_some() && total.cost_basis.as_deref() != Some("unknown");

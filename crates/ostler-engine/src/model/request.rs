@@ -66,6 +66,8 @@ pub struct Sampling {
     pub display: Option<ThinkingDisplay>,
     /// How much trouble to take; the model's own way when absent.
     pub effort: Option<Effort>,
+    /// How many tokens the whole of a task may take, which the API tells the model; a beta of it.
+    pub task_budget: Option<u64>,
     /// An opaque name of the user, by which the vendor can find abuse.
     pub user_id: Option<String>,
     /// How long the vendor keeps the beginning of the conversation ready.
@@ -134,7 +136,7 @@ impl<'a> Body<'a> {
             max_tokens: request.max_tokens,
             stream: *stream,
             thinking,
-            output_config: effort.map(|effort| OutputConfig { effort }),
+            output_config: OutputConfig::of(effort, sampling.task_budget),
             metadata: sampling.user_id.as_deref().map(|user_id| Metadata { user_id }),
             tools: tools.collect(),
             // The API refuses an empty text.
@@ -154,7 +156,23 @@ enum Offered<'a> {
 
 #[derive(Serialize)]
 struct OutputConfig {
-    effort: Effort,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<Effort>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_budget: Option<TaskBudget>,
+}
+
+impl OutputConfig {
+    fn of(effort: Option<Effort>, task_budget: Option<u64>) -> Option<Self> {
+        let task_budget = task_budget.map(|total| TaskBudget { r#type: "tokens", total });
+        (effort.is_some() || task_budget.is_some()).then_some(Self { effort, task_budget })
+    }
+}
+
+#[derive(Serialize)]
+struct TaskBudget {
+    r#type: &'static str,
+    total: u64,
 }
 
 #[derive(Serialize)]
@@ -214,6 +232,7 @@ mod tests {
                 thinking: Some(Thinking::Adaptive),
                 display: Some(ThinkingDisplay::Summarized),
                 effort: Some(Effort::High),
+                task_budget: Some(5000),
                 user_id: Some("u".into()),
                 cache: Cache::OneHour,
             },
@@ -225,7 +244,7 @@ mod tests {
             serde_json::to_string(&request).unwrap(),
             [
                 r#"{"model":"claude-opus-5","max_tokens":32000,"stream":false,"#,
-                r#""thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"high"},"#,
+                r#""thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"high","task_budget":{"type":"tokens","total":5000}},"#,
                 r#""metadata":{"user_id":"u"},"#,
                 &format!(r#""tools":[{{"name":"A",{schema}}},{{"name":"B",{schema},{mark}}}],"#),
                 &format!(r#""system":[{{"type":"text","text":"Be kind.",{mark}}}],"#),

@@ -87,9 +87,14 @@ impl Judge<'_> {
     }
 
     fn mode(&mut self) -> PermissionMode {
-        let mode = self.policy.effective_mode();
+        let mode = self.policy.mode_for(self.seen.call.tool);
         if mode == self.policy.mode {
             self.trail.note("mode", mode.to_string());
+        } else if mode != self.policy.effective_mode() {
+            self.trail.note(
+                format!("mode {}", self.policy.mode),
+                "does not hold for this server; default does",
+            );
         } else {
             self.trail
                 .note(format!("mode {}", self.policy.mode), "is not available here; default holds");

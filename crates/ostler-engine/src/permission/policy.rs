@@ -1,5 +1,6 @@
 //! A session's policy: the mode, the rules and the directories. A value: a subagent gets a copy and can only narrow it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ostler_proto::permission::PermissionMode;
@@ -25,6 +26,8 @@ pub struct Policy {
     pub scratch: Option<PathBuf>,
     /// Whether the mode that asks nothing may be used at all.
     pub bypass_available: bool,
+    /// How the tools of MCP servers begin for which no mode is freer than the default one.
+    pub(crate) pinned: BTreeSet<String>,
     rules: Vec<KeptRule>,
     directories: Vec<(PathBuf, Source)>,
 }
@@ -59,6 +62,7 @@ impl Policy {
             cwd,
             scratch: None,
             bypass_available: false,
+            pinned: BTreeSet::new(),
             rules: Vec::new(),
             directories: Vec::new(),
         }
@@ -165,6 +169,16 @@ impl Policy {
             let domain = kept.rule.content.as_deref().and_then(|it| it.strip_prefix("domain:"));
             domain.is_some_and(|domain| domain.eq_ignore_ascii_case(host))
         })
+    }
+
+    /// The mode that is in force for a tool: that of the session, unless its server is not to have a freer one than
+    /// the default.
+    pub(crate) fn mode_for(&self, tool: &str) -> PermissionMode {
+        let mode = self.effective_mode();
+        let is_freer =
+            matches!(mode, PermissionMode::BypassPermissions | PermissionMode::AcceptEdits);
+        let is_pinned = || self.pinned.iter().any(|beginning| tool.starts_with(beginning));
+        if is_freer && is_pinned() { PermissionMode::Default } else { mode }
     }
 
     /// The mode that is in force: one that is not available is the default one.

@@ -188,6 +188,7 @@ enum Other {
         from: String,
         to: String,
     },
+    Named(String),
 }
 
 /// An event as it is written: those of a response as the API sends them.
@@ -200,6 +201,7 @@ pub(crate) fn write_event(event: &ModelEvent) -> Value {
             Other::Retry { attempt, max_retries, delay_ms, status, error }
         }
         ModelEvent::Fallback(Fallback { from, to }) => Other::Fallback { from, to },
+        ModelEvent::Named(id) => Other::Named(id),
     })
 }
 
@@ -215,6 +217,7 @@ pub(crate) fn read_event(value: Value) -> Result<ModelEvent, serde_json::Error> 
             ModelEvent::Retry(Retry { attempt, max_retries, delay, status, error })
         }
         Other::Fallback { from, to } => ModelEvent::Fallback(Fallback { from, to }),
+        Other::Named(id) => ModelEvent::Named(id),
     })
 }
 
@@ -238,6 +241,7 @@ mod tests {
         for event in [
             ModelEvent::Retry(retry),
             ModelEvent::Fallback(Fallback { from: "a".into(), to: "b".into() }),
+            ModelEvent::Named("req_1".into()),
             ModelEvent::Whole(message),
             ModelEvent::Stream(unknown),
         ] {

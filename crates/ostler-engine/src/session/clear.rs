@@ -42,7 +42,7 @@ impl Session {
         self.world = self.setup.world();
         self.conversation = Vec::new();
         let memory = self.world.memory.iter().map(|file| file.path.clone()).collect();
-        self.start = Some(Start { source: "clear", memory });
+        self.start = Some(Start { source: "clear", memory, title: None });
         self.world.host.send(report::init(&self.world)).await;
     }
 }

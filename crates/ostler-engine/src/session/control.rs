@@ -1,6 +1,5 @@
 //! What a host may ask of a session, and the answers.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use ostler_proto::control::{
@@ -58,11 +57,25 @@ impl Session {
                 let servers = self.world.servers.clone();
                 servers.deliver(&it.server_name, it.message.clone()).await.map(|()| json!({}))
             }
+            AskEngine::McpCall(call) => return self.call_tool(request.request_id, call.clone()),
+            AskEngine::FileSuggestions(it) => {
+                return self.suggest_files(request.request_id, it.query.clone());
+            }
+            AskEngine::ReloadPlugins(reload) => {
+                return self.reload_plugins(request.request_id, reload).await;
+            }
             AskEngine::McpReadResource(it) => match self.world.servers.find(&it.server_name) {
                 Ok(server) => return self.read_resource(request.request_id, server, &it.uri),
                 Err(error) => Err(error),
             },
             AskEngine::StopTask(stop) => self.stop_task(stop).await,
+            AskEngine::BackgroundTasks(it) => {
+                let found = self.world.cx.tasks.promote(it.tool_use_id.as_ref());
+                Ok(match &it.tool_use_id {
+                    Some(_) => json!({"backgrounded": found}),
+                    None => json!({}),
+                })
+            }
             AskEngine::GetTaskOutput(get) => self.task_output(get),
             AskEngine::RewindFiles(it) => {
                 let dry_run = it.dry_run.unwrap_or(false);
@@ -124,6 +137,7 @@ impl Session {
     fn initialize(&mut self, initialize: &Initialize) -> Result<Value, String> {
         // All of it or nothing: a schema that is none must not leave half of the rest in force.
         let answer = initialize.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
+        self.take_offers(initialize)?;
         let hooks = initialize.hooks.as_ref().map(registry::callbacks).unwrap_or_default();
         self.world.host.add_hooks(hooks);
         if let Some(prompt) = &initialize.system_prompt {
@@ -133,7 +147,9 @@ impl Session {
             self.setup.append_system_prompt = Some(append.clone());
         }
         let parked = self.add_servers(initialize);
-        self.take_offers(initialize);
+        if let (Some(title), Some(start)) = (&initialize.title, &mut self.start) {
+            start.title = Some(title.clone());
+        }
         self.wants_suggestions |= initialize.prompt_suggestions == Some(true);
         self.setup.answer = answer.map(Arc::new).or(self.setup.answer.take());
         self.world = self.setup.world();
@@ -154,26 +170,24 @@ impl Session {
     }
 
     /// Takes over what the host brings beside what files offer.
-    fn take_offers(&mut self, initialize: &Initialize) {
-        let library = Arc::make_mut(&mut self.setup.base.library);
-        for plugin in initialize.plugins.iter().flatten() {
-            library.take_plugin(Path::new(&plugin.path));
-        }
-        if let Some(agents) = &initialize.agents {
-            library.take_agents(agents);
-        }
+    fn take_offers(&mut self, initialize: &Initialize) -> Result<(), String> {
+        let mut brought = self.setup.brought.clone();
+        brought.take_plugins(initialize.plugins.as_ref());
+        brought.agents.extend(initialize.agents.clone().unwrap_or_default());
         let names = initialize.skills.as_ref().and_then(Value::as_array);
-        if let Some(names) = names {
-            let wanted: Vec<_> =
-                names.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-            library.keep_skills(&wanted);
-        }
+        let names = names.map(|names| names.iter().filter_map(Value::as_str).map(str::to_owned));
+        brought.skills = names.map(Iterator::collect).or(brought.skills.take());
+        let mut library = (*self.setup.base.library).clone();
+        brought.add_to(&mut library);
+        self.use_library(library)?;
+        self.setup.brought = brought;
         if let Some(words) = &initialize.plan_mode_instructions {
             self.setup.base.planning = words.as_str().into();
         }
         if let Some(forwards_text) = initialize.forward_subagent_text {
             self.setup.base.delegation.forwards_text = forwards_text;
         }
+        Ok(())
     }
 
     /// Stops the turn that runs. The host hears that its questions are void, then the answer, then how the turn ends.

@@ -20,7 +20,7 @@ impl Session {
             self.told.tell(&self.world.host, SessionState::Running).await;
         }
         let named = prompt.uuid.clone();
-        let is_command = commands::read(&self.world.library, &prompt).is_some();
+        let is_command = commands::is_call(&self.world.library, &prompt);
         self.queue.push(prompt, is_command);
         self.tell_of_prompts(named.into_iter().collect(), CommandState::Queued).await;
     }
@@ -49,9 +49,7 @@ impl Session {
     /// Changes the variables of what tools and hooks start, from the next turn on.
     pub(super) fn update_environment(&mut self, variables: BTreeMap<String, String>) {
         let base = &mut self.setup.base;
-        let mut env = (*base.host.env).clone();
-        env.extend(variables);
-        base.host.env = Arc::new(env);
+        base.host.env = Arc::new(base.host.env.with(variables));
         base.cx.env = Arc::clone(&base.host.env);
         self.world = self.setup.world();
     }

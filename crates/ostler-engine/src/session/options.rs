@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_process::Environment;
 use ostler_proto::SessionId;
 use ostler_proto::control::AccountInfo;
 use ostler_proto::hook::SetupTrigger;
@@ -35,6 +36,8 @@ pub struct SessionOptions {
     pub aliases: Aliases,
     /// What files offer.
     pub library: Library,
+    /// Reads anew what files offer, when the host asks for it; `None` where that is not possible.
+    pub reload: Option<Reload>,
     /// The kind of agent that leads the conversation.
     pub agent: Option<String>,
     /// The style of the answers.
@@ -77,8 +80,8 @@ pub struct SessionOptions {
     pub only_prepare: bool,
     /// Whether a person writes the prompts, one after the other.
     pub is_conversation: bool,
-    /// Variables for what the session starts: commands of tools and of hooks.
-    pub env: BTreeMap<String, String>,
+    /// The environment of what the session starts: commands of tools and of hooks.
+    pub env: Environment,
     /// Whether the events of a response are sent as they come.
     pub partial_messages: bool,
     /// Whether the host sees the hooks of settings run (`hook_started` and so on).
@@ -111,6 +114,9 @@ pub struct SessionOptions {
     pub tape: Option<Tape>,
 }
 
+/// Reads what files offer.
+pub type Reload = Arc<dyn Fn() -> Library + Send + Sync>;
+
 /// How long background tasks may go on after the last prompt, where nobody says otherwise.
 pub const BACKGROUND_WAIT: Duration = Duration::from_secs(600);
 
@@ -123,6 +129,7 @@ impl SessionOptions {
             withheld: Vec::new(),
             aliases: Aliases::default(),
             library: Library::default(),
+            reload: None,
             agent: None,
             output_style: None,
             delegation: Delegation::default(),
@@ -144,7 +151,7 @@ impl SessionOptions {
             prepare: None,
             only_prepare: false,
             is_conversation: false,
-            env: BTreeMap::new(),
+            env: Environment::default(),
             partial_messages: false,
             hook_events: false,
             idle_notice: None,

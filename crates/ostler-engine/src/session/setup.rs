@@ -1,11 +1,15 @@
 //! What the session's world is made of; the host may change some of it.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
-use ostler_proto::control::AccountInfo;
+use ostler_proto::agent::AgentDefinition;
+use ostler_proto::control::{AccountInfo, PluginConfig};
 use serde_json::{Map, Value};
 
 use super::SessionOptions;
+use super::options::Reload;
 use crate::agents::{self, Agent, Past};
 use crate::call::Tools;
 use crate::commands::Skill;
@@ -14,8 +18,9 @@ use crate::context;
 use crate::context::planning::OWN_PLANNING;
 use crate::drive::World;
 use crate::host::Host;
-use crate::library::{AgentKind, DEFAULT_STYLE};
+use crate::library::{AgentKind, DEFAULT_STYLE, Library};
 use crate::mcp::Servers;
+use crate::permission::{KeptRule, Source};
 use crate::scratch::Scratch;
 use crate::structured::StructuredOutput;
 use crate::tasks::Tasks;
@@ -37,6 +42,49 @@ pub(super) struct Setup {
     /// The style of the answers.
     pub(super) output_style: Option<String>,
     pub(super) withheld: Vec<String>,
+    /// Reads anew what files offer.
+    pub(super) reload: Option<Reload>,
+    /// What the host brings beside what files offer.
+    pub(super) brought: Brought,
+    /// The permissions that the command line gave with the settings.
+    pub(super) flag_rules: Vec<KeptRule>,
+    /// The settings that the host has applied while the session runs.
+    pub(super) applied: Map<String, Value>,
+}
+
+/// What a host brings beside what files offer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Brought {
+    pub(super) plugins: Vec<PluginConfig>,
+    pub(super) agents: BTreeMap<String, AgentDefinition>,
+    /// The only skills that are wanted.
+    pub(super) skills: Option<Vec<String>>,
+}
+
+impl Brought {
+    /// Takes over more plugins, each once.
+    pub(super) fn take_plugins(&mut self, plugins: Option<&Vec<PluginConfig>>) {
+        for plugin in plugins.into_iter().flatten() {
+            if !self.plugins.contains(plugin) {
+                self.plugins.push(plugin.clone());
+            }
+        }
+    }
+
+    /// Adds it to what files offer.
+    pub(super) fn add_to(&self, library: &mut Library) {
+        for plugin in &self.plugins {
+            let n_known = library.plugins.len();
+            library.take_plugin(Path::new(&plugin.path));
+            if plugin.skip_mcp_discovery == Some(true) {
+                library.plugins.iter_mut().skip(n_known).for_each(|new| new.servers.clear());
+            }
+        }
+        library.take_agents(&self.agents);
+        if let Some(wanted) = &self.skills {
+            library.keep_skills(wanted);
+        }
+    }
 }
 
 impl Setup {
@@ -64,6 +112,7 @@ impl Setup {
             memory: Arc::new(options.memory),
             delegation: options.delegation,
             past: Past::default(),
+            answering: Arc::default(),
             planning: OWN_PLANNING.into(),
             style: DEFAULT_STYLE.into(),
             model: options.model,
@@ -85,8 +134,11 @@ impl Setup {
             output_style,
             settings,
             account,
+            reload,
             ..
         } = options;
+        let flag_rules = base.host.policy().rules().to_vec();
+        let flag_rules = flag_rules.into_iter().filter(|kept| kept.source == Source::Flag);
         let answer = answer.map(Arc::new);
         Self {
             base,
@@ -98,6 +150,10 @@ impl Setup {
             agent,
             output_style,
             withheld,
+            reload,
+            brought: Brought::default(),
+            flag_rules: flag_rules.collect(),
+            applied: Map::new(),
         }
     }
 

@@ -5,8 +5,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use ostler_proto::transcript::TranscriptLine;
-use ostler_proto::{SessionId, Uuid};
+use ostler_proto::transcript::{FileHistorySnapshot, FileSnapshot, TranscriptLine};
+use ostler_proto::{Extra, SessionId, Uuid};
 use serde_json::{Map, Value, json};
 
 use super::file::create_private;
@@ -14,15 +14,23 @@ use super::line::links;
 use super::{Clock, StoreError, io_error};
 use crate::host::fresh_uuid;
 
-/// Writes the copy of `lines`, in the order in which they were said, and returns its leaf.
+/// What a copy has become.
+pub(super) struct Copied {
+    pub(super) leaf: Option<Uuid>,
+    /// How files were before its prompts.
+    pub(super) snapshots: Vec<FileSnapshot>,
+}
+
+/// Writes the copy of `lines`, in the order in which they were said, and of the `snapshots` of their prompts.
 pub(super) fn write(
     path: &Path,
     lines: &[&TranscriptLine],
+    snapshots: Vec<FileSnapshot>,
     from: &SessionId,
     to: &SessionId,
     title: &str,
     clock: &mut Clock,
-) -> Result<Option<Uuid>, StoreError> {
+) -> Result<Copied, StoreError> {
     // Progress is only for whoever watched.
     let lines: Vec<_> =
         lines.iter().filter(|line| !matches!(line, TranscriptLine::Progress(_))).collect();
@@ -59,6 +67,16 @@ pub(super) fn write(
         push(&mut bytes, &Value::Object(fields));
         leaf = Some(uuid);
     }
+    let snapshots = renamed(snapshots, &uuids);
+    for snapshot in &snapshots {
+        let line = FileHistorySnapshot {
+            message_id: snapshot.message_id.clone(),
+            snapshot: snapshot.clone(),
+            is_snapshot_update: false,
+            extra: Extra::default(),
+        };
+        push(&mut bytes, &json!(TranscriptLine::FileHistorySnapshot(line)));
+    }
     let title = json!({"type": "custom-title", "customTitle": title, "sessionId": to});
     push(&mut bytes, &title);
     let mut file = create_private(path).map_err(io_error("create", path))?;
@@ -67,7 +85,17 @@ pub(super) fn write(
         let _ = fs::remove_file(path);
         return Err(io_error("write", path)(error));
     }
-    Ok(leaf.map(Uuid::from))
+    Ok(Copied { leaf: leaf.map(Uuid::from), snapshots })
+}
+
+/// The snapshots of prompts that were copied, under the names that hosts know and under those they have in the copy.
+fn renamed(snapshots: Vec<FileSnapshot>, uuids: &HashMap<&str, String>) -> Vec<FileSnapshot> {
+    let twice = snapshots.into_iter().filter_map(|known| {
+        let new = uuids.get(known.message_id.as_str())?.as_str();
+        let copy = FileSnapshot { message_id: new.into(), ..known.clone() };
+        Some([known, copy])
+    });
+    twice.flatten().collect()
 }
 
 fn map_link(fields: &mut Map<String, Value>, name: &str, uuids: &HashMap<&str, String>) {

@@ -6,6 +6,7 @@ use ostler_proto::transcript::FileSnapshot;
 use ostler_proto::{SessionId, Uuid};
 
 use super::folder::{is_uuid, session_file};
+use super::fork::Copied;
 use super::line::written_at;
 use super::{Clock, Projects, Scene, StoreError, Transcript, TranscriptWriter, fork, guard};
 use crate::checkpoint;
@@ -51,7 +52,7 @@ pub struct Opened {
     pub resumed: bool,
     /// How many lines of it could not be read.
     pub n_skipped: usize,
-    /// How files were before each of its prompts. A copy begins without: the backups are the original's.
+    /// How files were before each of its prompts. A copy has backups of its own.
     pub snapshots: Vec<FileSnapshot>,
 }
 
@@ -97,15 +98,12 @@ impl Projects {
             guard::check(transcript.lines(), &tree, &chain, prompt)?;
         }
         let conversation = transcript.conversation_to(&tree, leaf);
-        let writer = if start.fork {
+        let (writer, snapshots) = if start.fork {
             self.fork(&transcript, &chain, path, old, scene, start)?
         } else {
             let leaf = super::line::links(&transcript.lines()[leaf]).map(|links| links.uuid.into());
-            TranscriptWriter::go_on(path, old, scene, leaf, clock(&transcript))
-        };
-        let snapshots = match start.fork {
-            true => Vec::new(),
-            false => checkpoint::snapshots(transcript.lines()),
+            let writer = TranscriptWriter::go_on(path, old, scene, leaf, clock(&transcript));
+            (writer, checkpoint::snapshots(transcript.lines()))
         };
         let n_skipped = transcript.n_skipped();
         Ok(Opened { writer, conversation, resumed: true, n_skipped, snapshots })
@@ -119,7 +117,7 @@ impl Projects {
         old: SessionId,
         scene: Scene,
         start: &SessionStart,
-    ) -> Result<TranscriptWriter, StoreError> {
+    ) -> Result<(TranscriptWriter, Vec<FileSnapshot>), StoreError> {
         let id = self.new_id(start)?;
         let path = session_file(&self.folder(&scene.cwd), &id);
         let info = super::SessionInfo::read(&source);
@@ -127,8 +125,11 @@ impl Projects {
         let title = format!("{} (fork)", name.as_deref().unwrap_or("Forked session"));
         let lines: Vec<_> = chain.iter().map(|at| &transcript.lines()[*at]).collect();
         let mut clock = clock(transcript);
-        let leaf = fork::write(&path, &lines, &old, &id, &title, &mut clock)?;
-        Ok(TranscriptWriter::go_on(path, id, scene, leaf, clock))
+        let snapshots = checkpoint::snapshots(transcript.lines());
+        let Copied { leaf, snapshots } =
+            fork::write(&path, &lines, snapshots, &old, &id, &title, &mut clock)?;
+        checkpoint::copy_backups(&source, &path, &snapshots);
+        Ok((TranscriptWriter::go_on(path, id, scene, leaf, clock), snapshots))
     }
 
     fn new_id(&self, start: &SessionStart) -> Result<SessionId, StoreError> {

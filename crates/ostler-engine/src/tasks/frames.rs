@@ -67,6 +67,17 @@ pub(super) fn updated(host: &Host, task: &Task, ended: &Ended) -> ToHost {
     }))
 }
 
+/// A task goes on in the background.
+pub(super) fn put_behind(host: &Host, task: &Task) -> ToHost {
+    ToHost::System(System::TaskUpdated(TaskUpdated {
+        task_id: task.id.clone(),
+        patch: TaskPatch { is_backgrounded: Some(true), ..TaskPatch::default() },
+        session_id: host.session_id.clone(),
+        uuid: fresh_uuid(),
+        ..TaskUpdated::default()
+    }))
+}
+
 /// A task has ended.
 pub(super) fn notification(host: &Host, task: &Task, ended: &Ended) -> ToHost {
     ToHost::System(System::TaskNotification(TaskNotification {

@@ -6,20 +6,23 @@
 
 pub(crate) mod frames;
 pub mod output;
+mod promotion;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use ostler_proto::hook::BackgroundTask;
 use ostler_proto::message::system::TaskOutcome;
 use ostler_proto::{TaskId, ToolUseId};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use self::promotion::Promotion;
 use crate::host::{Host, HostCall};
 use crate::tool::{ToolCx, ToolError};
 
@@ -48,6 +51,8 @@ struct State {
     entries: VecDeque<Entry>,
     // Dropping the set aborts whatever still runs.
     running: JoinSet<()>,
+    /// Calls that can be put into the background, and how they hear of it.
+    waited_for: HashMap<ToolUseId, CancellationToken>,
 }
 
 #[derive(Debug)]
@@ -129,6 +134,18 @@ impl Task {
             output_file: cx.scratch.folder()?.join(format!("{id}.output")),
             agent: Some(agent),
         })
+    }
+
+    fn summary(&self) -> BackgroundTask {
+        BackgroundTask {
+            id: self.id.clone(),
+            r#type: if self.agent.is_some() { "subagent" } else { "shell" }.to_owned(),
+            status: "running".to_owned(),
+            description: self.description.clone(),
+            command: self.command.clone(),
+            agent_type: self.agent.as_ref().map(|agent| agent.kind.clone()),
+            ..BackgroundTask::default()
+        }
     }
 
     /// Whether the conversation goes on while it runs.
@@ -291,6 +308,12 @@ impl Tasks {
         self.0.lock().entries.iter().any(|entry| !entry.closed)
     }
 
+    /// What goes on in the background, as hooks are told of it.
+    pub(crate) fn summary(&self) -> Vec<BackgroundTask> {
+        let tasks = self.0.tasks();
+        tasks.iter().filter(|task| task.is_in_background()).map(Task::summary).collect()
+    }
+
     /// Whether subagents work in the background.
     pub(crate) fn have_agents(&self) -> bool {
         let tasks = self.0.tasks();
@@ -377,7 +400,11 @@ impl Inner {
     async fn ended(&self, task: &Task, ended: Ended) {
         let others: Vec<Task> =
             self.tasks().into_iter().filter(|other| other.id != task.id).collect();
-        let in_background = task.is_in_background();
+        // As it is now: it may have been waited for when it began.
+        let in_background = match self.lock().find(&task.id) {
+            Some(entry) => entry.task.is_in_background(),
+            None => task.is_in_background(),
+        };
         self.tell(|host| {
             let ends =
                 [frames::updated(host, task, &ended), frames::notification(host, task, &ended)];

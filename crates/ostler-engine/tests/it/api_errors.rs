@@ -215,17 +215,18 @@ async fn a_host_that_follows_the_events_sees_the_end_of_a_broken_stream() {
     host.prompt("go").await;
     host.result().await;
     let story = host.story();
-    let end = &story[story.len() - 4..];
+    let end = &story[story.len() - 5..];
     assert_eq!(
         end,
         [
             "stream_event content_block_stop",
             "stream_event message_stop",
+            "system status",
             "assistant: The whole.",
             "result success: The whole."
         ]
     );
-    let stop = serde_json::to_value(&host.seen[story.len() - 3]).unwrap();
+    let stop = serde_json::to_value(&host.seen[story.len() - 4]).unwrap();
     assert_eq!(stop["abandoned_blocks"]["from_block_index"], 0);
 }
 

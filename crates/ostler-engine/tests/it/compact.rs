@@ -366,7 +366,7 @@ async fn by_hand_it_goes_in_the_order_hosts_know() {
     assert_eq!(story, expected);
     assert_eq!((result.num_turns, result.is_error), (0, false));
     assert_eq!(result.local_command.as_deref(), Some("compact"));
-    assert_eq!((result.usage.input_tokens, result.terminal_reason), (None, None));
+    assert_eq!((result.usage.input_tokens, result.terminal_reason), (Some(0), None));
     let question = sitting.last_request().last_user_text();
     assert!(question.contains("keep it short"), "{question}");
     assert_eq!(sitting.boundaries()[0].compact_metadata.pre_tokens, 800);

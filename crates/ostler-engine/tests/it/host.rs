@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::tools;
 
 /// Far more than any frame takes.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct TestHost {
     pub(crate) api: ScriptedApi,

@@ -48,6 +48,7 @@ pub(crate) async fn ask(model: &ApiModel, request: Request) -> Vec<String> {
                 story.push(format!("retry {attempt}/{max} {status} {}", retry.error));
             }
             Ok(ModelEvent::Fallback(to)) => story.push(format!("{} falls to {}", to.from, to.to)),
+            Ok(ModelEvent::Named(id)) => assert!(id.starts_with("req_"), "{id}"),
             Ok(other) => panic!("what is {other:?}"),
             Err(error) if error.is_broken_stream() => story.push(format!("broken: {error}")),
             Err(error) => story.push(format!("failed {}: {error}", error.kind())),
@@ -350,6 +351,7 @@ async fn an_answer_nobody_waits_for_is_cancelled() {
         ScriptedApi::start(Script::new().rule(when(), reply().text("slow").gate(3, "g"))).await;
     let model = client(api.base_url(), |_| {});
     let mut events = model.respond(request());
+    assert!(matches!(events.next().await, Some(Ok(ModelEvent::Named(_)))));
     assert!(matches!(events.next().await, Some(Ok(ModelEvent::Stream(_)))));
     api.gate("g").reached().await;
     drop(events);

@@ -7,7 +7,7 @@ use ostler_proto::control::{
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::{System, User};
 use ostler_testkit::{Script, Status, reply, when};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::host::TestHost;
 
@@ -201,9 +201,9 @@ async fn partial_messages_come_in_order_and_the_block_before_its_stop() {
     assert_eq!(
         host.story()[1..],
         [
+            "system status",
             "stream_event message_start",
             "stream_event content_block_start text",
-            "stream_event ping",
             "stream_event content_block_delta text_delta",
             "stream_event content_block_delta text_delta",
             "assistant: Hello",
@@ -213,6 +213,36 @@ async fn partial_messages_come_in_order_and_the_block_before_its_stop() {
             "result success: Hello"
         ]
     );
+}
+
+#[tokio::test]
+async fn frames_tell_when_to_which_request_and_for_which_prompt() {
+    let mut host = TestHost::with(calls("Look"), |options| options.partial_messages = true).await;
+    let prompt = "11111111-1111-4111-8111-111111111111";
+    host.user(User { uuid: Some(prompt.into()), ..User::prompt("go") }).await;
+    let result = serde_json::to_value(host.result().await).unwrap();
+    let frames: Vec<Value> =
+        host.seen.iter().map(|frame| serde_json::to_value(frame).unwrap()).collect();
+    let of = |kind: &str| frames.iter().filter(|frame| frame["type"] == kind).collect::<Vec<_>>();
+    let (said, results) = (of("assistant"), of("user"));
+    for frame in said.iter().chain(&results) {
+        assert!(frame["timestamp"].as_str().unwrap().ends_with('Z'), "{frame}");
+    }
+    assert!(said.iter().all(|frame| frame["request_id"].as_str().unwrap().starts_with("req_")));
+    assert_ne!(said[0]["request_id"], said[2]["request_id"], "another request has another name");
+    // The first frame of a turn says what is answered, the others are silent.
+    let answers: Vec<&Value> = said.iter().map(|frame| &frame["user_message_uuid"]).collect();
+    assert_eq!(answers, [&json!(prompt), &Value::Null, &Value::Null]);
+    let events = of("stream_event");
+    assert!(events.iter().all(|event| event["api_message_id"].is_string()));
+    assert_eq!(events[0]["user_message_uuids"], json!([prompt]));
+    assert!(events[0]["ttft_ms"].is_number() && events[1]["ttft_ms"].is_null());
+    assert_eq!(results[0]["tool_result_meta"][0]["permission_decision"]["decision"], "accept");
+    for field in ["ttft_ms", "ttft_stream_ms", "time_to_request_ms", "first_content_frame_ms"] {
+        assert!(result[field].is_number(), "{field}: {result}");
+    }
+    assert_eq!(result["usage"]["service_tier"], "standard");
+    assert!(result["first_request_input_tokens"].is_number(), "{result}");
 }
 
 #[tokio::test]

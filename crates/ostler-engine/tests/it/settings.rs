@@ -14,7 +14,7 @@ async fn variables_reach_the_commands_of_hooks() {
     let hook = json!({"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "echo $GREETING"}]}]});
     let mut host = TestHost::with(script, |options| {
         options.hooks = vec![hook];
-        options.env = [("GREETING".to_owned(), "hello".to_owned())].into();
+        options.env = [("GREETING", "hello")].into();
     })
     .await;
     host.prompt("go").await;

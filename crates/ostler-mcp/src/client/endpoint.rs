@@ -5,6 +5,7 @@ use std::fmt::{self, Debug};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ostler_process::Environment;
 use ostler_proto::mcp::McpServerConfig;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -32,8 +33,8 @@ pub struct Program {
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Added to its environment.
-    pub env: BTreeMap<String, String>,
+    /// Its environment.
+    pub env: Environment,
     /// Where it runs; here if there is none.
     pub cwd: Option<PathBuf>,
 }
@@ -113,7 +114,7 @@ impl Endpoint {
             McpServerConfig::Stdio(server) => Some(Self::Stdio(Program {
                 command: server.command.clone(),
                 args: server.args.clone().unwrap_or_default(),
-                env: server.env.clone().unwrap_or_default(),
+                env: server.env.clone().unwrap_or_default().into(),
                 cwd: None,
             })),
             McpServerConfig::Http(server) => Some(Self::Http(remote(server))),

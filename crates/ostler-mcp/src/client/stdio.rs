@@ -27,7 +27,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Starts the program.
 pub(super) fn open(program: &Program, limit: usize, words: LastWords) -> Result<Link, Ended> {
     let mut command = Command::new(&program.command);
-    command.args(&program.args).envs(&program.env);
+    command.args(&program.args);
+    program.env.give_to(command.as_std_mut());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if let Some(cwd) = &program.cwd {
         command.current_dir(cwd);

@@ -91,7 +91,7 @@ async fn arguments_and_environment_arrive_as_they_are_and_no_shell_sees_them() {
     let program = Program {
         command: "/bin/sh".to_owned(),
         args: vec!["-c".into(), "test \"$1 $X\" = '$(a) `b`;' && exec \"$2\"".into(), "sh".into()],
-        env: [("X".to_owned(), "`b`;".to_owned())].into(),
+        env: [("X", "`b`;")].into(),
         cwd: None,
     };
     let mut with_calc = program.clone();
@@ -220,7 +220,7 @@ fn a_configuration_names_an_endpoint() {
     let expected = Program {
         command: "node".into(),
         args: vec!["a b".into()],
-        env: [("X".into(), "1".into())].into(),
+        env: [("X", "1")].into(),
         cwd: None,
     };
     assert!(matches!(stdio, Some(Endpoint::Stdio(program)) if program == expected));

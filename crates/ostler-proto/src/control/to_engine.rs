@@ -348,6 +348,16 @@ pub struct ClaimSession {
     pub include_initialize: Option<bool>,
     /// The session to use.
     pub session_id: Option<SessionId>,
+    /// The mode.
+    pub permission_mode: Option<PermissionMode>,
+    /// Further working directories.
+    pub additional_directories: Option<Vec<String>>,
+    /// Variables for what the session starts.
+    pub env: Option<BTreeMap<String, String>>,
+    /// What the session is called.
+    pub title: Option<String>,
+    /// Subagents by name.
+    pub agents: Option<BTreeMap<String, AgentDefinition>>,
     /// Unknown fields.
     pub extra: Extra,
 }

@@ -5,6 +5,7 @@
 
 mod assistant;
 mod other;
+pub(crate) mod piece;
 mod result;
 pub mod system;
 mod user;

@@ -31,6 +31,7 @@ impl Options {
             launch: self.launch(),
             cwd: self.context.cwd.clone(),
             env: self.environment(),
+            user: self.engine.user.clone(),
             stderr: self.engine.stderr.clone(),
         })
     }
@@ -218,6 +219,7 @@ impl Options {
             hooks: Some(hooks).filter(|hooks| !hooks.is_empty()),
             sdk_mcp_servers: Some(servers).filter(|servers| !servers.is_empty()),
             agents: Some(agents).filter(|agents| !agents.is_empty()),
+            supported_dialog_kinds: self.permissions.on_dialog.as_ref().map(|it| it.kinds.clone()),
             forward_subagent_text: self.output.subagent_text.then_some(true),
             extra: Extra::default(),
             ..Initialize::default()

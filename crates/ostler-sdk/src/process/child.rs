@@ -1,28 +1,33 @@
 //! The child process and its three pipes.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use futures::stream::{self, BoxStream, StreamExt as _};
+use futures::stream::{Stream, StreamExt as _};
+use nix::unistd::{Uid, User};
 use ostler_process::Group;
 use ostler_proto::DecodeError;
 use ostler_proto::codec::FrameDecoder;
 use ostler_proto::frame::{Frame as _, ToEngine, ToHost};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead as _, AsyncReadExt as _, AsyncWriteExt as _, ReadBuf};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::find::Program;
 use crate::error::Error;
-use crate::transport::{Engine, Link, Start, StderrListener};
+use crate::transport::{Engine, Link, Said, Start, StderrListener};
 
 /// How many frames may wait for an engine that does not read.
 const FRAMES_AHEAD: usize = 256;
+/// How much of its output is read at once: as much as a pipe holds.
+const READ_AT_ONCE: usize = 64 * 1024;
 /// How much of the error output is kept.
 const STDERR_KEPT: usize = 16 * 1024;
 /// How long an engine may take to exit once it has nothing more to say.
@@ -39,10 +44,11 @@ pub(super) fn start(program: &Program, start: Start) -> Result<Link, Error> {
         }
         command.current_dir(cwd);
     }
-    if start.env.replaces {
-        command.env_clear();
+    start.env.give_to(command.as_std_mut());
+    if let Some(name) = &start.user {
+        let User { uid, gid, .. } = user(name)?;
+        command.uid(uid.as_raw()).gid(gid.as_raw());
     }
-    command.envs(&start.env.variables);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let cannot = |source| Error::Start { program: program.path.display().to_string(), source };
     let mut group = Group::spawn(command).map_err(cannot)?;
@@ -55,7 +61,18 @@ pub(super) fn start(program: &Program, start: Start) -> Result<Link, Error> {
     let mut helpers = JoinSet::new();
     helpers.spawn(write(stdin, frames));
     helpers.spawn(listen(stderr, tail.clone(), start.stderr));
-    Ok(Link::new(to_engine, read(stdout), Child { group, tail, helpers }))
+    let engine = Box::new(Child { group, tail, helpers });
+    Ok(Link { to_engine, from_engine: Frames::new(stdout).boxed(), engine })
+}
+
+/// The user of a name, or of a number.
+fn user(name: &str) -> Result<User, Error> {
+    let found = match name.parse() {
+        Ok(number) => User::from_uid(Uid::from_raw(number)),
+        Err(_) => User::from_name(name),
+    };
+    let odd = |reason: &str| Error::Options(format!("engine.user: {name}: {reason}"));
+    found.map_err(|error| odd(error.desc()))?.ok_or_else(|| odd("there is no such user"))
 }
 
 /// Writes frames until there are no more, or the engine no longer reads.
@@ -69,37 +86,48 @@ async fn write(mut stdin: ChildStdin, mut frames: mpsc::Receiver<ToEngine>) {
 }
 
 /// Frames as they come. Lines that are no objects are passed over, as other SDKs do.
-fn read(stdout: ChildStdout) -> BoxStream<'static, Result<ToHost, Error>> {
-    struct Reader {
-        stdout: ChildStdout,
-        decoder: FrameDecoder<ToHost>,
-        buffer: Vec<u8>,
-        is_at_end: bool,
+struct Frames {
+    stdout: ChildStdout,
+    decoder: FrameDecoder<ToHost>,
+    buffer: Box<[u8]>,
+    is_at_end: bool,
+}
+
+impl Frames {
+    fn new(stdout: ChildStdout) -> Self {
+        let buffer = vec![0; READ_AT_ONCE].into_boxed_slice();
+        Self { stdout, decoder: FrameDecoder::new(), buffer, is_at_end: false }
     }
-    let reader = Reader {
-        stdout,
-        decoder: FrameDecoder::new(),
-        buffer: vec![0; 64 * 1024],
-        is_at_end: false,
-    };
-    stream::unfold(reader, |mut reader| async move {
+}
+
+impl Stream for Frames {
+    type Item = Result<Said, Error>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
         loop {
-            match reader.decoder.next_frame() {
+            if let Some(pieces) = this.decoder.next_pieces() {
+                return Poll::Ready(Some(Ok(Said::Pieces(pieces))));
+            }
+            match this.decoder.next_frame() {
                 Some(Err(error)) if is_noise(&error) => continue,
-                Some(frame) => return Some((frame.map_err(Error::from), reader)),
-                None if reader.is_at_end => return None,
+                Some(frame) => {
+                    return Poll::Ready(Some(frame.map(Said::Frame).map_err(Into::into)));
+                }
+                None if this.is_at_end => return Poll::Ready(None),
                 None => {}
             }
-            match reader.stdout.read(&mut reader.buffer).await {
-                Ok(0) | Err(_) => {
-                    reader.is_at_end = true;
-                    reader.decoder.finish();
+            let mut buffer = ReadBuf::new(&mut this.buffer);
+            let read = ready!(Pin::new(&mut this.stdout).poll_read(cx, &mut buffer));
+            match buffer.filled() {
+                bytes if read.is_ok() && !bytes.is_empty() => this.decoder.push(bytes),
+                _ => {
+                    this.is_at_end = true;
+                    this.decoder.finish();
                 }
-                Ok(n) => reader.decoder.push(&reader.buffer[..n]),
             }
         }
-    })
-    .boxed()
+    }
 }
 
 /// Whether it is something a program on the way (a debugger, a wrapper) wrote, and no broken frame.
@@ -166,6 +194,15 @@ impl Engine for Child {
             let _ = tokio::time::timeout(Duration::from_secs(1), last_words).await;
             let (status, code) = (status.to_string(), status.code());
             Err(Error::Exited { status, code, stderr: self.tail.text() })
+        }
+        .boxed()
+    }
+
+    fn gone(&mut self) -> BoxFuture<'_, ()> {
+        async {
+            // Whether it can be waited for is told at the end.
+            let _ = self.group.wait().await;
+            self.group.kill();
         }
         .boxed()
     }

@@ -11,12 +11,13 @@ use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt as _};
 use ostler_proto::RequestId;
 use ostler_proto::control::{
-    AskHost, CanUseTool, ControlResponse, Elicitation, HookCallback, McpMessage,
+    AskHost, CanUseTool, ControlResponse, Elicitation, HookCallback, McpMessage, RequestUserDialog,
 };
 use ostler_proto::quirks::complete_answer;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::dialog::{DialogRequest, OnDialog};
 use crate::elicitation::{self, ElicitationRequest, OnElicitation};
 use crate::hook::{Callback, HookContext};
 use crate::mcp::{InProcessServer, ServerConnection};
@@ -32,6 +33,7 @@ pub(super) struct Callbacks {
     on_permission: Option<OnPermission>,
     on_question: Option<OnQuestion>,
     on_elicitation: Option<OnElicitation>,
+    on_dialog: Option<OnDialog>,
     timeout: Option<Duration>,
     hooks: Arc<HashMap<String, Callback>>,
     servers: Arc<HashMap<String, Arc<dyn ServerConnection>>>,
@@ -44,6 +46,7 @@ impl Callbacks {
             on_permission: options.permissions.on_permission.clone(),
             on_question: options.permissions.on_question.clone(),
             on_elicitation: options.permissions.on_elicitation.clone(),
+            on_dialog: options.permissions.on_dialog.clone(),
             timeout: options.permissions.timeout,
             hooks: Arc::new(
                 hooks.map(|(index, hook)| (hook_id(index), Arc::clone(&hook.callback))).collect(),
@@ -78,6 +81,7 @@ impl Callbacks {
                 AskHost::HookCallback(call) => callbacks.hook(*call, cancelled).await,
                 AskHost::McpMessage(message) => callbacks.mcp(message).await,
                 AskHost::Elicitation(question) => callbacks.elicit(question, cancelled).await,
+                AskHost::RequestUserDialog(question) => callbacks.show(question, cancelled).await,
                 other => {
                     let subtype = other.tag().unwrap_or("none");
                     Err(format!("Unsupported control request subtype: {subtype}"))
@@ -129,6 +133,18 @@ impl Callbacks {
         let request = ElicitationRequest { question, cancelled };
         let answer = elicitation::answer(self.on_elicitation.clone(), request, self.timeout).await;
         serde_json::to_value(answer).map_err(|error| error.to_string())
+    }
+
+    async fn show(
+        &self,
+        question: RequestUserDialog,
+        cancelled: CancellationToken,
+    ) -> Result<Value, String> {
+        let Some(on_dialog) = &self.on_dialog else {
+            return Err("there is no callback for dialogs".to_owned());
+        };
+        let shown = on_dialog.show(DialogRequest { question, cancelled }, self.timeout).await;
+        serde_json::to_value(shown).map_err(|error| error.to_string())
     }
 
     async fn hook(

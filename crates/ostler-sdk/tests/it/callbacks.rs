@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ostler_sdk::mcp::{Server, tool_with_context};
-use ostler_sdk::{Client, Decision, Elicited, Options};
+use ostler_sdk::{Client, Decision, Dialog, Elicited, Options};
 use serde_json::{Value, json};
 
 use crate::fake::{ANSWERS, Fake, INTRODUCES, run, within};
@@ -58,6 +58,61 @@ async fn an_mcp_server_gets_a_no_when_nobody_says_yes() {
         options
     };
     assert_eq!(elicited(silent).await, json!({"action": "cancel"}));
+}
+
+/// Wants a dialog shown, and keeps the answer.
+const SHOWS: &str = r#"
+read -r prompt
+printf '%s\n' '{"type":"control_request","request_id":"q","request":{"subtype":"request_user_dialog","dialog_kind":"pick","payload":{"colors":["red"]},"tool_use_id":"t"}}'
+read -r answer
+printf '%s' "$answer" > answer
+"#;
+
+/// What the engine is answered.
+async fn shown(change: impl FnOnce(Options) -> Options) -> Value {
+    let fake = Fake::new(&[INTRODUCES, SHOWS, ANSWERS, "cat > /dev/null"]);
+    let (_, errors) = run(change(fake.options())).await;
+    assert!(errors.is_empty(), "{errors:?}");
+    let answer = std::fs::read_to_string(fake.folder.path().join("answer")).unwrap();
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(answer["response"]["request_id"], "q");
+    answer["response"].clone()
+}
+
+#[tokio::test]
+async fn a_dialog_is_shown_by_the_callback() {
+    let picks = |options: Options| {
+        options.on_dialog(["other", "pick"], |dialog| async move {
+            assert_eq!(dialog.dialog_kind, "pick");
+            assert_eq!(dialog.tool_use_id, Some("t".into()));
+            Dialog::completed(dialog.payload["colors"][0].clone())
+        })
+    };
+    let answer = shown(picks).await;
+    assert_eq!(answer["response"], json!({"behavior": "completed", "result": "red"}));
+}
+
+#[tokio::test]
+async fn a_dialog_that_nobody_goes_through_is_cancelled() {
+    let cancelled = json!({"behavior": "cancelled"});
+    let turns_away =
+        |options: Options| options.on_dialog(["pick"], |_| async { Dialog::cancelled() });
+    assert_eq!(shown(turns_away).await["response"], cancelled);
+    let panics = |options: Options| options.on_dialog(["pick"], |_| async { panic!("no idea") });
+    assert_eq!(shown(panics).await["response"], cancelled);
+    let silent = |options: Options| {
+        let mut options = options.on_dialog(["pick"], |_| std::future::pending());
+        options.permissions.timeout = Some(Duration::from_millis(50));
+        options
+    };
+    assert_eq!(shown(silent).await["response"], cancelled);
+    let other = |options: Options| {
+        options.on_dialog(["other"], |_| async { Dialog::completed("shown all the same") })
+    };
+    assert_eq!(shown(other).await["response"], cancelled, "it was not said that it can be shown");
+    // An engine that asks a host which shows nothing hears that; nothing is made up.
+    let refused = shown(|options| options).await;
+    assert_eq!((&refused["subtype"], &refused["response"]), (&json!("error"), &Value::Null));
 }
 
 /// Answers a second introduction with a question that is still open, and keeps what comes back.

@@ -116,6 +116,17 @@ async fn an_engine_that_does_not_end_when_it_should_is_ended_by_dropping() {
 }
 
 #[tokio::test]
+async fn an_engine_whose_child_holds_its_output_open_is_not_waited_for() {
+    let leaves = "read -r prompt; sleep 600 & echo $! > child";
+    let fake = Fake::new(&[INTRODUCES, leaves, ANSWERS, "exit 3"]);
+    let (messages, errors) = run(fake.options()).await;
+    assert!(messages.iter().any(|message| message.as_result().is_some()), "{messages:?}");
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert_eq!(errors[0].exit_code(), Some(3));
+    gone(&fake.folder.path().join("child")).await;
+}
+
+#[tokio::test]
 async fn a_request_to_an_engine_that_has_ended_is_refused() {
     let client =
         within(Client::connect(Fake::new(&[INTRODUCES, "exit 0"]).options())).await.unwrap();
@@ -228,4 +239,91 @@ async fn a_connection_that_breaks_may_be_tried_again() {
     let error = error(Options::new().transport(Breaks)).await;
     assert_eq!(error.kind(), ErrorKind::Connection);
     assert!(error.is_retryable() && error.to_string().contains("reset by peer"), "{error}");
+}
+
+/// The error output of this very process, when it runs one test that says something on it.
+async fn overheard(test: &str) -> Option<String> {
+    const ALONE: &str = "OSTLER_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return None;
+    }
+    let mut program = tokio::process::Command::new(std::env::current_exe().unwrap());
+    program.args(["--exact", test, "--nocapture"]).env(ALONE, "1");
+    let output = within(program.output()).await.unwrap();
+    let (said, heard) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains("1 passed"), "{said}{heard}");
+    Some(format!("{said}{heard}"))
+}
+
+#[tokio::test]
+async fn what_an_engine_says_on_its_error_output_is_kept_in_order_and_not_shown() {
+    let test = "errors::what_an_engine_says_on_its_error_output_is_kept_in_order_and_not_shown";
+    if let Some(heard) = overheard(test).await {
+        assert!(!heard.contains("careful"), "{heard}");
+        return;
+    }
+    let engine = "echo careful one >&2; read -r prompt; echo careful two >&2";
+    let fake = Fake::new(&["echo careful zero >&2", INTRODUCES, engine, "exit 4"]);
+    let error = error(fake.options()).await;
+    assert_eq!(error.stderr(), Some("careful zero\ncareful one\ncareful two\n"));
+}
+
+#[tokio::test]
+async fn whatever_goes_wrong_nothing_is_left_behind() {
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    let starts = "sleep 600 & echo $! > child; echo $$ > pid";
+    // Before the introduction, and after it.
+    let early = ["exit 0", "exit 3", "kill -KILL $$", "echo '{'; sleep 600"];
+    let early = early.map(|engine| Fake::new(&[starts, engine]));
+    let late =
+        FAILURES.iter().map(|it| Fake::new(&[starts, INTRODUCES, "read -r prompt", it.engine]));
+    for fake in early.into_iter().chain(late) {
+        let mut options = fake.options();
+        options.engine.start_timeout = Some(Duration::from_secs(2));
+        let error = within(ostler_sdk::prompt("hello", options)).await.unwrap_err();
+        for name in ["pid", "child"] {
+            gone(&fake.folder.path().join(name)).await;
+        }
+        within(async {
+            while tasks() > before {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        drop(error);
+    }
+}
+
+/// Which test shows what becomes of a failure. A missing row fails.
+#[rustfmt::skip]
+const ROWS: &[(u16, &[&str])] = &[
+    (291, &["an_engine_that_is_not_there"]),
+    (292, &["a_connection_that_breaks_may_be_tried_again", "every_failure_has_its_kind_its_words_and_its_hint"]),
+    (293, &["an_engine_that_exits_at_once", "every_failure_has_its_kind_its_words_and_its_hint"]),
+    (294, &["what_is_no_frame_is_passed_over_and_what_is_a_broken_one_is_told", "every_failure_has_its_kind_its_words_and_its_hint"]),
+    (295, &["every_failure_has_its_kind_its_words_and_its_hint"]),
+    (296, &["every_failure_has_its_kind_its_words_and_its_hint"]),
+    (299, &["the_error_output_is_heard_as_it_comes", "what_an_engine_says_on_its_error_output_is_kept_in_order_and_not_shown"]),
+    (300, &["what_an_engine_says_on_its_error_output_is_kept_in_order_and_not_shown", "only_the_end_of_long_last_words_is_kept"]),
+    // In ostler/tests/it/errors.rs: it takes an engine that is one.
+    (301, &["a_setting_that_no_engine_honours_is_refused_by_its_name"]),
+    (304, &["trouble_inside_the_engine_is_told_with_its_cause"]),
+    (305, &["whatever_goes_wrong_nothing_is_left_behind", "an_engine_that_never_introduces_itself_is_ended"]),
+];
+
+#[test]
+fn every_requirement_on_errors_has_its_test() {
+    let tests =
+        concat!(include_str!("errors.rs"), include_str!("../../../ostler/tests/it/errors.rs"));
+    for (requirement, names) in ROWS {
+        for name in *names {
+            let head = format!("async fn {name}() {{");
+            assert!(tests.contains(&head), "R{requirement}: there is no test {name}");
+        }
+    }
+    // Those of tasks (R297, R298), workspaces (R302) and AG-UI (R303) are no part of this crate.
+    let ours = (291..=305).filter(|number| ![297, 298, 302, 303].contains(number));
+    assert!(ours.eq(ROWS.iter().map(|(number, _)| *number)));
 }

@@ -1,7 +1,7 @@
 //! Engines made of a few lines of shell.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use ostler_sdk::{Error, Message, Options, query};
@@ -13,6 +13,14 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Reads `initialize` and answers it.
 pub(crate) const INTRODUCES: &str = r#"
 read -r line
+id=$(printf '%s' "$line" | sed 's/.*"request_id":"\([^"]*\)".*/\1/')
+printf '{"type":"control_response","response":{"subtype":"success","request_id":"%s","response":{}}}\n' "$id"
+"#;
+
+/// The same, and keeps what the host said.
+pub(crate) const KEEPS_INTRODUCTION: &str = r#"
+read -r line
+printf '%s' "$line" > introduction
 id=$(printf '%s' "$line" | sed 's/.*"request_id":"\([^"]*\)".*/\1/')
 printf '{"type":"control_response","response":{"subtype":"success","request_id":"%s","response":{}}}\n' "$id"
 "#;
@@ -32,8 +40,12 @@ impl Fake {
     pub(crate) fn new(parts: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("engine");
-        std::fs::write(&path, format!("#!/bin/sh\n{}\n", parts.join("\n"))).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // By another process: a test that starts something while this one writes would keep the file open for writing,
+        // and such a file cannot be executed.
+        let mut writer = Command::new("/bin/sh");
+        writer.args(["-c", r#"printf '%s' "$1" > "$0"; chmod 755 "$0""#]).arg(&path);
+        let written = writer.arg(format!("#!/bin/sh\n{}\n", parts.join("\n"))).status().unwrap();
+        assert!(written.success());
         Self { folder, path }
     }
 

@@ -1,11 +1,12 @@
 //! Options that contradict themselves are refused before anything is started.
 
+use ostler_sdk::hook::{HookOutput, PreToolUseInput};
 use ostler_sdk::mcp::Server;
 use ostler_sdk::options::{PermissionMode, SettingSource, SystemPrompt, Thinking, ToolSet};
-use ostler_sdk::{Answers, Client, Decision, ErrorKind, Options};
-use serde_json::json;
+use ostler_sdk::{Answers, Client, Decision, Dialog, ErrorKind, Hook, Options};
+use serde_json::{Value, json};
 
-use crate::fake::Fake;
+use crate::fake::{Fake, KEEPS_INTRODUCTION, within};
 
 async fn refusal(change: impl FnOnce(&mut Options)) -> String {
     let fake = Fake::new(&["touch started"]);
@@ -139,6 +140,16 @@ fn every_option() -> Vec<(Change, &'static str)> {
         (set!(output.hook_events = true), "--include-hook-events"),
         (set!(output.replay_user_messages = true), "--replay-user-messages"),
         (set!(output.schema = Some(json!({"type": "object"}))), r#"--json-schema={"type":"object"}"#),
+        (|options| options.record("/r"), "--record=/r"),
+        (|options| options.replay("/r"), "--replay=/r"),
+        (|options| options.replay("/r").replay_tools(), "--replay=/r --replay-tools=recorded"),
+        (set!(tape.replay_match = some("loose")), "--replay-match=loose"),
+        (set!(tape.replay_timing = some("recorded")), "--replay-timing=recorded"),
+        (|mut options| {
+            options.session.choice.resume_at = some("u");
+            options.session.choice.resume_drops_turn = some("v");
+            options.resume("s")
+        }, "--resume=s --resume-session-at=u --resume-drops-turn=v"),
         (set!(engine.extra_args = vec![("a".to_owned(), None), ("b".to_owned(), some("c"))]), "--a --b=c"),
     ]
 }
@@ -154,4 +165,96 @@ async fn every_option_has_its_arguments() {
         args.retain(|arg| !always.contains(arg));
         assert_eq!(args.join(" "), expected);
     }
+}
+
+/// What a host introduces itself with.
+async fn introduction(change: impl FnOnce(Options) -> Options) -> Value {
+    let fake = Fake::new(&[KEEPS_INTRODUCTION, "cat > /dev/null"]);
+    drop(within(Client::connect(change(fake.options()))).await.unwrap());
+    let line = std::fs::read_to_string(fake.folder.path().join("introduction")).unwrap();
+    let mut request = serde_json::from_str::<Value>(&line).unwrap()["request"].take();
+    assert_eq!(request["subtype"].take(), "initialize");
+    request.as_object_mut().unwrap().remove("subtype");
+    request
+}
+
+#[rustfmt::skip]
+fn every_option_of_the_introduction() -> Vec<(Change, Value)> {
+    vec![
+        (|options| options, json!({})),
+        (|options| options.server(Server::new("calc", "1")), json!({"sdkMcpServers": ["calc"]})),
+        (|options| options.agent("tester", serde_json::from_value(json!({"description": "d", "prompt": "p"})).unwrap()), json!({"agents": {"tester": {"description": "d", "prompt": "p"}}})),
+        (|options| options.hook(Hook::new(|_: PreToolUseInput, _| async { HookOutput::none() }).matching("Bash")), json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]}})),
+        (|options| options.on_dialog(["pick"], |_| async { Dialog::cancelled() }), json!({"supportedDialogKinds": ["pick"]})),
+        (set!(output.subagent_text = true), json!({"forwardSubagentText": true})),
+    ]
+}
+
+#[tokio::test]
+async fn every_option_that_has_no_argument_is_in_the_introduction() {
+    for (change, expected) in every_option_of_the_introduction() {
+        assert_eq!(introduction(change).await, expected);
+    }
+}
+
+/// What stands in a file that the engine wrote before it ended.
+async fn kept(engine: &str, change: impl FnOnce(Options) -> Options) -> Vec<String> {
+    let fake = Fake::new(&[engine, "exit 1"]);
+    // Whoever it runs as must get at it.
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(fake.folder.path(), everybody).unwrap();
+    assert!(within(Client::connect(change(fake.options()))).await.is_err());
+    let kept = std::fs::read_to_string(fake.folder.path().join("kept")).unwrap();
+    kept.lines().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn the_environment_is_added_to_ours_or_replaces_it() {
+    let variables = |replaces| async move {
+        let keep = |mut options: Options| {
+            options.engine.env.replaces = replaces;
+            options.session.file_checkpointing = true;
+            options.env("GREETING", "a b;c")
+        };
+        kept("/usr/bin/env > kept", keep).await
+    };
+    // Cargo sets one for every test.
+    let inherited = format!("CARGO_MANIFEST_DIR={}", env!("CARGO_MANIFEST_DIR"));
+    let added = variables(false).await;
+    let alone = variables(true).await;
+    assert!(added.contains(&inherited) && !alone.contains(&inherited), "{alone:?}");
+    for expected in [
+        "GREETING=a b;c",
+        "CLAUDE_CODE_ENTRYPOINT=sdk-rs",
+        "CLAUDE_CODE_SDK_READS_SESSION_STATE=1",
+        "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING=true",
+    ] {
+        let expected = expected.to_owned();
+        assert!(added.contains(&expected) && alone.contains(&expected), "{expected}");
+    }
+}
+
+#[tokio::test]
+async fn an_engine_runs_as_the_user_it_is_told_to() {
+    use nix::unistd::{Uid, User, geteuid};
+    // Only root can become somebody else; anybody can become who they are.
+    let user = match geteuid().is_root() {
+        true => User::from_name("nobody").unwrap().expect("every system has nobody"),
+        false => User::from_uid(Uid::effective()).unwrap().expect("whoever runs this has a name"),
+    };
+    let ids = format!("{} {}", user.uid, user.gid);
+    for name in [user.name, user.uid.to_string()] {
+        let run_as = |mut options: Options| {
+            options.engine.user = Some(name);
+            options
+        };
+        let told = kept("echo $(id -u) $(id -g) > kept", run_as).await;
+        assert_eq!(told.join("\n"), ids);
+    }
+}
+
+#[tokio::test]
+async fn a_user_that_is_not_there_is_named() {
+    let text = refusal(|options| options.engine.user = Some("no-such-user".to_owned())).await;
+    assert!(text.contains("engine.user: no-such-user: there is no such user"), "{text}");
 }

@@ -39,3 +39,33 @@ async fn questions_are_answered_while_nobody_reads() {
     }
     assert_eq!(count, 1000);
 }
+
+/// Pieces of a response with other messages, a question and something broken between them.
+const MIXES: &str = r#"
+read -r prompt
+piece() { printf '{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%s"}},"session_id":"s","parent_tool_use_id":null,"uuid":"u"}\n' "$1"; }
+status='{"type":"system","subtype":"status","status":null,"uuid":"u","session_id":"s"}'
+piece 1; piece 2; echo "$status"; piece 3
+printf '%s\n' '{"type":"control_request","request_id":"q","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t"}}'
+piece 4
+printf '%s\n' '{"type":"stream_event","event":{"type":"content_block_delta"},"session_id":"s","uuid":"u"}'
+piece 5
+read -r answer
+piece 6
+"#;
+
+#[tokio::test]
+async fn messages_come_in_their_order_whatever_they_are() {
+    let fake = Fake::new(&[INTRODUCES, MIXES, ANSWERS, "cat > /dev/null"]);
+    let options = fake.options().on_permission(|_| async { Decision::allow() });
+    let mut messages = ostler_sdk::query("hello", options);
+    let mut heard = Vec::new();
+    while let Some(message) = within(messages.next()).await {
+        heard.push(match message {
+            Ok(message) if message.as_result().is_some() => "result".to_owned(),
+            Ok(message) => message.text_delta().unwrap_or("status").to_owned(),
+            Err(error) => format!("{:?}", error.kind()),
+        });
+    }
+    assert_eq!(heard.join(" "), "1 2 status 3 4 Protocol 5 6 result");
+}

@@ -10,6 +10,7 @@ mod sessions;
 mod spoken;
 pub(crate) mod sse;
 mod status;
+mod tasks;
 mod ws;
 
 use axum::Router;
@@ -17,18 +18,19 @@ use serde_json::Value;
 
 use self::openapi::Api;
 use crate::app::App;
-use crate::security::error::{no_such_method, no_such_path};
 
 /// All routes, and the document that describes them.
 pub(crate) fn routes() -> (Router<App>, Value) {
-    let api = [access::routes, sessions::routes, runs::routes, approvals::routes, status::routes]
-        .into_iter()
-        .fold(Api::new(), |api, routes| routes(api));
+    let parts: [fn(Api) -> Api; 6] = [
+        access::describe,
+        tasks::routes,
+        sessions::routes,
+        runs::routes,
+        approvals::routes,
+        status::routes,
+    ];
+    let api = parts.into_iter().fold(Api::new(), |api, routes| routes(api));
     let (router, document) = api.finish();
-    let router = router
-        .merge(page::routes())
-        .route("/api/ws", axum::routing::get(ws::open))
-        .fallback(no_such_path)
-        .method_not_allowed_fallback(no_such_method);
+    let router = router.merge(page::routes()).route("/api/ws", axum::routing::get(ws::open));
     (router, document)
 }

@@ -169,9 +169,15 @@ impl Api {
     /// Adds a route with its description.
     #[must_use]
     pub(crate) fn on(mut self, op: Op, handler: MethodRouter<App>) -> Self {
+        self.router = self.router.route(op.path, handler);
+        self.describe(op)
+    }
+
+    /// Describes a route that somebody else has.
+    #[must_use]
+    pub(crate) fn describe(mut self, op: Op) -> Self {
         let path = self.paths.entry(op.path).or_insert_with(|| json!({}));
         path[op.method.as_str().to_lowercase()] = op.described(&mut self.make);
-        self.router = self.router.route(op.path, handler);
         self
     }
 

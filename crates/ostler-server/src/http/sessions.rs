@@ -84,6 +84,10 @@ struct NewSession {
     #[serde(default)]
     #[schemars(length(min = 1, max = LONGEST_TITLE))]
     title: Option<String>,
+    /// A name of the client's own. Whoever uses it again gets the same session, as it is.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = LONGEST_TITLE))]
+    key: Option<String>,
     /// Where the agent works; the server's workspace if absent.
     #[serde(default)]
     cwd: Option<PathBuf>,
@@ -111,7 +115,14 @@ async fn create(
     };
     let title = new.title.unwrap_or_else(|| "New session".to_owned());
     check_title(&title)?;
-    Ok((StatusCode::CREATED, Json(app.hub.create(&caller.user, &title, setup).await?)))
+    let session = match new.key {
+        Some(key) if key.is_empty() || key.chars().count() > LONGEST_TITLE => {
+            return Err(ApiError::invalid("key", "a key has 1 to 200 characters"));
+        }
+        Some(key) => app.hub.by_key(&caller.user, &key, &title, setup).await?,
+        None => app.hub.create(&caller.user, &title, setup).await?,
+    };
+    Ok((StatusCode::CREATED, Json(session)))
 }
 
 /// A permission mode that engines know.

@@ -20,7 +20,6 @@ pub(super) fn routes(api: Api) -> Api {
             .returns::<Health>(200, "It does"),
         get(health),
     )
-    .on(Op::get("/api/me", "me", "Who the caller is").returns::<Me>(200, "The caller"), get(me))
     .on(
         Op::get("/metrics", "metrics", "Counts in the text format of Prometheus").returns_text(
             200,
@@ -50,18 +49,6 @@ async fn health(State(app): State<App>) -> Response {
     }
     (StatusCode::OK, Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") }))
         .into_response()
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Me {
-    user: String,
-    /// `owner`, `admin` or `member`.
-    role: String,
-}
-
-async fn me(caller: Caller) -> Json<Me> {
-    let role = format!("{:?}", caller.role).to_lowercase();
-    Json(Me { user: caller.user, role })
 }
 
 async fn metrics(State(app): State<App>, caller: Caller) -> Fallible<Response> {

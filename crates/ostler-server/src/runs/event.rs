@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::record::Run;
 use crate::approvals::record::Approval;
 use crate::fault::{self, Fallible};
+use crate::security::redact::Redactor;
 
 /// A run has come to a new state.
 pub(crate) fn state(run: &Run) -> Fallible<NewEvent> {
@@ -24,20 +25,20 @@ pub(crate) fn said(run: &str, text: &str) -> Fallible<NewEvent> {
 }
 
 /// The engine said something. Pieces of a response may be lost in a power cut: the whole comes after them.
-pub(crate) fn message(run: Option<&str>, message: Message) -> Fallible<NewEvent> {
+pub(crate) fn message(
+    run: Option<&str>,
+    message: Message,
+    redactor: &Redactor,
+) -> Fallible<NewEvent> {
     let is_piece = matches!(message, Message::StreamEvent(_));
-    let message = serde_json::to_value(message.into_frame()).map_err(fault::internal)?;
+    let mut message = serde_json::to_value(message.into_frame()).map_err(fault::internal)?;
+    redactor.value(&mut message);
     event("message", json!({"runId": run, "message": message}), !is_piece)
 }
 
 /// Somebody is asked, or has answered.
 pub(crate) fn approval(approval: &Approval) -> Fallible<NewEvent> {
     event("approval", json!({"approval": approval}), true)
-}
-
-/// Something that people should know.
-pub(crate) fn notice(run: &str, code: &str, message: &str) -> Fallible<NewEvent> {
-    event("notice", json!({"runId": run, "code": code, "message": message}), true)
 }
 
 fn event(kind: &str, body: Value, durable: bool) -> Fallible<NewEvent> {

@@ -29,6 +29,7 @@ use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::records::{Kept as _, Records};
 use crate::scribe::Scribe;
+use crate::security::redact::Redactor;
 use crate::security::users::Caller;
 
 /// How many commands a worker may be behind.
@@ -45,9 +46,11 @@ pub(crate) struct Hub {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
+    redactor: Redactor,
     permits: Arc<Semaphore>,
     live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
-    shapes: Mutex<HashMap<String, Arc<dyn Shape>>>,
+    /// For sessions of tasks.
+    workshop: Arc<dyn Shape>,
     tracker: TaskTracker,
     stopping: CancellationToken,
 }
@@ -69,11 +72,14 @@ pub(crate) struct Parts {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) workshop: Arc<dyn Shape>,
 }
 
 impl Hub {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { config, records, log, scribe, approvals, clock, metrics } = parts;
+        let Parts { config, records, log, scribe, approvals, clock, metrics, workshop } = parts;
+        let redactor = Redactor::default();
+        redactor.add_variables(std::env::vars().chain(config.env.clone()));
         let permits = Arc::new(Semaphore::new(config.limits.concurrent_runs));
         Arc::new(Self {
             config,
@@ -83,9 +89,10 @@ impl Hub {
             approvals,
             clock,
             metrics,
+            redactor,
             permits,
             live: Mutex::default(),
-            shapes: Mutex::default(),
+            workshop,
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
         })
@@ -99,12 +106,18 @@ impl Hub {
     }
 
     /// The session of a user that has this key, made if there is none. Two who ask at once get the same one.
-    pub(crate) async fn by_key(&self, owner: &str, key: &str, setup: Setup) -> Fallible<Session> {
+    pub(crate) async fn by_key(
+        &self,
+        owner: &str,
+        key: &str,
+        title: &str,
+        setup: Setup,
+    ) -> Fallible<Session> {
         let id = keyed(owner, key);
         if let Some((session, _)) = self.records.find::<Session>(&id).await? {
             return Ok(session);
         }
-        let session = self.session(id.clone(), owner, key, Some(key.to_owned()), setup)?;
+        let session = self.session(id.clone(), owner, title, Some(key.to_owned()), setup)?;
         match self.records.create(&session).await {
             Err(error) if error.detail().code == "changed" => {
                 let found = self.records.find::<Session>(&id).await?;
@@ -165,14 +178,9 @@ impl Hub {
         Ok(runs)
     }
 
-    /// Changes what engines of a session are started with, as long as this server runs.
-    pub(crate) fn shape(&self, session: &str, shape: Arc<dyn Shape>) {
-        let mut shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
-        shapes.insert(session.to_owned(), shape);
-    }
-
-    fn shape_of(&self, session: &Session) -> Option<Arc<dyn Shape>> {
-        self.shapes.lock().unwrap_or_else(PoisonError::into_inner).get(&session.id).cloned()
+    /// What changes the options of a session's engine: the skill, if it is a task's.
+    fn shape_of(&self, session: &Session) -> Option<&dyn Shape> {
+        session.setup.task.is_some().then_some(&*self.workshop)
     }
 
     /// Has a prompt answered. When this returns, the run is kept, whatever happens next.
@@ -341,12 +349,6 @@ impl Hub {
     fn gone_closed(&self, commands: &mut mpsc::Receiver<Command>) {
         let _live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         commands.close();
-    }
-
-    /// When everything that worked has ended after [`Hub::shut_down`].
-    pub(crate) async fn ended(&self) {
-        self.stopping.cancelled().await;
-        self.tracker.wait().await;
     }
 
     /// Ends all engines. Runs that work are marked, and can be resumed.

@@ -157,7 +157,9 @@ impl Worker {
         };
         self.remember_engine_session(&message).await?;
         let ending = message.as_result().and_then(|result| over(result, is_cancelled));
-        self.writer.append(vec![event::message(Some(run), message)?], Vec::new()).await?;
+        self.writer
+            .append(vec![event::message(Some(run), message, &self.hub.redactor)?], Vec::new())
+            .await?;
         self.hub.metrics.message();
         Ok(ending)
     }
@@ -192,12 +194,10 @@ impl Worker {
         if engine.client.send(text).await.is_err() {
             return false;
         }
-        let told = event::said(run, text);
-        let written = match told {
+        match event::said(run, text) {
             Ok(told) => self.writer.append(vec![told], Vec::new()).await.is_ok(),
             Err(_) => false,
-        };
-        written
+        }
     }
 
     fn out_of_time(&mut self, code: &str, what: &str, limit: Option<Duration>) -> Ending {

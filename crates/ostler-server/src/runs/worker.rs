@@ -106,7 +106,8 @@ impl Worker {
                 self.engine = None;
             }
             drop(permit);
-            if !*self.holds.borrow() || self.closed.is_some() {
+            let is_stopping = self.hub.stopping.is_cancelled();
+            if is_stopping || !*self.holds.borrow() || self.closed.is_some() {
                 return;
             }
         }
@@ -149,7 +150,7 @@ impl Worker {
     async fn heard(&mut self, said: Option<Result<Message, ostler::Error>>) {
         match said {
             Some(Ok(message)) => {
-                if let Ok(told) = event::message(None, message) {
+                if let Ok(told) = event::message(None, message, &self.hub.redactor) {
                     // A lost lease is noticed by itself.
                     let _ = self.writer.append(vec![told], Vec::new()).await;
                 }
@@ -165,6 +166,9 @@ impl Worker {
         tokio::pin!(acquired);
         loop {
             tokio::select! {
+                biased;
+                // What has not begun when the server ends stays in line.
+                () = self.hub.stopping.cancelled() => return None,
                 permit = &mut acquired => return permit.ok(),
                 command = self.commands.recv() => match command? {
                     Command::Cancel(cancelled) if cancelled == run => {
@@ -173,7 +177,6 @@ impl Worker {
                     }
                     other => self.take(other).await,
                 },
-                () = self.hub.stopping.cancelled() => return None,
             }
             if self.closed.is_some() {
                 return None;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::token::{Token, TokenDigest};
 
 /// How long a code waits for its browser.
-const CODE_LASTS: Duration = Duration::from_secs(5 * 60);
+pub(crate) const CODE_LASTS: Duration = Duration::from_secs(5 * 60);
 /// How long a cookie counts that nobody uses.
 const COOKIE_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a cookie counts at all.

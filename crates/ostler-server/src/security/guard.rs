@@ -211,7 +211,7 @@ impl Guard {
 
     /// Somebody who came with a wrong token. After some of them the address has to wait, for wrong ones only: who has
     /// a right one is not kept out by others at the same address.
-    fn unknown(&self, peer: Option<IpAddr>, now: Instant) -> ApiError {
+    pub(super) fn unknown(&self, peer: Option<IpAddr>, now: Instant) -> ApiError {
         let wait = peer.and_then(|peer| self.failures.take(network(peer), now).err());
         match wait {
             Some(wait) => ApiError::too_many("too many wrong tokens from this address", wait),
@@ -271,7 +271,10 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
 }
 
 /// A cookie by its name. Two of one name come from somebody who wants to slip in his own.
-fn one_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ApiError> {
+pub(super) fn one_cookie<'a>(
+    headers: &'a HeaderMap,
+    name: &str,
+) -> Result<Option<&'a str>, ApiError> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs =
         lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));

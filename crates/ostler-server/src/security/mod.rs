@@ -1,11 +1,16 @@
 //! Who may talk to the server, and how much: every request passes here before anything else looks at it.
 //!
+//! [`edge::protect`] puts the guards around an application in their order: headers of the answer, who it is, how much he
+//! sends. [`serve`] bounds connections; [`redact`] keeps secrets out of what is logged and kept.
+//!
 //! What is refused is refused in one shape ([`error`]), before a route sees anything of it. [`guard`] decides who comes
 //! in, on behalf of [`users`] with their [`token`]s and of browsers with a cookie ([`code`]); [`site`] says what the
 //! server is called and what of it is open.
 #![allow(dead_code, reason = "the routes that use it are built beside it")]
 
+pub(crate) mod bind;
 pub(crate) mod code;
+pub(crate) mod edge;
 pub(crate) mod error;
 pub(crate) mod guard;
 pub(crate) mod headers;
@@ -13,6 +18,8 @@ pub(crate) mod limits;
 pub(crate) mod paths;
 pub(crate) mod private;
 pub(crate) mod rate;
+pub(crate) mod redact;
+pub(crate) mod routes;
 pub(crate) mod serve;
 pub(crate) mod site;
 pub(crate) mod token;

@@ -1,11 +1,12 @@
 //! What is recorded about an execution: which skill, where it came from, and what else the run could see.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::definition::Skill;
 
 /// Which skills a run can see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Isolation {
     /// The selected one.
@@ -27,7 +28,7 @@ impl Isolation {
 }
 
 /// What a task is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TaskType {
     /// One skill is carried out.
@@ -37,7 +38,7 @@ pub(crate) enum TaskType {
 }
 
 /// The record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Metadata {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -28,7 +28,7 @@ pub(crate) struct Desk {
 struct Running {
     address: SocketAddr,
     stop: oneshot::Sender<()>,
-    served: JoinHandle<std::io::Result<()>>,
+    served: JoinHandle<()>,
 }
 
 impl Desk {
@@ -79,7 +79,7 @@ impl Desk {
     pub(crate) async fn stop(&mut self) {
         let Running { stop, served, .. } = self.running.take().unwrap();
         stop.send(()).unwrap();
-        within(served).await.unwrap().unwrap();
+        within(served).await.unwrap();
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -88,6 +88,11 @@ impl Desk {
 
     pub(crate) fn workspace(&self) -> &Path {
         self.workspace.path()
+    }
+
+    /// What belongs to the server and its operator.
+    pub(crate) fn data(&self) -> &Path {
+        self.data.path()
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -100,8 +105,10 @@ impl Desk {
 
     /// Somebody else's client.
     pub(crate) async fn client_of(&self, name: &str) -> Client {
-        let added = self.client().post("/api/users", json!({"name": name, "role": "member"})).await;
-        let token = added["token"].as_str().unwrap().to_owned();
+        self.client().post("/api/users", json!({"name": name, "role": "member"})).await;
+        let tokens = format!("/api/users/{name}/tokens");
+        let issued = self.client().post(&tokens, json!({"label": "test"})).await;
+        let token = issued["token"].as_str().unwrap().to_owned();
         Client { token, ..self.client() }
     }
 }

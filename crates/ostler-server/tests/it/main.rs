@@ -1,7 +1,10 @@
 //! The server as clients know it: over HTTP, against a scripted model.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 mod agui;
 mod approvals;
 mod desk;
 mod runs;
 mod socket;
+mod tasks;

@@ -287,3 +287,16 @@ async fn agents_work_only_where_the_operator_says() {
     let unknown = json!({"permissionMode": "yolo"});
     assert_eq!(client.ask(Method::POST, "/api/sessions", Some(unknown)).await.0, 422);
 }
+
+#[tokio::test]
+async fn a_key_leads_to_one_session_of_its_owner() {
+    let desk = Desk::open(says("hello")).await;
+    let (ann, bob) = (desk.client_of("ann").await, desk.client_of("bob").await);
+    let make = |client: &Client| {
+        let client = client.clone();
+        async move { client.post("/api/sessions", json!({"key": "my thread"})).await["id"].clone() }
+    };
+    let made = futures::future::join_all((0..8).map(|_| make(&ann))).await;
+    assert!(made.iter().all(|id| *id == made[0]), "{made:?}");
+    assert_ne!(make(&bob).await, made[0]);
+}

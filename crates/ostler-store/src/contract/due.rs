@@ -42,6 +42,7 @@ pub async fn what_is_due_is_claimed_once(subject: impl Subject) {
                     return mine;
                 }
                 mine.extend(some);
+                assert!(mine.len() <= 60, "there are only 60");
             }
         })
     });

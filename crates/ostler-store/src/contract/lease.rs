@@ -20,7 +20,7 @@ pub async fn one_at_a_time(subject: impl Subject) {
     assert!(next.epoch > lease.epoch, "{next:?} after {lease:?}");
 }
 
-// Seen to fail without the comparison of epochs in `held`.
+// Seen to fail when `held` compares neither epoch nor owner.
 pub async fn an_old_epoch_cannot_append(subject: impl Subject) {
     let (here, there) = (subject.store(), subject.other());
     let old = here.claim(&stream("a"), "here", LEASE).await.expect("the first claim");
@@ -42,6 +42,7 @@ pub async fn an_old_epoch_cannot_append(subject: impl Subject) {
     assert_eq!(here.get("note", "x").await, Ok(None));
 }
 
+// Seen to fail when `held` does not compare owners.
 pub async fn a_released_lease_is_worth_nothing(subject: impl Subject) {
     let store = subject.store();
     let lease = claim(&store, "a").await;
@@ -79,6 +80,7 @@ pub async fn renewing_keeps_others_out(subject: impl Subject) {
     }
 }
 
+// Seen to fail when `held` does not compare epochs.
 pub async fn an_owner_can_claim_again(subject: impl Subject) {
     let store = subject.store();
     let first = claim(&store, "a").await;
@@ -89,6 +91,7 @@ pub async fn an_owner_can_claim_again(subject: impl Subject) {
     store.append(&second, vec![said(2)], vec![]).await.expect("the later one counts");
 }
 
+// Seen to fail when `claim` does not look at the lease that is there.
 pub async fn claims_race_for_one_winner(subject: impl Subject) {
     let stores = [subject.store(), subject.other()];
     let racers = (0..20).map(|n| {

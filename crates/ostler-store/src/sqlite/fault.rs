@@ -32,7 +32,11 @@ impl From<rusqlite::Error> for Fault {
 pub(super) fn judge(error: &rusqlite::Error, place: &str) -> (Error, bool) {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => (Error::Full { place: place.to_owned() }, false),
-        Some(ErrorCode::SystemIoFailure) => (Error::Broken(format!("{place}: {error}")), true),
+        Some(ErrorCode::SystemIoFailure) => {
+            // The text is the same for all of them; the number tells a failed sync (1034) from a failed write.
+            let number = error.sqlite_error().map_or(0, |error| error.extended_code);
+            (Error::Broken(format!("{place}: {error} ({number})")), true)
+        }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             (Error::Damaged { what: place.to_owned(), why: error.to_string() }, true)
         }

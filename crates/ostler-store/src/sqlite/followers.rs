@@ -1,14 +1,28 @@
-//! Who wants to know that a stream has grown.
+//! Who wants to know that a stream has grown, and the latest events of those streams.
+//!
+//! A hundred readers of one stream all want the same event at the same moment. They find it here, in memory; the
+//! database is for those who have something to catch up on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
 use crate::{Event, StreamId};
 
+/// How much of a stream is kept in memory while somebody follows it.
+const MOST_EVENTS: usize = 128;
+const MOST_BYTES: usize = 64 << 10;
+
 /// The streams that somebody follows. `None` when there is nothing to follow any more.
-pub(super) struct Followers(Mutex<Option<HashMap<StreamId, watch::Sender<u64>>>>);
+pub(super) struct Followers(Mutex<Option<HashMap<StreamId, Followed>>>);
+
+struct Followed {
+    head: watch::Sender<u64>,
+    /// The last events, without gaps up to the last one there is.
+    latest: VecDeque<Event>,
+    bytes: usize,
+}
 
 impl Default for Followers {
     fn default() -> Self {
@@ -25,10 +39,7 @@ impl Followers {
         head: impl FnOnce() -> u64,
     ) -> watch::Receiver<u64> {
         let receiver = match &mut *self.lock() {
-            Some(streams) => {
-                let sender = streams.entry(stream.clone()).or_insert_with(|| watch::Sender::new(0));
-                sender.subscribe()
-            }
+            Some(streams) => streams.entry(stream.clone()).or_default().head.subscribe(),
             // Its sender is gone at once, which is how a receiver learns of the end.
             None => watch::Sender::new(0).subscribe(),
         };
@@ -40,20 +51,29 @@ impl Followers {
     }
 
     /// These are on disk now.
-    pub(super) fn tell(&self, added: &[Event]) {
+    pub(super) fn tell(&self, added: Vec<Event>) {
         if added.is_empty() {
             return;
         }
         let mut streams = self.lock();
         let Some(streams) = streams.as_mut().filter(|streams| !streams.is_empty()) else { return };
         for event in added {
-            let Some(sender) = streams.get(&event.stream) else { continue };
-            if sender.receiver_count() == 0 {
+            let Some(followed) = streams.get_mut(&event.stream) else { continue };
+            if followed.head.receiver_count() == 0 {
                 streams.remove(&event.stream);
             } else {
-                sender.send_if_modified(|head| raise(head, event.seq));
+                followed.add(event);
             }
         }
+    }
+
+    /// Events behind `after`, if they are all here. `None` says nothing about what there is.
+    pub(super) fn latest(&self, stream: &StreamId, after: u64, limit: usize) -> Option<Vec<Event>> {
+        let streams = self.lock();
+        let latest = &streams.as_ref()?.get(stream)?.latest;
+        let first = latest.front()?.seq;
+        let passed = usize::try_from(after.saturating_add(1).checked_sub(first)?).ok()?;
+        Some(latest.iter().skip(passed).take(limit).cloned().collect())
     }
 
     /// Nothing will grow any more.
@@ -62,18 +82,90 @@ impl Followers {
     }
 
     fn raise(&self, stream: &StreamId, to: u64) {
-        if let Some(sender) = self.lock().as_ref().and_then(|streams| streams.get(stream)) {
-            sender.send_if_modified(|head| raise(head, to));
+        if let Some(followed) = self.lock().as_ref().and_then(|streams| streams.get(stream)) {
+            followed.raise(to);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<HashMap<StreamId, watch::Sender<u64>>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<HashMap<StreamId, Followed>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn raise(head: &mut u64, to: u64) -> bool {
-    let grown = to > *head;
-    *head = (*head).max(to);
-    grown
+impl Default for Followed {
+    fn default() -> Self {
+        Self { head: watch::Sender::new(0), latest: VecDeque::new(), bytes: 0 }
+    }
+}
+
+impl Followed {
+    fn add(&mut self, event: Event) {
+        let seq = event.seq;
+        self.bytes += event.body.as_str().len();
+        self.latest.push_back(event);
+        while self.latest.len() > MOST_EVENTS || self.bytes > MOST_BYTES {
+            let Some(oldest) = self.latest.pop_front() else { break };
+            self.bytes -= oldest.body.as_str().len();
+        }
+        self.raise(seq);
+    }
+
+    fn raise(&self, to: u64) {
+        self.head.send_if_modified(|head| {
+            let grown = to > *head;
+            *head = (*head).max(to);
+            grown
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Followers, MOST_BYTES, MOST_EVENTS};
+    use crate::{Event, StreamId, Timestamp};
+
+    fn event(name: &str, seq: u64, bytes: usize) -> Event {
+        let (stream, at) = (StreamId::new(name).unwrap(), Timestamp::default());
+        Event { stream, seq, at, kind: "said".to_owned(), body: json!("x".repeat(bytes)).into() }
+    }
+
+    fn numbers(followers: &Followers, after: u64, limit: usize) -> Option<Vec<u64>> {
+        let latest = followers.latest(&StreamId::new("a").unwrap(), after, limit)?;
+        Some(latest.into_iter().map(|event| event.seq).collect())
+    }
+
+    #[test]
+    fn the_latest_are_here_and_the_rest_is_not() {
+        let followers = Followers::default();
+        let follower = followers.follow(&StreamId::new("a").unwrap(), || 10);
+        assert_eq!(numbers(&followers, 10, 9), None, "it does not know yet");
+        followers.tell(vec![event("a", 11, 1), event("b", 1, 1), event("a", 12, 1)]);
+        assert_eq!(*follower.borrow(), 12);
+        assert_eq!(numbers(&followers, 9, 9), None);
+        assert_eq!(numbers(&followers, 10, 9), Some(vec![11, 12]));
+        assert_eq!(numbers(&followers, 10, 1), Some(vec![11]));
+        assert_eq!(numbers(&followers, 11, 9), Some(vec![12]));
+        assert_eq!(numbers(&followers, 12, 9), Some(vec![]));
+        assert_eq!(numbers(&followers, 99, 9), Some(vec![]));
+        assert!(followers.latest(&StreamId::new("b").unwrap(), 0, 9).is_none());
+        drop(follower);
+        followers.tell(vec![event("a", 13, 1)]);
+        assert_eq!(numbers(&followers, 12, 9), None, "nobody follows any more");
+    }
+
+    #[test]
+    fn only_so_much_is_kept() {
+        let followers = Followers::default();
+        let _follower = followers.follow(&StreamId::new("a").unwrap(), || 0);
+        followers.tell((1..=1000).map(|seq| event("a", seq, 1)).collect());
+        let oldest = 1000 - MOST_EVENTS as u64;
+        assert_eq!(numbers(&followers, oldest - 1, 9999), None);
+        assert_eq!(numbers(&followers, oldest, 9999).map(|latest| latest.len()), Some(MOST_EVENTS));
+        followers.tell(vec![event("a", 1001, MOST_BYTES)]);
+        assert_eq!(numbers(&followers, 1000, 9), None, "too large to be kept");
+        followers.tell(vec![event("a", 1002, 1)]);
+        assert_eq!(numbers(&followers, 1001, 9), Some(vec![1002]));
+    }
 }

@@ -155,3 +155,43 @@ fn read_row(row: &Row<'_>) -> Result<Record, Fault> {
         body,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{Connection, params_from_iter};
+
+    use super::question;
+    use crate::sqlite::schema::STEPS;
+    use crate::{Filter, Page};
+
+    #[test]
+    fn lists_come_from_an_index_in_their_order() {
+        let connection = Connection::open_in_memory().unwrap();
+        STEPS.iter().for_each(|step| step(&connection).unwrap());
+        let (owner, prefix) = (|| Some("ann".to_owned()), || Some("a".to_owned()));
+        let state = || Some(("state".to_owned(), "open".to_owned()));
+        let cases = [
+            (Filter::default(), "record_id (kind=?)"),
+            (
+                Filter { prefix: prefix(), ..Filter::default() },
+                "record_id (kind=? AND id>? AND id<?)",
+            ),
+            (Filter { owner: owner(), ..Filter::default() }, "record_owner (kind=? AND owner=?)"),
+            (Filter { field: state(), ..Filter::default() }, "record_state (kind=? AND <expr>=?)"),
+            (
+                Filter { owner: owner(), field: state(), ..Filter::default() },
+                "record_owner_state (kind=? AND owner=? AND <expr>=?)",
+            ),
+        ];
+        for (filter, index) in cases {
+            for descending in [false, true] {
+                let page = Page { descending, ..Page::default() };
+                let (sql, values) = question("task", &filter, &page);
+                let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+                let steps = plan.query_map(params_from_iter(values), |row| row.get(3)).unwrap();
+                let steps: Vec<String> = steps.map(Result::unwrap).collect();
+                assert_eq!(steps, [format!("SEARCH record USING INDEX {index}")], "{filter:?}");
+            }
+        }
+    }
+}

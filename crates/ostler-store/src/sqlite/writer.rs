@@ -240,7 +240,7 @@ impl Thread {
             let done = self.fill(first, &mut batch).and_then(|()| self.commit());
             let failed = done.err().map(|error| judge(&error, &self.place));
             match &failed {
-                None => self.shared.followers.tell(&batch.added),
+                None => self.shared.followers.tell(std::mem::take(&mut batch.added)),
                 Some((error, fatal)) => {
                     self.undo(&batch);
                     if *fatal {

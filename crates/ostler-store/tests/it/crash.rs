@@ -84,8 +84,8 @@ struct Known {
     last: HashMap<String, String>,
 }
 
-// Seen to fail with `synchronous` left alone and answers before the commit (acknowledged, but not there); without the
-// lookup of keys (found twice); and when records are written by a second commit (`last` is behind).
+// Seen to fail without the lookup of keys, and when events and records are committed apart. A kill leaves what the
+// kernel has in memory, so it says nothing about `synchronous`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_kills_lose_nothing_that_was_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
@@ -181,7 +181,7 @@ async fn look(folder: &Path, known: &mut Known) {
     assert_eq!(repeated, [], "a repetition changed a record");
 }
 
-// Seen to fail when the log is kept in no order at all: with `journal_mode` OFF there is nothing to recover from.
+// Seen to fail when events and records are committed apart.
 #[tokio::test]
 async fn a_torn_log_leaves_a_beginning_without_gaps() {
     const EVENTS: u64 = 60;

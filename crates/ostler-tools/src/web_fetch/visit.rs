@@ -82,7 +82,7 @@ async fn client(cx: &ToolCx, url: &Url) -> Result<Client, ToolError> {
         .no_proxy()
         .connect_timeout(TO_CONNECT);
     // What is inside is not the proxy's to reach.
-    let variable = |name: &str| cx.env.get(name).cloned().or_else(|| std::env::var(name).ok());
+    let variable = |name: &str| cx.env.get(name);
     let is_inside = location::is_inside(&location::host(url));
     let proxy = if is_inside { None } else { proxy::of(url, variable) };
     let client = match proxy {

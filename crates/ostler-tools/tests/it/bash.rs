@@ -1,6 +1,5 @@
 //! Processes are watched through a named pipe that they hold open: its end is the event that they are gone.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
@@ -9,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_engine::tool::{Effect, ToolCx};
+use ostler_process::Environment;
 use serde_json::{Value, json};
 
 use crate::session::{Session, make_pipe};
@@ -23,7 +23,7 @@ async fn output_and_error_output_come_back() {
     let output = session.run("Bash", bash("echo out; echo err >&2")).await.unwrap();
     assert_eq!(output.content.text(), "out\nerr");
     let structured = output.structured.unwrap();
-    assert_eq!((&structured["stdout"], &structured["stderr"]), (&json!("out\n"), &json!("err\n")));
+    assert_eq!((&structured["stdout"], &structured["stderr"]), (&json!("out"), &json!("err")));
     assert_eq!(structured["interrupted"], false);
 }
 
@@ -94,10 +94,17 @@ async fn a_command_runs_where_permissions_have_judged_it() {
 #[tokio::test]
 async fn variables_of_the_session_reach_the_command() {
     let session = Session::new();
-    let env = Arc::new(BTreeMap::from([("GREETING".to_owned(), "hello".to_owned())]));
-    let prepared = session.prepare("Bash", &bash("echo $GREETING")).unwrap();
-    let output = (prepared.run)(ToolCx { env, ..session.cx() }).await.unwrap();
-    assert_eq!(output.content.text(), "hello");
+    let more = Environment::from([("GREETING", "hello"), ("ANTHROPIC_API_KEY", "secret")]);
+    let other = Environment { replaces: true, ..more.clone() };
+    // Cargo sets one for every test.
+    let inherited = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+    for (env, expected) in [(more, inherited.as_str()), (other, "nothing")] {
+        let command = "echo $GREETING ${CARGO_MANIFEST_DIR:-nothing} ${ANTHROPIC_API_KEY:-no key}";
+        let prepared = session.prepare("Bash", &bash(command)).unwrap();
+        let cx = ToolCx { env: Arc::new(env), ..session.cx() };
+        let output = (prepared.run)(cx).await.unwrap();
+        assert_eq!(output.content.text(), format!("hello {expected} no key"));
+    }
 }
 
 #[tokio::test]

@@ -1,13 +1,13 @@
 //! The engine in this very process, as a transport of the SDK: frames move, nothing is serialised.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream;
 use ostler_proto::frame::ToHost;
+use ostler_proto::launch::OddArgument;
 use ostler_sdk::Error;
 use ostler_sdk::transport::{Engine, Link, Start, Transport};
 use tokio::sync::mpsc;
@@ -38,6 +38,11 @@ impl Transport for Embedded {
 }
 
 fn scene(given: Start) -> Result<Scene, Error> {
+    if let Some(user) = &given.user {
+        return Err(Error::Options(format!(
+            "engine.user: the engine in this process cannot run as {user}; start an executable, or leave it out"
+        )));
+    }
     let cwd = given.cwd.unwrap_or_else(|| PathBuf::from("."));
     let odd = |reason: String| {
         Error::Options(StartError::Folder { folder: cwd.clone(), reason }.to_string())
@@ -47,16 +52,9 @@ fn scene(given: Start) -> Result<Scene, Error> {
         return Err(odd("it is not a folder".to_owned()));
     }
     let mut scene = Scene::new(given.launch, folder);
-    if let Some(listener) = &given.stderr {
-        for (name, _) in &scene.launch.extra {
-            listener(&format!(
-                "ostler: --{name} is ignored: the engine in this process has no command line\n"
-            ));
-        }
-    }
-    let env = given.env;
-    scene.variables.clone_from(&env.variables);
-    scene.env = Arc::new(move |name| env.get(name));
+    let odd = |error: OddArgument| Error::Options(format!("engine.extra_args: {error}"));
+    scene.launch.take_extra().map_err(odd)?;
+    scene.env = given.env;
     scene.entrypoint = scene.var("CLAUDE_CODE_ENTRYPOINT").unwrap_or(scene.entrypoint);
     Ok(scene)
 }

@@ -15,12 +15,11 @@ pub mod sessions;
 mod start;
 mod tape;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_proto::launch::Launch;
+use ostler_sdk::transport::Environment;
 
 pub use self::embedded::Embedded;
 pub use self::error::StartError;
@@ -34,10 +33,8 @@ pub struct Scene {
     pub launch: Launch,
     /// Where it works. Must be a folder that exists.
     pub cwd: PathBuf,
-    /// The environment.
-    pub env: Env,
-    /// Variables in it that this process does not have; commands and hooks get to see them too.
-    pub variables: BTreeMap<String, String>,
+    /// The environment, also of everything that it starts: commands, hooks, MCP servers.
+    pub env: Environment,
     /// Whether this project's settings may allow tools and run hooks; if not, they can only make things stricter.
     pub trusts_project: bool,
     /// Whether a person is at the other end: events of responses are wanted in any case.
@@ -52,17 +49,13 @@ pub struct Scene {
     pub token_limit: Option<u64>,
 }
 
-/// An environment: looks up a variable.
-pub type Env = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
-
 impl Scene {
     /// A launch in a folder, with this process's environment.
     pub fn new(launch: Launch, cwd: impl Into<PathBuf>) -> Self {
         Self {
             launch,
             cwd: cwd.into(),
-            env: Arc::new(|name| std::env::var(name).ok()),
-            variables: BTreeMap::new(),
+            env: Environment::default(),
             trusts_project: false,
             is_interactive: false,
             is_conversation: false,
@@ -74,6 +67,6 @@ impl Scene {
 
     /// A variable that says something.
     pub(crate) fn var(&self, name: &str) -> Option<String> {
-        (self.env)(name).filter(|value| !value.is_empty())
+        self.env.get(name).filter(|value| !value.is_empty())
     }
 }

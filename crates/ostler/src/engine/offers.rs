@@ -1,11 +1,13 @@
 //! What a session has to offer beside tools: agents, commands, skills and styles from files, plugins and arguments.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ostler_engine::library::{self, Library, Places};
+use ostler_engine::session::Reload;
 use ostler_engine::settings::{Folders, Problem};
 
-use super::{Scene, StartError};
+use super::{Scene, StartError, rules};
 
 /// Reads what files offer, as far as their sources are wanted.
 ///
@@ -37,6 +39,14 @@ pub(super) fn library(
     library.plugins.iter_mut().skip(n_plugins).for_each(|plugin| plugin.servers.clear());
     library.take_agents(&launch.agents);
     Ok(library)
+}
+
+/// Reads the same anew.
+pub(super) fn reload(scene: &Scene, folders: &Folders) -> Reload {
+    let (scene, folders) = (scene.clone(), folders.clone());
+    let trusts_project = rules::trusts_project(&scene);
+    // Arguments have made sense when the session began.
+    Arc::new(move || library(&scene, &folders, trusts_project).unwrap_or_default())
 }
 
 /// What was asked for by name and is not there. The host may still bring agents along, so only styles are certain.

@@ -11,6 +11,7 @@ use ostler_engine::offline::OfflineModel;
 use ostler_engine::record::Tape;
 use ostler_engine::settings::Settings;
 use ostler_proto::control::AccountInfo;
+use ostler_sdk::transport::Environment;
 
 use super::{Scene, StartError, tape};
 
@@ -20,6 +21,8 @@ pub const DEFAULT_MODEL: &str = "claude-opus-5-5";
 pub(super) const KEY: &str = "API_KEY";
 /// The model for small questions when nobody says which.
 pub const SMALL_MODEL: &str = "claude-haiku-5-5";
+/// The beta of the API in which a task may have a budget.
+const TASK_BUDGETS: &str = "task-budgets-2026-03-13";
 /// The model that needs no key.
 pub const OFFLINE: &str = "offline-demo";
 
@@ -67,6 +70,9 @@ fn real(
         (_, Some(Reached { mut config, account, .. })) => {
             config.fallback_model.clone_from(&scene.launch.fallback_model);
             config.betas.extend(scene.launch.betas.iter().cloned());
+            if scene.launch.task_budget.is_some() {
+                config.betas.push(TASK_BUDGETS.to_owned());
+            }
             let keys = config.credential.secrets().into_iter();
             secrets.extend(keys.map(|key| (KEY.to_owned(), key.to_owned())));
             let header = |header: &Header| (header.name.replace('-', "_"), header.value.clone());
@@ -116,7 +122,7 @@ pub fn reach(scene: &Scene, settings: &Settings) -> Result<Option<Reached>, Star
     let name = aliases.full_name(wanted.or(usual), DEFAULT_MODEL);
     let name = name.as_str();
     // What settings say about the environment holds for us too.
-    let env = |name: &str| settings.env.get(name).cloned().or_else(|| (scene.env)(name));
+    let env = |name: &str| settings.env.get(name).cloned().or_else(|| scene.env.get(name));
     let malformed = |error: ostler_engine::model::ConfigError| StartError::Model(error.to_string());
     if let Some(config) = ApiConfig::from_env(env, name).map_err(malformed)? {
         let variable = match config.credential {
@@ -129,7 +135,9 @@ pub fn reach(scene: &Scene, settings: &Settings) -> Result<Option<Reached>, Star
         return Ok(Some(Reached { config, key, account }));
     }
     let Some(helper) = &settings.api_key_helper else { return Ok(None) };
-    let credential = credential_from(helper)
+    let helper = Helper { command: helper.clone(), env: scene.env.with(settings.env.clone()) };
+    let credential = helper
+        .credential()
         .map_err(|error| StartError::Model(format!("apiKeyHelper of the settings {error}")))?;
     // Something must stand there for the rest of the environment to be looked at.
     let stand_in = |name: &str| match name {
@@ -139,11 +147,10 @@ pub fn reach(scene: &Scene, settings: &Settings) -> Result<Option<Reached>, Star
     let Some(mut config) = ApiConfig::from_env(stand_in, name).map_err(malformed)? else {
         return Ok(None);
     };
-    let helper = helper.clone();
     config.credential = credential;
     config.renewal = Some(Renewal {
         every: renewed_every(env("CLAUDE_CODE_API_KEY_HELPER_TTL_MS"))?,
-        give: Arc::new(move || credential_from(&helper)),
+        give: Arc::new(move || helper.credential()),
     });
     let key = "apiKeyHelper of the settings gives one".to_owned();
     let account = account("apiKeyHelper");
@@ -185,25 +192,31 @@ fn renewed_every(milliseconds: Option<String>) -> Result<Duration, StartError> {
     }
 }
 
-/// What the user's command gives may be a key or a token, so it goes where either is looked for.
-fn credential_from(helper: &str) -> Result<Credential, String> {
-    key_from(helper).map(|key| Credential::Both { key: key.clone(), token: key })
+/// The command that the user has for getting a key.
+struct Helper {
+    command: String,
+    env: Environment,
 }
 
-/// Runs the command that the user has for getting a key. What it prints is a secret: no error shows it.
-fn key_from(helper: &str) -> Result<String, String> {
-    let output = Command::new("/bin/sh")
-        .args(["-c", helper])
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("cannot be run: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("failed: {}", output.status));
+impl Helper {
+    /// What the command gives may be a key or a token, so it goes where either is looked for.
+    fn credential(&self) -> Result<Credential, String> {
+        self.key().map(|key| Credential::Both { key: key.clone(), token: key })
     }
-    match String::from_utf8_lossy(&output.stdout).trim() {
-        "" => Err("printed no key".to_owned()),
-        key => Ok(key.to_owned()),
+
+    /// Runs it. What it prints is a secret: no error shows it.
+    fn key(&self) -> Result<String, String> {
+        let mut command = Command::new("/bin/sh");
+        self.env.give_to(&mut command);
+        command.args(["-c", &self.command]).stdin(Stdio::null()).stderr(Stdio::inherit());
+        let output = command.output().map_err(|error| format!("cannot be run: {error}"))?;
+        if !output.status.success() {
+            return Err(format!("failed: {}", output.status));
+        }
+        match String::from_utf8_lossy(&output.stdout).trim() {
+            "" => Err("printed no key".to_owned()),
+            key => Ok(key.to_owned()),
+        }
     }
 }
 
@@ -240,7 +253,7 @@ mod tests {
             .collect();
         let launch = Launch { model: wanted.map(str::to_owned), ..Launch::default() };
         let mut scene = Scene::new(launch, "/");
-        scene.env = Arc::new(move |name| variables.get(name).cloned());
+        scene.env = Environment { replaces: true, variables };
         model(&scene, &settings)
             .map(|picked| picked.model.name().to_owned())
             .map_err(|error| error.to_string())

@@ -203,7 +203,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(".mcp.json"), project.to_string()).unwrap();
         let mut scene = Scene::new(launch, folder.path());
-        scene.env = std::sync::Arc::new(|_| None);
+        scene.env.replaces = true;
         let known = Settings {
             extra: settings.as_object().cloned().unwrap_or_default(),
             ..Settings::default()
@@ -245,7 +245,7 @@ mod tests {
             ..Launch::default()
         };
         let mut scene = Scene::new(launch, "/");
-        scene.env = std::sync::Arc::new(|_| None);
+        scene.env.replaces = true;
         let servers = find(&scene, &Settings::default()).unwrap().servers;
         assert_eq!(servers.keys().collect::<Vec<_>>(), ["a", "b", "c"]);
         let McpServerConfig::Stdio(b) = &servers["b"].config else { panic!() };

@@ -1,21 +1,26 @@
 //! MCP servers for the engine, reached with `ostler-mcp`.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use ostler_engine::mcp::{Connected, Connector, HostLine, NotConnected, Place, Server, ServerTool};
+use ostler_engine::mcp::{
+    Connected, Connector, HostLine, NotConnected, Place, Server, ServerPrompt, ServerTool,
+};
 use ostler_engine::tool::{RunFuture, ToolCx, ToolError, ToolOutput};
 use ostler_mcp::{
-    CallOptions, Channel, Client, ClientOptions, Content, Endpoint, Event, Output, Status, ToolInfo,
+    CallOptions, Channel, Client, ClientOptions, Content, Endpoint, Event, Output, PromptInfo,
+    Status, ToolInfo,
 };
 use ostler_proto::Extra;
 use ostler_proto::api::{Content as Said, ContentBlock};
 use ostler_proto::control::ResourceContents;
 use ostler_proto::mcp::McpServerConfig;
 use ostler_proto::tool::McpResource;
+use ostler_sdk::transport::Environment;
 use serde_json::{Value, json};
 
 use super::Scene;
@@ -29,17 +34,29 @@ pub(super) struct Reach {
     startup_timeout: Option<Duration>,
     /// How much of a result the model reads.
     limit: Limit,
+    /// The environment of servers that are programs.
+    env: Environment,
 }
 
 impl Reach {
-    /// As the environment says.
-    pub(super) fn of(scene: &Scene) -> Self {
+    /// As the environment of the session says; `env` is that of what it starts.
+    pub(super) fn of(scene: &Scene, env: Environment) -> Self {
         let ms = |name: &str| scene.var(name).and_then(|ms| ms.trim().parse().ok());
         Self {
             call_timeout: ms("MCP_TOOL_TIMEOUT").map(Duration::from_millis),
             startup_timeout: ms("MCP_TIMEOUT").map(Duration::from_millis),
             limit: Limit::of(scene),
+            env,
         }
+    }
+
+    /// Where a server is that a configuration describes.
+    fn endpoint(&self, config: &McpServerConfig) -> Option<Endpoint> {
+        let mut endpoint = Endpoint::from_config(config)?;
+        if let Endpoint::Stdio(program) = &mut endpoint {
+            program.env = self.env.with(std::mem::take(&mut program.env.variables));
+        }
+        Some(endpoint)
     }
 }
 
@@ -48,6 +65,10 @@ impl Connector for Reach {
         let (mut timeout, limit) = (self.call_timeout, self.limit);
         let is_stale = Arc::new(AtomicBool::new(false));
         let mut options = self.options(&line, Arc::clone(&is_stale));
+        let endpoint = match &place {
+            Place::Configured(config) => self.endpoint(config),
+            _ => None,
+        };
         async move {
             let endpoint = match place {
                 Place::InHost { manifest, timeout: own } => {
@@ -57,7 +78,7 @@ impl Connector for Reach {
                 }
                 Place::Configured(config) => {
                     timeout = own_timeout(&config).or(timeout);
-                    Endpoint::from_config(&config).ok_or("this kind of server is not supported")?
+                    endpoint.ok_or("this kind of server is not supported")?
                 }
                 _ => return Err("this kind of place is not supported".into()),
             };
@@ -66,7 +87,10 @@ impl Connector for Reach {
             connected.map_err(|error| why(&client, error.to_string()))?;
             let tools = client.list_tools().await;
             let tools = RwLock::new(tools.map_err(|error| why(&client, error.to_string()))?);
-            let reached = Reached { client, tools: Arc::new(tools), timeout, limit, is_stale };
+            // A server without prompts, or that cannot tell them now, has none.
+            let prompts = RwLock::new(prompts(&client).await);
+            let (tools, prompts) = (Arc::new(tools), Arc::new(prompts));
+            let reached = Reached { client, tools, prompts, timeout, limit, is_stale };
             Ok(Arc::new(reached) as Arc<dyn Server>)
         }
         .boxed()
@@ -83,7 +107,7 @@ impl Reach {
                 async move { line.elicit(question).await }
             })
             .on_event(move |event| {
-                if event == Event::ToolsChanged {
+                if matches!(event, Event::ToolsChanged | Event::PromptsChanged) {
                     is_stale.store(true, Ordering::Relaxed);
                 }
             });
@@ -141,12 +165,22 @@ fn carry(line: HostLine) -> Channel {
     ours
 }
 
+/// The prompts of a server that says it has some.
+async fn prompts(client: &Client) -> Vec<PromptInfo> {
+    let details = client.details();
+    match details.is_some_and(|details| details.capabilities.contains_key("prompts")) {
+        true => client.list_prompts().await.unwrap_or_default(),
+        false => Vec::new(),
+    }
+}
+
 struct Reached {
     client: Client,
     tools: Arc<RwLock<Vec<ToolInfo>>>,
+    prompts: Arc<RwLock<Vec<PromptInfo>>>,
     timeout: Option<Duration>,
     limit: Limit,
-    /// The server says that its tools changed.
+    /// The server says that its tools or prompts changed.
     is_stale: Arc<AtomicBool>,
 }
 
@@ -201,12 +235,38 @@ impl Server for Reached {
         if !self.is_stale.swap(false, Ordering::Relaxed) {
             return async {}.boxed();
         }
-        let (client, tools) = (self.client.clone(), Arc::clone(&self.tools));
+        let client = self.client.clone();
+        let (tools, known) = (Arc::clone(&self.tools), Arc::clone(&self.prompts));
         async move {
             // A server that cannot tell keeps the tools it had.
             if let Ok(now) = client.list_tools().await {
                 *tools.write().unwrap_or_else(PoisonError::into_inner) = now;
             }
+            let now = prompts(&client).await;
+            *known.write().unwrap_or_else(PoisonError::into_inner) = now;
+        }
+        .boxed()
+    }
+
+    fn prompts(&self) -> Vec<ServerPrompt> {
+        let of = |prompt: &PromptInfo| ServerPrompt {
+            name: prompt.name.clone(),
+            description: prompt.description.clone().or(prompt.title.clone()).unwrap_or_default(),
+            arguments: prompt.arguments.iter().map(|it| (it.name.clone(), it.required)).collect(),
+        };
+        self.prompts.read().unwrap_or_else(PoisonError::into_inner).iter().map(of).collect()
+    }
+
+    fn prompt(
+        &self,
+        name: &str,
+        arguments: BTreeMap<String, String>,
+    ) -> BoxFuture<'static, Result<Vec<ContentBlock>, String>> {
+        let (client, name) = (self.client.clone(), name.to_owned());
+        async move {
+            let said = client.get_prompt(&name, arguments).await;
+            let said = said.map_err(|error| error.to_string())?;
+            Ok(said.messages.iter().map(|message| block(&message.content)).collect())
         }
         .boxed()
     }

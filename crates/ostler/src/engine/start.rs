@@ -61,11 +61,14 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
     for (name, config) in library.plugins.iter().flat_map(|plugin| plugin.servers.clone()) {
         mcp_servers.insert(name, config.into());
     }
+    // As it would be for a process of its own: settings change what the environment says.
+    let env = scene.env.with(settings.env.clone());
     let connection = session::start(SessionOptions {
         tools: tools(scene)?,
         withheld: withheld(launch),
         aliases: Aliases::from_env(|name| scene.var(name)),
         library,
+        reload: Some(offers::reload(scene, &folders)),
         agent: launch.agent.clone(),
         output_style: settings.output_style.clone(),
         delegation: delegation(scene),
@@ -84,8 +87,7 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         opened,
         session_id: launch.session.id.as_deref().map(SessionId::from),
         json_schema: launch.json_schema.clone(),
-        // As it would be for a process of its own: settings change what the environment says.
-        env: scene.variables.clone().into_iter().chain(settings.env.clone()).collect(),
+        env: env.clone(),
         live: Some(rules::live(scene, &folders, settings.clone())),
         small_model: pick::small_model(scene, &settings, &name),
         prepare: launch.setup.clone(),
@@ -94,7 +96,7 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         hook_events: launch.include_hook_events,
         idle_notice: Some(IDLE_NOTICE),
         partial_messages: scene.is_interactive || launch.include_partial_messages,
-        connector: Some(Arc::new(Reach::of(scene))),
+        connector: Some(Arc::new(Reach::of(scene, env))),
         mcp_servers,
         state_events: state_events(scene),
         background_wait: background_wait(scene),
@@ -205,7 +207,8 @@ fn sampling(launch: &Launch) -> Result<Sampling, StartError> {
         Some("omitted") => Some(ThinkingDisplay::Omitted),
         Some(word) => return Err(odd("display of thinking", word, "summarized or omitted")),
     };
-    Ok(Sampling { thinking, effort, display, ..Sampling::default() })
+    let task_budget = launch.task_budget;
+    Ok(Sampling { thinking, effort, display, task_budget, ..Sampling::default() })
 }
 
 /// The user's and the project's standing instructions, from the sources that are read.

@@ -113,7 +113,7 @@ fn veil(scene: &Scene, settings: &Settings) -> Veil {
     let mut veil = Veil::new(&scene.cwd, home.as_deref(), &temporary);
     // A variable that is no text cannot stand in a text either.
     let ours = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    for name in ours.chain(scene.variables.keys().cloned()) {
+    for name in ours.chain(scene.env.variables.keys().cloned()) {
         if let Some(value) = scene.var(&name) {
             veil.add_variable(&name, &value);
         }

@@ -83,6 +83,18 @@ fn the_quick_start_stays_quick_and_is_what_the_documents_show() {
     assert!(read("src/lib.rs").contains(&rustdoc), "src/lib.rs shows another quick start");
 }
 
+#[test]
+fn no_example_is_forgotten() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let run_here = include_str!("examples.rs");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned();
+        let is_run =
+            ["run", "program"].iter().any(|it| run_here.contains(&format!("{it}(\"{name}\")")));
+        assert!(is_run, "nothing runs the example {name}");
+    }
+}
+
 #[tokio::test]
 async fn streaming_shows_text_as_it_comes_and_the_calls_between() {
     let said = run("streaming").await;

@@ -311,10 +311,23 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         story: r#"null"#,
     },
     Difference {
-        scenario: "opt-extra-args",
+        scenario: "opt-extra-args-odd",
+        backends: &[Backend::Child],
+        reason: "a program that drives it may be newer: what it does not know is told on the error output",
+        story: r#"taken"#,
+    },
+    Difference {
+        scenario: "opt-extra-args-odd",
+        backends: &[Backend::Vendor50, Backend::Vendor325],
+        reason: "their command line refuses it",
+        story: r#"error Connection, names it: true"#,
+    },
+    Difference {
+        scenario: "opt-user",
         backends: &[Backend::Embedded],
-        reason: "the engine in this process has no command line; it says so on the error output",
-        story: r#"claude-opus-5-5"#,
+        reason: "it is this process, which is who it is",
+        story: r#"error Usage
+            ran"#,
     },
     Difference {
         scenario: "opt-fallback-model",
@@ -353,32 +366,6 @@ pub(super) const DIFFERENCES: &[Difference] = &[
             /nosuch hello: the engine, same session
             /clear: the engine, same session
             After: the model, same session",
-    },
-    Difference {
-        scenario: "requests",
-        backends: &[Backend::Embedded, Backend::Child],
-        reason: "there is nothing to read anew yet, and calls are moved to the background by the model alone",
-        story: "mcp_server_status: ok
-            set_max_thinking_tokens: ok
-            context_usage: ok
-            usage: ok
-            settings: ok
-            apply_settings: ok
-            permission_rules: ok
-            rename: ok
-            read_file: ok
-            seed_read_state: ok
-            reload_skills: Unsupported
-            reload_plugins: Unsupported
-            engine_version: ok
-            cancel_queued: ok
-            interrupt_all: ok
-            move_to_background: Unsupported
-            reinitialize: ok
-            task_output: Refused
-            read_mcp_resource: Refused
-            commands are named: true
-            the account is named: true",
     },
     Difference {
         scenario: "requests",

@@ -1,4 +1,4 @@
-//! Which scenario, or which test elsewhere, shows that an option does what it says. A missing row fails.
+//! Which scenario, or which test elsewhere, shows that an option or a method does what it says. A missing row fails.
 
 use super::scenarios;
 
@@ -33,7 +33,7 @@ const ROWS: &[Row] = &[
     row(27, "cwd", &["opt-cwd"], &["ostler-sdk/tests/it/errors.rs"]),
     row(28, "disallowedTools", &["tool-gone", "disallowed-rule"], &[]),
     row(29, "enableFileCheckpointing", &["checkpoint", "opt-checkpointing-off"], &[]),
-    row(30, "env", &["opt-env"], &[]),
+    row(30, "env", &["opt-env", "opt-env-replaces", "opt-env-program"], &[]),
     row(31, "executable", &[], &["ostler-sdk/src/process/find.rs"]),
     row(32, "fallbackModel", &["opt-fallback-model"], &[]),
     row(33, "forkSession", &["fork"], &[]),
@@ -64,14 +64,39 @@ const ROWS: &[Row] = &[
     row(0, "strictMcpConfig", &["mcp-strict"], &[]),
     row(0, "replayUserMessages", &["opt-replay"], &[]),
     row(0, "extraArgs", &["opt-extra-args"], &[]),
+    row(0, "onUserDialog, supportedDialogKinds", &[], &["ostler-sdk/tests/it/callbacks.rs"]),
+    row(0, "user", &["opt-user"], &["ostler-sdk/tests/it/options.rs"]),
     row(0, "onElicitation", &["elicit"], &["ostler-sdk/tests/it/callbacks.rs"]),
 ];
 
+/// The methods of the official SDKs.
+#[rustfmt::skip]
+const METHODS: &[Row] = &[
+    row(52, "interrupt", &["interrupt", "interrupt-idle", "interrupt-perm", "interrupt-tool"], &[]),
+    row(53, "rewindFiles", &["checkpoint", "opt-checkpointing-off"], &[]),
+    row(54, "setPermissionMode", &["control"], &[]),
+    row(55, "setModel", &["control", "method-set-model"], &[]),
+    row(56, "setMaxThinkingTokens", &["method-set-max-thinking-tokens"], &[]),
+    row(57, "supportedCommands", &["requests"], &[]),
+    row(58, "supportedModels", &["method-set-model"], &[]),
+    row(59, "mcpServerStatus", &["mcp-control", "mcp-strict"], &[]),
+    row(60, "accountInfo", &["requests"], &[]),
+    row(61, "streamInput", &["method-feed-and-close"], &[]),
+    row(62, "close", &["method-feed-and-close"], &["ostler-cli/tests/it/abandoned.rs"]),
+    row(63, "setMcpServers", &["mcp-set-servers"], &[]),
+    // Newer ones.
+    row(0, "reconnectMcpServer, toggleMcpServer", &["mcp-control", "mcp-toggle"], &[]),
+    row(0, "stopTask", &["bgstop"], &[]),
+    row(0, "getContextUsage and all the others", &["requests"], &["ostler-sdk/tests/it/requests.rs"]),
+    row(0, "reinitialize", &["requests"], &["ostler-sdk/tests/it/callbacks.rs"]),
+];
+
 #[test]
-fn every_option_is_shown_to_have_its_effect() {
+fn every_option_and_every_method_is_shown_to_have_its_effect() {
     let known: Vec<&str> = scenarios::all().iter().map(|scenario| scenario.name).collect();
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for Row { option, scenarios, elsewhere, .. } in ROWS {
+    let rows = || ROWS.iter().chain(METHODS);
+    for Row { option, scenarios, elsewhere, .. } in rows() {
         assert!(!scenarios.is_empty() || !elsewhere.is_empty(), "nothing shows {option}");
         for name in *scenarios {
             assert!(known.contains(name), "{option}: there is no scenario {name}");
@@ -80,8 +105,13 @@ fn every_option_is_shown_to_have_its_effect() {
             assert!(crates.join(file).is_file(), "{option}: there is no {file}");
         }
     }
-    for requirement in 19..=51 {
-        let rows = ROWS.iter().filter(|row| row.requirement == requirement).count();
+    // Whoever knows another SDK finds it here.
+    let documented = include_str!("../../../../ostler-sdk/src/options.rs");
+    for Row { option, .. } in ROWS.iter().filter(|row| row.requirement > 0) {
+        assert!(documented.contains(&format!("`{option}`")), "{option} is not in the table");
+    }
+    for requirement in 19..=63 {
+        let rows = rows().filter(|row| row.requirement == requirement).count();
         assert_eq!(rows, 1, "R{requirement}");
     }
 }

@@ -195,3 +195,15 @@ fn a_long_list_of_rules_is_cut_in_the_chain_not_in_force() {
     assert_eq!(decision.outcome, Outcome::Deny);
     assert!(decision.chain.len() < 110);
 }
+
+#[test]
+fn a_pinned_server_is_asked_about_in_every_mode() {
+    let cwd = tempfile::tempdir().unwrap();
+    let mut policy = policy(cwd.path(), PermissionMode::BypassPermissions, &[]);
+    assert_eq!(outcome(&policy, "mcp__calc__add", ""), "allow");
+    policy.pinned.insert("mcp__calc__".to_owned());
+    assert_eq!(outcome(&policy, "mcp__calc__add", ""), "ask");
+    assert_eq!(outcome(&policy, "mcp__other__add", ""), "allow");
+    policy.mode = PermissionMode::DontAsk;
+    assert_eq!(outcome(&policy, "mcp__calc__add", ""), "deny", "it makes nothing wider");
+}

@@ -2,6 +2,8 @@
 
 mod about;
 mod files;
+mod find;
+mod reload;
 mod settings;
 mod usage;
 
@@ -30,6 +32,10 @@ impl Session {
                 self.is_told_to_end = true;
                 Ok(json!({}))
             }
+            AskEngine::GetHooksListing(_) => Ok(json!(self.world.host.hooks().listing())),
+            AskEngine::SetMcpPermissionModeOverride(set) => self.pin_server(set),
+            AskEngine::ReloadSkills(_) => self.reload_skills().await,
+            AskEngine::ReloadOutputStyles(_) => self.reload_styles(),
             AskEngine::ReadFile(read) => self.read_file(read),
             AskEngine::SeedReadState(seed) => self.seed_read_state(seed),
             AskEngine::ListPermissionRules(_) => Ok(self.permission_rules()),

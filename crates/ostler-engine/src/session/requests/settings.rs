@@ -76,7 +76,10 @@ impl Session {
         let Value::Object(given) = settings else {
             return Err("the settings are not an object".to_owned());
         };
-        let rules = given.get("permissions").map(read_rules).transpose()?;
+        // Each time all that was applied so far is looked at as a whole.
+        let mut applied = self.setup.applied.clone();
+        join(&mut applied, given);
+        let rules = applied.get("permissions").map(read_rules).transpose()?.unwrap_or_default();
         let effort = given.get("effortLevel").map(read_effort).transpose()?;
         let mut without_effect = Vec::new();
         for (name, value) in given {
@@ -99,10 +102,14 @@ impl Session {
         if let Some(effort) = effort {
             self.setup.base.sampling.effort = effort;
         }
-        if let Some(rules) = rules {
+        self.setup.applied = applied;
+        if given.contains_key("permissions") {
             let mut policy = self.world.host.policy.lock().unwrap_or_else(|it| it.into_inner());
             policy.forget(Source::Flag);
-            for (behavior, rule) in rules {
+            // What the session was started with stays: a host adds to it, and a no stays a no.
+            let started = self.setup.flag_rules.iter().cloned();
+            let started = started.map(|kept| (kept.behavior, kept.rule));
+            for (behavior, rule) in started.chain(rules) {
                 policy.add_rule(behavior, rule, Source::Flag);
             }
         }

@@ -63,7 +63,8 @@ async fn every_input_carries_session_transcript_directory_mode_and_prompt() {
         assert_eq!(entry["cwd"], std::env::temp_dir().display().to_string(), "{entry}");
         let has_prompt = entry["hook_event_name"] != "SessionStart";
         assert_eq!(entry["prompt_id"].is_string(), has_prompt, "{entry}");
-        let has_mode = entry["hook_event_name"] != "SessionEnd";
+        let event = entry["hook_event_name"].as_str().unwrap();
+        let has_mode = !["SessionStart", "SessionEnd"].contains(&event);
         assert_eq!(entry.get("permission_mode").is_some(), has_mode, "{entry}");
     }
 }
@@ -102,14 +103,12 @@ async fn post_tool_batch_tells_all_calls_of_a_response() {
         .rule(when(), reply().text("Done."));
     let entries = told(script, &["PostToolBatch"], |_| {}).await;
     assert_eq!(entries.len(), 1);
-    let mut seen: Vec<_> = entries[0]["tool_calls"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|call| call["tool_response"]["saw"].as_str().unwrap())
-        .collect();
+    let calls = entries[0]["tool_calls"].as_array().unwrap();
+    // What the model reads, as it reads it.
+    let mut seen: Vec<_> =
+        calls.iter().map(|call| call["tool_response"].as_str().unwrap()).collect();
     seen.sort_unstable();
-    assert_eq!(seen, ["one", "two"]);
+    assert_eq!(seen, ["saw one", "saw two"]);
 }
 
 #[tokio::test]

@@ -37,6 +37,7 @@ CREATE TABLE record (
 CREATE UNIQUE INDEX record_id ON record (kind, id);
 CREATE INDEX record_owner ON record (kind, owner, id) WHERE owner IS NOT NULL;
 CREATE INDEX record_state ON record (kind, body ->> '$.state', id);
+CREATE INDEX record_owner_state ON record (kind, owner, body ->> '$.state', id) WHERE owner IS NOT NULL;
 
 CREATE TABLE due (
     id          TEXT PRIMARY KEY,

@@ -84,6 +84,35 @@ fn places() -> Vec<Scenario> {
             "said.txt: good morning",
         ),
         scenario(
+            "opt-env-replaces",
+            Script::new()
+                .rule(
+                    when().turn(0),
+                    // Cargo sets one for every test.
+                    reply().tool_use(
+                        "Bash",
+                        json!({"command": "test -n \"$CARGO_MANIFEST_DIR\" && touch made.txt"}),
+                    ),
+                )
+                .rule(when(), reply().text("Done.")),
+            |stage| {
+                async {
+                    for replaces in [true, false] {
+                        let mut options = stage.options().allow(["Bash"]);
+                        options.engine.env.replaces = replaces;
+                        run(stage, options).await;
+                        stage.note(format!("replaces {replaces}"));
+                        stage.note_file("made.txt");
+                    }
+                }
+                .boxed()
+            },
+            "replaces true
+             made.txt is not there
+             replaces false
+             made.txt is there",
+        ),
+        scenario(
             "opt-cwd",
             Script::new()
                 .rule(
@@ -310,6 +339,41 @@ fn running() -> Vec<Scenario> {
                 .boxed()
             },
             "1 prompt comes back",
+        ),
+        scenario(
+            "opt-extra-args-odd",
+            Script::new().rule(when(), reply().text("Hello.")),
+            |stage| {
+                async {
+                    let mut options = stage.options();
+                    options.engine.extra_args = vec![("seed".to_owned(), Some("7".to_owned()))];
+                    match stage.within("the result", ostler::prompt("Say hello", options)).await {
+                        Ok(_) => stage.note("taken"),
+                        Err(error) => stage.note(format!(
+                            "error {:?}, names it: {}",
+                            error.kind(),
+                            error.to_string().contains("--seed")
+                        )),
+                    }
+                }
+                .boxed()
+            },
+            "error Usage, names it: true",
+        ),
+        scenario(
+            "opt-user",
+            Script::new().rule(when(), reply().text("Hello.")),
+            |stage| {
+                async {
+                    let mut options = stage.options();
+                    let user = nix::unistd::User::from_uid(nix::unistd::geteuid());
+                    options.engine.user = Some(user.unwrap().unwrap().name);
+                    run(stage, options).await;
+                    stage.note("ran");
+                }
+                .boxed()
+            },
+            "ran",
         ),
         scenario(
             "opt-extra-args",

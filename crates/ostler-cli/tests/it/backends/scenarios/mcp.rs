@@ -160,6 +160,29 @@ pub(super) fn all() -> Vec<Scenario> {
                the model heard hello you: true"#,
         ),
         scenario(
+            "opt-env-program",
+            calling("mcp__shell__greet", json!({})),
+            |stage| {
+                async {
+                    let mut server = program();
+                    if let McpServerConfig::Stdio(server) = &mut server {
+                        server.env = None;
+                    }
+                    let options = stage.options().env("GREETED", "everybody");
+                    let options = options.mcp_server("shell", server).allow(["mcp__shell__greet"]);
+                    stage.query("Greet", options).await;
+                    note_heard(stage, "hello everybody");
+                }
+                .boxed()
+            },
+            r#"init
+               call mcp__shell__greet {}
+               tool ok
+               text Done.
+               result success "Done."
+               the model heard hello everybody: true"#,
+        ),
+        scenario(
             "mcp-control",
             replies(vec![reply().text("Hello.")]),
             |stage| {

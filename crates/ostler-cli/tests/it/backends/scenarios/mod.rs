@@ -7,6 +7,7 @@ mod engine_options;
 mod hooks;
 mod interruptions;
 mod mcp;
+mod methods;
 mod model_options;
 mod permissions;
 mod servers;
@@ -31,6 +32,7 @@ pub(super) fn all() -> Vec<Scenario> {
         sessions::all(),
         background::all(),
         agents::all(),
+        methods::all(),
         model_options::all(),
         engine_options::all(),
         servers::all(),

@@ -1,0 +1,107 @@
+//! The options of `ostler serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::time;
+
+/// How the server is started.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Serve {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8300", env = "OSTLER_LISTEN")]
+    pub(crate) listen: SocketAddr,
+
+    /// Where to keep the event log, tokens and users
+    #[arg(long, value_name = "DIR", env = "OSTLER_DATA")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// Another folder in which agents may work, beside this one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Vec<PathBuf>,
+
+    /// A folder of skills
+    #[arg(long, value_name = "DIR")]
+    pub(crate) skills: Vec<PathBuf>,
+
+    /// A system with more skills, such as http://127.0.0.1:1337/api/skills; its token is OSTLER_CMS_TOKEN
+    #[arg(long, value_name = "URL")]
+    pub(crate) cms: Option<String>,
+
+    /// A program to run agents with, instead of the engine inside: ostler, or Claude Code
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) engine: Option<PathBuf>,
+
+    /// Only the operator chooses the model
+    #[arg(long)]
+    pub(crate) fixed_model: bool,
+
+    /// Let runs ask for permission to do everything unasked
+    #[arg(long)]
+    pub(crate) allow_bypass: bool,
+
+    /// Agents cannot ask questions
+    #[arg(long)]
+    pub(crate) no_questions: bool,
+
+    /// How many runs work at the same time
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
+    pub(crate) max_runs: usize,
+
+    /// The longest a run may take, such as 30m; time spent waiting for people does not count
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) run_timeout: Option<Duration>,
+
+    /// How long an agent without work is kept
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) idle_timeout: Option<Duration>,
+
+    /// How long a permission request waits before it is a no; for ever by default
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) approval_timeout: Option<Duration>,
+
+    /// An address that is told when a run waits for somebody
+    #[arg(long, value_name = "URL")]
+    pub(crate) webhook: Option<String>,
+
+    /// A name by which a proxy reaches this server, with its port unless it is the usual one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Vec<String>,
+
+    /// The origin of a page elsewhere that may use the AG-UI endpoint
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) agui_origin: Vec<String>,
+
+    /// Listen where others can reach it, although it speaks no TLS
+    #[arg(long)]
+    pub(crate) insecure_bind: bool,
+
+    /// Print the owner's token
+    #[arg(long)]
+    pub(crate) show_token: bool,
+
+    /// How to write the log
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log: LogFormat,
+
+    /// Write more of it
+    #[arg(long)]
+    pub(crate) verbose_log: bool,
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|number| *number > 0)
+        .ok_or_else(|| "it is a number from 1 on".to_owned())
+}

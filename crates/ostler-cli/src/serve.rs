@@ -1,0 +1,101 @@
+//! `ostler serve`: the server, started, announced and ended.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use ostler_server::Server;
+use ostler_server::config::{Cms, Config, EngineChoice, Questions};
+use tracing::level_filters::LevelFilter;
+
+use crate::args::Args;
+use crate::args::serve::{LogFormat, Serve};
+use crate::scene;
+use crate::screen::Screen;
+use crate::signals::Signals;
+
+/// Serves until a signal comes.
+pub(crate) async fn run(
+    args: &Args,
+    serve: &Serve,
+    screen: &mut Screen,
+) -> anyhow::Result<ExitCode> {
+    listen_to_log(serve);
+    let mut signals = Signals::listen()?;
+    let server = Server::start(config(args, serve)?).await?;
+    announce(&server, serve, screen)?;
+    let told = async move {
+        signals.next().await;
+    };
+    server.serve(told).await;
+    screen.line("ended")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
+    let scene = scene::of(args)?;
+    let data = match &serve.data {
+        Some(data) => data.clone(),
+        None => data_folder(&scene)
+            .context("there is no home folder: say with --data where to keep things")?,
+    };
+    let mut config = Config::new(data, scene.cwd);
+    config.listen = serve.listen;
+    config.insecure_bind = serve.insecure_bind;
+    config.hosts.clone_from(&serve.host);
+    config.agui_origins.clone_from(&serve.agui_origin);
+    config.roots.clone_from(&serve.root);
+    config.skills.clone_from(&serve.skills);
+    config.cms = serve.cms.clone().map(|url| Cms { url, token: scene.env.get("OSTLER_CMS_TOKEN") });
+    if let Some(program) = &serve.engine {
+        config.engine = EngineChoice::Program(program.clone());
+    }
+    config.model.clone_from(&args.model);
+    config.model_by_request = !serve.fixed_model;
+    config.allow_bypass = serve.allow_bypass;
+    config.trust_project_servers = args.trust_project;
+    config.webhook.clone_from(&serve.webhook);
+    if serve.no_questions {
+        config.questions = Questions::Never;
+    }
+    let limits = &mut config.limits;
+    limits.concurrent_runs = serve.max_runs;
+    limits.max_turns = args.max_turns;
+    limits.max_budget_usd = args.max_budget_usd;
+    limits.run = serve.run_timeout.or(limits.run);
+    limits.idle = serve.idle_timeout.unwrap_or(limits.idle);
+    limits.approval = serve.approval_timeout;
+    Ok(config)
+}
+
+/// Where programs of a user keep what is theirs.
+fn data_folder(scene: &ostler::engine::Scene) -> Option<PathBuf> {
+    let named = |name: &str| scene.env.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let shared = named("XDG_DATA_HOME").or_else(|| Some(named("HOME")?.join(".local/share")));
+    Some(shared?.join("ostler"))
+}
+
+fn announce(server: &Server, serve: &Serve, screen: &mut Screen) -> anyhow::Result<()> {
+    let address = server.address();
+    screen.line(&format!("listening on http://{address}"))?;
+    let token = server.token().context("the token cannot be read")?;
+    if serve.show_token {
+        screen.line(&format!("token: {token}"))?;
+    } else {
+        screen
+            .hint("its token is in the file `token` of the data folder; --show-token prints it")?;
+    }
+    screen.hint(&format!("what it can do: http://{address}/docs"))?;
+    Ok(())
+}
+
+/// The log goes to standard error; what it says is for whoever runs the server.
+fn listen_to_log(serve: &Serve) {
+    let level = if serve.verbose_log { LevelFilter::DEBUG } else { LevelFilter::INFO };
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level);
+    // A second time in one process it is there already.
+    let _ = match serve.log {
+        LogFormat::Json => log.json().try_init(),
+        LogFormat::Text => log.with_ansi(false).try_init(),
+    };
+}

@@ -1,0 +1,86 @@
+//! Who decided on a call, in the words of the wire.
+
+use ostler_proto::ToolUseId;
+use ostler_proto::control::DecisionReasonType;
+use ostler_proto::message::{PermissionDecisionMeta, ToolResultMeta};
+use ostler_proto::permission::{Allow, DecisionClassification};
+
+/// Who decided on a call, and what kind of reason there was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Judge {
+    /// `None` where the wire names nobody: the turn was stopped.
+    source: Option<String>,
+    reason_type: Option<String>,
+    /// Nobody has judged the call by itself.
+    is_given_up: bool,
+}
+
+impl Judge {
+    /// Settings, the mode, or what the engine itself holds.
+    pub(super) fn config(reason: &DecisionReasonType) -> Self {
+        Self::named("config", Some(reason))
+    }
+
+    pub(super) fn hook() -> Self {
+        Self::named("hook", Some(&DecisionReasonType::Hook))
+    }
+
+    /// Whoever was asked said yes, for this once unless they said otherwise.
+    pub(super) fn host(allow: &Allow) -> Self {
+        let said = allow.decision_classification.as_ref();
+        Self::named(said.map_or("user_temporary", DecisionClassification::as_str), None)
+    }
+
+    /// Whoever was asked said no.
+    pub(super) fn refusing_host() -> Self {
+        Self::named("user_reject", None)
+    }
+
+    /// Whoever was asked wants no more of the whole turn.
+    pub(super) fn stopping_host() -> Self {
+        Self { is_given_up: true, ..Self::default() }
+    }
+
+    /// There was nobody to ask.
+    pub(super) fn nobody() -> Self {
+        Self { is_given_up: true, ..Self::named("config", None) }
+    }
+
+    fn named(source: &str, reason: Option<&DecisionReasonType>) -> Self {
+        Self {
+            source: Some(source.to_owned()),
+            reason_type: reason.map(ToString::to_string),
+            is_given_up: false,
+        }
+    }
+
+    /// The call may run.
+    pub(super) fn accepts(self, call: &ToolUseId) -> ToolResultMeta {
+        // That there is no particular reason for a yes goes without saying.
+        let is_told = |kind: &String| *kind != DecisionReasonType::Unspecified.to_string();
+        let reason_type = self.reason_type.clone().filter(is_told);
+        Self { reason_type, ..self }.meta(call, "accept", None)
+    }
+
+    /// The call does not run.
+    pub(super) fn rejects(self, call: &ToolUseId) -> ToolResultMeta {
+        let why = if self.is_given_up { "user-rejected" } else { "permission-rule" };
+        self.meta(call, "reject", Some(why.to_owned()))
+    }
+
+    fn meta(self, call: &ToolUseId, decision: &str, not_run: Option<String>) -> ToolResultMeta {
+        let Self { source, reason_type, .. } = self;
+        let permission_decision = source.map(|source| PermissionDecisionMeta {
+            decision: decision.to_owned(),
+            source: Some(source),
+            reason_type,
+            ..PermissionDecisionMeta::default()
+        });
+        ToolResultMeta {
+            id: call.clone(),
+            non_execution_kind: not_run,
+            permission_decision,
+            ..ToolResultMeta::default()
+        }
+    }
+}

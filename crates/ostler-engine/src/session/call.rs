@@ -1,0 +1,144 @@
+//! Calls of MCP tools that the host itself wants (`mcp_call`), and servers that it wants to be asked about.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ostler_proto::RequestId;
+use ostler_proto::api::{Content, ToolUseBlock};
+use ostler_proto::control::{McpCall, SetMcpPermissionModeOverride};
+use ostler_proto::frame::ToHost;
+use ostler_proto::permission::PermissionMode;
+use serde_json::{Value, json};
+
+use super::Session;
+use super::control::{failure, success};
+use crate::call;
+use crate::drive::World;
+use crate::host::{Host, fresh_uuid};
+use crate::mcp::tools_of;
+use crate::permission::Rule;
+use crate::surroundings::Inside;
+use crate::tool::ToolCx;
+
+impl Session {
+    /// Calls a tool beside the conversation: the model hears nothing of it.
+    pub(super) fn call_tool(&mut self, request_id: Option<RequestId>, wanted: McpCall) {
+        let world = self.world.clone();
+        self.aside(async move {
+            let host = world.host.clone();
+            let limit = wanted.timeout_ms.as_ref().map(|ms| ms.get().max(0.0) as u64);
+            let answer = match limit {
+                None => call_tool(&world, wanted).await,
+                Some(ms) => {
+                    tokio::time::timeout(Duration::from_millis(ms), call_tool(&world, wanted))
+                        .await
+                        .unwrap_or_else(|_| Err(format!("the call took longer than {ms} ms")))
+                }
+            };
+            let response = match answer {
+                Ok(payload) => success(request_id, payload),
+                Err(error) => failure(request_id, error, None),
+            };
+            host.send(ToHost::ControlResponse(response)).await;
+        });
+    }
+
+    /// Keeps a mode that asks nothing from holding for the tools of a server, or lets it hold again.
+    pub(super) fn pin_server(&self, set: &SetMcpPermissionModeOverride) -> Result<Value, String> {
+        let server = &set.server_name;
+        let is_pinned = match &set.mode {
+            None => false,
+            Some(PermissionMode::Default) => true,
+            Some(PermissionMode::Auto) => {
+                return Err(format!(
+                    "MCP server '{server}' cannot have the mode auto: there is none here"
+                ));
+            }
+            Some(mode) => {
+                return Err(format!(
+                    "the mode of a server can only be made stricter: default, or null for the session's own, not {mode}"
+                ));
+            }
+        };
+        {
+            let policy = &self.world.host.policy;
+            let mut policy = policy.lock().unwrap_or_else(|it| it.into_inner());
+            let tools = tools_of(server);
+            if is_pinned {
+                policy.pinned.insert(tools);
+            } else {
+                policy.pinned.remove(&tools);
+            }
+        }
+        Ok(match self.world.servers.is_known(server) {
+            true => json!({}),
+            false => {
+                let warning = format!(
+                    "there is no MCP server '{server}' yet; this holds once one of that name connects"
+                );
+                json!({"warning": warning})
+            }
+        })
+    }
+}
+
+async fn call_tool(world: &World, wanted: McpCall) -> Result<Value, String> {
+    let McpCall { tool, arguments, expires_at, check_permissions, .. } = &wanted;
+    let Some((server, _)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"))
+    else {
+        return Err(format!("Not a fully-qualified MCP tool name: {tool}"));
+    };
+    let has_files = |files: &Option<Vec<Value>>| files.as_ref().is_some_and(|it| !it.is_empty());
+    if has_files(&wanted.input_files) || has_files(&wanted.output_files) {
+        return Err(
+            "files cannot be handed to a tool here; give their contents as arguments".to_owned()
+        );
+    }
+    if let Some(expired) = expires_at.as_deref().filter(|time| is_over(time)) {
+        let detail = format!("request expired at {expired}");
+        return Ok(json!({"staging": {"ok": false, "error_code": "expired", "detail": detail}}));
+    }
+    let world = world.with_server_tools().await;
+    let of = world.tools.get(tool).and_then(|tool| tool.provenance());
+    let Some(of) = of else {
+        let is_there =
+            world.servers.connected().iter().any(|(name, _)| tools_of(name) == tools_of(server));
+        return Err(match is_there {
+            true => format!("MCP server {server} has no tool {tool}"),
+            false => format!("MCP server not connected: {server}"),
+        });
+    };
+    if world.servers.is_in_host(&of.name) {
+        return Err(format!("MCP server {} lives in the host, which can call it itself", of.name));
+    }
+    let mut host = world.host.clone();
+    if *check_permissions != Some(true) {
+        // The host wants it, so it need not be asked; rules and hooks that forbid it hold all the same.
+        host = wanting(&host, tool);
+    }
+    let id = format!("host_{}", fresh_uuid());
+    let input = arguments.clone().unwrap_or_else(|| json!({}));
+    let call = ToolUseBlock { id: id.into(), name: tool.clone(), input, ..ToolUseBlock::default() };
+    let session = Some(Inside::of(&world));
+    let cx = ToolCx { call: call.id.clone(), session, ..world.cx.clone() };
+    let result = call::run(&world.tools, cx, &host, call).await;
+    if result.block.is_error == Some(true) {
+        return Err(result.block.content.as_ref().map(Content::text).unwrap_or_default());
+    }
+    let mut answer = json!({"content": result.block.content});
+    let structured = result.structured.as_ref().and_then(|it| it.get("structuredContent"));
+    if let Some(structured) = structured {
+        answer["structuredContent"] = structured.clone();
+    }
+    Ok(answer)
+}
+
+/// The line to a host that has said that it wants this tool to run.
+fn wanting(host: &Host, tool: &str) -> Host {
+    Host { granted: Arc::new(Mutex::new(vec![Rule::whole(tool)])), ..host.clone() }
+}
+
+/// Whether a moment has passed. One that is none has.
+fn is_over(time: &str) -> bool {
+    time.parse::<jiff::Timestamp>().map_or(true, |time| time < jiff::Timestamp::now())
+}

@@ -1,0 +1,134 @@
+//! Reading anew what files and plugins offer. It holds from the next turn on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ostler_proto::RequestId;
+use ostler_proto::control::{ReloadPlugins, ReloadPluginsReply};
+use ostler_proto::frame::ToHost;
+use ostler_proto::mcp::McpServerConfig;
+use ostler_proto::message::System;
+use ostler_proto::message::system::CommandsChanged;
+use serde_json::{Value, json};
+
+use crate::agents;
+use crate::commands;
+use crate::hooks::registry;
+use crate::host::fresh_uuid;
+use crate::library::{Library, Sort};
+use crate::session::Session;
+use crate::session::control::{failure, success};
+use crate::session::setup::Brought;
+
+/// A reload was to wait for a quiet moment.
+const BUSY: &str = "reload_plugins_busy";
+
+impl Session {
+    /// Skills and commands, and everybody who watches hears of them before the answer.
+    pub(super) async fn reload_skills(&mut self) -> Result<Value, String> {
+        let library = self.read_library(&self.setup.brought)?;
+        self.use_library(library)?;
+        let listed = commands::listed(&self.world.library);
+        self.world
+            .host
+            .send(ToHost::System(System::CommandsChanged(CommandsChanged {
+                commands: listed,
+                session_id: self.world.host.session_id.clone(),
+                uuid: fresh_uuid(),
+                ..CommandsChanged::default()
+            })))
+            .await;
+        let skills = self.world.library.commands.iter().filter(|it| it.sort == Sort::Skill);
+        let skills: Vec<_> = skills.map(|skill| skill.listed()).collect();
+        Ok(json!({"skills": skills}))
+    }
+
+    pub(super) fn reload_styles(&mut self) -> Result<Value, String> {
+        let library = self.read_library(&self.setup.brought)?;
+        self.use_library(library)?;
+        Ok(json!({"available_output_styles": self.world.library.style_names()}))
+    }
+
+    /// Plugins with all they bring: commands, agents, hooks, MCP servers.
+    pub(in crate::session) async fn reload_plugins(
+        &mut self,
+        request_id: Option<RequestId>,
+        reload: &ReloadPlugins,
+    ) {
+        let host = self.world.host.clone();
+        if reload.refuse_if_busy == Some(true) && !self.turns.is_empty() {
+            let error = "a turn is running; try again when it has ended".to_owned();
+            let response = failure(request_id, error, Some(BUSY));
+            return host.send(ToHost::ControlResponse(response)).await;
+        }
+        let response = match self.reload_with(reload) {
+            Ok(payload) => success(request_id, payload),
+            Err(error) => failure(request_id, error, None),
+        };
+        host.send(ToHost::ControlResponse(response)).await;
+    }
+
+    fn reload_with(&mut self, reload: &ReloadPlugins) -> Result<Value, String> {
+        let mut brought = self.setup.brought.clone();
+        brought.take_plugins(reload.add_plugins.as_ref());
+        let library = self.read_library(&brought)?;
+        let n_problems = library.problems.len();
+        let impact = self.impact(&library).filter(|_| reload.hold_on_cache_impact == Some(true));
+        if impact.is_none() {
+            self.use_library(library)?;
+            self.setup.brought = brought;
+        }
+        Ok(self.reloaded(n_problems, impact))
+    }
+
+    fn reloaded(&self, n_problems: usize, held: Option<Value>) -> Value {
+        let status = self.world.servers.status();
+        let reply = ReloadPluginsReply {
+            commands: commands::listed(&self.world.library),
+            agents: agents::listed(&self.world.library),
+            plugins: self.world.library.plugin_list(),
+            mcp_servers: status
+                .into_iter()
+                .filter_map(|status| serde_json::from_value(status).ok())
+                .collect(),
+            error_count: n_problems as u64,
+            held: held.as_ref().map(|_| true),
+            cache_impact: held,
+            ..ReloadPluginsReply::default()
+        };
+        json!(reply)
+    }
+
+    /// What files offer now, with what the host has brought.
+    fn read_library(&self, brought: &Brought) -> Result<Library, String> {
+        let reload = self.setup.reload.as_ref().ok_or("nothing here can be read anew")?;
+        let mut library = reload();
+        brought.add_to(&mut library);
+        Ok(library)
+    }
+
+    /// The servers that would come and go, which changes the beginning of every request; `None` for none.
+    fn impact(&self, library: &Library) -> Option<Value> {
+        let names = |library: &Library| servers(library).into_keys().collect::<BTreeSet<_>>();
+        let (before, after) = (names(&self.setup.base.library), names(library));
+        let added: Vec<_> = after.difference(&before).collect();
+        let removed: Vec<_> = before.difference(&after).collect();
+        (!added.is_empty() || !removed.is_empty()).then(|| {
+            json!({"mcp_servers_added": added, "mcp_servers_removed": removed, "lsp_tool_change": null})
+        })
+    }
+
+    /// Takes over what files, plugins and the host offer: all of it, or nothing.
+    pub(in crate::session) fn use_library(&mut self, library: Library) -> Result<(), String> {
+        let hooks = registry::of_plugins(&library)?;
+        self.world.host.replace_plugin_hooks(hooks);
+        self.world.servers.set_plugins(&servers(&library));
+        self.setup.base.library = library.into();
+        self.world = self.setup.world();
+        Ok(())
+    }
+}
+
+/// The MCP servers of all plugins.
+fn servers(library: &Library) -> BTreeMap<String, McpServerConfig> {
+    library.plugins.iter().flat_map(|plugin| plugin.servers.clone()).collect()
+}

@@ -1,0 +1,67 @@
+//! Calls that the conversation waits for and that can be put into the background while they run, because the host
+//! says so.
+
+use ostler_proto::ToolUseId;
+use tokio_util::sync::CancellationToken;
+
+use super::{Tasks, frames};
+
+/// A call that can be put into the background. Dropped, it cannot any more.
+#[derive(Debug)]
+pub struct Promotion {
+    tasks: Tasks,
+    call: ToolUseId,
+    wanted: CancellationToken,
+}
+
+impl Promotion {
+    /// Waits until the host wants the call to go on in the background; for ever if it never does.
+    pub async fn wanted(&self) {
+        self.wanted.cancelled().await;
+    }
+}
+
+impl Drop for Promotion {
+    fn drop(&mut self) {
+        self.tasks.0.lock().waited_for.remove(&self.call);
+    }
+}
+
+impl Tasks {
+    /// Lets the host put a call into the background from now on.
+    pub fn promotion(&self, call: &ToolUseId) -> Promotion {
+        let wanted = CancellationToken::new();
+        if !self.0.is_off {
+            self.0.lock().waited_for.insert(call.clone(), wanted.clone());
+        }
+        Promotion { tasks: self.clone(), call: call.clone(), wanted }
+    }
+
+    /// Wants a call to go on in the background, or all calls; whether there is any that can.
+    pub(crate) fn promote(&self, call: Option<&ToolUseId>) -> bool {
+        let state = self.0.lock();
+        let meant = state.waited_for.iter().filter(|(id, _)| call.is_none_or(|call| call == *id));
+        meant.map(|(_, wanted)| wanted.cancel()).count() > 0
+    }
+
+    /// A task that was waited for goes on in the background. Whether it does: it may have ended meanwhile.
+    pub(crate) async fn put_behind(&self, id: &ostler_proto::TaskId) -> bool {
+        let task = {
+            let mut state = self.0.lock();
+            let Some(entry) = state.find_mut(id) else { return false };
+            if entry.ended.borrow().is_some() {
+                return false;
+            }
+            if let Some(agent) = &mut entry.task.agent {
+                agent.in_background = true;
+            }
+            (entry.known, entry.closed) = (false, false);
+            entry.task.clone()
+        };
+        let changed = self.0.tasks();
+        self.0
+            .tell(|host| vec![frames::changed(host, &changed), frames::put_behind(host, &task)])
+            .await;
+        true
+    }
+}

@@ -1,0 +1,62 @@
+//! The environment of a child process: this process's own with something added, or another one altogether.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// The environment of a child process.
+///
+/// ```
+/// use ostler_process::Environment;
+///
+/// let more = Environment::from([("GREETING", "hello")]);
+/// assert_eq!(more.get("GREETING").as_deref(), Some("hello"));
+/// assert!(more.get("PATH").is_some());
+///
+/// let other = Environment { replaces: true, ..more };
+/// assert_eq!(other.get("PATH"), None);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Whether it is all there is; otherwise it is added to this process's own.
+    pub replaces: bool,
+    /// The variables.
+    pub variables: BTreeMap<String, String>,
+}
+
+impl Environment {
+    /// A variable as the child sees it.
+    pub fn get(&self, name: &str) -> Option<String> {
+        let inherited = || if self.replaces { None } else { std::env::var(name).ok() };
+        self.variables.get(name).cloned().or_else(inherited)
+    }
+
+    /// The same with more variables; those it has already get a new value.
+    #[must_use]
+    pub fn with(&self, more: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut variables = self.variables.clone();
+        variables.extend(more);
+        Self { replaces: self.replaces, variables }
+    }
+
+    /// Gives it to a command, in place of what was set there before if it replaces everything.
+    pub fn give_to(&self, command: &mut Command) {
+        if self.replaces {
+            command.env_clear();
+        }
+        command.envs(&self.variables);
+    }
+}
+
+/// Variables that are added to this process's own.
+impl<N: Into<String>, V: Into<String>, const COUNT: usize> From<[(N, V); COUNT]> for Environment {
+    fn from(variables: [(N, V); COUNT]) -> Self {
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
+        Self { replaces: false, variables: variables.into() }
+    }
+}
+
+impl From<BTreeMap<String, String>> for Environment {
+    fn from(variables: BTreeMap<String, String>) -> Self {
+        Self { replaces: false, variables }
+    }
+}

@@ -1,0 +1,219 @@
+//! The routes of the door itself: codes and cookies, and the users.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{delete, get, patch, post};
+use axum::{Extension, Json, Router};
+use serde::{Deserialize, Serialize};
+
+use super::code::{CODE_LASTS, clear_cookie, set_cookie};
+use super::error::{ApiError, JsonBody, PathOf};
+use super::guard::{Guard, one_cookie};
+use super::site::Site;
+use super::users::{Caller, Role, User};
+
+/// The path where a code becomes a cookie.
+const SESSION: &str = "/auth/session";
+
+/// Opens what must be open for people to come in.
+pub(crate) fn open(site: Site, prefix: &str) -> Site {
+    site.public(Method::POST, &format!("{prefix}{SESSION}"))
+}
+
+/// The routes, to be put below a prefix and behind the guard.
+pub(crate) fn routes(guard: Arc<Guard>) -> Router {
+    Router::new()
+        .route("/auth/me", get(me))
+        .route("/auth/code", post(code))
+        .route(SESSION, post(enter).delete(leave))
+        .route("/auth/token/rotate", post(rotate))
+        .route("/users", get(list).post(add))
+        .route("/users/{name}", patch(change).delete(remove))
+        .route("/users/{name}/tokens", post(issue))
+        .route("/users/{name}/tokens/{id}", delete(revoke))
+        .with_state(guard)
+}
+
+#[derive(Serialize)]
+struct Me {
+    user: String,
+    role: Role,
+}
+
+async fn me(caller: Caller) -> Json<Me> {
+    Json(Me { user: caller.user, role: caller.role })
+}
+
+/// What there is nothing to say in.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Code {
+    code: String,
+    expires_in_seconds: u64,
+}
+
+async fn code(State(guard): State<Arc<Guard>>, caller: Caller, _: JsonBody<Nothing>) -> Json<Code> {
+    let code = guard.browsers.code(caller.grant, Instant::now());
+    Json(Code { code: code.expose().to_owned(), expires_in_seconds: CODE_LASTS.as_secs() })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entering {
+    code: String,
+}
+
+async fn enter(
+    State(guard): State<Arc<Guard>>,
+    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
+    JsonBody(Entering { code }): JsonBody<Entering>,
+) -> Result<Response, ApiError> {
+    let now = Instant::now();
+    let entered = guard.browsers.redeem(&code, now);
+    let entered = entered.and_then(|(cookie, grant)| Some((cookie, guard.users.caller(&grant)?)));
+    let Some((cookie, caller)) = entered else {
+        let peer = peer.map(|Extension(ConnectInfo(address))| address.ip());
+        return Err(guard.unknown(peer, now));
+    };
+    let line = set_cookie(&guard.site.cookie, &cookie, guard.site.is_secure());
+    Ok(([(header::SET_COOKIE, line)], me(caller).await).into_response())
+}
+
+async fn leave(
+    State(guard): State<Arc<Guard>>,
+    _: Caller,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    if let Some(cookie) = one_cookie(&headers, &guard.site.cookie)? {
+        guard.browsers.leave(cookie);
+    }
+    let line = clear_cookie(&guard.site.cookie, guard.site.is_secure());
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, line)]).into_response())
+}
+
+/// A token that is shown this once.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    token: String,
+}
+
+async fn rotate(
+    State(guard): State<Arc<Guard>>,
+    caller: Caller,
+    _: JsonBody<Nothing>,
+) -> Result<Json<Shown>, ApiError> {
+    caller.require(Role::Owner)?;
+    let token = guard.users.owner().rotate().map_err(|_| ApiError::internal())?;
+    Ok(Json(Shown { id: None, token: token.expose().to_owned() }))
+}
+
+/// A user, without what could let anybody in.
+#[derive(Serialize)]
+struct Listed {
+    name: String,
+    role: Role,
+    tokens: Vec<ListedToken>,
+}
+
+#[derive(Serialize)]
+struct ListedToken {
+    id: String,
+    label: String,
+}
+
+impl From<User> for Listed {
+    fn from(User { name, role, tokens }: User) -> Self {
+        let tokens =
+            tokens.into_iter().map(|token| ListedToken { id: token.id, label: token.label });
+        Self { name, role, tokens: tokens.collect() }
+    }
+}
+
+#[derive(Serialize)]
+struct Everybody {
+    users: Vec<Listed>,
+}
+
+async fn list(State(guard): State<Arc<Guard>>, caller: Caller) -> Json<Everybody> {
+    let users = guard.users.list().into_iter().filter(|user| caller.may_see(&user.name));
+    Json(Everybody { users: users.map(Listed::from).collect() })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewUser {
+    name: String,
+    role: Role,
+}
+
+async fn add(
+    State(guard): State<Arc<Guard>>,
+    caller: Caller,
+    JsonBody(NewUser { name, role }): JsonBody<NewUser>,
+) -> Result<Response, ApiError> {
+    guard.users.add(&caller, &name, role)?;
+    Ok((StatusCode::CREATED, Json(Listed { name, role, tokens: Vec::new() })).into_response())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    role: Role,
+}
+
+async fn change(
+    State(guard): State<Arc<Guard>>,
+    caller: Caller,
+    PathOf(name): PathOf<String>,
+    JsonBody(Change { role }): JsonBody<Change>,
+) -> Result<StatusCode, ApiError> {
+    guard.users.set_role(&caller, &name, role)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn remove(
+    State(guard): State<Arc<Guard>>,
+    caller: Caller,
+    PathOf(name): PathOf<String>,
+) -> Result<StatusCode, ApiError> {
+    guard.users.remove(&caller, &name)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewToken {
+    #[serde(default)]
+    label: String,
+}
+
+async fn issue(
+    State(guard): State<Arc<Guard>>,
+    caller: Caller,
+    PathOf(name): PathOf<String>,
+    JsonBody(NewToken { label }): JsonBody<NewToken>,
+) -> Result<Response, ApiError> {
+    let (id, token) = guard.users.issue(&caller, &name, &label)?;
+    let shown = Shown { id: Some(id), token: token.expose().to_owned() };
+    Ok((StatusCode::CREATED, Json(shown)).into_response())
+}
+
+async fn revoke(
+    State(guard): State<Arc<Guard>>,
+    caller: Caller,
+    PathOf((name, id)): PathOf<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    guard.users.revoke(&caller, &name, &id)?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,193 @@
+//! Tasks: a skill with its parameters and a prompt, to be executed when somebody says so.
+
+pub(crate) mod record;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ostler::Options;
+use serde_json::{Map, Value};
+
+use self::record::{Execution, Task, TaskView};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::fault::{self, ApiError, Fallible};
+use crate::ids;
+use crate::records::Records;
+use crate::runs::options::{Shape, Shaped};
+use crate::runs::record::{Run, Session, Setup};
+use crate::runs::{Hub, NewRun};
+use crate::security::users::Caller;
+use crate::skills::cms::Cms;
+use crate::skills::folder::Folder;
+use crate::skills::library::Skills;
+use crate::skills::metadata::{Isolation, TaskType};
+use crate::skills::run::{DEFAULT_MODEL, OperatorRules, SkillRun, TaskRequest};
+
+/// How long a system with skills may take to answer.
+const CMS_TIME: Duration = Duration::from_secs(10);
+
+/// What a task is made of.
+pub(crate) struct NewTask {
+    pub(crate) name: String,
+    pub(crate) agent_id: Option<String>,
+    pub(crate) task_type: TaskType,
+    pub(crate) user_prompt: String,
+    pub(crate) permission_mode: Option<String>,
+    pub(crate) input_values: Map<String, Value>,
+    pub(crate) isolation: Option<Isolation>,
+    pub(crate) model: Option<String>,
+    pub(crate) project: PathBuf,
+}
+
+/// Skills, and what the operator lets tasks do with them.
+pub(crate) struct Workshop {
+    pub(crate) skills: Skills,
+    rules: OperatorRules,
+    records: Records,
+}
+
+impl Workshop {
+    pub(crate) fn new(config: &Config, records: Records) -> Result<Self, String> {
+        let folders = config.skills.iter().cloned().map(Folder).collect();
+        let cms = match &config.cms {
+            Some(cms) => Some(Cms::new(&cms.url, cms.token.clone(), CMS_TIME)?),
+            None => None,
+        };
+        let rules = OperatorRules {
+            default_model: config.model.clone().unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
+            may_choose_model: config.model_by_request,
+            may_bypass: config.allow_bypass,
+            trusts_project_servers: config.trust_project_servers,
+            runs: config.data.join("runs"),
+            hidden: Vec::new(),
+        };
+        Ok(Self { skills: Skills { folders, cms }, rules, records })
+    }
+
+    /// Everything a run of the task needs; the skill is fetched now.
+    async fn prepare(&self, task: &Task) -> Fallible<SkillRun> {
+        let request = TaskRequest {
+            kind: task.task_type,
+            skill: task.agent_id.clone(),
+            user_prompt: task.user_prompt.clone(),
+            permission_mode: task.permission_mode.clone(),
+            input_values: task.input_values.clone(),
+            isolation: task.isolation,
+            model: task.model.clone(),
+            project: task.project.clone(),
+        };
+        SkillRun::prepare(request, &self.skills, &self.rules).await
+    }
+}
+
+#[async_trait]
+impl Shape for Workshop {
+    async fn shape(&self, session: &Session, options: Options) -> Fallible<Shaped> {
+        let Some(id) = &session.setup.task else { return Ok(options.into()) };
+        let Some((task, _)) = self.records.find::<Task>(id).await? else {
+            return Err(fault::not_found("task", id));
+        };
+        let run = self.prepare(&task).await?;
+        let options = run.apply(options);
+        Ok(Shaped { options, guard: Some(Box::new(run)) })
+    }
+}
+
+/// All tasks of the server.
+pub(crate) struct Tasks {
+    pub(crate) workshop: Arc<Workshop>,
+    hub: Arc<Hub>,
+    clock: Clock,
+}
+
+impl Tasks {
+    pub(crate) fn new(workshop: Arc<Workshop>, hub: Arc<Hub>, clock: Clock) -> Self {
+        Self { workshop, hub, clock }
+    }
+
+    /// Keeps a task. What can be wrong with it is said now, not when it is executed.
+    pub(crate) async fn create(&self, caller: &Caller, new: NewTask) -> Fallible<TaskView> {
+        if new.name.trim().is_empty() {
+            return Err(ApiError::invalid("name", "a task has a name"));
+        }
+        if new.user_prompt.trim().is_empty() {
+            return Err(ApiError::invalid("userPrompt", "a prompt says something"));
+        }
+        let task = Task {
+            id: ids::new("task"),
+            owner: caller.user.clone(),
+            name: new.name,
+            agent_id: new.agent_id,
+            task_type: new.task_type,
+            user_prompt: new.user_prompt,
+            permission_mode: new.permission_mode,
+            input_values: new.input_values,
+            isolation: new.isolation,
+            model: new.model,
+            project: new.project,
+            created: self.clock.now(),
+            execution: None,
+        };
+        self.workshop.prepare(&task).await?;
+        self.hub.records.create(&task).await?;
+        Ok(TaskView::new(task, None))
+    }
+
+    /// A task that the caller may see.
+    pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Fallible<Task> {
+        match self.hub.records.find::<Task>(id).await? {
+            Some((task, _)) if caller.may_see(&task.owner) => Ok(task),
+            _ => Err(fault::not_found("task", id)),
+        }
+    }
+
+    pub(crate) async fn view(&self, task: Task) -> Fallible<TaskView> {
+        let run = match &task.execution {
+            Some(execution) => self.hub.records.find::<Run>(&execution.run).await?,
+            None => None,
+        };
+        Ok(TaskView::new(task, run.map(|(run, _)| run)))
+    }
+
+    /// Executes a task, in a session of its own.
+    pub(crate) async fn execute(&self, caller: &Caller, id: &str) -> Fallible<Task> {
+        let task = self.find(caller, id).await?;
+        let prepared = self.workshop.prepare(&task).await?;
+        let setup = Setup {
+            cwd: prepared.project.clone(),
+            task: Some(task.id.clone()),
+            ..Setup::default()
+        };
+        let session = self.hub.create(&task.owner, &task.name, setup).await?;
+        let new = NewRun { prompt: task.user_prompt.clone(), pushes: false };
+        let run = self.hub.submit(&session, new).await?;
+        let execution =
+            Execution { session: session.id, run: run.id, metadata: prepared.metadata.clone() };
+        let executed = self.hub.records.update::<Task, ()>(id, |task| {
+            task.execution = Some(execution.clone());
+            Ok(())
+        });
+        Ok(executed.await?.0)
+    }
+
+    /// Ends the last execution, if it is not over.
+    pub(crate) async fn cancel(&self, caller: &Caller, id: &str) -> Fallible<Task> {
+        let task = self.find(caller, id).await?;
+        let Some(execution) = &task.execution else {
+            return Err(ApiError::conflict("not_executed", "this task is not being executed"));
+        };
+        self.hub.cancel(caller, &execution.run).await?;
+        Ok(task)
+    }
+
+    pub(crate) async fn remove(&self, caller: &Caller, id: &str) -> Fallible<()> {
+        let task = self.find(caller, id).await?;
+        if let Some(execution) = &task.execution {
+            self.hub.close(&execution.session).await;
+        }
+        self.hub.records.remove::<Task>(id).await
+    }
+}

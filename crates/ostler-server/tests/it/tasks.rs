@@ -1,0 +1,171 @@
+//! Skills as tasks, from the request to the last event.
+
+use futures::StreamExt as _;
+use ostler_server::config::Config;
+use ostler_testkit::{Script, reply, when};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::desk::{Client, Desk, within};
+
+const SKILL: &str = "---\nname: greet\ndescription: Greets somebody.\nallowed-tools:\n  - Read\ninputs:\n  - name: who\n    type: string\n    required: true\n---\n# Greeter\n\nGreet {{ who }} politely.\n";
+const OTHER: &str = "---\nname: secret-skill\ndescription: Not for this task.\n---\nSay XYZZY.\n";
+
+fn says() -> Script {
+    Script::new().rule(when(), reply().text("Good day, Ann."))
+}
+
+/// A server whose skills lie in its workspace's neighbour.
+async fn desk(script: Script) -> Desk {
+    Desk::with(script, |config: &mut Config| {
+        let skills = config.data.parent().unwrap().join("skills");
+        for (name, text) in [("greet", SKILL), ("secret-skill", OTHER)] {
+            std::fs::create_dir_all(skills.join(name)).unwrap();
+            std::fs::write(skills.join(name).join("SKILL.md"), text).unwrap();
+        }
+        config.skills.push(skills);
+    })
+    .await
+}
+
+fn task() -> Value {
+    json!({
+        "name": "Say hello", "agentId": "greet", "taskType": "skill", "userPrompt": "say hello",
+        "permissionMode": "default", "inputValues": {"who": "Ann"},
+    })
+}
+
+async fn stream(client: &Client, id: &str) -> Vec<Value> {
+    let path = format!("/api/tasks/{id}/events");
+    let answer = within(client.request(Method::GET, &path).send()).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let mut bytes = answer.bytes_stream();
+    let mut text = String::new();
+    while let Some(piece) = within(bytes.next()).await {
+        text.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
+    }
+    let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    data.map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_skill_is_executed_with_its_parameters_and_nothing_else() {
+    let desk = desk(says()).await;
+    let client = desk.client();
+    let names: Vec<Value> = client.get("/api/skills").await["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["name"].clone())
+        .collect();
+    assert_eq!(names, ["greet", "secret-skill"]);
+    let made = client.post("/api/tasks", task()).await;
+    assert_eq!(made["status"], "pending");
+    let id = made["id"].as_str().unwrap();
+    let executed = client.post(&format!("/api/tasks/{id}/execute"), json!({})).await;
+    assert_eq!(
+        executed["execution"]["metadata"],
+        json!({"selectedSkillId": "greet", "selectedSkillName": "greet", "source": "filesystem", "isolationLevel": "full",
+               "systemPromptSource": "skill.content", "otherSkillsAccessible": false})
+    );
+    let events = stream(&client, id).await;
+    let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(types[0], "status");
+    assert_eq!(events.last().unwrap(), &json!({"type": "done"}));
+    assert!(events.contains(&json!({"type": "status", "status": "starting"})), "{types:?}");
+    assert!(events.iter().any(|event| event["messageType"] == "assistant"), "{types:?}");
+    assert_eq!(stream(&client, id).await, events, "it can be read again");
+    let done = client.get(&format!("/api/tasks/{id}")).await;
+    assert_eq!((&done["status"], &done["result"]), (&json!("completed"), &json!("Good day, Ann.")));
+    assert!(done["duration"].is_number());
+    let request = &desk.api.requests()[0];
+    let system = request.system_text();
+    assert!(system.contains("You are executing ONLY the \"greet\" skill."), "{system}");
+    assert!(
+        system.contains("# Skill Parameters\n- who: Ann\n\n# Greeter\n\nGreet Ann politely."),
+        "{system}"
+    );
+    assert!(!format!("{request:?}").contains("secret-skill"));
+    assert_eq!(request.tool_names(), ["Read"]);
+    assert_eq!(request.last_user_text(), "say hello");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_task_is_said_before_it_is_kept() {
+    let desk = desk(says()).await;
+    let client = desk.client();
+    let with = |field: &str, value: Value| {
+        let mut task = task();
+        task[field] = value;
+        task
+    };
+    for (body, status, field) in [
+        (with("inputValues", json!({})), 422, "inputValues.who"),
+        (with("inputValues", json!({"who": 7})), 422, "inputValues.who"),
+        (with("permissionMode", json!("yolo")), 422, "permissionMode"),
+        (with("permissionMode", json!("bypass")), 403, "permissionMode"),
+        (with("userPrompt", json!(" ")), 422, "userPrompt"),
+        (with("agentId", json!("nobody")), 404, ""),
+        (with("agentId", json!("../greet")), 404, ""),
+        (with("project", json!("/")), 422, "cwd"),
+        (with("taskType", json!("magic")), 422, ""),
+    ] {
+        let (found, answer) = client.ask(Method::POST, "/api/tasks", Some(body.clone())).await;
+        assert_eq!(found, status, "{body}: {answer}");
+        if !field.is_empty() {
+            assert_eq!(answer["error"]["field"], field, "{body}: {answer}");
+        }
+    }
+    assert_eq!(client.get("/api/tasks").await["items"], json!([]));
+}
+
+#[tokio::test]
+async fn an_edited_skill_counts_from_the_next_execution_on() {
+    let desk = desk(says()).await;
+    let client = desk.client();
+    let id = client.post("/api/tasks", task()).await["id"].as_str().unwrap().to_owned();
+    let execute = format!("/api/tasks/{id}/execute");
+    client.post(&execute, json!({})).await;
+    stream(&client, &id).await;
+    let file = desk.data().join("skills/greet/SKILL.md");
+    std::fs::write(&file, SKILL.replace("politely", "warmly")).unwrap();
+    client.post(&execute, json!({})).await;
+    stream(&client, &id).await;
+    let systems: Vec<bool> =
+        desk.api.requests().iter().map(|it| it.system_text().contains("warmly")).collect();
+    assert_eq!(systems, [false, true]);
+}
+
+#[tokio::test]
+async fn a_task_is_cancelled_and_its_stream_says_so() {
+    let desk = desk(Script::new().rule(when(), reply().hold("never").text("never"))).await;
+    let client = desk.client();
+    let id = client.post("/api/tasks", task()).await["id"].as_str().unwrap().to_owned();
+    let path = format!("/api/tasks/{id}/cancel");
+    assert_eq!(client.ask(Method::POST, &path, None).await.1["error"]["code"], "not_executed");
+    client.post(&format!("/api/tasks/{id}/execute"), json!({})).await;
+    desk.api.gate("never").reached().await;
+    client.post(&path, json!({})).await;
+    let events = stream(&client, &id).await;
+    let end: Vec<&Value> = events.iter().rev().take(3).collect();
+    assert_eq!(end[0], &json!({"type": "done"}));
+    assert_eq!(end[1], &json!({"type": "status", "status": "cancelled"}));
+    assert_eq!((&end[2]["type"], &end[2]["code"]), (&json!("error"), &json!("cancelled")));
+}
+
+#[tokio::test]
+async fn somebody_elses_tasks_are_not_there() {
+    let desk = desk(says()).await;
+    let (ann, bob) = (desk.client_of("ann").await, desk.client_of("bob").await);
+    let id = ann.post("/api/tasks", task()).await["id"].as_str().unwrap().to_owned();
+    for (method, path) in [
+        (Method::GET, format!("/api/tasks/{id}")),
+        (Method::DELETE, format!("/api/tasks/{id}")),
+        (Method::GET, format!("/api/tasks/{id}/events")),
+        (Method::POST, format!("/api/tasks/{id}/execute")),
+        (Method::POST, format!("/api/tasks/{id}/cancel")),
+    ] {
+        assert_eq!(bob.ask(method.clone(), &path, None).await.0, 404, "{method} {path}");
+    }
+    assert_eq!(ann.ask(Method::DELETE, &format!("/api/tasks/{id}"), None).await.0, 204);
+}
