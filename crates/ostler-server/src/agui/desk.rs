@@ -245,10 +245,12 @@ impl Desk {
     }
 }
 
+type Tidying = Box<dyn FnOnce(&mut Papers) + Send>;
+
 /// Takes a paper from the desk when nobody waits for its answer any more.
 struct OnDrop {
     desk: Desk,
-    work: Option<Box<dyn FnOnce(&mut Papers) + Send>>,
+    work: Option<Tidying>,
 }
 
 impl OnDrop {

@@ -85,11 +85,9 @@ async fn a_model_that_fails_is_an_error_with_a_code_and_no_reply() {
     let end = end_of(&events);
     assert_eq!(end["type"], "RUN_ERROR");
     assert!(end["message"].as_str().unwrap().contains("too odd"), "{end}");
-    assert_eq!(
-        (end["code"].as_str().unwrap(), text_of(&events).as_str()),
-        ("api_error", ""),
-        "{events:?}"
-    );
+    let code = end["code"].as_str().unwrap();
+    assert!(!code.is_empty() && code != "unknown", "{end}");
+    assert_eq!(text_of(&events), "", "it is not said as a reply");
     let next = stage.run(&input("r2", &[user("u1", "odd"), user("u2", "hi")])).await;
     assert_eq!(text_of(&next), "Hello");
 }

@@ -4,5 +4,6 @@ mod answers;
 mod conversation;
 mod lifecycle;
 mod peers;
+mod served;
 mod stage;
 mod transport;

@@ -116,7 +116,7 @@ async fn a_silent_run_shows_signs_of_life() {
     let mut body = String::new();
     while !body.contains("\n\n: keep-alive\n\n") && !body.contains("\n\n:keep-alive\n\n") {
         let piece = tokio::time::timeout(Duration::from_secs(30), response.chunk()).await;
-        body += &String::from_utf8(piece.expect("in time").unwrap().unwrap().to_vec()).unwrap();
+        body += std::str::from_utf8(&piece.expect("in time").unwrap().unwrap()).unwrap();
     }
     stage.api.gate("model").release();
     while let Some(piece) = response.chunk().await.unwrap() {
