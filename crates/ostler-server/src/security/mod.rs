@@ -6,7 +6,6 @@
 //! What is refused is refused in one shape ([`error`]), before a route sees anything of it. [`guard`] decides who comes
 //! in, on behalf of [`users`] with their [`token`]s and of browsers with a cookie ([`code`]); [`site`] says what the
 //! server is called and what of it is open.
-#![allow(dead_code, reason = "the routes that use it are built beside it")]
 
 pub(crate) mod bind;
 pub(crate) mod code;

@@ -3,7 +3,6 @@
 //! Pure parts first: [`definition`] reads a skill, [`inputs`] checks what a task gives it, [`prompt`] writes the system
 //! prompt, [`tools`] and [`mode`] say what may run. [`folder`] and [`cms`] find skills, afresh for every run;
 //! [`materialise`] puts those that a run may see into a folder of its own; [`run`] puts it all together.
-#![allow(dead_code, reason = "the routes that use it are built beside it")]
 
 pub(crate) mod cms;
 pub(crate) mod definition;

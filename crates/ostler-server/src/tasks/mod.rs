@@ -24,6 +24,7 @@ use crate::skills::cms::Cms;
 use crate::skills::folder::Folder;
 use crate::skills::library::Skills;
 use crate::skills::materialise;
+use crate::skills::mcp::Note;
 use crate::skills::metadata::{Isolation, TaskType};
 use crate::skills::run::{DEFAULT_MODEL, OperatorRules, SkillRun, TaskRequest};
 
@@ -94,6 +95,11 @@ impl Shape for Workshop {
             return Err(fault::not_found("task", id));
         };
         let run = self.prepare(&task).await?;
+        match &run.note {
+            Some(Note::Warning(why)) => tracing::warn!(task = task.id, "{why}"),
+            Some(Note::Debug(why)) => tracing::debug!(task = task.id, "{why}"),
+            None => {}
+        }
         let options = run.apply(options);
         Ok(Shaped { options, guard: Some(Box::new(run)) })
     }
@@ -174,7 +180,7 @@ impl Tasks {
             ..Setup::default()
         };
         let session = self.hub.create(&task.owner, &task.name, setup).await?;
-        let new = NewRun { prompt: task.user_prompt.clone(), pushes: false };
+        let new = NewRun { prompt: prepared.prompt.clone(), pushes: false };
         let run = self.hub.submit(&session, new).await?;
         let execution =
             Execution { session: session.id, run: run.id, metadata: prepared.metadata.clone() };
