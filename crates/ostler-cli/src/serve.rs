@@ -54,7 +54,6 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     config.model_by_request = !serve.fixed_model;
     config.allow_bypass = serve.allow_bypass;
     config.trust_project_servers = args.trust_project;
-    config.webhook.clone_from(&serve.webhook);
     if serve.no_questions {
         config.questions = Questions::Never;
     }

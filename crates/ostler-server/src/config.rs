@@ -42,8 +42,6 @@ pub struct Config {
     pub trust_project_servers: bool,
     /// The limits.
     pub limits: Limits,
-    /// Is told when a run waits for somebody.
-    pub webhook: Option<String>,
     /// What unattended runs do with questions of the agent.
     pub questions: Questions,
 }
@@ -143,7 +141,6 @@ impl Config {
             allow_bypass: false,
             trust_project_servers: false,
             limits: Limits::default(),
-            webhook: None,
             questions: Questions::default(),
         }
     }

@@ -61,10 +61,6 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) approval_timeout: Option<Duration>,
 
-    /// An address that is told when a run waits for somebody
-    #[arg(long, value_name = "URL")]
-    pub(crate) webhook: Option<String>,
-
     /// A name by which a proxy reaches this server, with its port unless it is the usual one
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
