@@ -12,6 +12,7 @@ use super::rule::{self, Granted};
 use super::{Approvals, Asker, digest, summary, unattended};
 use crate::fault::Fallible;
 use crate::ids;
+use crate::runs::record::{Run, RunState};
 
 /// How often the record is looked at, in case another server has taken the answer.
 const LOOK: Duration = Duration::from_secs(2);
@@ -118,11 +119,20 @@ impl Approvals {
                 && earlier.run != asked.run
                 && !earlier.delivered
                 && !matches!(earlier.state, ApprovalState::Withdrawn | ApprovalState::Expired);
-            if is_left && !self.is_waited_for(&earlier.id) {
+            // A yes that came when its run was just over was for that run, and is not kept for another.
+            if is_left
+                && !self.is_waited_for(&earlier.id)
+                && self.was_interrupted(&earlier.run).await?
+            {
                 return self.adopt(&earlier.id, asked).await.map(Some);
             }
         }
         Ok(None)
+    }
+
+    async fn was_interrupted(&self, run: &str) -> Fallible<bool> {
+        let found = self.records.find::<Run>(run).await?;
+        Ok(found.is_some_and(|(run, _)| run.state == RunState::Interrupted))
     }
 
     /// The request now belongs to the run that asks again.
