@@ -121,7 +121,6 @@ impl ApiError {
         self
     }
 
-    #[cfg(test)]
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }
