@@ -62,6 +62,7 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     limits.max_turns = args.max_turns;
     limits.max_budget_usd = args.max_budget_usd;
     limits.run = serve.run_timeout.or(limits.run);
+    limits.tool = serve.tool_timeout;
     limits.idle = serve.idle_timeout.unwrap_or(limits.idle);
     limits.approval = serve.approval_timeout;
     Ok(config)

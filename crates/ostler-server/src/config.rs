@@ -87,6 +87,8 @@ pub struct Limits {
     pub run: Option<Duration>,
     /// How long an engine may say nothing while nobody is asked.
     pub stale: Option<Duration>,
+    /// How long one call of a tool may take. What subagents do is not one call.
+    pub tool: Option<Duration>,
     /// How long an engine without work is kept.
     pub idle: Duration,
     /// How long an approval waits; for ever if `None`. Then it is a no.
@@ -110,6 +112,7 @@ impl Default for Limits {
             waiting_runs: 1_000,
             run: Some(Duration::from_secs(30 * 60)),
             stale: Some(Duration::from_secs(10 * 60)),
+            tool: None,
             idle: Duration::from_secs(10 * 60),
             approval: None,
             cancel_grace: Duration::from_secs(5),

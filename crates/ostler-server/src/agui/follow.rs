@@ -267,7 +267,7 @@ fn ended(run: &record::Run) -> Failure {
     let error = run.outcome.as_ref().and_then(|outcome| outcome.error.as_ref());
     let Some(error) = error else { return Failure::new("the run has ended", "agent_gone") };
     let code = match error.code.as_str() {
-        "run_timeout" | "stale" => "timeout",
+        "run_timeout" | "stale" | "tool_timeout" => "timeout",
         "engine" | "no_engine" => "agent_unavailable",
         "engine_lost" | "engine_malformed" => "agent_gone",
         "interrupted" => "shutdown",

@@ -6,6 +6,7 @@ pub(crate) mod options;
 mod perform;
 pub(crate) mod record;
 mod recover;
+mod time;
 mod worker;
 
 use std::collections::HashMap;
