@@ -55,6 +55,9 @@ class Page:
                 message.get(name) == value for name, value in fields.items()
             )
 
+        return await self.find(fits, f"{kind} {fields}")
+
+    async def find(self, fits, what):
         for place, message in enumerate(self.kept):
             if fits(message):
                 return self.kept.pop(place)
@@ -62,7 +65,7 @@ class Page:
             try:
                 text = await asyncio.wait_for(self.connection.recv(), PATIENCE)
             except TimeoutError:
-                raise AssertionError(f"no {kind} {fields} came; {self.kept}") from None
+                raise AssertionError(f"no {what} came; {self.kept}") from None
             message = json.loads(text)
             if fits(message):
                 return message
@@ -80,11 +83,13 @@ class Page:
 
 
 async def status(page, run, state):
-    """The status message that says so."""
-    while True:
-        told = await page.hear("status")
-        if told["run"]["id"] == run and told["run"]["state"] == state:
-            return told
+    """The message that says so."""
+
+    def says_so(message):
+        told = message.get("run", {})
+        return message["type"] == "status" and (told["id"], told["state"]) == (run, state)
+
+    return await page.find(says_so, f"status {state} of {run}")
 
 
 async def nine_steps(approved):
