@@ -169,7 +169,7 @@ fn assemble(
     let workshop = Workshop::new(&config, records.clone()).map_err(StartError::Skills)?;
     let workshop = Arc::new(workshop);
     let hub = Hub::new(runs::Parts {
-        workshop: Arc::clone(&workshop) as Arc<dyn Shape>,
+        shapes: vec![Arc::clone(&workshop) as Arc<dyn Shape>],
         config: Arc::clone(&config),
         records,
         log,
