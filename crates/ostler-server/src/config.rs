@@ -103,6 +103,10 @@ pub struct Limits {
     pub body: usize,
     /// Event streams open at the same time.
     pub subscribers: usize,
+    /// Requests of one token in a second, in the long run; ten times as many at once.
+    pub requests_per_second: u32,
+    /// Wrong tokens or codes from one address before it has to wait.
+    pub wrong_tokens: u32,
 }
 
 impl Default for Limits {
@@ -120,6 +124,8 @@ impl Default for Limits {
             max_budget_usd: None,
             body: 16 << 20,
             subscribers: 5_000,
+            requests_per_second: 200,
+            wrong_tokens: 10,
         }
     }
 }

@@ -188,12 +188,14 @@ fn assemble(
         clock: clock.clone(),
         metrics: Arc::clone(&metrics),
     });
+    let requests = f64::from(config.limits.requests_per_second);
+    let wrong = f64::from(config.limits.wrong_tokens);
     let guard = Arc::new(Guard {
         site: site(&config, address),
         users: Arc::new(users),
         browsers: Browsers::default(),
-        requests: Buckets::new(Rate { per_second: 200.0, burst: 2_000.0 }),
-        failures: Buckets::new(Rate { per_second: 0.2, burst: 10.0 }),
+        requests: Buckets::new(Rate { per_second: requests, burst: 10.0 * requests }),
+        failures: Buckets::new(Rate { per_second: 0.2, burst: wrong }),
     });
     let (pages, document) = http::routes();
     let tasks = Tasks::new(workshop, Arc::clone(&hub), clock);

@@ -8,6 +8,7 @@ mod checkpoints;
 mod demo;
 mod doctor;
 mod hooks;
+mod kills;
 mod mcp;
 mod model;
 mod offers;
