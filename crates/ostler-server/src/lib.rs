@@ -12,6 +12,8 @@ mod http;
 mod ids;
 mod log;
 mod metrics;
+mod outfit;
+mod proxy;
 mod records;
 mod runs;
 mod scribe;

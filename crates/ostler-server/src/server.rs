@@ -16,14 +16,16 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::log::Log;
 use crate::metrics::Metrics;
+use crate::outfit::Outfit;
+use crate::proxy::{Credentials, Pass, Proxy};
 use crate::records::Records;
-use crate::runs::options::Shape;
 use crate::runs::{self, Hub};
 use crate::scribe::Scribe;
 use crate::security::code::Browsers;
 use crate::security::guard::Guard;
 use crate::security::limits::BodyLimits;
 use crate::security::rate::{Buckets, Rate};
+use crate::security::redact::Redactor;
 use crate::security::serve::{self, ConnectionLimits};
 use crate::security::site::Site;
 use crate::security::token::TokenFile;
@@ -55,6 +57,9 @@ pub enum StartError {
         /// Why not.
         source: io::Error,
     },
+    /// Agents would have no way to the model.
+    #[error("cannot make a way to the model: {0}")]
+    Proxy(io::Error),
     /// What is configured is not safe.
     #[error("{0}")]
     Unsafe(String),
@@ -74,6 +79,8 @@ pub struct Server {
     address: SocketAddr,
     /// Ends runs of AG-UI.
     agui_stopping: CancellationToken,
+    /// Ends the way to the model, after everything that uses it.
+    proxy_stopping: CancellationToken,
 }
 
 impl Server {
@@ -86,13 +93,15 @@ impl Server {
         if let Some(warning) = warning.map_err(StartError::Unsafe)? {
             tracing::warn!("{warning}");
         }
-        let folder =
-            |source| StartError::Folder { place: config.data.display().to_string(), source };
+        let place = config.data.display().to_string();
+        let folder = |source| StartError::Folder { place: place.clone(), source };
         private::folder(&config.data).map_err(folder)?;
         let engine = config.data.join("engine");
         private::folder(&engine).map_err(folder)?;
         // Sessions of this server are its own; they do not mix with those of the person who started it.
         config.env.entry("CLAUDE_CONFIG_DIR".to_owned()).or_insert(engine.display().to_string());
+        let redactor = Redactor::default();
+        let credentials = Credentials::take(&mut config, redactor.clone());
         let token = TokenFile::open(config.data.join("token")).map_err(folder)?;
         let users = Users::load(token, Box::new(UserFile(config.data.join("users.json"))))
             .map_err(folder)?;
@@ -101,10 +110,13 @@ impl Server {
         let listener = TcpListener::bind(config.listen).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
         let agui_stopping = CancellationToken::new();
+        let proxy_stopping = CancellationToken::new();
+        let proxy = Proxy::start(credentials, proxy_stopping.clone()).await;
+        let proxy = proxy.map_err(StartError::Proxy)?;
         let (app, router) =
-            assemble(Arc::new(config), store, users, address, agui_stopping.clone())?;
+            assemble(config, store, users, address, redactor, proxy, agui_stopping.clone())?;
         app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
-        Ok(Self { app, router, listener, address, agui_stopping })
+        Ok(Self { app, router, listener, address, agui_stopping, proxy_stopping })
     }
 
     /// Where it listens.
@@ -131,7 +143,7 @@ impl Server {
 
     /// Serves until `stop` comes; then takes nothing new, ends its engines and closes the log.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send) {
-        let Self { app, router, listener, agui_stopping, .. } = self;
+        let Self { app, router, listener, agui_stopping, proxy_stopping, .. } = self;
         let stopping = CancellationToken::new();
         let door = serve::serve(listener, router, ConnectionLimits::default(), stopping.clone());
         let ending = async {
@@ -142,6 +154,7 @@ impl Server {
             stopping.cancel();
         };
         tokio::join!(door, ending);
+        proxy_stopping.cancel();
         if let Err(error) = app.store.close().await {
             tracing::error!(%error, "the event log was not closed well");
         }
@@ -149,12 +162,15 @@ impl Server {
 }
 
 fn assemble(
-    config: Arc<Config>,
+    config: Config,
     store: Arc<dyn Store>,
     users: Users,
     address: SocketAddr,
+    redactor: Redactor,
+    proxy: Arc<Proxy>,
     agui_stopping: CancellationToken,
 ) -> Result<(App, axum::Router), StartError> {
+    let config = Arc::new(config);
     let clock = Clock::system();
     let metrics = Arc::new(Metrics::default());
     let records = Records::new(Arc::clone(&store));
@@ -169,7 +185,8 @@ fn assemble(
     let workshop = Workshop::new(&config, records.clone()).map_err(StartError::Skills)?;
     let workshop = Arc::new(workshop);
     let hub = Hub::new(runs::Parts {
-        workshop: Arc::clone(&workshop) as Arc<dyn Shape>,
+        redactor,
+        shape: Arc::new(Outfit { skill: Arc::clone(&workshop) as _, proxy: Arc::clone(&proxy) }),
         config: Arc::clone(&config),
         records,
         log,
@@ -191,8 +208,14 @@ fn assemble(
     let app =
         App::new(Parts { config, store, hub, approvals, tasks, metrics, guard: guarded, document });
     let bodies = BodyLimits { bytes: app.config.limits.body, ..BodyLimits::default() };
-    let (agui, agui_routes) = agui::mount(&app.config, agui_stopping);
-    tokio::spawn(async move { agui.keep_house().await });
+    // Its engines are not the hub's, so they share one way to the model.
+    let (mut for_agui, pass) = ((*app.config).clone(), proxy.admit("agui"));
+    pass.iter().for_each(|pass: &Pass| pass.give_to(&mut for_agui.env));
+    let (agui, agui_routes) = agui::mount(&Arc::new(for_agui), agui_stopping);
+    tokio::spawn(async move {
+        agui.keep_house().await;
+        drop(pass);
+    });
     let pages = pages.with_state(app.clone()).merge(agui_routes);
     let router = edge::protect(pages, "/api", guard, bodies);
     Ok((app, router))

@@ -49,8 +49,8 @@ pub(crate) struct Hub {
     redactor: Redactor,
     permits: Arc<Semaphore>,
     live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
-    /// For sessions of tasks.
-    workshop: Arc<dyn Shape>,
+    /// What every session's engine is fitted with.
+    shape: Arc<dyn Shape>,
     tracker: TaskTracker,
     stopping: CancellationToken,
 }
@@ -72,13 +72,14 @@ pub(crate) struct Parts {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) workshop: Arc<dyn Shape>,
+    pub(crate) redactor: Redactor,
+    pub(crate) shape: Arc<dyn Shape>,
 }
 
 impl Hub {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { config, records, log, scribe, approvals, clock, metrics, workshop } = parts;
-        let redactor = Redactor::default();
+        let Parts { config, records, log, scribe, approvals, clock, metrics, redactor, shape } =
+            parts;
         redactor.add_variables(std::env::vars().chain(config.env.clone()));
         let permits = Arc::new(Semaphore::new(config.limits.concurrent_runs));
         Arc::new(Self {
@@ -92,7 +93,7 @@ impl Hub {
             redactor,
             permits,
             live: Mutex::default(),
-            workshop,
+            shape,
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
         })
@@ -176,11 +177,6 @@ impl Hub {
         let mut runs: Vec<Run> = self.records.all(Filter { field, ..Filter::default() }).await?;
         runs.sort_by_key(|run| run.created);
         Ok(runs)
-    }
-
-    /// What changes the options of a session's engine: the skill, if it is a task's.
-    fn shape_of(&self, session: &Session) -> Option<&dyn Shape> {
-        session.setup.task.is_some().then_some(&*self.workshop)
     }
 
     /// Has a prompt answered. When this returns, the run is kept, whatever happens next.

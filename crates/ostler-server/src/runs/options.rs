@@ -9,6 +9,7 @@ use ostler::{Options, PermissionMode};
 use super::record::Session;
 use crate::config::{Config, EngineChoice};
 use crate::fault::Fallible;
+use crate::security::environment;
 use crate::security::keep_out::keep_out;
 
 /// What lies in the server's folder and is no agent's business: whoever reads the token is the owner, and the log and
@@ -52,7 +53,7 @@ pub(crate) fn of(config: &Config, session: &Session) -> Options {
     options.limits.max_budget_usd = config.limits.max_budget_usd;
     options.output.partial_messages = true;
     options.output.subagent_text = true;
-    options.engine.env.variables.extend(config.env.clone());
+    options.engine.env = environment::of(config);
     options.tools.base = setup.tools.clone().map(ToolSet::Only);
     options.permissions.allowed.extend(setup.allowed.iter().cloned());
     options.permissions.disallowed.extend(setup.denied.iter().cloned());
@@ -61,7 +62,8 @@ pub(crate) fn of(config: &Config, session: &Session) -> Options {
             mode == PermissionMode::BypassPermissions && config.allow_bypass;
         options.permissions.mode = mode;
     }
-    keep_out(&mut options, &OWN.map(|name| config.data.join(name)));
+    let own = OWN.map(|name| config.data.join(name)).into_iter();
+    keep_out(&mut options, &own.chain(config.key_file.clone()).collect::<Vec<_>>());
     if let Some(earlier) = &session.engine_session {
         options = options.resume(earlier);
     }

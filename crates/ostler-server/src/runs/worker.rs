@@ -196,10 +196,7 @@ impl Worker {
     pub(super) async fn connect(&mut self) -> Fallible<&mut Engine> {
         if self.engine.is_none() {
             let base = options::of(&self.hub.config, &self.session);
-            let shaped = match self.hub.shape_of(&self.session) {
-                Some(shape) => shape.shape(&self.session, base).await?,
-                None => base.into(),
-            };
+            let shaped = self.hub.shape.shape(&self.session, base).await?;
             let asking = self.askers.listen(shaped.options, self.hub.config.questions);
             let client = Client::connect(asking).await.map_err(perform::unstarted)?;
             self.engine = Some(Engine { client, _guard: shaped.guard });

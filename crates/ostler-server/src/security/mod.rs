@@ -10,6 +10,7 @@
 pub(crate) mod bind;
 pub(crate) mod code;
 pub(crate) mod edge;
+pub(crate) mod environment;
 pub(crate) mod error;
 pub(crate) mod guard;
 pub(crate) mod headers;
