@@ -20,6 +20,7 @@ mod scribe;
 mod security;
 mod server;
 mod skills;
+mod spaces;
 mod tasks;
 
 pub use self::server::{Server, StartError};

@@ -31,6 +31,7 @@ use crate::security::site::Site;
 use crate::security::token::TokenFile;
 use crate::security::users::{UserFile, Users};
 use crate::security::{bind, edge, private, routes};
+use crate::spaces::{self, Spaces};
 use crate::tasks::{Tasks, Workshop};
 use crate::{agui, http, ids};
 
@@ -184,9 +185,22 @@ fn assemble(
     ));
     let workshop = Workshop::new(&config, records.clone()).map_err(StartError::Skills)?;
     let workshop = Arc::new(workshop);
+    let users = Arc::new(users);
+    let spaces = Arc::new(Spaces::new(spaces::Parts {
+        config: Arc::clone(&config),
+        records: records.clone(),
+        users: Arc::clone(&users),
+        clock: clock.clone(),
+        redactor: redactor.clone(),
+    }));
+    let shape = Arc::new(Outfit {
+        skill: Arc::clone(&workshop) as _,
+        spaces: Arc::clone(&spaces),
+        proxy: Arc::clone(&proxy),
+    });
     let hub = Hub::new(runs::Parts {
         redactor,
-        shape: Arc::new(Outfit { skill: Arc::clone(&workshop) as _, proxy: Arc::clone(&proxy) }),
+        shape,
         config: Arc::clone(&config),
         records,
         log,
@@ -197,7 +211,7 @@ fn assemble(
     });
     let guard = Arc::new(Guard {
         site: site(&config, address),
-        users: Arc::new(users),
+        users,
         browsers: Browsers::default(),
         requests: Buckets::new(Rate { per_second: 200.0, burst: 2_000.0 }),
         failures: Buckets::new(Rate { per_second: 0.2, burst: 10.0 }),
@@ -205,8 +219,17 @@ fn assemble(
     let (pages, document) = http::routes();
     let tasks = Tasks::new(workshop, Arc::clone(&hub), clock);
     let guarded = Arc::clone(&guard);
-    let app =
-        App::new(Parts { config, store, hub, approvals, tasks, metrics, guard: guarded, document });
+    let app = App::new(Parts {
+        config,
+        store,
+        hub,
+        approvals,
+        tasks,
+        spaces,
+        metrics,
+        guard: guarded,
+        document,
+    });
     let bodies = BodyLimits { bytes: app.config.limits.body, ..BodyLimits::default() };
     // Its engines are not the hub's, so they share one way to the model.
     let (mut for_agui, pass) = ((*app.config).clone(), proxy.admit("agui"));

@@ -81,7 +81,8 @@ pub(super) async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -
         Ok(credential) => credential,
         Err(why) => {
             tracing::error!(session, "the model cannot be asked: {why}");
-            return refused(StatusCode::UNAUTHORIZED, "authentication_error", &why);
+            // Not 401, of which engines only tell that their key is wrong; and nothing that they would try again.
+            return refused(StatusCode::FORBIDDEN, "permission_error", &why);
         }
     };
     let url = format!("{}{target}", proxy.credentials.base());

@@ -145,7 +145,7 @@ async fn a_new_key_counts_from_the_next_request_on() {
     std::fs::remove_file(&file).unwrap();
     assert_eq!(healthy().await, 503);
     let (status, said) = ask().await;
-    assert_eq!(status, 401);
+    assert_eq!(status, 403);
     assert!(said.contains("key file"), "{said}");
 }
 

@@ -11,16 +11,32 @@ use crate::config::{Config, EngineChoice};
 use crate::fault::Fallible;
 use crate::security::environment;
 use crate::security::keep_out::keep_out;
+use crate::spaces;
 
 /// What lies in the server's folder and is no agent's business: whoever reads the token is the owner, and the log and
 /// the engine's own files have everybody's conversations. The folders of runs are theirs to read.
-const OWN: [&str; 4] = ["token", "users.json", "log", "engine"];
+const OWN: [&str; 8] = [
+    "token",
+    "users.json",
+    "log",
+    "engine",
+    spaces::mounts::FILE,
+    spaces::secrets::FILE,
+    spaces::memory::SHARED,
+    spaces::GONE,
+];
 
 /// Changes what the engine of a session is started with: a skill, or the tools of a page.
 #[async_trait]
 pub(crate) trait Shape: Send + Sync {
     /// The options, and what must live as long as the engine does.
     async fn shape(&self, session: &Session, options: Options) -> Fallible<Shaped>;
+
+    /// Another word whenever an engine that runs no longer fits and has to be started anew. An error says that the session
+    /// cannot go on at all.
+    async fn stamp(&self, _: &Session) -> Fallible<String> {
+        Ok(String::new())
+    }
 }
 
 /// Options with what they need.

@@ -43,6 +43,8 @@ pub(super) struct Worker {
 /// A running engine with what it needs.
 pub(super) struct Engine {
     pub(super) client: Client,
+    /// What it was fitted for.
+    stamp: String,
     /// Dropped after the client, because fields are dropped in their order.
     _guard: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -194,12 +196,20 @@ impl Worker {
 
     /// The engine, started if there is none.
     pub(super) async fn connect(&mut self) -> Fallible<&mut Engine> {
+        // Somebody may have sent the agent to another folder.
+        if let Some((session, _)) = self.hub.records.find::<Session>(&self.session.id).await? {
+            self.session.setup = session.setup;
+        }
+        let stamp = self.hub.shape.stamp(&self.session).await?;
+        if let Some(old) = self.engine.take_if(|engine| engine.stamp != stamp) {
+            let _ = old.client.close().await;
+        }
         if self.engine.is_none() {
             let base = options::of(&self.hub.config, &self.session);
             let shaped = self.hub.shape.shape(&self.session, base).await?;
             let asking = self.askers.listen(shaped.options, self.hub.config.questions);
             let client = Client::connect(asking).await.map_err(perform::unstarted)?;
-            self.engine = Some(Engine { client, _guard: shaped.guard });
+            self.engine = Some(Engine { client, stamp, _guard: shaped.guard });
         }
         self.engine.as_mut().ok_or_else(ApiError::internal)
     }

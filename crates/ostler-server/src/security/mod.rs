@@ -25,3 +25,4 @@ pub(crate) mod serve;
 pub(crate) mod site;
 pub(crate) mod token;
 pub(crate) mod users;
+pub(crate) mod walls;
