@@ -12,7 +12,6 @@ mod http;
 mod ids;
 mod log;
 mod metrics;
-mod outfit;
 mod proxy;
 mod records;
 mod runs;

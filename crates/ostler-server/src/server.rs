@@ -16,9 +16,9 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::log::Log;
 use crate::metrics::Metrics;
-use crate::outfit::Outfit;
 use crate::proxy::{Credentials, Pass, Proxy};
 use crate::records::Records;
+use crate::runs::options::Shape;
 use crate::runs::{self, Hub};
 use crate::scribe::Scribe;
 use crate::security::code::Browsers;
@@ -193,14 +193,14 @@ fn assemble(
         clock: clock.clone(),
         redactor: redactor.clone(),
     }));
-    let shape = Arc::new(Outfit {
-        skill: Arc::clone(&workshop) as _,
-        spaces: Arc::clone(&spaces),
-        proxy: Arc::clone(&proxy),
-    });
     let hub = Hub::new(runs::Parts {
         redactor,
-        shape,
+        // Whoever comes later has the last word: a skill cannot widen what the space allows.
+        shapes: vec![
+            Arc::clone(&workshop) as Arc<dyn Shape>,
+            Arc::clone(&spaces) as _,
+            Arc::clone(&proxy) as _,
+        ],
         config: Arc::clone(&config),
         records,
         log,

@@ -21,6 +21,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use axum::Router;
 use axum::routing::{any, get};
 use tokio::net::TcpListener;
@@ -29,6 +30,9 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::credential::Credentials;
 pub(crate) use self::passes::Pass;
 use self::passes::Passes;
+use crate::fault::Fallible;
+use crate::runs::options::{Shape, Shaped};
+use crate::runs::record::Session;
 use crate::security::serve::{self, ConnectionLimits};
 
 /// Below this lies the API, so that what else is here cannot be mistaken for it.
@@ -71,5 +75,16 @@ impl Proxy {
     pub(crate) fn admit(&self, session: &str) -> Option<Pass> {
         let base = format!("http://{}{PREFIX}", self.address);
         self.credentials.are_there().then(|| self.passes.issue(session, base))
+    }
+}
+
+#[async_trait]
+impl Shape for Proxy {
+    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
+        if let Some(pass) = self.admit(&session.id) {
+            pass.give_to(&mut shaped.options.engine.env.variables);
+            shaped.guards.push(Box::new(pass));
+        }
+        Ok(())
     }
 }

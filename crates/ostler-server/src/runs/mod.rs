@@ -11,6 +11,7 @@ mod worker;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ostler::proto::api::ContentBlock;
 use ostler::{CancellationToken, PermissionMode};
 use ostler_store::{Expected, Filter};
 use sha2::{Digest as _, Sha256};
@@ -18,7 +19,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 use self::options::Shape;
-use self::record::{Failure, Outcome, Run, RunState, Session, Setup};
+use self::record::{Attached, Begin, Failure, Outcome, Run, RunState, Session, Setup};
 use self::worker::Command;
 use crate::approvals::Approvals;
 use crate::clock::Clock;
@@ -49,8 +50,8 @@ pub(crate) struct Hub {
     redactor: Redactor,
     permits: Arc<Semaphore>,
     live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
-    /// What every session's engine is fitted with.
-    shape: Arc<dyn Shape>,
+    /// What the engines of sessions are given beside the usual, one after the other.
+    shapes: Vec<Arc<dyn Shape>>,
     tracker: TaskTracker,
     stopping: CancellationToken,
 }
@@ -59,8 +60,20 @@ pub(crate) struct Hub {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NewRun {
     pub(crate) prompt: String,
+    /// All of it, where there is more than the text.
+    pub(crate) content: Option<Vec<ContentBlock>>,
+    /// The names that a client has for its messages.
+    pub(crate) said: Vec<String>,
     /// Whether it is said in the run that works, if there is one.
     pub(crate) pushes: bool,
+    pub(crate) begin: Begin,
+}
+
+impl NewRun {
+    /// For a prompt that is only text.
+    pub(crate) fn text(prompt: impl Into<String>) -> Self {
+        Self { prompt: prompt.into(), ..Self::default() }
+    }
 }
 
 /// What the hub is made of.
@@ -73,12 +86,12 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) redactor: Redactor,
-    pub(crate) shape: Arc<dyn Shape>,
+    pub(crate) shapes: Vec<Arc<dyn Shape>>,
 }
 
 impl Hub {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { config, records, log, scribe, approvals, clock, metrics, redactor, shape } =
+        let Parts { config, records, log, scribe, approvals, clock, metrics, redactor, shapes } =
             parts;
         redactor.add_variables(std::env::vars().chain(config.env.clone()));
         let permits = Arc::new(Semaphore::new(config.limits.concurrent_runs));
@@ -93,7 +106,7 @@ impl Hub {
             redactor,
             permits,
             live: Mutex::default(),
-            shape,
+            shapes,
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
         })
@@ -184,7 +197,7 @@ impl Hub {
         if self.stopping.is_cancelled() {
             return Err(ApiError::unavailable("stopping", "the server is about to end"));
         }
-        if new.prompt.trim().is_empty() {
+        if new.prompt.trim().is_empty() && new.content.is_none() {
             return Err(ApiError::invalid("prompt", "a prompt says something"));
         }
         if new.pushes
@@ -198,14 +211,21 @@ impl Hub {
             session: session.id.clone(),
             owner: session.owner.clone(),
             prompt: new.prompt,
+            begin: new.begin,
             state: RunState::Queued,
             created: self.clock.now(),
             started: None,
             ended: None,
             outcome: None,
         };
-        let events = vec![event::prompt(&run)?, event::state(&run)?];
-        self.scribe.write(&session.id, events, vec![run.put(Expected::Absent)?]).await?;
+        let events =
+            vec![event::prompt(&run, new.content.as_deref(), &new.said)?, event::state(&run)?];
+        let mut puts = vec![run.put(Expected::Absent)?];
+        if let Some(content) = new.content {
+            let attached = Attached { id: run.id.clone(), owner: run.owner.clone(), content };
+            puts.push(attached.put(Expected::Absent)?);
+        }
+        self.scribe.write(&session.id, events, puts).await?;
         self.metrics.run_changed(RunState::Queued);
         self.command(session, || Command::Run(run.id.clone())).await?;
         Ok(run)

@@ -8,7 +8,8 @@ use ostler::{Client, Message};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use super::ask::Askers;
-use super::record::{Failure, Outcome, Run, RunState, Session};
+use super::options::Shaped;
+use super::record::{Attached, Failure, Outcome, Run, RunState, Session};
 use super::{Hub, event, options, perform};
 use crate::fault::{ApiError, Fallible};
 use crate::log::Writer;
@@ -35,9 +36,15 @@ pub(super) struct Worker {
     pub(super) queue: VecDeque<String>,
     pub(super) askers: Askers,
     pub(super) engine: Option<Engine>,
+    /// The message behind which the next engine goes on, if not at the end.
+    pub(super) behind: Option<String>,
+    /// Subagents work in the background, and will report.
+    pub(super) agents_work: bool,
     /// `false` when the lease is lost: nothing may be written or done any more.
     pub(super) holds: watch::Receiver<bool>,
     pub(super) closed: Option<oneshot::Sender<()>>,
+    /// The place among the runs that may work at the same time. A run that waits for people gives it up.
+    pub(super) permit: Option<OwnedSemaphorePermit>,
 }
 
 /// A running engine with what it needs.
@@ -46,7 +53,7 @@ pub(super) struct Engine {
     /// What it was fitted for.
     stamp: String,
     /// Dropped after the client, because fields are dropped in their order.
-    _guard: Option<Box<dyn Any + Send + Sync>>,
+    _guards: Vec<Box<dyn Any + Send + Sync>>,
 }
 
 /// Takes over a session and works until there is nothing to do.
@@ -72,8 +79,11 @@ pub(super) async fn run(hub: Arc<Hub>, session: Session, commands: mpsc::Receive
         queue: VecDeque::new(),
         askers,
         engine: None,
+        behind: None,
+        agents_work: false,
         holds,
         closed: None,
+        permit: None,
     };
     worker.work().await;
     if let Some(engine) = worker.engine.take() {
@@ -103,11 +113,12 @@ impl Worker {
     async fn work(&mut self) {
         while let Some(run) = self.next_run().await {
             let Some(permit) = self.permit(&run).await else { continue };
+            self.permit = Some(permit);
             if let Err(error) = self.perform(&run).await {
                 tracing::error!(run, %error, "a run could not be kept");
                 self.engine = None;
             }
-            drop(permit);
+            self.permit = None;
             let is_stopping = self.hub.stopping.is_cancelled();
             if is_stopping || !*self.holds.borrow() || self.closed.is_some() {
                 return;
@@ -200,16 +211,24 @@ impl Worker {
         if let Some((session, _)) = self.hub.records.find::<Session>(&self.session.id).await? {
             self.session.setup = session.setup;
         }
-        let stamp = self.hub.shape.stamp(&self.session).await?;
+        let mut stamp = String::new();
+        for shape in &self.hub.shapes {
+            stamp.push_str(&shape.stamp(&self.session).await?);
+        }
         if let Some(old) = self.engine.take_if(|engine| engine.stamp != stamp) {
             let _ = old.client.close().await;
         }
         if self.engine.is_none() {
-            let base = options::of(&self.hub.config, &self.session);
-            let shaped = self.hub.shape.shape(&self.session, base).await?;
-            let asking = self.askers.listen(shaped.options, self.hub.config.questions);
+            let base = options::of(&self.hub.config, &self.session, self.behind.take());
+            let mut shaped = Shaped::new(base, self.askers.waiters());
+            for shape in &self.hub.shapes {
+                shape.shape(&self.session, &mut shaped).await?;
+            }
+            let Shaped { options, guards, nobody_asked, .. } = shaped;
+            let asking = self.askers.listen(options, self.hub.config.questions, nobody_asked);
             let client = Client::connect(asking).await.map_err(perform::unstarted)?;
-            self.engine = Some(Engine { client, stamp, _guard: shaped.guard });
+            self.engine = Some(Engine { client, stamp, _guards: guards });
+            self.agents_work = false;
         }
         self.engine.as_mut().ok_or_else(ApiError::internal)
     }
@@ -239,6 +258,8 @@ impl Worker {
             tracing::error!(run, %error, "the end of a run could not be kept");
         }
         self.hub.approvals.withdraw_all(run).await;
+        // Most have none, and what stays behind is only in the way.
+        let _ = self.hub.records.remove::<Attached>(run).await;
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use async_trait::async_trait;
 use ostler::Options;
 use ostler::options::SystemPrompt;
 use sha2::{Digest as _, Sha256};
@@ -16,6 +17,7 @@ use super::record::Space;
 use super::secrets;
 use super::{FOLDER, Spaces};
 use crate::fault::{self, ApiError, Fallible};
+use crate::runs::options::{Shape, Shaped};
 use crate::runs::record::Session;
 use crate::security::walls::{Opening, Walls};
 
@@ -103,6 +105,19 @@ impl Spaces {
             openings.push(Opening { place, writable });
         }
         Ok((openings, rules.blocked()))
+    }
+}
+
+#[async_trait]
+impl Shape for Spaces {
+    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
+        self.fitting(session).await?.apply(&mut shaped.options)
+    }
+
+    /// What the space says now: whoever is put out of it, or whose folder has been led elsewhere, does not go on with an
+    /// engine that was started before.
+    async fn stamp(&self, session: &Session) -> Fallible<String> {
+        Ok(self.fitting(session).await?.stamp())
     }
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ostler::Options;
 use serde_json::{Map, Value};
 
 use self::record::{Execution, Task, TaskView};
@@ -89,8 +88,8 @@ impl Workshop {
 
 #[async_trait]
 impl Shape for Workshop {
-    async fn shape(&self, session: &Session, options: Options) -> Fallible<Shaped> {
-        let Some(id) = &session.setup.task else { return Ok(options.into()) };
+    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
+        let Some(id) = &session.setup.task else { return Ok(()) };
         let Some((task, _)) = self.records.find::<Task>(id).await? else {
             return Err(fault::not_found("task", id));
         };
@@ -100,8 +99,9 @@ impl Shape for Workshop {
             Some(Note::Debug(why)) => tracing::debug!(task = task.id, "{why}"),
             None => {}
         }
-        let options = run.apply(options);
-        Ok(Shaped { options, guard: Some(Box::new(run)) })
+        shaped.options = run.apply(std::mem::take(&mut shaped.options));
+        shaped.guards.push(Box::new(run));
+        Ok(())
     }
 }
 
@@ -180,7 +180,7 @@ impl Tasks {
             ..Setup::default()
         };
         let session = self.hub.create(&task.owner, &task.name, setup).await?;
-        let new = NewRun { prompt: prepared.prompt.clone(), pushes: false };
+        let new = NewRun::text(&prepared.prompt);
         let run = self.hub.submit(&session, new).await?;
         let execution =
             Execution { session: session.id, run: run.id, metadata: prepared.metadata.clone() };
