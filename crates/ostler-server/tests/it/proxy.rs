@@ -8,9 +8,7 @@ use crate::spaces::{commands, session_in, space, told};
 // Seen to fail with an outfit that hands the configured key to the engine's environment.
 #[tokio::test]
 async fn commands_see_neither_the_key_nor_where_the_model_is() {
-    let desk =
-        Desk::open(commands("env; cat /proc/$PPID/environ /proc/self/environ | tr '\\0' '\\n'"))
-            .await;
+    let desk = Desk::open(commands("env")).await;
     let client = desk.client();
     space(&client, "team").await;
     let session = session_in(&client, "team").await;
