@@ -180,7 +180,7 @@ async fn a_command_does_not_find_the_key_whose_engine_is_in_the_server() {
     check(None, As::Nobody).await;
 }
 
-// Seen to fail likewise, and with a server that hands on its environment.
+// Seen to fail likewise, and with a server that hands on its environment as it is.
 #[tokio::test]
 async fn a_command_does_not_find_the_key_whose_engine_is_a_program() {
     check(Some(Path::new(PROGRAM)), As::Nobody).await;

@@ -152,6 +152,11 @@ async fn a_new_key_counts_from_the_next_request_on() {
 // Seen to fail with a proxy that reads the whole answer first; both sides wait for each other then.
 #[tokio::test]
 async fn what_is_said_goes_on_while_more_is_to_come() {
+    let patience = std::time::Duration::from_secs(30);
+    tokio::time::timeout(patience, both_ways()).await.expect("nobody waits for the other's end");
+}
+
+async fn both_ways() {
     let stage = Stage::open(&[("ANTHROPIC_API_KEY", "real-key")], None).await;
     let (_pass, base, word) = stage.engine();
     let (say, said) = mpsc::unbounded_channel::<Result<Bytes, io::Error>>();

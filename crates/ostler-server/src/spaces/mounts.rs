@@ -205,6 +205,7 @@ mod tests {
         symlink("../docs-old", house.path().join("docs/out")).unwrap();
         symlink(".ssh", house.path().join("docs/keys")).unwrap();
         symlink("inner", house.path().join("docs/near")).unwrap();
+        symlink("inner", house.path().join("docs/near.key")).unwrap();
         fs::write(house.path().join("docs/file"), "x").unwrap();
         let root = |name: &str, read_write| Root { path: house.path().join(name), read_write };
         let roots = vec![root("docs", false), root("data", true)];
@@ -234,6 +235,7 @@ mod tests {
             "docs/none",
             "docs/file",
             "docs/My.PEM",
+            "docs/near.key",
             "",
             "/etc",
             "/",

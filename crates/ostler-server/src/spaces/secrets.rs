@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(chosen(&secrets, &["OTHER".to_owned()]).unwrap_err().status(), 422);
         let odd = [
             r#"{"A": 1}"#,
-            r#"["canary-value"]"#,
+            r#""canary-value""#,
             r#"{"PATH": "canary-value"}"#,
             r#"{"LD_PRELOAD": "canary-value"}"#,
             r#"{"ANTHROPIC_API_KEY": "canary-value"}"#,

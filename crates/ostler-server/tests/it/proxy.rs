@@ -5,7 +5,7 @@ use ostler_testkit::{Script, reply, when};
 use crate::desk::Desk;
 use crate::spaces::{commands, session_in, space, told};
 
-// Seen to fail with an outfit that hands the configured key to the engine's environment.
+// Seen to fail with a proxy that gives the engine no stand-in and leaves the configured key where it was.
 #[tokio::test]
 async fn commands_see_neither_the_key_nor_where_the_model_is() {
     let desk = Desk::open(commands("env")).await;

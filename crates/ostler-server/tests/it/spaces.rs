@@ -181,7 +181,7 @@ async fn admins_of_a_space_read_its_sessions_and_nobody_else_does() {
     assert_eq!(status(&owner, Method::GET, &format!("/api/sessions/{other}"), None).await, 404);
 }
 
-// Seen to fail with a worker that keeps the engine it has.
+// Seen to fail with a fitting that takes everybody for a member.
 #[tokio::test]
 async fn who_is_put_out_of_a_space_does_not_go_on_there() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("hello"))).await;
@@ -204,7 +204,8 @@ async fn who_is_put_out_of_a_space_does_not_go_on_there() {
     );
 }
 
-// Seen to fail with `begin` that takes what is asked for, and with `apply` that does not narrow.
+// Seen to fail with `begin` that takes what is asked for, with `apply` that does not narrow, and with a worker that keeps
+// the engine it has.
 #[tokio::test]
 async fn a_session_cannot_have_more_than_its_space() {
     let desk = Desk::with(calls("Read", json!({"file_path": "notes"})), |config| {
@@ -279,7 +280,7 @@ async fn names_do_not_lead_anywhere() {
     assert!(!desk.data().join("x").exists());
 }
 
-// Seen to fail with a folder that is compared before links are resolved.
+// Seen to fail with `inside` that compares names before links are resolved.
 #[tokio::test]
 async fn a_session_moves_within_its_space_and_never_out_of_it() {
     let desk = Desk::open(commands("pwd")).await;
