@@ -21,6 +21,7 @@ pub(crate) async fn run(
     screen: &mut Screen,
 ) -> anyhow::Result<ExitCode> {
     listen_to_log(serve);
+    shut_the_blinds();
     let mut signals = Signals::listen()?;
     let server = Server::start(config(args, serve)?).await?;
     announce(&server, serve, screen)?;
@@ -50,6 +51,8 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     if let Some(program) = &serve.engine {
         config.engine = EngineChoice::Program(program.clone());
     }
+    config.key_file.clone_from(&serve.key_file);
+    config.pass_env.clone_from(&serve.pass_env);
     config.model.clone_from(&args.model);
     config.model_by_request = !serve.fixed_model;
     config.allow_bypass = serve.allow_bypass;
@@ -66,6 +69,14 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     limits.idle = serve.idle_timeout.unwrap_or(limits.idle);
     limits.approval = serve.approval_timeout;
     Ok(config)
+}
+
+/// Lets no other process of this user look into this one: its memory and its first environment hold the key, and agents'
+/// commands run as the same user. Whoever may look into everything, as root may, still can.
+fn shut_the_blinds() {
+    if let Err(error) = nix::sys::prctl::set_dumpable(false) {
+        tracing::warn!(%error, "other processes of this user may be able to read the key");
+    }
 }
 
 /// Where programs of a user keep what is theirs.

@@ -16,6 +16,7 @@ use crate::runs::Hub;
 use crate::runs::record::{Run, RunState};
 use crate::security::guard::Guard;
 use crate::security::users::Caller;
+use crate::spaces::Spaces;
 use crate::tasks::Tasks;
 
 /// The parts of the server.
@@ -28,6 +29,7 @@ pub(crate) struct Parts {
     pub(crate) hub: Arc<Hub>,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) tasks: Tasks,
+    pub(crate) spaces: Arc<Spaces>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) guard: Arc<Guard>,
     pub(crate) document: Value,

@@ -30,8 +30,13 @@ pub struct Config {
     pub cms: Option<Cms>,
     /// The engine.
     pub engine: EngineChoice,
-    /// Variables for it, beside this process's own.
+    /// Variables for it, beside those that are passed on. A key for the model is not passed on: see [`Config::key_file`].
     pub env: BTreeMap<String, String>,
+    /// Names of variables of this process that are passed on, beside the usual harmless ones.
+    pub pass_env: Vec<String>,
+    /// A file with the key for the model, read anew for every request; otherwise it is taken from [`Config::env`] or from
+    /// this process's environment. Either way engines get a stand-in that is good for nothing elsewhere.
+    pub key_file: Option<PathBuf>,
     /// The model, unless a skill or a request names one.
     pub model: Option<String>,
     /// Whether a request may name a model.
@@ -145,6 +150,8 @@ impl Config {
             cms: None,
             engine: EngineChoice::default(),
             env: BTreeMap::new(),
+            pass_env: Vec::new(),
+            key_file: None,
             model: None,
             model_by_request: true,
             allow_bypass: false,

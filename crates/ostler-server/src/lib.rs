@@ -12,12 +12,14 @@ mod http;
 mod ids;
 mod log;
 mod metrics;
+mod proxy;
 mod records;
 mod runs;
 mod scribe;
 mod security;
 mod server;
 mod skills;
+mod spaces;
 mod tasks;
 
 pub use self::server::{Server, StartError};

@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::log::Log;
 use crate::metrics::Metrics;
+use crate::proxy::{Credentials, Proxy};
 use crate::records::Records;
 use crate::runs::options::Shape;
 use crate::runs::{self, Hub};
@@ -25,11 +26,13 @@ use crate::security::code::Browsers;
 use crate::security::guard::Guard;
 use crate::security::limits::BodyLimits;
 use crate::security::rate::{Buckets, Rate};
+use crate::security::redact::Redactor;
 use crate::security::serve::{self, ConnectionLimits};
 use crate::security::site::Site;
 use crate::security::token::TokenFile;
 use crate::security::users::{UserFile, Users};
 use crate::security::{bind, edge, private, routes};
+use crate::spaces::{self, Spaces};
 use crate::tasks::{Tasks, Workshop};
 use crate::{http, ids};
 
@@ -56,6 +59,9 @@ pub enum StartError {
         /// Why not.
         source: io::Error,
     },
+    /// Agents would have no way to the model.
+    #[error("cannot make a way to the model: {0}")]
+    Proxy(io::Error),
     /// What is configured is not safe.
     #[error("{0}")]
     Unsafe(String),
@@ -76,6 +82,8 @@ pub struct Server {
     address: SocketAddr,
     /// Ends runs of AG-UI.
     agui_stopping: CancellationToken,
+    /// Ends the way to the model, after everything that uses it.
+    proxy_stopping: CancellationToken,
 }
 
 impl Server {
@@ -88,13 +96,15 @@ impl Server {
         if let Some(warning) = warning.map_err(StartError::Unsafe)? {
             tracing::warn!("{warning}");
         }
-        let folder =
-            |source| StartError::Folder { place: config.data.display().to_string(), source };
+        let place = config.data.display().to_string();
+        let folder = |source| StartError::Folder { place: place.clone(), source };
         private::folder(&config.data).map_err(folder)?;
         let engine = config.data.join("engine");
         private::folder(&engine).map_err(folder)?;
         // Sessions of this server are its own; they do not mix with those of the person who started it.
         config.env.entry("CLAUDE_CONFIG_DIR".to_owned()).or_insert(engine.display().to_string());
+        let redactor = Redactor::default();
+        let credentials = Credentials::take(&mut config, redactor.clone());
         let token = TokenFile::open(config.data.join("token")).map_err(folder)?;
         let users = Users::load(token, Box::new(UserFile(config.data.join("users.json"))))
             .map_err(folder)?;
@@ -103,10 +113,13 @@ impl Server {
         let listener = TcpListener::bind(config.listen).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
         let agui_stopping = CancellationToken::new();
+        let proxy_stopping = CancellationToken::new();
+        let proxy = Proxy::start(credentials, proxy_stopping.clone()).await;
+        let proxy = proxy.map_err(StartError::Proxy)?;
         let (app, agui, router) =
-            assemble(Arc::new(config), store, users, address, agui_stopping.clone())?;
+            assemble(config, store, users, address, redactor, proxy, agui_stopping.clone())?;
         app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
-        Ok(Self { app, agui, router, listener, address, agui_stopping })
+        Ok(Self { app, agui, router, listener, address, agui_stopping, proxy_stopping })
     }
 
     /// Its AG-UI endpoint, without the server's own door before it.
@@ -139,7 +152,7 @@ impl Server {
 
     /// Serves until `stop` comes; then takes nothing new, ends its engines and closes the log.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send) {
-        let Self { app, router, listener, agui_stopping, .. } = self;
+        let Self { app, router, listener, agui_stopping, proxy_stopping, .. } = self;
         let stopping = CancellationToken::new();
         let door = serve::serve(listener, router, ConnectionLimits::default(), stopping.clone());
         let ending = async {
@@ -150,6 +163,7 @@ impl Server {
             stopping.cancel();
         };
         tokio::join!(door, ending);
+        proxy_stopping.cancel();
         if let Err(error) = app.store.close().await {
             tracing::error!(%error, "the event log was not closed well");
         }
@@ -157,12 +171,15 @@ impl Server {
 }
 
 fn assemble(
-    config: Arc<Config>,
+    config: Config,
     store: Arc<dyn Store>,
     users: Users,
     address: SocketAddr,
+    redactor: Redactor,
+    proxy: Arc<Proxy>,
     agui_stopping: CancellationToken,
 ) -> Result<(App, AgUi, axum::Router), StartError> {
+    let config = Arc::new(config);
     let clock = Clock::system();
     let metrics = Arc::new(Metrics::default());
     let records = Records::new(Arc::clone(&store));
@@ -178,8 +195,23 @@ fn assemble(
     let workshop = Arc::new(workshop);
     let desks = Arc::new(Desks::new(Arc::clone(&scribe)));
     let pages_of_threads = Pages::new(records.clone(), Arc::clone(&desks));
+    let users = Arc::new(users);
+    let spaces = Arc::new(Spaces::new(spaces::Parts {
+        config: Arc::clone(&config),
+        records: records.clone(),
+        users: Arc::clone(&users),
+        clock: clock.clone(),
+        redactor: redactor.clone(),
+    }));
     let hub = Hub::new(runs::Parts {
-        shapes: vec![Arc::clone(&workshop) as Arc<dyn Shape>, Arc::new(pages_of_threads)],
+        redactor,
+        // Whoever comes later has the last word: a skill cannot widen what the space allows.
+        shapes: vec![
+            Arc::clone(&workshop) as Arc<dyn Shape>,
+            Arc::new(pages_of_threads),
+            Arc::clone(&spaces) as _,
+            Arc::clone(&proxy) as _,
+        ],
         config: Arc::clone(&config),
         records,
         log,
@@ -192,7 +224,7 @@ fn assemble(
     let wrong = f64::from(config.limits.wrong_tokens);
     let guard = Arc::new(Guard {
         site: site(&config, address),
-        users: Arc::new(users),
+        users,
         browsers: Browsers::default(),
         requests: Buckets::new(Rate { per_second: requests, burst: 10.0 * requests }),
         failures: Buckets::new(Rate { per_second: 0.2, burst: wrong }),
@@ -200,8 +232,17 @@ fn assemble(
     let (pages, document) = http::routes();
     let tasks = Tasks::new(workshop, Arc::clone(&hub), clock);
     let guarded = Arc::clone(&guard);
-    let app =
-        App::new(Parts { config, store, hub, approvals, tasks, metrics, guard: guarded, document });
+    let app = App::new(Parts {
+        config,
+        store,
+        hub,
+        approvals,
+        tasks,
+        spaces,
+        metrics,
+        guard: guarded,
+        document,
+    });
     let bodies = BodyLimits { bytes: app.config.limits.body, ..BodyLimits::default() };
     let agui = AgUi::new(app.clone(), desks, agui_stopping);
     let pages = pages.with_state(app.clone()).merge(agui.guarded());

@@ -33,6 +33,14 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) engine: Option<PathBuf>,
 
+    /// A file with the key for the model, read anew for every request; otherwise the environment has it
+    #[arg(long, value_name = "FILE", env = "OSTLER_KEY_FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+
+    /// Another variable of this environment that agents' commands get to see, beside the usual harmless ones
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pass_env: Vec<String>,
+
     /// Only the operator chooses the model
     #[arg(long)]
     pub(crate) fixed_model: bool,

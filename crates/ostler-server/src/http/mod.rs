@@ -7,6 +7,7 @@ pub(crate) mod openapi;
 mod page;
 mod runs;
 mod sessions;
+mod spaces;
 mod spoken;
 pub(crate) mod sse;
 mod status;
@@ -21,10 +22,11 @@ use crate::app::App;
 
 /// All routes, and the document that describes them.
 pub(crate) fn routes() -> (Router<App>, Value) {
-    let parts: [fn(Api) -> Api; 6] = [
+    let parts: [fn(Api) -> Api; 7] = [
         access::describe,
         tasks::routes,
         sessions::routes,
+        spaces::routes,
         runs::routes,
         approvals::routes,
         status::routes,

@@ -86,13 +86,14 @@ pub(crate) struct Parts {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) redactor: Redactor,
     pub(crate) shapes: Vec<Arc<dyn Shape>>,
 }
 
 impl Hub {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { config, records, log, scribe, approvals, clock, metrics, shapes } = parts;
-        let redactor = Redactor::default();
+        let Parts { config, records, log, scribe, approvals, clock, metrics, redactor, shapes } =
+            parts;
         redactor.add_variables(std::env::vars().chain(config.env.clone()));
         let permits = Arc::new(Semaphore::new(config.limits.concurrent_runs));
         Arc::new(Self {

@@ -161,6 +161,15 @@ impl Users {
         Some(Caller { user: user.name.clone(), role: user.role, grant: *grant })
     }
 
+    /// What somebody may do, if there is such a user.
+    pub(crate) fn role(&self, name: &str) -> Option<Role> {
+        if name == OWNER {
+            return Some(Role::Owner);
+        }
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|user| user.name == name).map(|user| user.role)
+    }
+
     /// Everybody beside the owner.
     pub(crate) fn list(&self) -> Vec<User> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
