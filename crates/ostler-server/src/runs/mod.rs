@@ -149,13 +149,9 @@ impl Hub {
 
     /// The run of a session that is not over; where several wait in line, the first.
     pub(crate) async fn live_run(&self, session: &str) -> Fallible<Option<Run>> {
-        for state in ["running", "waiting", "queued"] {
-            let runs = self.in_state(state).await?;
-            if let Some(run) = runs.into_iter().find(|run| run.session == session) {
-                return Ok(Some(run));
-            }
-        }
-        Ok(None)
+        // All of them in one look: asked for by state, one that just changes could be missed in both.
+        let runs = self.runs_of(session).await?;
+        Ok(runs.into_iter().find(|run| !run.state.is_over()))
     }
 
     /// How many sessions have somebody at work.
