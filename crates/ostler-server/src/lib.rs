@@ -14,6 +14,7 @@ mod log;
 mod metrics;
 mod records;
 mod runs;
+mod schedules;
 mod scribe;
 mod security;
 mod server;

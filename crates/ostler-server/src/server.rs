@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::Method;
+use ostler_store::sqlite::SystemClock;
 use ostler_store::{Sqlite, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,8 @@ use crate::metrics::Metrics;
 use crate::records::Records;
 use crate::runs::options::Shape;
 use crate::runs::{self, Hub};
+use crate::schedules::Schedules;
+use crate::schedules::tools::OwnTools;
 use crate::scribe::Scribe;
 use crate::security::code::Browsers;
 use crate::security::guard::Guard;
@@ -81,7 +84,16 @@ impl Server {
     ///
     /// # Errors
     /// When one of these cannot be done; see [`StartError`].
-    pub async fn start(mut config: Config) -> Result<Self, StartError> {
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        Self::start_at(config, Arc::new(SystemClock::default())).await
+    }
+
+    /// The same, by another clock.
+    #[doc(hidden)]
+    pub async fn start_at(
+        mut config: Config,
+        clock: Arc<dyn ostler_store::sqlite::Clock>,
+    ) -> Result<Self, StartError> {
         let warning = bind::check(config.listen, false, config.insecure_bind);
         if let Some(warning) = warning.map_err(StartError::Unsafe)? {
             tracing::warn!("{warning}");
@@ -96,14 +108,22 @@ impl Server {
         let token = TokenFile::open(config.data.join("token")).map_err(folder)?;
         let users = Users::load(token, Box::new(UserFile(config.data.join("users.json"))))
             .map_err(folder)?;
-        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&config.data.join("log")).await?);
+        let store: Arc<dyn Store> =
+            Arc::new(Sqlite::open_with(&config.data.join("log"), Arc::clone(&clock)).await?);
         let listening = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
         let agui_stopping = CancellationToken::new();
-        let (app, router) =
-            assemble(Arc::new(config), store, users, address, agui_stopping.clone())?;
+        let (app, router) = assemble(
+            Arc::new(config),
+            store,
+            Clock::new(clock),
+            users,
+            address,
+            agui_stopping.clone(),
+        )?;
         app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
+        tokio::spawn(Arc::clone(&app.schedules).keep_time());
         Ok(Self { app, router, listener, address, agui_stopping })
     }
 
@@ -137,6 +157,7 @@ impl Server {
         let ending = async {
             stop.await;
             agui_stopping.cancel();
+            app.schedules.shut_down().await;
             // Engines first: what they still say is told, and streams end with the log.
             app.hub.shut_down().await;
             stopping.cancel();
@@ -151,15 +172,16 @@ impl Server {
 fn assemble(
     config: Arc<Config>,
     store: Arc<dyn Store>,
+    clock: Clock,
     users: Users,
     address: SocketAddr,
     agui_stopping: CancellationToken,
 ) -> Result<(App, axum::Router), StartError> {
-    let clock = Clock::system();
     let metrics = Arc::new(Metrics::default());
     let records = Records::new(Arc::clone(&store));
     let log = Log::new(Arc::clone(&store));
-    let scribe = Arc::new(Scribe::new(log.clone(), Arc::clone(&store), ids::new("node")));
+    let node = ids::new("node");
+    let scribe = Arc::new(Scribe::new(log.clone(), Arc::clone(&store), node.clone()));
     let approvals = Arc::new(Approvals::new(
         records.clone(),
         Arc::clone(&scribe),
@@ -178,18 +200,31 @@ fn assemble(
         clock: clock.clone(),
         metrics: Arc::clone(&metrics),
     });
+    let users = Arc::new(users);
     let guard = Arc::new(Guard {
         site: site(&config, address),
-        users: Arc::new(users),
+        users: Arc::clone(&users),
         browsers: Browsers::default(),
         requests: Buckets::new(Rate { per_second: 200.0, burst: 2_000.0 }),
         failures: Buckets::new(Rate { per_second: 0.2, burst: 10.0 }),
     });
     let (pages, document) = http::routes();
-    let tasks = Tasks::new(workshop, Arc::clone(&hub), clock);
+    let tasks = Arc::new(Tasks::new(workshop, Arc::clone(&hub), clock));
+    let schedules =
+        Schedules::new(Arc::clone(&hub), Arc::clone(&tasks), users, Arc::clone(&store), node);
+    hub.furnish(Arc::new(OwnTools::new(&schedules)));
     let guarded = Arc::clone(&guard);
-    let app =
-        App::new(Parts { config, store, hub, approvals, tasks, metrics, guard: guarded, document });
+    let app = App::new(Parts {
+        config,
+        store,
+        hub,
+        approvals,
+        tasks,
+        schedules,
+        metrics,
+        guard: guarded,
+        document,
+    });
     let bodies = BodyLimits { bytes: app.config.limits.body, ..BodyLimits::default() };
     let (agui, agui_routes) = agui::mount(&app.config, agui_stopping);
     tokio::spawn(async move { agui.keep_house().await });

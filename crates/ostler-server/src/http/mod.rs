@@ -6,6 +6,7 @@ pub(crate) mod listing;
 pub(crate) mod openapi;
 mod page;
 mod runs;
+mod schedules;
 mod sessions;
 mod spoken;
 pub(crate) mod sse;
@@ -21,12 +22,13 @@ use crate::app::App;
 
 /// All routes, and the document that describes them.
 pub(crate) fn routes() -> (Router<App>, Value) {
-    let parts: [fn(Api) -> Api; 6] = [
+    let parts: [fn(Api) -> Api; 7] = [
         access::describe,
         tasks::routes,
         sessions::routes,
         runs::routes,
         approvals::routes,
+        schedules::routes,
         status::routes,
     ];
     let api = parts.into_iter().fold(Api::new(), |api, routes| routes(api));

@@ -68,7 +68,10 @@ async fn start(
     JsonBody(new): JsonBody<Prompt>,
 ) -> Fallible<(StatusCode, Json<Run>)> {
     let session = app.hub.find(&caller, &id).await?;
-    let run = app.hub.submit(&session, NewRun { prompt: new.prompt, pushes: new.push }).await?;
+    let run = app
+        .hub
+        .submit(&session, NewRun { prompt: new.prompt, pushes: new.push, ..NewRun::default() })
+        .await?;
     Ok((StatusCode::ACCEPTED, Json(run)))
 }
 

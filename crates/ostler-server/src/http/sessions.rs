@@ -99,6 +99,9 @@ struct NewSession {
     /// In addition to the engine's own system prompt.
     #[serde(default)]
     append_system_prompt: Option<String>,
+    /// Whether the agent can make schedules, and sees those of its user.
+    #[serde(default)]
+    schedules: bool,
 }
 
 async fn create(
@@ -111,6 +114,7 @@ async fn create(
         model: app.model(new.model)?,
         mode: new.permission_mode.as_deref().map(mode).transpose()?,
         append_prompt: new.append_system_prompt,
+        schedules: new.schedules,
         ..Setup::default()
     };
     let title = new.title.unwrap_or_else(|| "New session".to_owned());

@@ -220,7 +220,11 @@ impl Connection {
                 session
             }
         };
-        let run = self.app.hub.submit(&session, NewRun { prompt: text, pushes }).await?;
+        let run = self
+            .app
+            .hub
+            .submit(&session, NewRun { prompt: text, pushes, ..NewRun::default() })
+            .await?;
         Ok(json!({"type": "accepted", "sessionId": session.id, "runId": run.id}))
     }
 }

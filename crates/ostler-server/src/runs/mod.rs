@@ -9,12 +9,12 @@ mod recover;
 mod worker;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ostler::{CancellationToken, PermissionMode};
 use ostler_store::{Expected, Filter};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 use self::options::Shape;
@@ -34,6 +34,8 @@ use crate::security::users::Caller;
 
 /// How many commands a worker may be behind.
 const MAILBOX: usize = 64;
+/// How many ends of runs somebody may be behind who wants to know of them.
+const NEWS: usize = 1_024;
 /// How often a command is sent to a worker that is just ending.
 const TRIES: usize = 10;
 
@@ -51,6 +53,10 @@ pub(crate) struct Hub {
     live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
     /// For sessions of tasks.
     workshop: Arc<dyn Shape>,
+    /// For all sessions, once it is there: tools of the server itself.
+    own_tools: OnceLock<Arc<dyn Shape>>,
+    /// Runs that are over.
+    news: broadcast::Sender<Arc<Run>>,
     tracker: TaskTracker,
     stopping: CancellationToken,
 }
@@ -61,6 +67,8 @@ pub(crate) struct NewRun {
     pub(crate) prompt: String,
     /// Whether it is said in the run that works, if there is one.
     pub(crate) pushes: bool,
+    /// Its name, if it is to be made once however often it is asked for.
+    pub(crate) id: Option<String>,
 }
 
 /// What the hub is made of.
@@ -93,9 +101,31 @@ impl Hub {
             permits,
             live: Mutex::default(),
             workshop,
+            own_tools: OnceLock::new(),
+            news: broadcast::channel(NEWS).0,
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
         })
+    }
+
+    /// Runs that are over from now on, of all users.
+    pub(crate) fn news(&self) -> broadcast::Receiver<Arc<Run>> {
+        self.news.subscribe()
+    }
+
+    /// Gives sessions tools of the server itself; once.
+    pub(crate) fn furnish(&self, tools: Arc<dyn Shape>) {
+        // A second time there would be two servers in one.
+        let _ = self.own_tools.set(tools);
+    }
+
+    /// A run has come to a new state, which is on disk.
+    fn changed(&self, run: &Run) {
+        self.metrics.run_changed(run.state);
+        if run.state.is_over() {
+            // Nobody may want to know.
+            let _ = self.news.send(Arc::new(run.clone()));
+        }
     }
 
     /// A new session.
@@ -135,12 +165,7 @@ impl Hub {
         key: Option<String>,
         setup: Setup,
     ) -> Fallible<Session> {
-        let mode = setup.mode.clone().unwrap_or(PermissionMode::Default);
-        if !self.config.permits(&mode) {
-            let message = "this server does not let agents work without any question";
-            return Err(ApiError::forbidden("bypass_not_allowed", message)
-                .hint("ask the operator for --allow-bypass, or use another permission mode"));
-        }
+        self.check_setup(&setup)?;
         let title: String = title.chars().take(200).collect();
         let created = self.clock.now();
         Ok(Session {
@@ -152,6 +177,17 @@ impl Hub {
             engine_session: None,
             setup,
         })
+    }
+
+    /// Refuses what the operator does not let agents do.
+    pub(crate) fn check_setup(&self, setup: &Setup) -> Fallible<()> {
+        let mode = setup.mode.clone().unwrap_or(PermissionMode::Default);
+        if self.config.permits(&mode) {
+            return Ok(());
+        }
+        let message = "this server does not let agents work without any question";
+        Err(ApiError::forbidden("bypass_not_allowed", message)
+            .hint("ask the operator for --allow-bypass, or use another permission mode"))
     }
 
     /// A session that the caller may see.
@@ -196,9 +232,14 @@ impl Hub {
         {
             return Ok(run);
         }
+        if let Some(id) = &new.id
+            && let Some((run, _)) = self.records.find::<Run>(id).await?
+        {
+            return Ok(run);
+        }
         self.room_for(&session.owner).await?;
         let run = Run {
-            id: ids::new("run"),
+            id: new.id.unwrap_or_else(|| ids::new("run")),
             session: session.id.clone(),
             owner: session.owner.clone(),
             prompt: new.prompt,
@@ -210,7 +251,7 @@ impl Hub {
         };
         let events = vec![event::prompt(&run)?, event::state(&run)?];
         self.scribe.write(&session.id, events, vec![run.put(Expected::Absent)?]).await?;
-        self.metrics.run_changed(RunState::Queued);
+        self.changed(&run);
         self.command(session, || Command::Run(run.id.clone())).await?;
         Ok(run)
     }
@@ -340,8 +381,11 @@ impl Hub {
                 run.outcome = Some(Outcome { error: Some(failure), ..Outcome::default() });
                 Ok(())
             });
-            if let Err(error) = noted.await {
-                tracing::error!(run, %error, "a run that could not begin could not be marked");
+            match noted.await {
+                Ok((run, ())) => self.changed(&run),
+                Err(error) => {
+                    tracing::error!(run, %error, "a run that could not begin could not be marked");
+                }
             }
         }
     }

@@ -52,7 +52,10 @@ impl Hub {
         run.outcome = Some(Outcome { error: Some(failure), ..Outcome::default() });
         let put = run.put(Expected::Version(version))?;
         match self.scribe.write(&run.session, vec![event::state(&run)?], vec![put]).await {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.changed(&run);
+                Ok(())
+            }
             // Another server is at it.
             Err(Error::Held { .. } | Error::Conflict { .. }) => Ok(()),
             Err(error) => Err(error.into()),
@@ -70,6 +73,6 @@ impl Hub {
         let session = self.find(caller, &run.session).await?;
         // An engine that never said anything has nothing to go on with.
         let prompt = if session.engine_session.is_some() { GO_ON.to_owned() } else { run.prompt };
-        self.submit(&session, NewRun { prompt, pushes: false }).await
+        self.submit(&session, NewRun { prompt, ..NewRun::default() }).await
     }
 }

@@ -200,6 +200,10 @@ impl Worker {
                 Some(shape) => shape.shape(&self.session, base).await?,
                 None => base.into(),
             };
+            let mut shaped = shaped;
+            if let Some(tools) = self.hub.own_tools.get() {
+                shaped.options = tools.shape(&self.session, shaped.options).await?.options;
+            }
             let asking = self.askers.listen(shaped.options, self.hub.config.questions);
             let client = Client::connect(asking).await.map_err(perform::unstarted)?;
             self.engine = Some(Engine { client, _guard: shaped.guard });
@@ -216,7 +220,7 @@ impl Worker {
         change(&mut run);
         let put = run.put(ostler_store::Expected::Version(version))?;
         self.writer.append(vec![event::state(&run)?], vec![put]).await?;
-        self.hub.metrics.run_changed(run.state);
+        self.hub.changed(&run);
         Ok(run)
     }
 

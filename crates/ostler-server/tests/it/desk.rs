@@ -2,10 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
 use ostler_server::Server;
 use ostler_server::config::Config;
+use ostler_store::Timestamp;
+use ostler_store::sqlite::{Clock, SystemClock};
 use ostler_testkit::{Script, ScriptedApi};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -23,6 +27,39 @@ pub(crate) struct Desk {
     running: Option<Running>,
     change: fn(&mut Config),
     pub(crate) token: String,
+    pub(crate) clock: Arc<HandClock>,
+}
+
+/// A clock that runs as usual, and that a test can set.
+#[derive(Default)]
+pub(crate) struct HandClock {
+    real: SystemClock,
+    ahead: AtomicI64,
+}
+
+impl HandClock {
+    pub(crate) fn advance(&self, by: Duration) {
+        self.ahead.fetch_add(i64::try_from(by.as_millis()).unwrap(), Relaxed);
+    }
+
+    /// In milliseconds since 1970.
+    pub(crate) fn set(&self, to: i64) {
+        self.ahead.store(to - self.real.wall().as_millis(), Relaxed);
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        u64::try_from(self.wall().as_millis()).unwrap()
+    }
+}
+
+impl Clock for HandClock {
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_millis(self.real.wall().as_millis() + self.ahead.load(Relaxed))
+    }
+
+    fn steady(&self) -> Duration {
+        self.real.steady()
+    }
 }
 
 struct Running {
@@ -44,6 +81,7 @@ impl Desk {
             running: None,
             change,
             token: String::new(),
+            clock: Arc::default(),
         };
         desk.start().await;
         desk
@@ -65,7 +103,7 @@ impl Desk {
     }
 
     pub(crate) async fn start(&mut self) {
-        let server = Server::start(self.config()).await.unwrap();
+        let server = Server::start_at(self.config(), self.clock.clone()).await.unwrap();
         self.token = server.token().unwrap();
         let (stop, stopped) = oneshot::channel();
         let address = server.address();
@@ -93,6 +131,11 @@ impl Desk {
     /// What belongs to the server and its operator.
     pub(crate) fn data(&self) -> &Path {
         self.data.path()
+    }
+
+    /// Where the store of the server is.
+    pub(crate) fn store(&self) -> std::path::PathBuf {
+        self.data.path().join("data/log")
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -7,5 +7,6 @@ mod approvals;
 mod desk;
 mod door;
 mod runs;
+mod schedules;
 mod socket;
 mod tasks;
