@@ -190,8 +190,12 @@ fn assemble(
     ));
     let workshop = Workshop::new(&config, records.clone()).map_err(StartError::Skills)?;
     let workshop = Arc::new(workshop);
+    let own_tools = Arc::new(OwnTools::default());
     let hub = Hub::new(runs::Parts {
-        workshop: Arc::clone(&workshop) as Arc<dyn Shape>,
+        shapes: vec![
+            Arc::clone(&workshop) as Arc<dyn Shape>,
+            Arc::clone(&own_tools) as Arc<dyn Shape>,
+        ],
         config: Arc::clone(&config),
         records,
         log,
@@ -212,7 +216,7 @@ fn assemble(
     let tasks = Arc::new(Tasks::new(workshop, Arc::clone(&hub), clock));
     let schedules =
         Schedules::new(Arc::clone(&hub), Arc::clone(&tasks), users, Arc::clone(&store), node);
-    hub.furnish(Arc::new(OwnTools::new(&schedules)));
+    own_tools.reach(&schedules);
     let guarded = Arc::clone(&guard);
     let app = App::new(Parts {
         config,

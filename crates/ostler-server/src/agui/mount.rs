@@ -48,7 +48,7 @@ fn agent(config: &Config, caller: &str) -> Options {
         engine_session: None,
         setup,
     };
-    options::of(config, &session)
+    options::of(config, &session, None)
 }
 
 /// Says to the endpoint who calls, as the guard has found.

@@ -68,10 +68,8 @@ async fn start(
     JsonBody(new): JsonBody<Prompt>,
 ) -> Fallible<(StatusCode, Json<Run>)> {
     let session = app.hub.find(&caller, &id).await?;
-    let run = app
-        .hub
-        .submit(&session, NewRun { prompt: new.prompt, pushes: new.push, ..NewRun::default() })
-        .await?;
+    let run =
+        app.hub.submit(&session, NewRun { pushes: new.push, ..NewRun::text(new.prompt) }).await?;
     Ok((StatusCode::ACCEPTED, Json(run)))
 }
 

@@ -220,11 +220,7 @@ impl Connection {
                 session
             }
         };
-        let run = self
-            .app
-            .hub
-            .submit(&session, NewRun { prompt: text, pushes, ..NewRun::default() })
-            .await?;
+        let run = self.app.hub.submit(&session, NewRun { pushes, ..NewRun::text(text) }).await?;
         Ok(json!({"type": "accepted", "sessionId": session.id, "runId": run.id}))
     }
 }

@@ -16,14 +16,39 @@ use crate::config::Questions;
 pub(super) struct Askers {
     approvals: Arc<Approvals>,
     asker: Arc<Mutex<Asker>>,
-    waiting: watch::Sender<usize>,
+    waiters: Waiters,
+}
+
+/// How much of a session waits for people. Cheap to clone; clones count together.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiters(watch::Sender<usize>);
+
+impl Waiters {
+    pub(crate) fn new() -> Self {
+        Self(watch::channel(0).0)
+    }
+
+    /// One more waits, until what is returned is dropped. Time does not count meanwhile.
+    pub(crate) fn wait(&self) -> Waiting {
+        self.0.send_modify(|count| *count += 1);
+        Waiting(self.0.clone())
+    }
+}
+
+/// Counts a request for as long as it waits.
+pub(crate) struct Waiting(watch::Sender<usize>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
 }
 
 impl Askers {
     pub(super) fn new(approvals: Arc<Approvals>, owner: &str, session: &str) -> Self {
         let asker =
             Asker { owner: owner.to_owned(), session: session.to_owned(), run: String::new() };
-        Self { approvals, asker: Arc::new(Mutex::new(asker)), waiting: watch::channel(0).0 }
+        Self { approvals, asker: Arc::new(Mutex::new(asker)), waiters: Waiters::new() }
     }
 
     /// From now on this run asks.
@@ -33,11 +58,23 @@ impl Askers {
 
     /// How many requests wait for somebody.
     pub(super) fn waiting(&self) -> watch::Receiver<usize> {
-        self.waiting.subscribe()
+        self.waiters.0.subscribe()
     }
 
-    /// Has everything the engine asks brought to people.
-    pub(super) fn listen(&self, options: Options, questions: Questions) -> Options {
+    pub(super) fn waiters(&self) -> Waiters {
+        self.waiters.clone()
+    }
+
+    /// Has everything the engine asks brought to people, or refused where nobody can be asked.
+    pub(super) fn listen(
+        &self,
+        options: Options,
+        questions: Questions,
+        nobody: Option<String>,
+    ) -> Options {
+        if let Some(why) = nobody {
+            return refuse_all(options, why);
+        }
         let (permissions, answers) = (self.clone(), self.clone());
         let options = options.on_permission(move |request| {
             let askers = permissions.clone();
@@ -70,26 +107,24 @@ impl Askers {
         cancelled: &CancellationToken,
     ) -> Result<Approval, String> {
         let asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let _waiting = Waiting::begin(self.waiting.clone());
+        let _waiting = self.waiters.wait();
         let asked = self.approvals.ask(&asker, kind, call, cancelled).await;
         asked.map_err(|error| format!("nobody could be asked: {error}"))
     }
 }
 
-/// Counts a request for as long as it waits.
-struct Waiting(watch::Sender<usize>);
-
-impl Waiting {
-    fn begin(count: watch::Sender<usize>) -> Self {
-        count.send_modify(|count| *count += 1);
-        Self(count)
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.0.send_modify(|count| *count -= 1);
-    }
+/// Everything that would be asked is a no.
+fn refuse_all(options: Options, why: String) -> Options {
+    let words = why.clone();
+    options
+        .on_permission(move |_| {
+            let words = words.clone();
+            async move { Decision::deny(words) }
+        })
+        .on_question(move |_| {
+            let why = why.clone();
+            async move { Answers::decline(why) }
+        })
 }
 
 fn decision(decided: Result<Approval, String>) -> Decision {

@@ -1,6 +1,7 @@
 //! What is written to the log of a session.
 
 use ostler::Message;
+use ostler::proto::api::ContentBlock;
 use ostler_store::NewEvent;
 use serde_json::{Value, json};
 
@@ -14,9 +15,20 @@ pub(crate) fn state(run: &Run) -> Fallible<NewEvent> {
     event("run", json!({"run": run}), true)
 }
 
-/// Somebody said something.
-pub(crate) fn prompt(run: &Run) -> Fallible<NewEvent> {
-    event("prompt", json!({"runId": run.id, "text": run.prompt}), true)
+/// Somebody said something; `said` are the names that a client has for it.
+pub(crate) fn prompt(
+    run: &Run,
+    content: Option<&[ContentBlock]>,
+    said: &[String],
+) -> Fallible<NewEvent> {
+    let mut body = json!({"runId": run.id, "text": run.prompt});
+    if let Some(content) = content {
+        body["content"] = json!(content);
+    }
+    if !said.is_empty() {
+        body["messageIds"] = json!(said);
+    }
+    event("prompt", body, true)
 }
 
 /// Somebody said more while the run was at work.

@@ -9,8 +9,9 @@ mod recover;
 mod worker;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use ostler::proto::api::ContentBlock;
 use ostler::{CancellationToken, PermissionMode};
 use ostler_store::{Expected, Filter};
 use sha2::{Digest as _, Sha256};
@@ -18,7 +19,7 @@ use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 use self::options::Shape;
-use self::record::{Failure, Outcome, Run, RunState, Session, Setup};
+use self::record::{Attached, Begin, Failure, Outcome, Run, RunState, Session, Setup};
 use self::worker::Command;
 use crate::approvals::Approvals;
 use crate::clock::Clock;
@@ -51,10 +52,8 @@ pub(crate) struct Hub {
     redactor: Redactor,
     permits: Arc<Semaphore>,
     live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
-    /// For sessions of tasks.
-    workshop: Arc<dyn Shape>,
-    /// For all sessions, once it is there: tools of the server itself.
-    own_tools: OnceLock<Arc<dyn Shape>>,
+    /// What the engines of sessions are given beside the usual, one after the other.
+    shapes: Vec<Arc<dyn Shape>>,
     /// Runs that are over.
     news: broadcast::Sender<Arc<Run>>,
     tracker: TaskTracker,
@@ -65,10 +64,22 @@ pub(crate) struct Hub {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NewRun {
     pub(crate) prompt: String,
+    /// All of it, where there is more than the text.
+    pub(crate) content: Option<Vec<ContentBlock>>,
+    /// The names that a client has for its messages.
+    pub(crate) said: Vec<String>,
     /// Whether it is said in the run that works, if there is one.
     pub(crate) pushes: bool,
+    pub(crate) begin: Begin,
     /// Its name, if it is to be made once however often it is asked for.
     pub(crate) id: Option<String>,
+}
+
+impl NewRun {
+    /// For a prompt that is only text.
+    pub(crate) fn text(prompt: impl Into<String>) -> Self {
+        Self { prompt: prompt.into(), ..Self::default() }
+    }
 }
 
 /// What the hub is made of.
@@ -80,12 +91,12 @@ pub(crate) struct Parts {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) workshop: Arc<dyn Shape>,
+    pub(crate) shapes: Vec<Arc<dyn Shape>>,
 }
 
 impl Hub {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { config, records, log, scribe, approvals, clock, metrics, workshop } = parts;
+        let Parts { config, records, log, scribe, approvals, clock, metrics, shapes } = parts;
         let redactor = Redactor::default();
         redactor.add_variables(std::env::vars().chain(config.env.clone()));
         let permits = Arc::new(Semaphore::new(config.limits.concurrent_runs));
@@ -100,8 +111,7 @@ impl Hub {
             redactor,
             permits,
             live: Mutex::default(),
-            workshop,
-            own_tools: OnceLock::new(),
+            shapes,
             news: broadcast::channel(NEWS).0,
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
@@ -111,12 +121,6 @@ impl Hub {
     /// Runs that are over from now on, of all users.
     pub(crate) fn news(&self) -> broadcast::Receiver<Arc<Run>> {
         self.news.subscribe()
-    }
-
-    /// Gives sessions tools of the server itself; once.
-    pub(crate) fn furnish(&self, tools: Arc<dyn Shape>) {
-        // A second time there would be two servers in one.
-        let _ = self.own_tools.set(tools);
     }
 
     /// A run has come to a new state, which is on disk.
@@ -214,17 +218,12 @@ impl Hub {
         Ok(runs)
     }
 
-    /// What changes the options of a session's engine: the skill, if it is a task's.
-    fn shape_of(&self, session: &Session) -> Option<&dyn Shape> {
-        session.setup.task.is_some().then_some(&*self.workshop)
-    }
-
     /// Has a prompt answered. When this returns, the run is kept, whatever happens next.
     pub(crate) async fn submit(self: &Arc<Self>, session: &Session, new: NewRun) -> Fallible<Run> {
         if self.stopping.is_cancelled() {
             return Err(ApiError::unavailable("stopping", "the server is about to end"));
         }
-        if new.prompt.trim().is_empty() {
+        if new.prompt.trim().is_empty() && new.content.is_none() {
             return Err(ApiError::invalid("prompt", "a prompt says something"));
         }
         if new.pushes
@@ -243,14 +242,21 @@ impl Hub {
             session: session.id.clone(),
             owner: session.owner.clone(),
             prompt: new.prompt,
+            begin: new.begin,
             state: RunState::Queued,
             created: self.clock.now(),
             started: None,
             ended: None,
             outcome: None,
         };
-        let events = vec![event::prompt(&run)?, event::state(&run)?];
-        self.scribe.write(&session.id, events, vec![run.put(Expected::Absent)?]).await?;
+        let events =
+            vec![event::prompt(&run, new.content.as_deref(), &new.said)?, event::state(&run)?];
+        let mut puts = vec![run.put(Expected::Absent)?];
+        if let Some(content) = new.content {
+            let attached = Attached { id: run.id.clone(), owner: run.owner.clone(), content };
+            puts.push(attached.put(Expected::Absent)?);
+        }
+        self.scribe.write(&session.id, events, puts).await?;
         self.changed(&run);
         self.command(session, || Command::Run(run.id.clone())).await?;
         Ok(run)

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use ostler::options::{SystemPrompt, ToolSet};
 use ostler::{Options, PermissionMode};
 
+use super::ask::Waiters;
 use super::record::Session;
 use crate::config::{Config, EngineChoice};
 use crate::fault::Fallible;
@@ -18,25 +19,31 @@ const OWN: [&str; 4] = ["token", "users.json", "log", "engine"];
 /// Changes what the engine of a session is started with: a skill, or the tools of a page.
 #[async_trait]
 pub(crate) trait Shape: Send + Sync {
-    /// The options, and what must live as long as the engine does.
-    async fn shape(&self, session: &Session, options: Options) -> Fallible<Shaped>;
+    /// Changes the options; says what else the engine needs.
+    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()>;
 }
 
 /// Options with what they need.
 pub(crate) struct Shaped {
     pub(crate) options: Options,
     /// Dropped when the engine has ended; a private folder, say.
-    pub(crate) guard: Option<Box<dyn Any + Send + Sync>>,
+    pub(crate) guards: Vec<Box<dyn Any + Send + Sync>>,
+    /// Why nobody can be asked, if so; everything that needs a yes is refused with it.
+    pub(crate) nobody_asked: Option<String>,
+    /// For whatever waits for people beside permission requests.
+    #[expect(dead_code, reason = "the tools of pages will wait with it")]
+    pub(crate) waiting: Waiters,
 }
 
-impl From<Options> for Shaped {
-    fn from(options: Options) -> Self {
-        Self { options, guard: None }
+impl Shaped {
+    pub(crate) fn new(options: Options, waiting: Waiters) -> Self {
+        Self { options, guards: Vec::new(), nobody_asked: None, waiting }
     }
 }
 
 /// What every engine of this server is started with.
-pub(crate) fn of(config: &Config, session: &Session) -> Options {
+/// `behind` is a message of the conversation, if the engine is to go on behind it in a copy.
+pub(crate) fn of(config: &Config, session: &Session, behind: Option<String>) -> Options {
     let setup = &session.setup;
     let mut options = match &config.engine {
         EngineChoice::Embedded => ostler::options(),
@@ -52,6 +59,8 @@ pub(crate) fn of(config: &Config, session: &Session) -> Options {
     options.limits.max_budget_usd = config.limits.max_budget_usd;
     options.output.partial_messages = true;
     options.output.subagent_text = true;
+    // Subagents work while the turn waits for them: a run ends with its turn, and has all of them in it.
+    options = options.env("CLAUDE_CODE_SDK_READS_SESSION_STATE", "0");
     options.engine.env.variables.extend(config.env.clone());
     options.tools.base = setup.tools.clone().map(ToolSet::Only);
     options.permissions.allowed.extend(setup.allowed.iter().cloned());
@@ -63,6 +72,8 @@ pub(crate) fn of(config: &Config, session: &Session) -> Options {
     }
     keep_out(&mut options, &OWN.map(|name| config.data.join(name)));
     if let Some(earlier) = &session.engine_session {
+        options.session.choice.fork = behind.is_some();
+        options.session.choice.resume_at = behind;
         options = options.resume(earlier);
     }
     options

@@ -1,13 +1,15 @@
 //! One run, from its prompt to its end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use ostler::proto::message::TurnResult;
+use ostler::proto::api::Content;
+use ostler::proto::message::{System, TurnResult, User};
 use ostler::{Error, ErrorKind, Message};
 use tokio::time::Instant;
 
 use super::event;
-use super::record::{Failure, Outcome, RunState};
+use super::record::{Attached, Begin, Failure, Outcome, Run, RunState};
 use super::worker::{Command, Worker, cancelled_outcome, next_message};
 use crate::fault::{ApiError, Fallible};
 
@@ -58,7 +60,7 @@ impl Worker {
             })
             .await?;
         self.askers.run(run);
-        let ending = match self.begin(&started.prompt).await {
+        let ending = match self.begin(&started).await {
             Ok(()) => self.follow(run).await?,
             Err(error) => {
                 let failure = Failure::new("engine", error.detail().message.clone());
@@ -75,9 +77,34 @@ impl Worker {
         Ok(())
     }
 
-    async fn begin(&mut self, prompt: &str) -> Fallible<()> {
+    async fn begin(&mut self, run: &Run) -> Fallible<()> {
+        self.turn_to(&run.begin).await?;
+        let attached = self.hub.records.find::<Attached>(&run.id).await?;
+        let prompt = match attached {
+            Some((attached, _)) => User::prompt(Content::Blocks(attached.content)),
+            None => User::from(run.prompt.as_str()),
+        };
         let engine = self.connect().await?;
         engine.client.send(prompt).await.map_err(unstarted)
+    }
+
+    /// Has the conversation be where the run begins.
+    async fn turn_to(&mut self, begin: &Begin) -> Fallible<()> {
+        if *begin == Begin::Here {
+            return Ok(());
+        }
+        if let Some(engine) = self.engine.take() {
+            // What cannot be ended well is ended all the same.
+            let _ = engine.client.close().await;
+        }
+        match begin {
+            Begin::Here | Begin::Anew => Ok(()),
+            Begin::Behind { conversation, message } => {
+                self.behind = Some(message.clone());
+                self.in_conversation(Some(conversation.clone())).await
+            }
+            Begin::Blank => self.in_conversation(None).await,
+        }
     }
 
     /// Reads what the engine says until the run is over, and does what it is told meanwhile.
@@ -117,6 +144,7 @@ impl Worker {
                 changed = waiting.changed() => if changed.is_ok() {
                     let is_waiting = *waiting.borrow_and_update() > 0;
                     if is_waiting { time.pause(); silence.pause() } else { time.go_on(); silence.go_on() }
+                    self.make_way(is_waiting);
                     let state = if is_waiting { RunState::Waiting } else { RunState::Running };
                     self.note(run, |run| run.state = state).await?;
                 },
@@ -133,6 +161,15 @@ impl Worker {
                 },
             }
         }
+    }
+
+    /// A run that waits for people does not keep others from working. When it goes on it does so at once, also where
+    /// others have taken its place meanwhile: who answers is not to wait in line.
+    fn make_way(&mut self, is_waiting: bool) {
+        self.permit = match is_waiting {
+            true => None,
+            false => Arc::clone(&self.hub.permits).try_acquire_owned().ok(),
+        };
     }
 
     /// Writes down what the engine said. The ending, if that was the end.
@@ -156,7 +193,9 @@ impl Worker {
             }
         };
         self.remember_engine_session(&message).await?;
-        let ending = message.as_result().and_then(|result| over(result, is_cancelled));
+        self.agents_work = agents_work(&message).unwrap_or(self.agents_work);
+        let more_comes = self.agents_work && !is_cancelled;
+        let ending = message.as_result().and_then(|result| over(result, is_cancelled, more_comes));
         self.writer
             .append(vec![event::message(Some(run), message, &self.hub.redactor)?], Vec::new())
             .await?;
@@ -166,15 +205,22 @@ impl Worker {
 
     /// So that the conversation can be taken up again, whatever happens to this server.
     async fn remember_engine_session(&mut self, message: &Message) -> Fallible<()> {
-        let Some(id) = message.session_id().map(ToString::to_string) else { return Ok(()) };
-        if self.session.engine_session.as_ref() == Some(&id) {
+        let Some(id) = message.session_id().filter(|id| !id.as_str().is_empty()) else {
+            return Ok(());
+        };
+        if self.session.engine_session.as_deref() == Some(id.as_str()) {
             return Ok(());
         }
-        self.session.engine_session = Some(id.clone());
+        let id = id.to_string();
+        self.in_conversation(Some(id)).await
+    }
+
+    async fn in_conversation(&mut self, id: Option<String>) -> Fallible<()> {
+        self.session.engine_session.clone_from(&id);
         self.hub
             .records
             .update::<super::record::Session, ()>(&self.session.id, |session| {
-                session.engine_session = Some(id.clone());
+                session.engine_session.clone_from(&id);
                 Ok(())
             })
             .await?;
@@ -185,7 +231,7 @@ impl Worker {
         if let Some(engine) = &self.engine {
             let handle = engine.client.handle();
             // The answer comes by itself, or the time of grace ends.
-            tokio::spawn(async move { handle.interrupt().await });
+            tokio::spawn(async move { handle.interrupt_all().await });
         }
     }
 
@@ -215,9 +261,17 @@ async fn grace(until: Option<Instant>) {
     }
 }
 
-/// What a result says about the run; `None` when more is to come.
-fn over(result: &TurnResult, is_cancelled: bool) -> Option<Ending> {
-    if result.queued_turn_count.is_some_and(|queued| queued > 0) && !is_cancelled {
+/// Whether subagents work in the background, where a message says so.
+fn agents_work(message: &Message) -> Option<bool> {
+    let Message::System(System::BackgroundTasksChanged(changed)) = message else { return None };
+    Some(changed.tasks.iter().any(|task| task.task_type.as_str() == "local_agent"))
+}
+
+/// What a result says about the run; `None` when more is to come: something else was said meanwhile, or a subagent
+/// works in the background and will report.
+fn over(result: &TurnResult, is_cancelled: bool, agents_work: bool) -> Option<Ending> {
+    let is_queued = result.queued_turn_count.is_some_and(|queued| queued > 0);
+    if (is_queued && !is_cancelled) || (agents_work && !result.is_error) {
         return None;
     }
     let mut outcome = Outcome {

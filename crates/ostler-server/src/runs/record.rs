@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use ostler::PermissionMode;
+use ostler::proto::api::ContentBlock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +72,8 @@ pub(crate) struct Run {
     pub(crate) session: String,
     pub(crate) owner: String,
     pub(crate) prompt: String,
+    #[serde(default, skip_serializing_if = "Begin::is_here")]
+    pub(crate) begin: Begin,
     pub(crate) state: RunState,
     /// Milliseconds since 1970.
     pub(crate) created: u64,
@@ -80,6 +83,37 @@ pub(crate) struct Run {
     pub(crate) ended: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<Outcome>,
+}
+
+/// Where in the conversation a run begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Begin {
+    /// At its end, with the engine that is there, if there is one.
+    #[default]
+    Here,
+    /// At its end, with a new engine: what it works with has changed.
+    Anew,
+    /// Behind a message of the agent; what came after it is as if it had not been said.
+    Behind { conversation: String, message: String },
+    /// In a conversation of its own, of which nothing was said yet.
+    Blank,
+}
+
+impl Begin {
+    fn is_here(&self) -> bool {
+        *self == Self::Here
+    }
+}
+
+/// What was said beside the text of a prompt, such as pictures. Kept until its run is over.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Attached {
+    /// The run.
+    pub(crate) id: String,
+    pub(crate) owner: String,
+    /// All of the prompt.
+    pub(crate) content: Vec<ContentBlock>,
 }
 
 /// Where a run stands.
@@ -135,6 +169,18 @@ impl Failure {
 
 impl Kept for Session {
     const KIND: &'static str = "session";
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn owner(&self) -> Option<&str> {
+        Some(&self.owner)
+    }
+}
+
+impl Kept for Attached {
+    const KIND: &'static str = "attached";
 
     fn id(&self) -> &str {
         &self.id

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ostler_store::{Error, Expected, Filter};
 
-use super::record::{Failure, Outcome, Run, RunState, Session};
+use super::record::{Attached, Failure, Outcome, Run, RunState, Session};
 use super::worker::Command;
 use super::{Hub, NewRun, event};
 use crate::fault::{ApiError, Fallible};
@@ -72,7 +72,11 @@ impl Hub {
         }
         let session = self.find(caller, &run.session).await?;
         // An engine that never said anything has nothing to go on with.
-        let prompt = if session.engine_session.is_some() { GO_ON.to_owned() } else { run.prompt };
-        self.submit(&session, NewRun { prompt, ..NewRun::default() }).await
+        if session.engine_session.is_some() {
+            return self.submit(&session, NewRun::text(GO_ON)).await;
+        }
+        let attached = self.records.find::<Attached>(&run.id).await?;
+        let content = attached.map(|(attached, _)| attached.content);
+        self.submit(&session, NewRun { content, ..NewRun::text(run.prompt) }).await
     }
 }

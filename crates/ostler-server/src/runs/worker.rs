@@ -8,7 +8,8 @@ use ostler::{Client, Message};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use super::ask::Askers;
-use super::record::{Failure, Outcome, Run, RunState, Session};
+use super::options::Shaped;
+use super::record::{Attached, Failure, Outcome, Run, RunState, Session};
 use super::{Hub, event, options, perform};
 use crate::fault::{ApiError, Fallible};
 use crate::log::Writer;
@@ -35,16 +36,22 @@ pub(super) struct Worker {
     pub(super) queue: VecDeque<String>,
     pub(super) askers: Askers,
     pub(super) engine: Option<Engine>,
+    /// The message behind which the next engine goes on, if not at the end.
+    pub(super) behind: Option<String>,
+    /// Subagents work in the background, and will report.
+    pub(super) agents_work: bool,
     /// `false` when the lease is lost: nothing may be written or done any more.
     pub(super) holds: watch::Receiver<bool>,
     pub(super) closed: Option<oneshot::Sender<()>>,
+    /// The place among the runs that may work at the same time. A run that waits for people gives it up.
+    pub(super) permit: Option<OwnedSemaphorePermit>,
 }
 
 /// A running engine with what it needs.
 pub(super) struct Engine {
     pub(super) client: Client,
     /// Dropped after the client, because fields are dropped in their order.
-    _guard: Option<Box<dyn Any + Send + Sync>>,
+    _guards: Vec<Box<dyn Any + Send + Sync>>,
 }
 
 /// Takes over a session and works until there is nothing to do.
@@ -70,8 +77,11 @@ pub(super) async fn run(hub: Arc<Hub>, session: Session, commands: mpsc::Receive
         queue: VecDeque::new(),
         askers,
         engine: None,
+        behind: None,
+        agents_work: false,
         holds,
         closed: None,
+        permit: None,
     };
     worker.work().await;
     if let Some(engine) = worker.engine.take() {
@@ -101,11 +111,12 @@ impl Worker {
     async fn work(&mut self) {
         while let Some(run) = self.next_run().await {
             let Some(permit) = self.permit(&run).await else { continue };
+            self.permit = Some(permit);
             if let Err(error) = self.perform(&run).await {
                 tracing::error!(run, %error, "a run could not be kept");
                 self.engine = None;
             }
-            drop(permit);
+            self.permit = None;
             let is_stopping = self.hub.stopping.is_cancelled();
             if is_stopping || !*self.holds.borrow() || self.closed.is_some() {
                 return;
@@ -195,18 +206,16 @@ impl Worker {
     /// The engine, started if there is none.
     pub(super) async fn connect(&mut self) -> Fallible<&mut Engine> {
         if self.engine.is_none() {
-            let base = options::of(&self.hub.config, &self.session);
-            let shaped = match self.hub.shape_of(&self.session) {
-                Some(shape) => shape.shape(&self.session, base).await?,
-                None => base.into(),
-            };
-            let mut shaped = shaped;
-            if let Some(tools) = self.hub.own_tools.get() {
-                shaped.options = tools.shape(&self.session, shaped.options).await?.options;
+            let base = options::of(&self.hub.config, &self.session, self.behind.take());
+            let mut shaped = Shaped::new(base, self.askers.waiters());
+            for shape in &self.hub.shapes {
+                shape.shape(&self.session, &mut shaped).await?;
             }
-            let asking = self.askers.listen(shaped.options, self.hub.config.questions);
+            let Shaped { options, guards, nobody_asked, .. } = shaped;
+            let asking = self.askers.listen(options, self.hub.config.questions, nobody_asked);
             let client = Client::connect(asking).await.map_err(perform::unstarted)?;
-            self.engine = Some(Engine { client, _guard: shaped.guard });
+            self.engine = Some(Engine { client, _guards: guards });
+            self.agents_work = false;
         }
         self.engine.as_mut().ok_or_else(ApiError::internal)
     }
@@ -236,6 +245,8 @@ impl Worker {
             tracing::error!(run, %error, "the end of a run could not be kept");
         }
         self.hub.approvals.withdraw_all(run).await;
+        // Most have none, and what stays behind is only in the way.
+        let _ = self.hub.records.remove::<Attached>(run).await;
     }
 }
 

@@ -3,10 +3,9 @@
 //! They are tools like any other: whether a call may run is asked as always. What an agent plans runs with the strictest
 //! permissions, in the folder it works in, and without a check command.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
-use ostler::Options;
 use ostler::mcp::{Output, Server, Tool, raw_tool};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,24 +22,29 @@ use crate::security::users::Caller;
 const SERVER: &str = "schedules";
 
 /// The tools that the server itself gives to agents.
+#[derive(Default)]
 pub(crate) struct OwnTools {
-    schedules: Weak<Schedules>,
+    /// Told later: schedules need the hub, and the hub needs this.
+    schedules: OnceLock<Weak<Schedules>>,
 }
 
 impl OwnTools {
-    pub(crate) fn new(schedules: &Arc<Schedules>) -> Self {
-        Self { schedules: Arc::downgrade(schedules) }
+    pub(crate) fn reach(&self, schedules: &Arc<Schedules>) {
+        // A second time it is the same.
+        let _ = self.schedules.set(Arc::downgrade(schedules));
     }
 }
 
 #[async_trait]
 impl Shape for OwnTools {
-    async fn shape(&self, session: &Session, options: Options) -> Fallible<Shaped> {
-        if !session.setup.schedules {
-            return Ok(options.into());
+    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
+        if session.setup.schedules {
+            let schedules = self.schedules.get().cloned().unwrap_or_default();
+            let hand = Hand { schedules, session: Arc::new(session.clone()) };
+            let options = std::mem::take(&mut shaped.options);
+            shaped.options = options.server(hand.server());
         }
-        let hand = Hand { schedules: self.schedules.clone(), session: Arc::new(session.clone()) };
-        Ok(options.server(hand.server()).into())
+        Ok(())
     }
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ostler::Options;
 use serde_json::{Map, Value};
 
 use self::record::{Execution, Task, TaskView};
@@ -90,8 +89,8 @@ impl Workshop {
 
 #[async_trait]
 impl Shape for Workshop {
-    async fn shape(&self, session: &Session, options: Options) -> Fallible<Shaped> {
-        let Some(id) = &session.setup.task else { return Ok(options.into()) };
+    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
+        let Some(id) = &session.setup.task else { return Ok(()) };
         let Some((task, _)) = self.records.find::<Task>(id).await? else {
             return Err(fault::not_found("task", id));
         };
@@ -101,8 +100,9 @@ impl Shape for Workshop {
             Some(Note::Debug(why)) => tracing::debug!(task = task.id, "{why}"),
             None => {}
         }
-        let options = run.apply(options);
-        Ok(Shaped { options, guard: Some(Box::new(run)) })
+        shaped.options = run.apply(std::mem::take(&mut shaped.options));
+        shaped.guards.push(Box::new(run));
+        Ok(())
     }
 }
 
@@ -196,7 +196,7 @@ impl Tasks {
             None => self.hub.create(&task.owner, &task.name, setup).await?,
         };
         let prompt = with_output(&prepared.prompt, told);
-        let new = NewRun { prompt, id: key.map(|key| ids::of("run", key)), ..NewRun::default() };
+        let new = NewRun { id: key.map(|key| ids::of("run", key)), ..NewRun::text(prompt) };
         let run = self.hub.submit(&session, new).await?;
         let execution =
             Execution { session: session.id, run: run.id, metadata: prepared.metadata.clone() };
