@@ -5,14 +5,17 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use ostler_server::Server;
-use ostler_server::config::{Cms, Config, EngineChoice, Questions};
+use ostler_server::config::{Cms, Config, EngineChoice, Questions, Webhook, WebhookEvent};
 use tracing::level_filters::LevelFilter;
 
-use crate::args::Args;
 use crate::args::serve::{LogFormat, Serve};
+use crate::args::{self, Args};
 use crate::scene;
 use crate::screen::Screen;
 use crate::signals::Signals;
+
+/// What messages to the webhook are signed with.
+const WEBHOOK_SECRET: &str = "OSTLER_WEBHOOK_SECRET";
 
 /// Serves until a signal comes.
 pub(crate) async fn run(
@@ -47,6 +50,16 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     config.roots.clone_from(&serve.root);
     config.skills.clone_from(&serve.skills);
     config.cms = serve.cms.clone().map(|url| Cms { url, token: scene.env.get("OSTLER_CMS_TOKEN") });
+    if let Some(url) = serve.webhook.clone() {
+        let secret = scene.env.get(WEBHOOK_SECRET).unwrap_or_default();
+        let events = serve.webhook_events.iter().map(|event| match event {
+            args::serve::WebhookEvent::Waiting => WebhookEvent::Waiting,
+            args::serve::WebhookEvent::Ended => WebhookEvent::Ended,
+        });
+        config.webhook = Some(Webhook { url, secret, events: events.collect() });
+        // It is no agent's business.
+        config.env.insert(WEBHOOK_SECRET.to_owned(), String::new());
+    }
     if let Some(program) = &serve.engine {
         config.engine = EngineChoice::Program(program.clone());
     }

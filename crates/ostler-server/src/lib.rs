@@ -20,5 +20,6 @@ mod security;
 mod server;
 mod skills;
 mod tasks;
+mod webhook;
 
 pub use self::server::{Server, StartError};

@@ -33,6 +33,7 @@ use crate::security::token::TokenFile;
 use crate::security::users::{UserFile, Users};
 use crate::security::{bind, edge, private, routes};
 use crate::tasks::{Tasks, Workshop};
+use crate::webhook::{self, Teller};
 use crate::{agui, http, ids};
 
 /// Why a server does not start.
@@ -75,6 +76,8 @@ pub struct Server {
     router: axum::Router,
     listener: TcpListener,
     address: SocketAddr,
+    /// Tells a program of the operator's what happens.
+    teller: Option<Arc<Teller>>,
     /// Ends runs of AG-UI.
     agui_stopping: CancellationToken,
 }
@@ -97,6 +100,9 @@ impl Server {
         let warning = bind::check(config.listen, false, config.insecure_bind);
         if let Some(warning) = warning.map_err(StartError::Unsafe)? {
             tracing::warn!("{warning}");
+        }
+        if let Some(webhook) = &config.webhook {
+            webhook::check(webhook).map_err(StartError::Unsafe)?;
         }
         let folder =
             |source| StartError::Folder { place: config.data.display().to_string(), source };
@@ -124,7 +130,8 @@ impl Server {
         )?;
         app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
         tokio::spawn(Arc::clone(&app.schedules).keep_time());
-        Ok(Self { app, router, listener, address, agui_stopping })
+        let teller = teller(&app, address)?;
+        Ok(Self { app, router, listener, address, teller, agui_stopping })
     }
 
     /// Where it listens.
@@ -151,7 +158,7 @@ impl Server {
 
     /// Serves until `stop` comes; then takes nothing new, ends its engines and closes the log.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send) {
-        let Self { app, router, listener, agui_stopping, .. } = self;
+        let Self { app, router, listener, teller, agui_stopping, .. } = self;
         let stopping = CancellationToken::new();
         let door = serve::serve(listener, router, ConnectionLimits::default(), stopping.clone());
         let ending = async {
@@ -160,6 +167,9 @@ impl Server {
             app.schedules.shut_down().await;
             // Engines first: what they still say is told, and streams end with the log.
             app.hub.shut_down().await;
+            if let Some(teller) = teller {
+                teller.shut_down().await;
+            }
             stopping.cancel();
         };
         tokio::join!(door, ending);
@@ -235,6 +245,17 @@ fn assemble(
     let pages = pages.with_state(app.clone()).merge(agui_routes);
     let router = edge::protect(pages, "/api", guard, bodies);
     Ok((app, router))
+}
+
+/// Begins to tell the operator's program what happens, if there is one.
+fn teller(app: &App, address: SocketAddr) -> Result<Option<Arc<Teller>>, StartError> {
+    let Some(webhook) = &app.config.webhook else { return Ok(None) };
+    let host = app.config.hosts.first().cloned().unwrap_or_else(|| address.to_string());
+    let (hub, approvals) = (Arc::clone(&app.hub), Arc::clone(&app.approvals));
+    let teller = Teller::new(webhook, format!("http://{host}"), hub, approvals);
+    let teller = teller.map_err(StartError::Unsafe)?;
+    teller.start();
+    Ok(Some(teller))
 }
 
 /// What of the server is open, and to whom.

@@ -123,6 +123,11 @@ impl Hub {
         self.news.subscribe()
     }
 
+    /// A text without the secrets that are known.
+    pub(crate) fn redacted(&self, text: &str) -> String {
+        self.redactor.text(text).into_owned()
+    }
+
     /// A run has come to a new state, which is on disk.
     fn changed(&self, run: &Run) {
         self.metrics.run_changed(run.state);

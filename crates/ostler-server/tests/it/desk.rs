@@ -25,7 +25,7 @@ pub(crate) struct Desk {
     pub(crate) workspace: TempDir,
     data: TempDir,
     running: Option<Running>,
-    change: fn(&mut Config),
+    change: Box<dyn Fn(&mut Config) + Send + Sync>,
     pub(crate) token: String,
     pub(crate) clock: Arc<HandClock>,
 }
@@ -73,13 +73,16 @@ impl Desk {
         Self::with(script, |_| {}).await
     }
 
-    pub(crate) async fn with(script: Script, change: fn(&mut Config)) -> Self {
+    pub(crate) async fn with(
+        script: Script,
+        change: impl Fn(&mut Config) + Send + Sync + 'static,
+    ) -> Self {
         let mut desk = Self {
             api: ScriptedApi::start(script).await,
             workspace: tempfile::tempdir().unwrap(),
             data: tempfile::tempdir().unwrap(),
             running: None,
-            change,
+            change: Box::new(change),
             token: String::new(),
             clock: Arc::default(),
         };

@@ -10,3 +10,4 @@ mod runs;
 mod schedules;
 mod socket;
 mod tasks;
+mod webhook;
