@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use ostler::engine::Scene;
+use ostler::engine::pick::OFFLINE;
 use ostler_server::Server;
 use ostler_server::config::{Cms, Config, EngineChoice, Questions, Webhook, WebhookEvent};
 use tracing::level_filters::LevelFilter;
@@ -25,8 +27,10 @@ pub(crate) async fn run(
 ) -> anyhow::Result<ExitCode> {
     listen_to_log(serve);
     let mut signals = Signals::listen()?;
-    let server = Server::start(config(args, serve)?).await?;
-    announce(&server, serve, screen)?;
+    let config = config(args, serve)?;
+    let is_offline = config.model.as_deref() == Some(OFFLINE);
+    let server = Server::start(config).await?;
+    announce(&server, serve, is_offline, screen)?;
     let told = async move {
         signals.next().await;
     };
@@ -39,10 +43,10 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     let scene = scene::of(args)?;
     let data = match &serve.data {
         Some(data) => data.clone(),
-        None => data_folder(&scene)
+        None => data_folder(|name| scene.env.get(name))
             .context("there is no home folder: say with --data where to keep things")?,
     };
-    let mut config = Config::new(data, scene.cwd);
+    let mut config = Config::new(data, scene.cwd.clone());
     config.listen = serve.listen;
     config.insecure_bind = serve.insecure_bind;
     config.hosts.clone_from(&serve.host);
@@ -64,6 +68,10 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
         config.engine = EngineChoice::Program(program.clone());
     }
     config.model.clone_from(&args.model);
+    if config.model.is_none() && serve.engine.is_none() && !has_key(&scene) {
+        // Skills name no model, or a default that needs a key.
+        config.model = Some(OFFLINE.to_owned());
+    }
     config.model_by_request = !serve.fixed_model;
     config.allow_bypass = serve.allow_bypass;
     config.trust_project_servers = args.trust_project;
@@ -81,14 +89,23 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
 }
 
 /// Where programs of a user keep what is theirs.
-fn data_folder(scene: &ostler::engine::Scene) -> Option<PathBuf> {
-    let named =
-        |name: &str| scene.env.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+pub(crate) fn data_folder(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let shared = named("XDG_DATA_HOME").or_else(|| Some(named("HOME")?.join(".local/share")));
     Some(shared?.join("ostler"))
 }
 
-fn announce(server: &Server, serve: &Serve, screen: &mut Screen) -> anyhow::Result<()> {
+fn has_key(scene: &Scene) -> bool {
+    let is_set = |name: &str| scene.env.get(name).is_some_and(|value| !value.trim().is_empty());
+    is_set("ANTHROPIC_API_KEY") || is_set("ANTHROPIC_AUTH_TOKEN")
+}
+
+fn announce(
+    server: &Server,
+    serve: &Serve,
+    is_offline: bool,
+    screen: &mut Screen,
+) -> anyhow::Result<()> {
     let address = server.address();
     screen.line(&format!("listening on http://{address}"))?;
     let token = server.token().context("the token cannot be read")?;
@@ -97,6 +114,13 @@ fn announce(server: &Server, serve: &Serve, screen: &mut Screen) -> anyhow::Resu
     } else {
         screen
             .hint("its token is in the file `token` of the data folder; --show-token prints it")?;
+    }
+    if serve.show_code {
+        let code = server.code().context("there is no code")?;
+        screen.line(&format!("code for one browser, for five minutes: {code}"))?;
+    }
+    if is_offline {
+        screen.line("the offline demo answers; set ANTHROPIC_API_KEY for a real model")?;
     }
     screen.hint(&format!("what it can do: http://{address}/docs"))?;
     Ok(())

@@ -92,6 +92,10 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) show_token: bool,
 
+    /// Print a code with which one browser comes in
+    #[arg(long)]
+    pub(crate) show_code: bool,
+
     /// How to write the log
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log: LogFormat,
