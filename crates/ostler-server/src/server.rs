@@ -11,6 +11,7 @@ use ostler_store::{Sqlite, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::agui::{AgUi, Desks, Pages};
 use crate::app::{App, Parts};
 use crate::approvals::Approvals;
 use crate::clock::Clock;
@@ -34,7 +35,7 @@ use crate::security::users::{UserFile, Users};
 use crate::security::{bind, edge, private, routes};
 use crate::tasks::{Tasks, Workshop};
 use crate::webhook::{self, Teller};
-use crate::{agui, http, ids};
+use crate::{http, ids};
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +74,7 @@ pub enum StartError {
 /// A server that listens.
 pub struct Server {
     app: App,
+    agui: AgUi,
     router: axum::Router,
     listener: TcpListener,
     address: SocketAddr,
@@ -120,7 +122,7 @@ impl Server {
         let listener = TcpListener::bind(config.listen).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
         let agui_stopping = CancellationToken::new();
-        let (app, router) = assemble(
+        let (app, agui, router) = assemble(
             Arc::new(config),
             store,
             Clock::new(clock),
@@ -131,7 +133,13 @@ impl Server {
         app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
         tokio::spawn(Arc::clone(&app.schedules).keep_time());
         let teller = teller(&app, address)?;
-        Ok(Self { app, router, listener, address, teller, agui_stopping })
+        Ok(Self { app, agui, router, listener, address, teller, agui_stopping })
+    }
+
+    /// Its AG-UI endpoint, without the server's own door before it.
+    #[doc(hidden)]
+    pub fn agui(&self) -> AgUi {
+        self.agui.clone()
     }
 
     /// Where it listens.
@@ -186,7 +194,7 @@ fn assemble(
     users: Users,
     address: SocketAddr,
     agui_stopping: CancellationToken,
-) -> Result<(App, axum::Router), StartError> {
+) -> Result<(App, AgUi, axum::Router), StartError> {
     let metrics = Arc::new(Metrics::default());
     let records = Records::new(Arc::clone(&store));
     let log = Log::new(Arc::clone(&store));
@@ -201,9 +209,12 @@ fn assemble(
     let workshop = Workshop::new(&config, records.clone()).map_err(StartError::Skills)?;
     let workshop = Arc::new(workshop);
     let own_tools = Arc::new(OwnTools::default());
+    let desks = Arc::new(Desks::new(Arc::clone(&scribe)));
+    let pages_of_threads = Pages::new(records.clone(), Arc::clone(&desks));
     let hub = Hub::new(runs::Parts {
         shapes: vec![
             Arc::clone(&workshop) as Arc<dyn Shape>,
+            Arc::new(pages_of_threads),
             Arc::clone(&own_tools) as Arc<dyn Shape>,
         ],
         config: Arc::clone(&config),
@@ -240,11 +251,10 @@ fn assemble(
         document,
     });
     let bodies = BodyLimits { bytes: app.config.limits.body, ..BodyLimits::default() };
-    let (agui, agui_routes) = agui::mount(&app.config, agui_stopping);
-    tokio::spawn(async move { agui.keep_house().await });
-    let pages = pages.with_state(app.clone()).merge(agui_routes);
+    let agui = AgUi::new(app.clone(), desks, agui_stopping);
+    let pages = pages.with_state(app.clone()).merge(agui.guarded());
     let router = edge::protect(pages, "/api", guard, bodies);
-    Ok((app, router))
+    Ok((app, agui, router))
 }
 
 /// Begins to tell the operator's program what happens, if there is one.
@@ -264,5 +274,5 @@ fn site(config: &Config, address: SocketAddr) -> Site {
         .public(Method::GET, "/healthz")
         .public(Method::GET, "/docs")
         .public(Method::GET, "/docs/*")
-        .share("/agui", &config.agui_origins)
+        .share("/agui", &config.agui.origins)
 }

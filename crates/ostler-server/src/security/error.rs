@@ -128,7 +128,6 @@ impl ApiError {
             || matches!(self.detail.code.as_ref(), "held_elsewhere" | "changed")
     }
 
-    #[cfg(test)]
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }
