@@ -12,6 +12,9 @@ use crate::tmux::{Window, eventually};
 
 const SKILL: &str = "---\nname: scribe\ndescription: Writes things down.\ninputs:\n  - name: count\n    type: number\n---\nDo as you are told.\n";
 
+/// Where the server keeps its token, in the folder of the client.
+const TOKEN: &str = "no-home/.local/share/ostler/token";
+
 /// A server in the folder of a client, which finds it as a user would: by its address and the token in its place.
 struct Served {
     client: Ostler,
@@ -23,9 +26,21 @@ struct Served {
 
 impl Served {
     fn start() -> Self {
-        let mut client = Ostler::new();
+        let client = Ostler::new();
         fs::create_dir_all(client.path("skills/scribe")).unwrap();
         fs::write(client.path("skills/scribe/SKILL.md"), SKILL).unwrap();
+        Self::with(client)
+    }
+
+    /// Kills the server, as a machine that fails would, and starts another one.
+    fn kill_and_start(mut self) -> Self {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        let folder = std::mem::replace(&mut self.client.folder, tempfile::tempdir().unwrap());
+        Self::with(Ostler { folder, ..Ostler::new() })
+    }
+
+    fn with(mut client: Ostler) -> Self {
         let mut process = client.spawn(&["serve", "--listen", "127.0.0.1:0", "--skills", "skills"]);
         let mut said = BufReader::new(process.stdout.take().unwrap());
         let mut line = String::new();
@@ -49,6 +64,21 @@ impl Served {
     fn json(&self, arguments: &[&str]) -> Value {
         let text = self.ok(&[arguments, &["--json"]].concat());
         serde_json::from_str(&text).unwrap()
+    }
+
+    /// What the server says when it is asked directly.
+    fn get(&self, path: &str) -> Vec<Value> {
+        let token = fs::read_to_string(self.client.path(TOKEN)).unwrap();
+        let url = format!("{}{path}", self.address);
+        // Somebody has to choose how TLS is done, also where there is none.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let asking = async {
+            let client = reqwest::Client::builder().no_proxy().build().unwrap();
+            let answer = client.get(url).bearer_auth(token.trim()).send().await.unwrap();
+            answer.json::<Value>().await.unwrap()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(asking)["items"].as_array().unwrap().clone()
     }
 
     /// The id of what waits for an answer, once something does.
@@ -214,6 +244,48 @@ fn schedules_are_made_followed_and_forgotten() {
     }
 }
 
+/// What has come of the first schedule, and the names of the runs that it has started.
+fn fired(served: &Served) -> (Vec<Value>, Vec<Value>) {
+    let id = &served.json(&["schedule", "list"])["items"][0]["id"];
+    let log = served.json(&["schedule", "log", id.as_str().unwrap()]);
+    let entries = log["items"].as_array().unwrap().clone();
+    let runs = entries.iter().map(|entry| entry["run"].clone()).collect();
+    (entries, runs)
+}
+
+#[test]
+fn a_planned_time_has_one_run_whenever_the_server_is_killed() {
+    // Killed before its time; once it is written down; once it has a run; and as fast as it can be started, several times.
+    for stage in ["", "id", "run", "again"] {
+        let mut served = Served::start();
+        let soon = std::time::SystemTime::now() + std::time::Duration::from_millis(1_500);
+        let at = jiff::Timestamp::try_from(soon).unwrap().to_string();
+        let prompt = "write \"x\" to made.txt";
+        served.ok(&["schedule", "add", "soon", prompt, "--at", &at]);
+        if ["id", "run"].contains(&stage) {
+            let is_there = || fired(&served).0.first().is_some_and(|it| it[stage].is_string());
+            eventually(is_there, || stage.to_owned());
+        }
+        served = served.kill_and_start();
+        for _ in 0..if stage == "again" { 3 } else { 0 } {
+            served = served.kill_and_start();
+        }
+        let has_run = || fired(&served).0.first().is_some_and(|it| it["run"].is_string());
+        eventually(has_run, || format!("a run after {stage:?}"));
+        let (entries, runs) = fired(&served);
+        assert_eq!(entries.len(), 1, "{stage}: {entries:?}");
+        // Every run asks once; one that was cut off is not begun a second time.
+        let is_over = || fired(&served).0[0]["state"] != "due";
+        eventually(is_over, || "a state".to_owned());
+        served = served.kill_and_start();
+        assert_eq!(fired(&served).1, runs, "{stage}");
+        let sessions = served.get("/api/sessions");
+        assert_eq!(sessions.len(), 1, "{stage}: {sessions:?}");
+        let path = format!("/api/sessions/{}/runs", sessions[0]["id"].as_str().unwrap());
+        assert_eq!(served.get(&path).len(), 1, "{stage}");
+    }
+}
+
 // Seen to fail without the look at the mode of the file, and with the token sent to any server.
 #[test]
 fn what_keeps_it_from_the_server_is_told_with_the_way_out() {
@@ -236,7 +308,7 @@ fn what_keeps_it_from_the_server_is_told_with_the_way_out() {
     check(&wrong, &list, "not known");
     let nobody = Ostler::new().env("OSTLER_SERVER", &served.address);
     check(&nobody, &list, "there is no token in");
-    let token = served.client.path("no-home/.local/share/ostler/token");
+    let token = served.client.path(TOKEN);
     fs::set_permissions(&token, fs::Permissions::from_mode(0o644)).unwrap();
     check(&served.client, &list, "others may read or change it");
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
