@@ -14,6 +14,7 @@ use crate::fault::{ApiError, Fallible};
 use crate::metrics::Metrics;
 use crate::runs::Hub;
 use crate::runs::record::{Run, RunState};
+use crate::schedules::Schedules;
 use crate::security::guard::Guard;
 use crate::security::users::Caller;
 use crate::spaces::Spaces;
@@ -28,7 +29,8 @@ pub(crate) struct Parts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) approvals: Arc<Approvals>,
-    pub(crate) tasks: Tasks,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) schedules: Arc<Schedules>,
     pub(crate) spaces: Arc<Spaces>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) guard: Arc<Guard>,

@@ -15,11 +15,13 @@ mod metrics;
 mod proxy;
 mod records;
 mod runs;
+mod schedules;
 mod scribe;
 mod security;
 mod server;
 mod skills;
 mod spaces;
 mod tasks;
+mod webhook;
 
 pub use self::server::{Server, StartError};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::Method;
+use ostler_store::sqlite::SystemClock;
 use ostler_store::{Sqlite, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,8 @@ use crate::proxy::{Credentials, Proxy};
 use crate::records::Records;
 use crate::runs::options::Shape;
 use crate::runs::{self, Hub};
+use crate::schedules::Schedules;
+use crate::schedules::tools::OwnTools;
 use crate::scribe::Scribe;
 use crate::security::code::Browsers;
 use crate::security::guard::Guard;
@@ -34,6 +37,7 @@ use crate::security::users::{UserFile, Users};
 use crate::security::{bind, edge, private, routes};
 use crate::spaces::{self, Spaces};
 use crate::tasks::{Tasks, Workshop};
+use crate::webhook::{self, Teller};
 use crate::{http, ids};
 
 /// Why a server does not start.
@@ -80,6 +84,8 @@ pub struct Server {
     router: axum::Router,
     listener: TcpListener,
     address: SocketAddr,
+    /// Tells a program of the operator's what happens.
+    teller: Option<Arc<Teller>>,
     /// Ends runs of AG-UI.
     agui_stopping: CancellationToken,
     /// Ends the way to the model, after everything that uses it.
@@ -91,10 +97,22 @@ impl Server {
     ///
     /// # Errors
     /// When one of these cannot be done; see [`StartError`].
-    pub async fn start(mut config: Config) -> Result<Self, StartError> {
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        Self::start_at(config, Arc::new(SystemClock::default())).await
+    }
+
+    /// The same, by another clock.
+    #[doc(hidden)]
+    pub async fn start_at(
+        mut config: Config,
+        clock: Arc<dyn ostler_store::sqlite::Clock>,
+    ) -> Result<Self, StartError> {
         let warning = bind::check(config.listen, false, config.insecure_bind);
         if let Some(warning) = warning.map_err(StartError::Unsafe)? {
             tracing::warn!("{warning}");
+        }
+        if let Some(webhook) = &config.webhook {
+            webhook::check(webhook).map_err(StartError::Unsafe)?;
         }
         let place = config.data.display().to_string();
         let folder = |source| StartError::Folder { place: place.clone(), source };
@@ -108,7 +126,8 @@ impl Server {
         let token = TokenFile::open(config.data.join("token")).map_err(folder)?;
         let users = Users::load(token, Box::new(UserFile(config.data.join("users.json"))))
             .map_err(folder)?;
-        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&config.data.join("log")).await?);
+        let store: Arc<dyn Store> =
+            Arc::new(Sqlite::open_with(&config.data.join("log"), Arc::clone(&clock)).await?);
         let listening = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
@@ -116,10 +135,14 @@ impl Server {
         let proxy_stopping = CancellationToken::new();
         let proxy = Proxy::start(credentials, proxy_stopping.clone()).await;
         let proxy = proxy.map_err(StartError::Proxy)?;
+        let stopping = agui_stopping.clone();
+        let clock = Clock::new(clock);
         let (app, agui, router) =
-            assemble(config, store, users, address, redactor, proxy, agui_stopping.clone())?;
+            assemble(config, store, clock, users, address, redactor, proxy, stopping)?;
         app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
-        Ok(Self { app, agui, router, listener, address, agui_stopping, proxy_stopping })
+        tokio::spawn(Arc::clone(&app.schedules).keep_time());
+        let teller = teller(&app, address)?;
+        Ok(Self { app, agui, router, listener, address, teller, agui_stopping, proxy_stopping })
     }
 
     /// Its AG-UI endpoint, without the server's own door before it.
@@ -152,14 +175,18 @@ impl Server {
 
     /// Serves until `stop` comes; then takes nothing new, ends its engines and closes the log.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send) {
-        let Self { app, router, listener, agui_stopping, proxy_stopping, .. } = self;
+        let Self { app, router, listener, teller, agui_stopping, proxy_stopping, .. } = self;
         let stopping = CancellationToken::new();
         let door = serve::serve(listener, router, ConnectionLimits::default(), stopping.clone());
         let ending = async {
             stop.await;
             agui_stopping.cancel();
+            app.schedules.shut_down().await;
             // Engines first: what they still say is told, and streams end with the log.
             app.hub.shut_down().await;
+            if let Some(teller) = teller {
+                teller.shut_down().await;
+            }
             stopping.cancel();
         };
         tokio::join!(door, ending);
@@ -173,6 +200,7 @@ impl Server {
 fn assemble(
     config: Config,
     store: Arc<dyn Store>,
+    clock: Clock,
     users: Users,
     address: SocketAddr,
     redactor: Redactor,
@@ -180,11 +208,11 @@ fn assemble(
     agui_stopping: CancellationToken,
 ) -> Result<(App, AgUi, axum::Router), StartError> {
     let config = Arc::new(config);
-    let clock = Clock::system();
     let metrics = Arc::new(Metrics::default());
     let records = Records::new(Arc::clone(&store));
     let log = Log::new(Arc::clone(&store));
-    let scribe = Arc::new(Scribe::new(log.clone(), Arc::clone(&store), ids::new("node")));
+    let node = ids::new("node");
+    let scribe = Arc::new(Scribe::new(log.clone(), Arc::clone(&store), node.clone()));
     let approvals = Arc::new(Approvals::new(
         records.clone(),
         Arc::clone(&scribe),
@@ -193,6 +221,7 @@ fn assemble(
     ));
     let workshop = Workshop::new(&config, records.clone()).map_err(StartError::Skills)?;
     let workshop = Arc::new(workshop);
+    let own_tools = Arc::new(OwnTools::default());
     let desks = Arc::new(Desks::new(Arc::clone(&scribe)));
     let pages_of_threads = Pages::new(records.clone(), Arc::clone(&desks));
     let users = Arc::new(users);
@@ -209,6 +238,7 @@ fn assemble(
         shapes: vec![
             Arc::clone(&workshop) as Arc<dyn Shape>,
             Arc::new(pages_of_threads),
+            Arc::clone(&own_tools) as _,
             Arc::clone(&spaces) as _,
             Arc::clone(&proxy) as _,
         ],
@@ -224,13 +254,16 @@ fn assemble(
     let wrong = f64::from(config.limits.wrong_tokens);
     let guard = Arc::new(Guard {
         site: site(&config, address),
-        users,
+        users: Arc::clone(&users),
         browsers: Browsers::default(),
         requests: Buckets::new(Rate { per_second: requests, burst: 10.0 * requests }),
         failures: Buckets::new(Rate { per_second: 0.2, burst: wrong }),
     });
     let (pages, document) = http::routes();
-    let tasks = Tasks::new(workshop, Arc::clone(&hub), clock);
+    let tasks = Arc::new(Tasks::new(workshop, Arc::clone(&hub), clock));
+    let schedules =
+        Schedules::new(Arc::clone(&hub), Arc::clone(&tasks), users, Arc::clone(&store), node);
+    own_tools.reach(&schedules);
     let guarded = Arc::clone(&guard);
     let app = App::new(Parts {
         config,
@@ -239,6 +272,7 @@ fn assemble(
         approvals,
         tasks,
         spaces,
+        schedules,
         metrics,
         guard: guarded,
         document,
@@ -248,6 +282,17 @@ fn assemble(
     let pages = pages.with_state(app.clone()).merge(agui.guarded());
     let router = edge::protect(pages, "/api", guard, bodies);
     Ok((app, agui, router))
+}
+
+/// Begins to tell the operator's program what happens, if there is one.
+fn teller(app: &App, address: SocketAddr) -> Result<Option<Arc<Teller>>, StartError> {
+    let Some(webhook) = &app.config.webhook else { return Ok(None) };
+    let host = app.config.hosts.first().cloned().unwrap_or_else(|| address.to_string());
+    let (hub, approvals) = (Arc::clone(&app.hub), Arc::clone(&app.approvals));
+    let teller = Teller::new(webhook, format!("http://{host}"), hub, approvals);
+    let teller = teller.map_err(StartError::Unsafe)?;
+    teller.start();
+    Ok(Some(teller))
 }
 
 /// What of the server is open, and to whom.
