@@ -16,8 +16,8 @@ pub struct Config {
     pub insecure_bind: bool,
     /// Names it is reached by, beside its own address: `agents.example.org`, with a port unless it is 80.
     pub hosts: Vec<String>,
-    /// Pages of other origins that may use the AG-UI endpoint.
-    pub agui_origins: Vec<String>,
+    /// The AG-UI endpoint.
+    pub agui: crate::agui::Config,
     /// Where the event log, tokens and private folders are kept.
     pub data: PathBuf,
     /// Where agents work unless a request says otherwise.
@@ -134,7 +134,7 @@ impl Config {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8300),
             insecure_bind: false,
             hosts: Vec::new(),
-            agui_origins: Vec::new(),
+            agui: crate::agui::Config::default(),
             data: data.into(),
             workspace: workspace.into(),
             roots: Vec::new(),

@@ -10,6 +10,7 @@ use ostler_store::{Sqlite, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::agui::{AgUi, Desks, Pages};
 use crate::app::{App, Parts};
 use crate::approvals::Approvals;
 use crate::clock::Clock;
@@ -30,7 +31,7 @@ use crate::security::token::TokenFile;
 use crate::security::users::{UserFile, Users};
 use crate::security::{bind, edge, private, routes};
 use crate::tasks::{Tasks, Workshop};
-use crate::{agui, http, ids};
+use crate::{http, ids};
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +70,7 @@ pub enum StartError {
 /// A server that listens.
 pub struct Server {
     app: App,
+    agui: AgUi,
     router: axum::Router,
     listener: TcpListener,
     address: SocketAddr,
@@ -101,10 +103,16 @@ impl Server {
         let listener = TcpListener::bind(config.listen).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
         let agui_stopping = CancellationToken::new();
-        let (app, router) =
+        let (app, agui, router) =
             assemble(Arc::new(config), store, users, address, agui_stopping.clone())?;
         app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
-        Ok(Self { app, router, listener, address, agui_stopping })
+        Ok(Self { app, agui, router, listener, address, agui_stopping })
+    }
+
+    /// Its AG-UI endpoint, without the server's own door before it.
+    #[doc(hidden)]
+    pub fn agui(&self) -> AgUi {
+        self.agui.clone()
     }
 
     /// Where it listens.
@@ -154,7 +162,7 @@ fn assemble(
     users: Users,
     address: SocketAddr,
     agui_stopping: CancellationToken,
-) -> Result<(App, axum::Router), StartError> {
+) -> Result<(App, AgUi, axum::Router), StartError> {
     let clock = Clock::system();
     let metrics = Arc::new(Metrics::default());
     let records = Records::new(Arc::clone(&store));
@@ -168,8 +176,10 @@ fn assemble(
     ));
     let workshop = Workshop::new(&config, records.clone()).map_err(StartError::Skills)?;
     let workshop = Arc::new(workshop);
+    let desks = Arc::new(Desks::new(Arc::clone(&scribe)));
+    let pages_of_threads = Pages::new(records.clone(), Arc::clone(&desks));
     let hub = Hub::new(runs::Parts {
-        shapes: vec![Arc::clone(&workshop) as Arc<dyn Shape>],
+        shapes: vec![Arc::clone(&workshop) as Arc<dyn Shape>, Arc::new(pages_of_threads)],
         config: Arc::clone(&config),
         records,
         log,
@@ -193,11 +203,10 @@ fn assemble(
     let app =
         App::new(Parts { config, store, hub, approvals, tasks, metrics, guard: guarded, document });
     let bodies = BodyLimits { bytes: app.config.limits.body, ..BodyLimits::default() };
-    let (agui, agui_routes) = agui::mount(&app.config, agui_stopping);
-    tokio::spawn(async move { agui.keep_house().await });
-    let pages = pages.with_state(app.clone()).merge(agui_routes);
+    let agui = AgUi::new(app.clone(), desks, agui_stopping);
+    let pages = pages.with_state(app.clone()).merge(agui.guarded());
     let router = edge::protect(pages, "/api", guard, bodies);
-    Ok((app, router))
+    Ok((app, agui, router))
 }
 
 /// What of the server is open, and to whom.
@@ -206,5 +215,5 @@ fn site(config: &Config, address: SocketAddr) -> Site {
         .public(Method::GET, "/healthz")
         .public(Method::GET, "/docs")
         .public(Method::GET, "/docs/*")
-        .share("/agui", &config.agui_origins)
+        .share("/agui", &config.agui.origins)
 }

@@ -1,6 +1,6 @@
 //! Sessions and their runs: one worker per session, one run at a time, all of it in the log before anybody sees it.
 
-mod ask;
+pub(crate) mod ask;
 pub(crate) mod event;
 pub(crate) mod options;
 mod perform;
@@ -138,6 +138,27 @@ impl Hub {
             }
             created => created.map(|()| session),
         }
+    }
+
+    /// The session of a user that has this key.
+    pub(crate) async fn keyed(&self, owner: &str, key: &str) -> Fallible<Option<Session>> {
+        Ok(self.records.find::<Session>(&keyed(owner, key)).await?.map(|(session, _)| session))
+    }
+
+    /// The run of a session that is not over; where several wait in line, the first.
+    pub(crate) async fn live_run(&self, session: &str) -> Fallible<Option<Run>> {
+        for state in ["running", "waiting", "queued"] {
+            let runs = self.in_state(state).await?;
+            if let Some(run) = runs.into_iter().find(|run| run.session == session) {
+                return Ok(Some(run));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many sessions have somebody at work.
+    pub(crate) fn working(&self) -> usize {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     fn session(

@@ -124,7 +124,6 @@ impl ApiError {
         self
     }
 
-    #[cfg(test)]
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }
