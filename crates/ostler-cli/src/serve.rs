@@ -44,7 +44,7 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     config.listen = serve.listen;
     config.insecure_bind = serve.insecure_bind;
     config.hosts.clone_from(&serve.host);
-    config.agui_origins.clone_from(&serve.agui_origin);
+    config.agui.origins.clone_from(&serve.agui_origin);
     config.roots.clone_from(&serve.root);
     config.skills.clone_from(&serve.skills);
     config.cms = serve.cms.clone().map(|url| Cms { url, token: scene.env.get("OSTLER_CMS_TOKEN") });
@@ -65,6 +65,7 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     limits.max_turns = args.max_turns;
     limits.max_budget_usd = args.max_budget_usd;
     limits.run = serve.run_timeout.or(limits.run);
+    limits.tool = serve.tool_timeout;
     limits.idle = serve.idle_timeout.unwrap_or(limits.idle);
     limits.approval = serve.approval_timeout;
     Ok(config)

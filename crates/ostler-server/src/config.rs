@@ -16,8 +16,8 @@ pub struct Config {
     pub insecure_bind: bool,
     /// Names it is reached by, beside its own address: `agents.example.org`, with a port unless it is 80.
     pub hosts: Vec<String>,
-    /// Pages of other origins that may use the AG-UI endpoint.
-    pub agui_origins: Vec<String>,
+    /// The AG-UI endpoint.
+    pub agui: crate::agui::Config,
     /// Where the event log, tokens and private folders are kept.
     pub data: PathBuf,
     /// Where agents work unless a request says otherwise.
@@ -92,6 +92,8 @@ pub struct Limits {
     pub run: Option<Duration>,
     /// How long an engine may say nothing while nobody is asked.
     pub stale: Option<Duration>,
+    /// How long one call of a tool may take. What subagents do is not one call.
+    pub tool: Option<Duration>,
     /// How long an engine without work is kept.
     pub idle: Duration,
     /// How long an approval waits; for ever if `None`. Then it is a no.
@@ -106,6 +108,10 @@ pub struct Limits {
     pub body: usize,
     /// Event streams open at the same time.
     pub subscribers: usize,
+    /// Requests of one token in a second, in the long run; ten times as many at once.
+    pub requests_per_second: u32,
+    /// Wrong tokens or codes from one address before it has to wait.
+    pub wrong_tokens: u32,
 }
 
 impl Default for Limits {
@@ -115,6 +121,7 @@ impl Default for Limits {
             waiting_runs: 1_000,
             run: Some(Duration::from_secs(30 * 60)),
             stale: Some(Duration::from_secs(10 * 60)),
+            tool: None,
             idle: Duration::from_secs(10 * 60),
             approval: None,
             cancel_grace: Duration::from_secs(5),
@@ -122,6 +129,8 @@ impl Default for Limits {
             max_budget_usd: None,
             body: 16 << 20,
             subscribers: 5_000,
+            requests_per_second: 200,
+            wrong_tokens: 10,
         }
     }
 }
@@ -133,7 +142,7 @@ impl Config {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8300),
             insecure_bind: false,
             hosts: Vec::new(),
-            agui_origins: Vec::new(),
+            agui: crate::agui::Config::default(),
             data: data.into(),
             workspace: workspace.into(),
             roots: Vec::new(),

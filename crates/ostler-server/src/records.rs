@@ -46,6 +46,12 @@ impl Records {
         Ok(())
     }
 
+    /// Keeps a document that only its caller changes.
+    pub(crate) async fn save<T: Kept>(&self, value: &T) -> Fallible<()> {
+        self.store.put(vec![value.put(Expected::Any)?]).await?;
+        Ok(())
+    }
+
     /// The document, with its version.
     pub(crate) async fn find<T: Kept>(&self, id: &str) -> Fallible<Option<(T, u64)>> {
         match self.store.get(T::KIND, id).await? {

@@ -10,13 +10,14 @@ use ostler_store::{Sqlite, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::agui::{AgUi, Desks, Pages};
 use crate::app::{App, Parts};
 use crate::approvals::Approvals;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::log::Log;
 use crate::metrics::Metrics;
-use crate::proxy::{Credentials, Pass, Proxy};
+use crate::proxy::{Credentials, Proxy};
 use crate::records::Records;
 use crate::runs::options::Shape;
 use crate::runs::{self, Hub};
@@ -33,7 +34,7 @@ use crate::security::users::{UserFile, Users};
 use crate::security::{bind, edge, private, routes};
 use crate::spaces::{self, Spaces};
 use crate::tasks::{Tasks, Workshop};
-use crate::{agui, http, ids};
+use crate::{http, ids};
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +76,7 @@ pub enum StartError {
 /// A server that listens.
 pub struct Server {
     app: App,
+    agui: AgUi,
     router: axum::Router,
     listener: TcpListener,
     address: SocketAddr,
@@ -114,10 +116,16 @@ impl Server {
         let proxy_stopping = CancellationToken::new();
         let proxy = Proxy::start(credentials, proxy_stopping.clone()).await;
         let proxy = proxy.map_err(StartError::Proxy)?;
-        let (app, router) =
+        let (app, agui, router) =
             assemble(config, store, users, address, redactor, proxy, agui_stopping.clone())?;
         app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
-        Ok(Self { app, router, listener, address, agui_stopping, proxy_stopping })
+        Ok(Self { app, agui, router, listener, address, agui_stopping, proxy_stopping })
+    }
+
+    /// Its AG-UI endpoint, without the server's own door before it.
+    #[doc(hidden)]
+    pub fn agui(&self) -> AgUi {
+        self.agui.clone()
     }
 
     /// Where it listens.
@@ -170,7 +178,7 @@ fn assemble(
     redactor: Redactor,
     proxy: Arc<Proxy>,
     agui_stopping: CancellationToken,
-) -> Result<(App, axum::Router), StartError> {
+) -> Result<(App, AgUi, axum::Router), StartError> {
     let config = Arc::new(config);
     let clock = Clock::system();
     let metrics = Arc::new(Metrics::default());
@@ -185,6 +193,8 @@ fn assemble(
     ));
     let workshop = Workshop::new(&config, records.clone()).map_err(StartError::Skills)?;
     let workshop = Arc::new(workshop);
+    let desks = Arc::new(Desks::new(Arc::clone(&scribe)));
+    let pages_of_threads = Pages::new(records.clone(), Arc::clone(&desks));
     let users = Arc::new(users);
     let spaces = Arc::new(Spaces::new(spaces::Parts {
         config: Arc::clone(&config),
@@ -198,6 +208,7 @@ fn assemble(
         // Whoever comes later has the last word: a skill cannot widen what the space allows.
         shapes: vec![
             Arc::clone(&workshop) as Arc<dyn Shape>,
+            Arc::new(pages_of_threads),
             Arc::clone(&spaces) as _,
             Arc::clone(&proxy) as _,
         ],
@@ -209,12 +220,14 @@ fn assemble(
         clock: clock.clone(),
         metrics: Arc::clone(&metrics),
     });
+    let requests = f64::from(config.limits.requests_per_second);
+    let wrong = f64::from(config.limits.wrong_tokens);
     let guard = Arc::new(Guard {
         site: site(&config, address),
         users,
         browsers: Browsers::default(),
-        requests: Buckets::new(Rate { per_second: 200.0, burst: 2_000.0 }),
-        failures: Buckets::new(Rate { per_second: 0.2, burst: 10.0 }),
+        requests: Buckets::new(Rate { per_second: requests, burst: 10.0 * requests }),
+        failures: Buckets::new(Rate { per_second: 0.2, burst: wrong }),
     });
     let (pages, document) = http::routes();
     let tasks = Tasks::new(workshop, Arc::clone(&hub), clock);
@@ -231,17 +244,10 @@ fn assemble(
         document,
     });
     let bodies = BodyLimits { bytes: app.config.limits.body, ..BodyLimits::default() };
-    // Its engines are not the hub's, so they share one way to the model.
-    let (mut for_agui, pass) = ((*app.config).clone(), proxy.admit("agui"));
-    pass.iter().for_each(|pass: &Pass| pass.give_to(&mut for_agui.env));
-    let (agui, agui_routes) = agui::mount(&Arc::new(for_agui), agui_stopping);
-    tokio::spawn(async move {
-        agui.keep_house().await;
-        drop(pass);
-    });
-    let pages = pages.with_state(app.clone()).merge(agui_routes);
+    let agui = AgUi::new(app.clone(), desks, agui_stopping);
+    let pages = pages.with_state(app.clone()).merge(agui.guarded());
     let router = edge::protect(pages, "/api", guard, bodies);
-    Ok((app, router))
+    Ok((app, agui, router))
 }
 
 /// What of the server is open, and to whom.
@@ -250,5 +256,5 @@ fn site(config: &Config, address: SocketAddr) -> Site {
         .public(Method::GET, "/healthz")
         .public(Method::GET, "/docs")
         .public(Method::GET, "/docs/*")
-        .share("/agui", &config.agui_origins)
+        .share("/agui", &config.agui.origins)
 }

@@ -191,6 +191,11 @@ impl Translator {
         })
     }
 
+    /// Whether a call was told in this run.
+    pub fn knows(&self, id: &str) -> bool {
+        self.calls.get(id).is_some()
+    }
+
     /// The subagent that made a call, by the id its events go under.
     pub fn owner(&self, id: &str) -> Option<String> {
         self.run_of(&self.calls.get(id)?.speaker)

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use ostler_proto::api::{self, ModelUsage};
+use serde::{Deserialize, Serialize};
 
 use super::Speaker;
 use crate::event::TokenUsage;
 
 /// Tokens of one model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Counts {
     pub input: u64,

@@ -61,6 +61,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) run_timeout: Option<Duration>,
 
+    /// How long one call of a tool may take; it is not limited by default
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) tool_timeout: Option<Duration>,
+
     /// How long an agent without work is kept
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) idle_timeout: Option<Duration>,

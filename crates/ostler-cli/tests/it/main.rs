@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod hooks;
 mod key;
+mod kills;
 mod mcp;
 mod model;
 mod offers;

@@ -1,96 +1,73 @@
-//! What lies on a thread's desk to be answered: calls of the client's tools and questions, while the engine waits.
+//! What lies on a thread's desk while its engine waits: calls of the page's tools, and the state they share.
 //!
 //! The engine's callbacks put things here and wait; runs look at what is there, hand it to the client, and bring the
 //! answers. What the engine no longer wants disappears.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use ostler::mcp::Output;
-use ostler::proto::control::CanUseTool;
-use ostler::proto::tool::Question;
-use ostler::{Answers, Decision};
-use ostler_agui::event::{Body, Event};
 use ostler_agui::patch::diff;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 
+use crate::fault::{self, Fallible};
+use crate::runs::event;
+use crate::scribe::Scribe;
+
+/// The desks of all threads that are in use.
+pub(crate) struct Desks {
+    scribe: Arc<Scribe>,
+    desks: Mutex<HashMap<String, Weak<Shared>>>,
+}
+
+impl Desks {
+    pub(crate) fn new(scribe: Arc<Scribe>) -> Self {
+        Self { scribe, desks: Mutex::default() }
+    }
+
+    /// The desk of a session. It is gone when nobody uses it any more.
+    pub(super) fn of(&self, session: &str) -> Desk {
+        let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(desk) = desks.get(session).and_then(Weak::upgrade) {
+            return Desk(desk);
+        }
+        desks.retain(|_, desk| desk.strong_count() > 0);
+        let desk = Arc::new(Shared {
+            scribe: Arc::clone(&self.scribe),
+            session: session.to_owned(),
+            papers: Mutex::default(),
+            state: tokio::sync::Mutex::default(),
+            changed: Notify::new(),
+        });
+        desks.insert(session.to_owned(), Arc::downgrade(&desk));
+        Desk(desk)
+    }
+}
+
 /// A thread's desk. Cheap to clone.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone)]
 pub(super) struct Desk(Arc<Shared>);
 
-#[derive(Debug, Default)]
 struct Shared {
+    scribe: Arc<Scribe>,
+    session: String,
     papers: Mutex<Papers>,
+    /// Held while a change of it is written down, so that changes are told in their order.
+    state: tokio::sync::Mutex<Value>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Papers {
     calls: Vec<Call>,
-    asks: Vec<Ask>,
     begun: BTreeSet<String>,
-    state: Value,
-    /// Changes of the state that no client has heard of.
-    untold: Vec<Event>,
-    next_number: u64,
 }
 
 #[derive(Debug)]
 struct Call {
     id: String,
     answer: oneshot::Sender<Output>,
-}
-
-#[derive(Debug)]
-struct Ask {
-    id: String,
-    question: AskKind,
-    /// The call of the client's tool by which it is asked.
-    by_call: Option<String>,
-    answer: Reply,
-}
-
-/// What is asked.
-#[derive(Clone, Debug)]
-pub(super) enum AskKind {
-    /// Whether a call may run.
-    Permission(Box<CanUseTool>),
-    /// Something else.
-    Question(Vec<Question>, Box<CanUseTool>),
-}
-
-impl AskKind {
-    /// The call that it is about.
-    pub(super) fn call(&self) -> &CanUseTool {
-        match self {
-            Self::Permission(call) | Self::Question(_, call) => call,
-        }
-    }
-
-    pub(super) fn call_id(&self) -> String {
-        self.call().tool_use_id.as_ref().map(ToString::to_string).unwrap_or_default()
-    }
-}
-
-#[derive(Debug)]
-enum Reply {
-    Permission(oneshot::Sender<Decision>),
-    Question(oneshot::Sender<Answers>),
-}
-
-/// An answer to what is asked.
-pub(super) enum Answer {
-    Decision(Decision),
-    Answers(Answers),
-}
-
-/// Something that is asked, as others see it.
-#[derive(Clone, Debug)]
-pub(super) struct OpenAsk {
-    pub(super) id: String,
-    pub(super) question: AskKind,
-    pub(super) by_call: Option<String>,
 }
 
 impl Desk {
@@ -110,43 +87,13 @@ impl Desk {
         self.0.changed.notified().await;
     }
 
-    // --- what the engine wants
-
     /// The client is to run a tool. Waits for the result, for as long as the engine wants it.
     pub(super) async fn call(&self, id: String) -> Output {
         let (answer, answered) = oneshot::channel();
         self.change(|papers| papers.calls.push(Call { id: id.clone(), answer }));
-        let _taken_away = OnDrop::new(self.clone(), move |papers| {
-            papers.calls.retain(|call| call.id != id);
-        });
+        let _taken_away = TakeAway { desk: self.clone(), call: id };
         let gone = |_| Output::error("The client's answer was lost; it may have gone.");
         answered.await.unwrap_or_else(gone)
-    }
-
-    /// Whether a call may run. Everything but a clear yes is a no.
-    pub(super) async fn permission(&self, call: CanUseTool) -> Decision {
-        let (answer, answered) = oneshot::channel();
-        let _taken_away = self.ask(AskKind::Permission(Box::new(call)), Reply::Permission(answer));
-        answered.await.unwrap_or_else(|_| Decision::deny("Nobody is there any more to allow it."))
-    }
-
-    /// What the user says to the agent's questions.
-    pub(super) async fn question(&self, questions: Vec<Question>, call: CanUseTool) -> Answers {
-        let (answer, answered) = oneshot::channel();
-        let kind = AskKind::Question(questions, Box::new(call));
-        let _taken_away = self.ask(kind, Reply::Question(answer));
-        answered.await.unwrap_or_else(|_| Answers::decline("Nobody is there any more to answer."))
-    }
-
-    fn ask(&self, question: AskKind, answer: Reply) -> OnDrop {
-        let id = self.change(|papers| {
-            papers.next_number += 1;
-            let call = question.call_id();
-            let id = format!("ask-{}-{call}", papers.next_number);
-            papers.asks.push(Ask { id: id.clone(), question, by_call: None, answer });
-            id
-        });
-        OnDrop::new(self.clone(), move |papers| papers.asks.retain(|ask| ask.id != id))
     }
 
     /// A call begins to be dealt with.
@@ -154,27 +101,14 @@ impl Desk {
         self.change(|papers| papers.begun.insert(call));
     }
 
-    // --- what runs do with it
+    /// Another turn begins, with other calls.
+    pub(super) fn clear(&self) {
+        self.change(|papers| papers.begun.clear());
+    }
 
     /// Calls that wait for the client.
     pub(super) fn waiting_calls(&self) -> Vec<String> {
         self.papers().calls.iter().map(|call| call.id.clone()).collect()
-    }
-
-    /// What is asked and not answered.
-    pub(super) fn open_asks(&self) -> Vec<OpenAsk> {
-        let open = |ask: &Ask| OpenAsk {
-            id: ask.id.clone(),
-            question: ask.question.clone(),
-            by_call: ask.by_call.clone(),
-        };
-        self.papers().asks.iter().map(open).collect()
-    }
-
-    /// Whether a turn waits for somebody.
-    pub(super) fn is_waiting(&self) -> bool {
-        let papers = self.papers();
-        !papers.calls.is_empty() || !papers.asks.is_empty()
     }
 
     pub(super) fn begun(&self) -> BTreeSet<String> {
@@ -190,79 +124,39 @@ impl Desk {
         call.is_some_and(|call| call.answer.send(output).is_ok())
     }
 
-    /// Answers what is asked; whether it waited. The first answer counts.
-    pub(super) fn answer_ask(&self, id: &str, answer: Answer) -> bool {
-        let ask = self.change(|papers| {
-            let place = papers.asks.iter().position(|ask| ask.id == id)?;
-            Some(papers.asks.remove(place))
-        });
-        match (ask.map(|ask| ask.answer), answer) {
-            (Some(Reply::Permission(reply)), Answer::Decision(decision)) => {
-                reply.send(decision).is_ok()
-            }
-            (Some(Reply::Question(reply)), Answer::Answers(answers)) => reply.send(answers).is_ok(),
-            // Dropping the other end is a no.
-            _ => false,
+    pub(super) async fn state(&self) -> Value {
+        self.0.state.lock().await.clone()
+    }
+
+    /// Takes over what the client holds.
+    pub(super) async fn set_state(&self, state: Value) {
+        *self.0.state.lock().await = state;
+    }
+
+    /// The agent changes the state; the difference is in the log before anybody sees it.
+    pub(super) async fn change_state(&self, change: impl FnOnce(&mut Value)) -> Fallible<Value> {
+        let mut state = self.0.state.lock().await;
+        let mut after = state.clone();
+        change(&mut after);
+        let delta = diff(&state, &after);
+        if !delta.is_empty() {
+            let told = event::shared_state(&json!(delta))?;
+            let written = self.0.scribe.write(&self.0.session, vec![told], Vec::new()).await;
+            written.map_err(fault::internal)?;
         }
-    }
-
-    /// Notes by which call of the client's tool something is asked.
-    pub(super) fn asked_by_call(&self, id: &str, call: &str) {
-        if let Some(ask) = self.papers().asks.iter_mut().find(|ask| ask.id == id) {
-            ask.by_call = Some(call.to_owned());
-        }
-    }
-
-    // --- shared state
-
-    pub(super) fn state(&self) -> Value {
-        self.papers().state.clone()
-    }
-
-    /// Takes over what the client holds. What it was never told is dropped: it began anew.
-    pub(super) fn set_state(&self, state: Value) {
-        let mut papers = self.papers();
-        papers.untold.clear();
-        papers.state = state;
-    }
-
-    /// The agent changes the state; the client hears of the difference.
-    pub(super) fn change_state(&self, change: impl FnOnce(&mut Value)) -> Value {
-        self.change(|papers| {
-            let mut after = papers.state.clone();
-            change(&mut after);
-            let delta = diff(&papers.state, &after);
-            if !delta.is_empty() {
-                papers.untold.push(Body::StateDelta { delta }.into());
-            }
-            papers.state = after.clone();
-            after
-        })
-    }
-
-    pub(super) fn take_untold(&self) -> Vec<Event> {
-        std::mem::take(&mut self.papers().untold)
+        state.clone_from(&after);
+        Ok(after)
     }
 }
 
-type Tidying = Box<dyn FnOnce(&mut Papers) + Send>;
-
-/// Takes a paper from the desk when nobody waits for its answer any more.
-struct OnDrop {
+/// Takes a call from the desk when nobody waits for its answer any more.
+struct TakeAway {
     desk: Desk,
-    work: Option<Tidying>,
+    call: String,
 }
 
-impl OnDrop {
-    fn new(desk: Desk, work: impl FnOnce(&mut Papers) + Send + 'static) -> Self {
-        Self { desk, work: Some(Box::new(work)) }
-    }
-}
-
-impl Drop for OnDrop {
+impl Drop for TakeAway {
     fn drop(&mut self) {
-        if let Some(work) = self.work.take() {
-            self.desk.change(work);
-        }
+        self.desk.change(|papers| papers.calls.retain(|call| call.id != self.call));
     }
 }

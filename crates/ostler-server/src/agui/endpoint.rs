@@ -20,6 +20,7 @@ use axum::{Json, Router};
 use futures::{FutureExt as _, Stream, StreamExt as _};
 use ostler_agui::event::Event;
 use ostler_agui::input::RunAgentInput;
+use ostler_agui::message::MessageBody;
 use ostler_agui::translate::{Settings, Translator};
 use serde::Deserialize;
 use serde_json::json;
@@ -28,42 +29,59 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
 use super::config::{Busy, Config};
+use super::desk::Desks;
 use super::outlet::Outlet;
 use super::run::Run;
-use super::thread::{Key, Threads};
+use super::thread::Floors;
+use crate::app::App;
+use crate::fault::{ApiError, Fallible};
+use crate::runs::record::{Session, Setup};
+use crate::security::token::TokenDigest;
+use crate::security::users::{self, Role};
 
 /// Events that may wait for a slow client.
 const BUFFER: usize = 256;
-/// How often threads that rest are looked for.
-const SWEEP: Duration = Duration::from_secs(30);
 
 /// Who calls, as whoever let the request in says. Without it a request is refused.
+/// He has what is his own, whatever else he may do in other places.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller(pub String);
+pub struct Caller(users::Caller);
+
+impl Caller {
+    /// Somebody with this name.
+    pub fn named(name: &str) -> Self {
+        let grant = TokenDigest::of(name);
+        Self(users::Caller { user: name.to_owned(), role: Role::Member, grant })
+    }
+}
 
 /// The endpoint. Cheap to clone; clones share the threads.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct AgUi(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
-    config: Arc<Config>,
-    threads: Threads,
+    app: App,
+    desks: Arc<Desks>,
+    floors: Floors,
     runs: Arc<Semaphore>,
     shutdown: CancellationToken,
 }
 
 impl AgUi {
-    /// An endpoint without threads. It ends its runs when the token fires.
-    pub fn new(config: Config, shutdown: CancellationToken) -> Self {
-        let runs = Arc::new(Semaphore::new(config.max_runs));
-        let config = Arc::new(config);
-        Self(Arc::new(Inner { config, threads: Threads::default(), runs, shutdown }))
+    /// The endpoint of a server. It ends its runs when the token fires.
+    pub(crate) fn new(app: App, desks: Arc<Desks>, shutdown: CancellationToken) -> Self {
+        let runs = Arc::new(Semaphore::new(app.config.agui.max_runs));
+        Self(Arc::new(Inner { app, desks, floors: Floors::default(), runs, shutdown }))
+    }
+
+    /// The routes behind the server's own guard.
+    pub(crate) fn guarded(&self) -> Router {
+        self.router().layer(axum::middleware::from_fn(name_caller))
     }
 
     /// The routes, for whoever puts a [`Caller`] on each request.
     pub fn router(&self) -> Router {
-        let limit = DefaultBodyLimit::max(self.0.config.max_body);
+        let limit = DefaultBodyLimit::max(self.0.app.config.limits.body);
         Router::new()
             .route("/agui", post(run).options(preflight).layer(limit))
             .route("/agui/stop", post(stop).options(preflight))
@@ -72,55 +90,71 @@ impl AgUi {
             .with_state(self.clone())
     }
 
-    /// Forgets threads that have rested too long, again and again, until the server ends.
-    pub async fn keep_house(&self) {
-        loop {
-            tokio::select! {
-                () = tokio::time::sleep(SWEEP) => self.sweep(),
-                () = self.0.shutdown.cancelled() => return,
-            }
+    /// How many sessions of the server have an engine.
+    pub fn engines(&self) -> usize {
+        self.0.app.hub.working()
+    }
+
+    pub(super) fn app(&self) -> &App {
+        &self.0.app
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.0.app.config.agui
+    }
+
+    pub(super) fn desks(&self) -> &Desks {
+        &self.0.desks
+    }
+
+    pub(super) fn shutdown(&self) -> &CancellationToken {
+        &self.0.shutdown
+    }
+
+    /// The session of a thread: one that is called so, or the one that the caller's clients know by this name.
+    async fn find(&self, caller: &users::Caller, thread: &str) -> Fallible<Option<Session>> {
+        let hub = &self.0.app.hub;
+        match hub.find(caller, thread).await {
+            Ok(session) => Ok(Some(session)),
+            Err(_) => hub.keyed(&caller.user, thread).await,
         }
     }
 
-    /// Forgets threads that have rested too long.
-    pub fn sweep(&self) {
-        self.0.threads.sweep(&self.0.config);
-    }
-
-    /// How many threads are remembered.
-    pub fn threads(&self) -> usize {
-        self.0.threads.len()
-    }
-
-    fn key(&self, caller: &Caller, thread: &str) -> Key {
-        Key { caller: caller.0.clone(), thread: thread.to_owned() }
-    }
-}
-
-/// A request that is refused before anything runs.
-struct Refused {
-    status: StatusCode,
-    code: &'static str,
-    message: String,
-}
-
-impl Refused {
-    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into() }
+    async fn open(&self, caller: &users::Caller, input: &RunAgentInput) -> Fallible<Session> {
+        if let Some(session) = self.find(caller, &input.thread_id).await? {
+            return Ok(session);
+        }
+        let said = input.messages.iter().find_map(|message| match &message.body {
+            MessageBody::User { content } => Some(content.text()),
+            _ => None,
+        });
+        let title = said.unwrap_or_default();
+        let app = &self.0.app;
+        let setup = Setup { cwd: app.config.workspace.clone(), ..Setup::default() };
+        let title = title.lines().next().unwrap_or_default();
+        app.hub.by_key(&caller.user, &input.thread_id, title, setup).await
     }
 }
 
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        let body = json!({"error": {"code": self.code, "message": self.message}});
-        (self.status, Json(body)).into_response()
+impl std::fmt::Debug for AgUi {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgUi").field("config", self.config()).finish_non_exhaustive()
     }
 }
 
-fn known(caller: Option<Extension<Caller>>) -> Result<Caller, Refused> {
-    let Some(Extension(caller)) = caller else {
+/// Says to the endpoint who calls, as the guard has found.
+async fn name_caller(mut request: Request, next: Next) -> Response {
+    if let Some(caller) = request.extensions().get::<users::Caller>() {
+        let caller = Caller(users::Caller { role: Role::Member, ..caller.clone() });
+        request.extensions_mut().insert(caller);
+    }
+    next.run(request).await
+}
+
+fn known(caller: Option<Extension<Caller>>) -> Fallible<users::Caller> {
+    let Some(Extension(Caller(caller))) = caller else {
         let words = "this needs a token; send it as `Authorization: Bearer …`";
-        return Err(Refused::new(StatusCode::UNAUTHORIZED, "unauthorized", words));
+        return Err(ApiError::unauthenticated(words));
     };
     Ok(caller)
 }
@@ -129,38 +163,33 @@ async fn run(
     State(agui): State<AgUi>,
     caller: Option<Extension<Caller>>,
     body: Bytes,
-) -> Result<Response, Refused> {
+) -> Fallible<Response> {
     let caller = known(caller)?;
-    let input = RunAgentInput::from_json(&body).map_err(|error| {
-        Refused::new(StatusCode::BAD_REQUEST, "invalid_input", error.to_string())
-    })?;
+    let input = RunAgentInput::from_json(&body)
+        .map_err(|error| ApiError::bad_request("invalid_input", error.to_string()))?;
     if let Some(major) = input.foreign_major() {
         let words = format!("this server speaks AG-UI 1.x, not {major}.x");
-        return Err(Refused::new(StatusCode::BAD_REQUEST, "unsupported_version", words));
+        return Err(ApiError::bad_request("unsupported_version", words));
     }
     let Ok(permit) = Arc::clone(&agui.0.runs).try_acquire_owned() else {
         let words = "as many runs as this server allows are going on; try again later";
-        return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_runs", words));
+        return Err(ApiError::unavailable("too_many_runs", words));
     };
-    let thread = agui.0.threads.open(&agui.key(&caller, &input.thread_id), &agui.0.config);
-    if agui.0.config.busy == Busy::Refuse && thread.work.try_lock().is_err() {
+    let session = agui.open(&caller, &input).await?;
+    let floor = agui.0.floors.of(&session.id);
+    if agui.config().busy == Busy::Refuse && floor.word.try_lock().is_err() {
         let words = "another run on this thread goes on; wait for it, or stop it";
-        return Err(Refused::new(StatusCode::CONFLICT, "run_in_progress", words));
+        return Err(ApiError::conflict("run_in_progress", words));
     }
     let (events, receiver) = mpsc::channel(BUFFER);
-    let run = Run {
-        config: Arc::clone(&agui.0.config),
-        thread,
-        caller: caller.0,
-        input,
-        shutdown: agui.0.shutdown.clone(),
-    };
+    let keep_alive = agui.config().keep_alive;
+    let run = Run { agui, session, floor, caller, input };
     // It outlives this request on purpose: a client that goes does not take its run along.
     tokio::spawn(async move {
         carry(run, events).await;
         drop(permit);
     });
-    Ok(stream(ReceiverStream::new(receiver), agui.0.config.keep_alive))
+    Ok(stream(ReceiverStream::new(receiver), keep_alive))
 }
 
 /// Carries a run; whatever happens, the client hears of its end.
@@ -201,14 +230,22 @@ async fn stop(
     State(agui): State<AgUi>,
     caller: Option<Extension<Caller>>,
     Json(input): Json<StopInput>,
-) -> Result<Response, Refused> {
+) -> Fallible<Response> {
     let caller = known(caller)?;
-    let thread = agui.0.threads.find(&agui.key(&caller, &input.thread_id));
-    let stopped = thread.is_some_and(|thread| thread.stop());
+    let Some(session) = agui.find(&caller, &input.thread_id).await? else {
+        return Ok(Json(json!({"stopped": false})).into_response());
+    };
+    let mut stopped = agui.0.floors.of(&session.id).stop();
+    // A turn that waits is under way, although nobody is told of it just now.
+    let hub = &agui.0.app.hub;
+    if !stopped && let Some(run) = hub.live_run(&session.id).await? {
+        hub.cancel(&caller, &run.id).await?;
+        stopped = true;
+    }
     Ok(Json(json!({"stopped": stopped})).into_response())
 }
 
-async fn capabilities(caller: Option<Extension<Caller>>) -> Result<Response, Refused> {
+async fn capabilities(caller: Option<Extension<Caller>>) -> Fallible<Response> {
     known(caller)?;
     Ok(Json(json!({
         "identity": {"name": "ostler", "type": "agent", "version": env!("CARGO_PKG_VERSION")},
@@ -236,7 +273,7 @@ async fn cors(State(agui): State<AgUi>, request: Request, next: Next) -> Respons
     let asked = request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS).cloned();
     let mut response = next.run(request).await;
     let allowed = origin.filter(|origin| {
-        agui.0.config.origins.iter().any(|known| known.as_bytes() == origin.as_bytes())
+        agui.config().origins.iter().any(|known| known.as_bytes() == origin.as_bytes())
     });
     if let Some(origin) = allowed {
         allow(response.headers_mut(), origin, asked.filter(|_| is_preflight));

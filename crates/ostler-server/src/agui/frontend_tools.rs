@@ -10,6 +10,7 @@ use ostler_agui::prompt;
 use serde_json::{Value, json};
 
 use super::desk::Desk;
+use crate::runs::ask::Waiters;
 
 /// The name of the server.
 const SERVER: &str = "ag_ui";
@@ -45,17 +46,18 @@ impl FrontendTools {
     }
 
     /// The server whose tools wait at the desk.
-    pub(super) fn server(&self, desk: &Desk) -> Server {
+    pub(super) fn server(&self, desk: &Desk, waiters: &Waiters) -> Server {
         let server = Server::new(SERVER, env!("CARGO_PKG_VERSION"));
         self.tools.iter().fold(server, |server, tool| {
-            let desk = desk.clone();
+            let (desk, waiters) = (desk.clone(), waiters.clone());
             let schema = tool.parameters.clone().unwrap_or_else(|| json!({"type": "object"}));
             let waiting = raw_tool(&tool.name, &tool.description, schema, move |_, context| {
-                let desk = desk.clone();
+                let (desk, waiters) = (desk.clone(), waiters.clone());
                 async move {
                     let Some(id) = context.tool_use_id().map(str::to_owned) else {
                         return Err("the engine does not say which call this is".to_owned());
                     };
+                    let _waiting = waiters.wait();
                     Ok(desk.call(id).await)
                 }
             });

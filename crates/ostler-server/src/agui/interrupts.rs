@@ -1,48 +1,53 @@
 //! Questions to the client: what they look like to it, and what its answers mean.
 
-use ostler::proto::permission::PermissionUpdate;
-use ostler::proto::tool::Question;
-use ostler::{Answers, Decision};
 use ostler_agui::event::Interrupt;
 use ostler_agui::input::{Resume, ResumeStatus};
 use serde_json::{Map, Value, json};
 
-use super::desk::{Answer, AskKind, OpenAsk};
+use crate::approvals::answer::{AnswersRequest, DecisionRequest, questions};
+use crate::approvals::record::{Approval, ApprovalKind, Scope};
+
+/// What the model is told of a question that nobody wanted to answer.
+const LEFT: &str = "The user did not answer and left the question.";
+
+/// What a client says to a question.
+#[derive(Clone, Debug)]
+pub(super) enum Said {
+    Decision(DecisionRequest),
+    Answers(AnswersRequest),
+}
 
 /// What is asked, for the end of a run. `owner` is the subagent that wants to know.
-pub(super) fn interrupt(ask: &OpenAsk, owner: Option<String>) -> Interrupt {
-    let call = ask.question.call();
-    let (reason, message, schema, metadata) = match &ask.question {
-        AskKind::Permission(call) => {
-            let message = call.title.clone().or_else(|| call.description.clone());
-            let message =
-                message.unwrap_or_else(|| format!("May the agent use {}?", call.tool_name));
+pub(super) fn interrupt(ask: &Approval, owner: Option<String>) -> Interrupt {
+    let (reason, message, schema, metadata) = match ask.kind {
+        ApprovalKind::Permission => {
+            let message = format!("May the agent do this? {}", ask.summary);
             let metadata = json!({
-                "toolName": call.tool_name, "input": call.input, "reason": call.decision_reason,
-                "suggestions": call.permission_suggestions,
+                "toolName": ask.tool_name, "input": ask.input, "reason": ask.reason,
+                "rules": ask.rules, "digest": ask.digest,
             });
-            ("tool_call", message, permission_schema(), metadata)
+            ("tool_call", message, permission_schema(&ask.rules), metadata)
         }
-        AskKind::Question(questions, _) => {
-            let texts: Vec<_> = questions.iter().map(|it| it.question.as_str()).collect();
-            let metadata = json!({"questions": questions});
-            ("input_required", texts.join("\n"), question_schema(questions), metadata)
+        ApprovalKind::Question => {
+            let texts: Vec<_> = questions(&ask.input).collect();
+            let metadata = json!({"questions": ask.input.get("questions"), "digest": ask.digest});
+            ("input_required", texts.join("\n"), question_schema(&texts), metadata)
         }
     };
     Interrupt {
         id: ask.id.clone(),
         reason: reason.to_owned(),
         message: Some(message),
-        tool_call_id: call.tool_use_id.as_ref().map(ToString::to_string),
+        tool_call_id: ask.tool_use_id.clone(),
         response_schema: object(schema),
-        expires_at: None,
+        expires_at: ask.expires.and_then(date),
         metadata: object(without_nulls(metadata)),
         subagent_run_id: owner,
     }
 }
 
 /// The arguments with which a client's own tool is asked the same.
-pub(super) fn arguments(ask: &OpenAsk) -> Value {
+pub(super) fn arguments(ask: &Approval) -> Value {
     let interrupt = interrupt(ask, None);
     without_nulls(json!({
         "interruptId": interrupt.id, "reason": interrupt.reason, "message": interrupt.message,
@@ -50,26 +55,36 @@ pub(super) fn arguments(ask: &OpenAsk) -> Value {
     }))
 }
 
-fn permission_schema() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "approved": {"type": "boolean"},
-            "editedArgs": {"type": "object", "description": "Arguments in place of all of the call's own."},
-            "always": {"type": "boolean", "description": "Do not ask again, as the suggestions say."},
-            "message": {"type": "string", "description": "Why not, for the agent."},
-        },
-        "required": ["approved"],
-    })
+fn permission_schema(rules: &[String]) -> Value {
+    let mut properties = json!({
+        "approved": {"type": "boolean"},
+        "editedArgs": {"type": "object", "description": "Arguments in place of all of the call's own."},
+        "message": {"type": "string", "description": "Why not, for the agent."},
+        "stop": {"type": "boolean", "description": "With a no: the agent is to end its turn."},
+    });
+    if !rules.is_empty() {
+        properties["scope"] = json!({
+            "enum": ["once", "session", "always"],
+            "description": "Beyond this call a rule is granted, and what it covers is not asked again.",
+        });
+        properties["rule"] = json!({"enum": rules, "description": "Which; the first by default."});
+        properties["always"] =
+            json!({"type": "boolean", "description": "The same as scope always."});
+    }
+    json!({"type": "object", "properties": properties, "required": ["approved"]})
 }
 
-fn question_schema(questions: &[Question]) -> Value {
+fn question_schema(questions: &[&str]) -> Value {
     let answer = json!({"type": ["string", "array"], "items": {"type": "string"}});
     let properties: Map<String, Value> =
-        questions.iter().map(|it| (it.question.clone(), answer.clone())).collect();
-    let names: Vec<_> = questions.iter().map(|it| it.question.clone()).collect();
-    let answers = json!({"type": "object", "properties": properties, "required": names});
+        questions.iter().map(|it| ((*it).to_owned(), answer.clone())).collect();
+    let answers = json!({"type": "object", "properties": properties, "required": questions});
     json!({"type": "object", "properties": {"answers": answers}, "required": ["answers"]})
+}
+
+fn date(milliseconds: u64) -> Option<String> {
+    let at = jiff::Timestamp::from_millisecond(i64::try_from(milliseconds).ok()?).ok()?;
+    Some(at.to_string())
 }
 
 fn object(value: Value) -> Option<Map<String, Value>> {
@@ -87,120 +102,129 @@ fn without_nulls(mut value: Value) -> Value {
 }
 
 /// What a client's answer means; `None` when it cannot be understood, and the question stays.
-pub(super) fn answer(ask: &OpenAsk, resume: &Resume) -> Option<Answer> {
-    let payload = match resume.status {
-        ResumeStatus::Cancelled => return Some(abandoned(ask)),
-        ResumeStatus::Resolved => resume.payload.as_ref()?,
-    };
-    understood(ask, payload)
+pub(super) fn answer(ask: &Approval, resume: &Resume) -> Option<Said> {
+    match resume.status {
+        ResumeStatus::Cancelled => Some(no(ask, LEFT)),
+        ResumeStatus::Resolved => understood(ask, resume.payload.as_ref()?),
+    }
 }
 
 /// The same for what a client's tool said.
-pub(super) fn understood(ask: &OpenAsk, payload: &Value) -> Option<Answer> {
-    match &ask.question {
-        AskKind::Permission(call) => {
-            let suggestions = call.permission_suggestions.clone().unwrap_or_default();
-            decision(payload, suggestions).map(Answer::Decision)
+pub(super) fn understood(ask: &Approval, payload: &Value) -> Option<Said> {
+    match ask.kind {
+        ApprovalKind::Permission => decision(ask, payload).map(Said::Decision),
+        ApprovalKind::Question => answers(ask, payload).map(Said::Answers),
+    }
+}
+
+/// A no, whatever was asked.
+pub(super) fn no(ask: &Approval, words: &str) -> Said {
+    let note = Some(words.to_owned());
+    match ask.kind {
+        ApprovalKind::Permission => {
+            Said::Decision(DecisionRequest { note, ..DecisionRequest::default() })
         }
-        AskKind::Question(questions, _) => answers(questions, payload).map(Answer::Answers),
+        ApprovalKind::Question => {
+            Said::Answers(AnswersRequest { declined: true, note, ..AnswersRequest::default() })
+        }
     }
 }
 
-fn abandoned(ask: &OpenAsk) -> Answer {
-    let words = "The user did not answer and left the question.";
-    match ask.question {
-        AskKind::Permission(_) => Answer::Decision(Decision::deny(words)),
-        AskKind::Question(..) => Answer::Answers(Answers::decline(words)),
-    }
-}
-
-/// What it means when a client's tool said something that cannot be understood.
-pub(super) fn unclear(ask: &OpenAsk) -> Answer {
-    let words = "The application's answer could not be understood.";
-    match ask.question {
-        AskKind::Permission(_) => Answer::Decision(Decision::deny(words)),
-        AskKind::Question(..) => Answer::Answers(Answers::decline(words)),
-    }
-}
-
-fn decision(payload: &Value, suggestions: Vec<PermissionUpdate>) -> Option<Decision> {
+fn decision(ask: &Approval, payload: &Value) -> Option<DecisionRequest> {
     let approved = match payload {
         Value::Bool(approved) => *approved,
         _ => payload.get("approved")?.as_bool()?,
     };
     let word = |name: &str| payload.get(name).filter(|value| !value.is_null());
+    let is = |name: &str| word(name).and_then(Value::as_bool) == Some(true);
+    let text = |name: &str| word(name).and_then(Value::as_str).map(str::to_owned);
+    let mut request = DecisionRequest { approved, digest: text("digest"), ..Default::default() };
     if !approved {
-        let message = word("message").and_then(Value::as_str);
-        let message = message.unwrap_or("The user does not want this.");
-        return Some(Decision::deny(message));
+        (request.note, request.stop) = (text("message"), is("stop"));
+        return Some(request);
     }
-    let mut decision = Decision::allow();
     if let Some(edited) = word("editedArgs") {
-        // A yes to something else than was asked must be clear about what it is.
+        // A yes to something else than was asked must be clear about what it is, and reaches no further.
         edited.as_object()?;
-        decision = decision.with_input(edited.clone());
+        request.input = Some(edited.clone());
+        return Some(request);
     }
-    if word("always").and_then(Value::as_bool) == Some(true) {
-        decision = decision.with_rules(suggestions);
-    }
-    Some(decision)
+    let scope = match word("scope") {
+        Some(scope) => serde_json::from_value(scope.clone()).ok()?,
+        None if is("always") && !ask.rules.is_empty() => Scope::Always,
+        None => Scope::Once,
+    };
+    (request.scope, request.rule) = (scope, text("rule"));
+    Some(request)
 }
 
-fn answers(questions: &[Question], payload: &Value) -> Option<Answers> {
-    let labels = |value: &Value| -> Option<Vec<String>> {
-        match value {
-            Value::String(text) => Some(vec![text.clone()]),
-            Value::Array(items) => {
-                items.iter().map(|item| item.as_str().map(str::to_owned)).collect()
-            }
-            _ => None,
-        }
-    };
+fn answers(ask: &Approval, payload: &Value) -> Option<AnswersRequest> {
+    let asked: Vec<&str> = questions(&ask.input).collect();
     // One question can be answered with nothing but the answer.
-    if let ([question], Value::String(text)) = (questions, payload) {
-        return Some(Answers::new().answer(&question.question, [text]));
-    }
-    let given = payload.get("answers")?;
-    questions.iter().try_fold(Answers::new(), |answers, question| {
-        let labels = labels(given.get(&question.question)?)?;
-        Some(answers.answer(&question.question, labels))
-    })
+    let answers = match (asked.as_slice(), payload) {
+        ([question], Value::String(text)) => {
+            Map::from_iter([((*question).to_owned(), json!(text))])
+        }
+        _ => payload.get("answers")?.as_object()?.clone(),
+    };
+    let is_answer = |question: &&str| match answers.get(*question) {
+        Some(Value::Array(labels)) => labels.iter().all(Value::is_string),
+        given => given.is_some_and(Value::is_string),
+    };
+    asked
+        .iter()
+        .all(is_answer)
+        .then(|| AnswersRequest { answers: answers.clone(), ..AnswersRequest::default() })
 }
 
 #[cfg(test)]
 mod tests {
-    use ostler::proto::control::CanUseTool;
-
     use super::*;
 
-    fn ask(question: AskKind) -> OpenAsk {
-        OpenAsk { id: "q".into(), question, by_call: None }
-    }
-
-    fn permission() -> OpenAsk {
-        let call: CanUseTool = serde_json::from_value(json!({
-            "tool_name": "Bash", "input": {"command": "ls"}, "tool_use_id": "c1", "title": "Run ls?",
+    fn ask(kind: &str, tool: &str, input: &Value) -> Approval {
+        serde_json::from_value(json!({
+            "id": "q", "kind": kind, "session": "s", "run": "r", "owner": "ann", "toolName": tool,
+            "toolUseId": "c1", "input": input, "digest": "d", "summary": "ls", "rules": ["Bash(ls:*)"],
+            "asked": 0, "state": "pending",
         }))
-        .unwrap();
-        ask(AskKind::Permission(Box::new(call)))
+        .unwrap()
     }
 
-    fn decided(payload: Value) -> Option<Decision> {
+    fn permission() -> Approval {
+        ask("permission", "Bash", &json!({"command": "ls"}))
+    }
+
+    fn decided(payload: Value) -> Option<Value> {
         match understood(&permission(), &payload)? {
-            Answer::Decision(decision) => Some(decision),
-            Answer::Answers(_) => panic!("no decision"),
+            Said::Decision(decision) => Some(without_nulls(json!(decision))),
+            Said::Answers(_) => panic!("no decision"),
         }
     }
 
     #[test]
     fn only_a_clear_yes_is_a_yes_and_what_is_unclear_is_no_answer() {
-        assert_eq!(decided(json!({"approved": true})), Some(Decision::allow()));
-        assert_eq!(decided(json!(true)), Some(Decision::allow()));
-        let edited = json!({"approved": true, "editedArgs": {"command": "pwd"}});
-        let expected = Decision::allow().with_input(json!({"command": "pwd"}));
-        assert_eq!(decided(edited), Some(expected));
+        let yes = json!({"approved": true, "scope": "once", "stop": false});
+        assert_eq!(decided(json!({"approved": true})), Some(yes.clone()));
+        assert_eq!(decided(json!(true)), Some(yes));
+        let edited = json!({"approved": true, "editedArgs": {"command": "pwd"}, "scope": "always"});
+        let expected =
+            json!({"approved": true, "scope": "once", "stop": false, "input": {"command": "pwd"}});
+        assert_eq!(decided(edited), Some(expected), "what was changed is allowed once");
         let no = json!({"approved": false, "message": "too risky", "editedArgs": {"a": 1}});
-        assert_eq!(decided(no), Some(Decision::deny("too risky")));
+        let expected =
+            json!({"approved": false, "scope": "once", "stop": false, "note": "too risky"});
+        assert_eq!(decided(no), Some(expected));
+        for (always, rule) in [
+            (json!({"approved": true, "always": true}), None),
+            (
+                json!({"approved": true, "scope": "always", "rule": "Bash(ls:*)"}),
+                Some("Bash(ls:*)"),
+            ),
+        ] {
+            let decided = decided(always).unwrap();
+            assert_eq!(decided["scope"], "always");
+            assert_eq!(decided.get("rule").and_then(Value::as_str), rule);
+        }
         for unclear in [
             json!({}),
             json!({"approved": "yes"}),
@@ -208,6 +232,7 @@ mod tests {
             json!("true"),
             json!(null),
             json!({"approved": true, "editedArgs": "pwd"}),
+            json!({"approved": true, "scope": "for ever"}),
         ] {
             assert_eq!(decided(unclear.clone()), None, "{unclear}");
         }
@@ -221,29 +246,44 @@ mod tests {
             payload: Some(json!({"approved": true})),
             metadata: None,
         };
-        let Some(Answer::Decision(decision)) = answer(&permission(), &left) else { panic!("none") };
-        assert_eq!(decision, Decision::deny("The user did not answer and left the question."));
+        let Some(Said::Decision(decision)) = answer(&permission(), &left) else { panic!("none") };
+        assert!(!decision.approved);
+        assert_eq!(decision.note.as_deref(), Some(LEFT));
     }
 
     #[test]
     fn every_question_needs_its_answer() {
-        let question = |text: &str| Question { question: text.into(), ..Question::default() };
-        let two = [question("A?"), question("B?")];
-        let given = json!({"answers": {"A?": "x", "B?": ["y", "z"]}});
-        let expected = Answers::new().answer("A?", ["x"]).answer("B?", ["y", "z"]);
-        assert_eq!(answers(&two, &given), Some(expected));
-        assert_eq!(answers(&two, &json!({"answers": {"A?": "x"}})), None);
-        assert_eq!(answers(&two, &json!("x")), None);
-        let expected = Answers::new().answer("A?", ["x"]);
-        assert_eq!(answers(&two[..1], &json!("x")), Some(expected));
+        let asked = |texts: &[&str]| {
+            let list: Vec<_> = texts.iter().map(|text| json!({"question": text})).collect();
+            ask("question", "AskUserQuestion", &json!({"questions": list}))
+        };
+        let said =
+            |ask: &Approval, payload: Value| answers(ask, &payload).map(|it| json!(it.answers));
+        let two = asked(&["A?", "B?"]);
+        let given = json!({"A?": "x", "B?": ["y", "z"]});
+        assert_eq!(said(&two, json!({"answers": given})), Some(given));
+        assert_eq!(said(&two, json!({"answers": {"A?": "x"}})), None);
+        assert_eq!(said(&two, json!({"answers": {"A?": "x", "B?": 7}})), None);
+        assert_eq!(said(&two, json!("x")), None);
+        assert_eq!(said(&asked(&["A?"]), json!("x")), Some(json!({"A?": "x"})));
     }
 
     #[test]
     fn an_interrupt_says_what_it_is_about() {
-        let it = serde_json::to_value(interrupt(&permission(), Some("agent-1".into()))).unwrap();
+        let it = json!(interrupt(&permission(), Some("agent-1".into())));
         assert_eq!((&it["reason"], &it["toolCallId"]), (&json!("tool_call"), &json!("c1")));
-        assert_eq!((&it["message"], &it["subagentRunId"]), (&json!("Run ls?"), &json!("agent-1")));
-        assert_eq!(it["metadata"], json!({"toolName": "Bash", "input": {"command": "ls"}}));
+        assert_eq!(it["message"], "May the agent do this? ls");
+        assert_eq!(it["subagentRunId"], "agent-1");
+        assert_eq!(it["metadata"]["input"], json!({"command": "ls"}));
+        assert_eq!(it["metadata"]["rules"], json!(["Bash(ls:*)"]));
         assert_eq!(it["responseSchema"]["required"], json!(["approved"]));
+    }
+
+    #[test]
+    fn a_question_that_expires_says_when() {
+        let mut asked = permission();
+        assert_eq!(interrupt(&asked, None).expires_at, None);
+        asked.expires = Some(1_000);
+        assert_eq!(interrupt(&asked, None).expires_at.as_deref(), Some("1970-01-01T00:00:01Z"));
     }
 }

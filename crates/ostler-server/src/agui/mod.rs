@@ -1,26 +1,33 @@
 //! AG-UI: any client of that protocol talks to an agent here.
 //!
-//! `POST /agui` is a run: the conversation goes in, events come out. The engine's turn and the client's run are not the
-//! same thing: when the agent calls a tool of the client, or needs a yes, the run ends and says so, while the turn waits;
-//! the next run on the thread brings the answer and goes on where the turn is.
+//! `POST /agui` is a run: the conversation goes in, events come out. A thread is a session of this server, found by the
+//! name the client has for it, and a client's run is a look at its log: what is new is submitted as any other prompt,
+//! and what the log says of it is told as events. The engine's turn and the client's run are not the same thing: when
+//! the agent calls a tool of the client, or needs a yes, the client's run ends and says so, while the turn waits; the
+//! next run on the thread brings the answer and goes on where the turn is. Questions are the same that every other
+//! client of the server sees, and whoever is first answers them.
 //!
-//! `endpoint.rs` is what HTTP sees; `thread.rs` knows the threads of every caller and keeps runs on one thread apart;
-//! `mount.rs` makes it a part of this server. `run.rs` carries one run; `session.rs` is the engine behind a thread, and `desk.rs` what lies there to be answered.
-//! `frontend_tools.rs`, `interrupts.rs` and `shared_state.rs` say what a client's tools, a question and a state are to
-//! the engine. What events look like and in which order they come is all in `ostler-agui`.
+//! `endpoint.rs` is what HTTP sees; `thread.rs` is what is remembered between runs, and keeps runs on one thread apart.
+//! `run.rs` carries one run: `wish.rs` finds out what the client wants, `follow.rs` tells what the log says, `asks.rs`
+//! knows the open questions and `interrupts.rs` what they look like. `page.rs` sets up the engine for a thread;
+//! `desk.rs` is where its calls of the client's tools wait (`frontend_tools.rs`) and what it shares (`shared_state.rs`).
+//! What events look like and in which order they come is all in `ostler-agui`.
 
+mod asks;
 mod config;
 mod desk;
 mod endpoint;
+mod follow;
 mod frontend_tools;
 mod interrupts;
-mod mount;
 mod outlet;
+mod page;
 mod run;
-mod session;
 mod shared_state;
 mod thread;
+mod wish;
 
-pub use self::config::{Approvals, Busy, Config, Disconnect, Memory, OptionsFor};
+pub use self::config::{Approvals, Busy, Config, Disconnect, Memory};
+pub(crate) use self::desk::Desks;
 pub use self::endpoint::{AgUi, Caller};
-pub(crate) use self::mount::mount;
+pub(crate) use self::page::Pages;

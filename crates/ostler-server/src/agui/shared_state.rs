@@ -28,14 +28,15 @@ pub(super) fn server(desk: &Desk) -> Server {
             let after = match (arguments.get("set"), arguments.get("replace")) {
                 (Some(Value::Object(fields)), None) => {
                     let fields = fields.clone();
-                    desk.change_state(|state| set(state, fields))
+                    desk.change_state(|state| set(state, fields)).await
                 }
                 (None, Some(whole)) => {
                     let whole = whole.clone();
-                    desk.change_state(|state| *state = whole)
+                    desk.change_state(|state| *state = whole).await
                 }
                 _ => return Err("give either `set`, an object, or `replace`".to_owned()),
             };
+            let after = after.map_err(|error| format!("the state could not be kept: {error}"))?;
             Ok(Output::text(format!("The state is now {after}")))
         }
     });

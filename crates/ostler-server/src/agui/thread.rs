@@ -1,65 +1,86 @@
-//! The threads of every caller: found by caller and name together, one run at a time, forgotten when they rest.
+//! A thread: what is remembered of it between runs, and who has the word just now.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use ostler_agui::history::Known;
 use ostler_agui::translate::Counts;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::config::Config;
-use super::desk::Desk;
-use super::session::Session;
+use super::page::Page;
+use crate::records::Kept;
 
-/// Whose thread, and which. The name alone is the client's choice and opens nothing.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
-    pub(super) caller: String,
-    pub(super) thread: String,
-}
-
-/// A thread.
-#[derive(Debug, Default)]
+/// What is remembered of a thread. The conversation itself is in the log of its session.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(super) struct Thread {
-    /// Held by the run that is going on.
-    pub(super) work: Arc<tokio::sync::Mutex<Work>>,
-    pub(super) desk: Desk,
-    /// Stops the run that is going on.
-    stop: Mutex<Option<CancellationToken>>,
-    rests_since: Mutex<Option<Instant>>,
-}
-
-/// What a run works with.
-#[derive(Debug, Default)]
-pub(super) struct Work {
-    pub(super) session: Option<Session>,
-    /// The engine's name for the conversation, to go on with it.
-    pub(super) engine_session: Option<String>,
-    /// The last thing the agent said, by the engine's names for conversation and message: there it finds the place again.
-    pub(super) here: Option<String>,
+    /// The session.
+    pub(super) id: String,
+    pub(super) owner: String,
+    pub(super) page: Page,
     pub(super) known: Known,
     pub(super) reported: BTreeMap<String, Counts>,
-    /// Subagents work in the background, and will report.
-    pub(super) agents_work: bool,
+    /// The last thing the agent said, by the engine's names for conversation and message: there it finds the place again.
+    pub(super) here: Option<Place>,
     /// Calls that the client has answered or is to answer.
     pub(super) client_calls: BTreeSet<String>,
+    /// Questions for which the client's own tool was called.
+    pub(super) asked_by_call: BTreeSet<String>,
+    pub(super) state: Value,
+    /// Up to where in the log its clients were told.
+    pub(super) told: u64,
+    /// The run of the session that was told of last.
+    pub(super) run: Option<String>,
 }
 
-impl Work {
-    /// Forgets the conversation.
-    pub(super) fn forget(&mut self) {
-        *self = Self::default();
+/// A place in the engine's conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Place {
+    pub(super) conversation: String,
+    pub(super) message: String,
+}
+
+impl Place {
+    /// As history keeps it.
+    pub(super) fn name(&self) -> String {
+        format!("{} {}", self.conversation, self.message)
+    }
+
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let (conversation, message) = name.split_once(' ')?;
+        Some(Self { conversation: conversation.to_owned(), message: message.to_owned() })
     }
 }
 
-impl Thread {
+impl Kept for Thread {
+    const KIND: &'static str = "thread";
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn owner(&self) -> Option<&str> {
+        Some(&self.owner)
+    }
+}
+
+/// Who has the word on a thread: one run at a time.
+#[derive(Debug, Default)]
+pub(super) struct Floor {
+    /// Held by the run that is going on.
+    pub(super) word: Arc<tokio::sync::Mutex<()>>,
+    /// Stops the run that is going on.
+    stop: Mutex<Option<CancellationToken>>,
+}
+
+impl Floor {
     /// A run begins, and is over when what is returned is dropped.
     pub(super) fn begin(&self) -> Running<'_> {
         let stop = CancellationToken::new();
         *lock(&self.stop) = Some(stop.clone());
-        *lock(&self.rests_since) = None;
-        Running { thread: self, stop }
+        Running { floor: self, stop }
     }
 
     /// Stops the run that is going on, if there is one.
@@ -70,85 +91,33 @@ impl Thread {
             true
         })
     }
-
-    fn rests_for(&self) -> Option<Duration> {
-        lock(&self.rests_since).map(|since| since.elapsed())
-    }
-
-    fn is_stale(&self, config: &Config) -> bool {
-        let limit =
-            if self.desk.is_waiting() { config.waiting_limit } else { Some(config.idle_limit) };
-        limit.is_some_and(|limit| self.rests_for().is_some_and(|rest| rest > limit))
-    }
 }
 
 /// A run that is going on.
 pub(super) struct Running<'a> {
-    thread: &'a Thread,
+    floor: &'a Floor,
     /// Fires when somebody wants it stopped.
     pub(super) stop: CancellationToken,
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        *lock(&self.thread.stop) = None;
-        *lock(&self.thread.rests_since) = Some(Instant::now());
+        *lock(&self.floor.stop) = None;
     }
 }
 
-/// All threads. One per caller and name, however many ask at once.
+/// The floors of all threads that are in use, by session.
 #[derive(Debug, Default)]
-pub(super) struct Threads(Mutex<BTreeMap<Key, Arc<Thread>>>);
+pub(super) struct Floors(Mutex<HashMap<String, Arc<Floor>>>);
 
-impl Threads {
-    /// Finds a thread or begins one.
-    pub(super) fn open(&self, key: &Key, config: &Config) -> Arc<Thread> {
-        let mut threads = lock(&self.0);
-        if let Some(thread) = threads.get(key) {
-            return Arc::clone(thread);
+impl Floors {
+    pub(super) fn of(&self, session: &str) -> Arc<Floor> {
+        let mut floors = lock(&self.0);
+        if let Some(floor) = floors.get(session) {
+            return Arc::clone(floor);
         }
-        make_room(&mut threads, &key.caller, config.max_threads_per_caller);
-        let thread = Arc::<Thread>::default();
-        threads.insert(key.clone(), Arc::clone(&thread));
-        thread
-    }
-
-    /// Finds a thread.
-    pub(super) fn find(&self, key: &Key) -> Option<Arc<Thread>> {
-        lock(&self.0).get(key).cloned()
-    }
-
-    /// Forgets threads that have rested too long.
-    pub(super) fn sweep(&self, config: &Config) {
-        let stale: Vec<Arc<Thread>> = {
-            let mut threads = lock(&self.0);
-            let keys: Vec<Key> = threads
-                .iter()
-                .filter(|(_, thread)| thread.is_stale(config))
-                .map(|(key, _)| key.clone())
-                .collect();
-            keys.iter().filter_map(|key| threads.remove(key)).collect()
-        };
-        // Engines end with their sessions, outside of the lock.
-        drop(stale);
-    }
-
-    pub(super) fn len(&self) -> usize {
-        lock(&self.0).len()
-    }
-}
-
-/// Forgets the thread of a caller that rests longest, where there are too many. One that waits is not forgotten.
-fn make_room(threads: &mut BTreeMap<Key, Arc<Thread>>, caller: &str, most: usize) {
-    let own = threads.iter().filter(|(key, _)| key.caller == caller);
-    if own.clone().count() < most {
-        return;
-    }
-    let resting = own.filter(|(_, thread)| !thread.desk.is_waiting());
-    let since = |thread: &Thread| *lock(&thread.rests_since);
-    let longest = resting.filter_map(|(key, thread)| Some((since(thread)?, key.clone()))).min();
-    if let Some((_, key)) = longest {
-        threads.remove(&key);
+        floors.retain(|_, floor| Arc::strong_count(floor) > 1);
+        Arc::clone(floors.entry(session.to_owned()).or_default())
     }
 }
 
@@ -160,67 +129,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn key(caller: &str, thread: &str) -> Key {
-        Key { caller: caller.into(), thread: thread.into() }
-    }
-
-    fn config() -> Config {
-        Config::new(|_| ostler::Options::new())
+    #[test]
+    fn a_session_has_one_floor_for_as_long_as_it_is_in_use() {
+        let floors = Floors::default();
+        let one = floors.of("a");
+        assert!(Arc::ptr_eq(&one, &floors.of("a")));
+        floors.of("b");
+        floors.of("c");
+        assert_eq!(lock(&floors.0).len(), 2, "b was not in use any more when c came");
+        assert!(Arc::ptr_eq(&one, &floors.of("a")));
     }
 
     #[test]
-    fn a_thread_is_its_callers_alone() {
-        let threads = Threads::default();
-        let anns = threads.open(&key("ann", "t"), &config());
-        assert!(Arc::ptr_eq(&anns, &threads.open(&key("ann", "t"), &config())));
-        assert!(!Arc::ptr_eq(&anns, &threads.open(&key("bob", "t"), &config())));
-        assert!(threads.find(&key("eve", "t")).is_none());
+    fn only_a_run_that_goes_on_can_be_stopped() {
+        let floor = Floor::default();
+        assert!(!floor.stop());
+        let running = floor.begin();
+        assert!(floor.stop() && running.stop.is_cancelled());
+        drop(running);
+        assert!(!floor.stop());
     }
 
     #[test]
-    fn threads_that_rest_are_forgotten_and_those_that_run_are_not() {
-        let mut config = config();
-        config.idle_limit = Duration::ZERO;
-        let threads = Threads::default();
-        let resting = threads.open(&key("ann", "rests"), &config);
-        drop(resting.begin());
-        let thread = threads.open(&key("ann", "runs"), &config);
-        let _running = thread.begin();
-        threads.sweep(&config);
-        assert!(threads.find(&key("ann", "rests")).is_none());
-        assert!(threads.find(&key("ann", "runs")).is_some());
-    }
-
-    #[tokio::test]
-    async fn a_thread_that_waits_is_kept_up_to_its_own_limit() {
-        let mut config = config();
-        config.idle_limit = Duration::ZERO;
-        let threads = Threads::default();
-        let thread = threads.open(&key("ann", "t"), &config);
-        drop(thread.begin());
-        let desk = thread.desk.clone();
-        let mut call = Box::pin(desk.call("c1".into()));
-        assert!(futures::poll!(&mut call).is_pending());
-        threads.sweep(&config);
-        assert!(threads.find(&key("ann", "t")).is_some());
-        config.waiting_limit = Some(Duration::ZERO);
-        threads.sweep(&config);
-        assert!(threads.find(&key("ann", "t")).is_none());
-    }
-
-    #[test]
-    fn too_many_threads_cost_a_caller_the_oldest_of_their_own() {
-        let mut config = config();
-        config.max_threads_per_caller = 2;
-        let threads = Threads::default();
-        for name in ["1", "2"] {
-            let thread = threads.open(&key("ann", name), &config);
-            drop(thread.begin());
-        }
-        threads.open(&key("bob", "1"), &config);
-        threads.open(&key("ann", "3"), &config);
-        assert!(threads.find(&key("ann", "1")).is_none());
-        assert!(threads.find(&key("ann", "2")).is_some());
-        assert!(threads.find(&key("bob", "1")).is_some());
+    fn a_place_is_found_by_its_name() {
+        let place = Place { conversation: "c-1".into(), message: "m-2".into() };
+        assert_eq!(Place::named(&place.name()), Some(place));
+        assert_eq!(Place::named("nowhere"), None);
     }
 }

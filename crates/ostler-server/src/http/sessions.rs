@@ -24,6 +24,8 @@ use crate::security::users::Caller;
 use crate::spaces::Asked;
 
 const LONGEST_TITLE: usize = 200;
+/// What there is in a session's log.
+const KINDS: [&str; 5] = ["prompt", "run", "message", "approval", "notice"];
 
 pub(super) fn routes(api: Api) -> Api {
     let follow = "A session's log as server-sent events, from its beginning or after Last-Event-ID";
@@ -59,7 +61,7 @@ pub(super) fn routes(api: Api) -> Api {
     .on(
         Op::get("/api/sessions/{id}/events", "followSession", follow)
             .query::<AfterQuery>()
-            .returns_text(200, "text/event-stream", "Events with their numbers"),
+            .returns_events(200, &KINDS, "Events with their numbers"),
         get(events),
     )
     .on(
@@ -99,12 +101,25 @@ struct NewSession {
     cwd: Option<PathBuf>,
     #[serde(default)]
     model: Option<String>,
-    /// `default`, `acceptEdits`, `plan`, `dontAsk`, or `bypassPermissions` where the operator allows it.
+    /// `bypassPermissions` only where the operator allows it.
     #[serde(default)]
+    #[schemars(with = "Option<Mode>")]
     permission_mode: Option<String>,
     /// In addition to the engine's own system prompt.
     #[serde(default)]
     append_system_prompt: Option<String>,
+}
+
+/// The words for permission modes.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only described")]
+enum Mode {
+    Default,
+    AcceptEdits,
+    Plan,
+    DontAsk,
+    BypassPermissions,
 }
 
 async fn create(
@@ -240,6 +255,7 @@ async fn close(
 #[serde(deny_unknown_fields)]
 pub(super) struct AfterQuery {
     /// Only events after this number.
+    #[schemars(range(min = 0, max = sse::LAST))]
     pub(super) after: Option<u64>,
 }
 
@@ -260,6 +276,7 @@ async fn events(
 #[serde(deny_unknown_fields)]
 struct LogQuery {
     /// Only events after this number.
+    #[schemars(range(min = 0, max = sse::LAST))]
     after: Option<u64>,
     /// At most so many.
     #[schemars(range(min = 1, max = 500))]
@@ -286,7 +303,7 @@ async fn log(
 ) -> Fallible<Json<Listing<LogEntry>>> {
     let session = readable(&app, &caller, &id).await?;
     let stream = scribe::stream(&session.id)?;
-    let after = query.after.unwrap_or(0);
+    let after = sse::number(query.after.unwrap_or(0))?;
     let found = app.store.read_from(&stream, after, limit(query.limit)?).await?;
     let entry = |event: ostler_store::Event| {
         let body = event.body.to().map_err(fault::internal)?;

@@ -53,6 +53,16 @@ pub(crate) fn approval(approval: &Approval) -> Fallible<NewEvent> {
     event("approval", json!({"approval": approval}), true)
 }
 
+/// The state that a page shares with the agent has changed, by this JSON Patch.
+pub(crate) fn shared_state(delta: &Value) -> Fallible<NewEvent> {
+    event("state", json!({"delta": delta}), true)
+}
+
+/// Another engine goes on with the conversation.
+pub(crate) fn engine() -> Fallible<NewEvent> {
+    event("engine", json!({"state": "started"}), false)
+}
+
 fn event(kind: &str, body: Value, durable: bool) -> Fallible<NewEvent> {
     let body = ostler_store::Body::of(&body).map_err(fault::internal)?;
     Ok(NewEvent { kind: kind.to_owned(), body, key: None, durable })

@@ -1,11 +1,12 @@
 //! Sessions and their runs: one worker per session, one run at a time, all of it in the log before anybody sees it.
 
-mod ask;
+pub(crate) mod ask;
 pub(crate) mod event;
 pub(crate) mod options;
 mod perform;
 pub(crate) mod record;
 mod recover;
+mod time;
 mod worker;
 
 use std::collections::HashMap;
@@ -139,6 +140,23 @@ impl Hub {
             }
             created => created.map(|()| session),
         }
+    }
+
+    /// The session of a user that has this key.
+    pub(crate) async fn keyed(&self, owner: &str, key: &str) -> Fallible<Option<Session>> {
+        Ok(self.records.find::<Session>(&keyed(owner, key)).await?.map(|(session, _)| session))
+    }
+
+    /// The run of a session that is not over; where several wait in line, the first.
+    pub(crate) async fn live_run(&self, session: &str) -> Fallible<Option<Run>> {
+        // All of them in one look: asked for by state, one that just changes could be missed in both.
+        let runs = self.runs_of(session).await?;
+        Ok(runs.into_iter().find(|run| !run.state.is_over()))
+    }
+
+    /// How many sessions have somebody at work.
+    pub(crate) fn working(&self) -> usize {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     fn session(

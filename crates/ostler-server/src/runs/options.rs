@@ -48,7 +48,6 @@ pub(crate) struct Shaped {
     /// Why nobody can be asked, if so; everything that needs a yes is refused with it.
     pub(crate) nobody_asked: Option<String>,
     /// For whatever waits for people beside permission requests.
-    #[expect(dead_code, reason = "the tools of pages will wait with it")]
     pub(crate) waiting: Waiters,
 }
 

@@ -229,6 +229,7 @@ impl Worker {
             let client = Client::connect(asking).await.map_err(perform::unstarted)?;
             self.engine = Some(Engine { client, stamp, _guards: guards });
             self.agents_work = false;
+            self.writer.append(vec![event::engine()?], Vec::new()).await?;
         }
         self.engine.as_mut().ok_or_else(ApiError::internal)
     }

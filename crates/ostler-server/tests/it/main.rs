@@ -6,6 +6,7 @@ mod agui;
 mod approvals;
 mod desk;
 mod door;
+mod foreign;
 mod mounts;
 mod proxy;
 mod runs;

@@ -270,7 +270,8 @@ async fn a_question_of_the_agent_is_answered_in_words() {
 #[tokio::test]
 async fn a_client_may_be_asked_by_a_tool_of_its_own() {
     let stage =
-        Stage::with(writes(), |config| config.approvals = Approvals::Tool("confirm".into())).await;
+        Stage::with(writes(), |config| config.agui.approvals = Approvals::Tool("confirm".into()))
+            .await;
     let first = stage.run(&offering(input("r1", &[user("u1", "write")]), &["confirm"])).await;
     let made = calls(&first);
     assert_eq!((made[0].1.as_str(), made[1].1.as_str()), ("Write", "confirm"));
@@ -284,7 +285,8 @@ async fn a_client_may_be_asked_by_a_tool_of_its_own() {
 
     // Without the tool nobody can be asked.
     let stage =
-        Stage::with(writes(), |config| config.approvals = Approvals::Tool("confirm".into())).await;
+        Stage::with(writes(), |config| config.agui.approvals = Approvals::Tool("confirm".into()))
+            .await;
     let events = stage.run(&input("r1", &[user("u1", "write")])).await;
     assert!(text_of(&events).contains("cannot be asked"), "{}", text_of(&events));
     assert!(!stage.home.path().join("a.txt").exists());

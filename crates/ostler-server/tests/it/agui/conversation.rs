@@ -103,7 +103,7 @@ async fn a_thread_that_is_not_known_is_told_what_was_said() {
 
 #[tokio::test]
 async fn without_memory_every_run_begins_with_what_the_client_sends() {
-    let stage = Stage::with(echo(), |config| config.memory = Memory::None).await;
+    let stage = Stage::with(echo(), |config| config.agui.memory = Memory::None).await;
     stage.run(&input("r1", &[user("u1", "one")])).await;
     let events = stage.run(&input("r2", &[user("u9", "two")])).await;
     assert_eq!(text_of(&events), "You said: two");
@@ -197,7 +197,7 @@ async fn the_agent_changes_the_shared_state_and_the_client_follows() {
 #[tokio::test]
 async fn what_is_the_servers_own_cannot_be_overwritten() {
     let script = changes(json!({"set": {"plan": "gold"}}));
-    let stage = Stage::with(script, |config| config.server_keys = vec!["plan".into()]).await;
+    let stage = Stage::with(script, |config| config.agui.server_keys = vec!["plan".into()]).await;
     let events = stage
         .run(&with(input("r1", &[user("u1", "go")]), "state", json!({"plan": "hacked"})))
         .await;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ostler_agui::event::Body;
 use ostler_server::agui::{Busy, Disconnect};
+use ostler_server::config::Config;
 use ostler_testkit::{Script, Status, reply as model, when};
 use serde_json::json;
 
@@ -66,7 +67,7 @@ async fn a_client_that_goes_does_not_take_its_run_along() {
 
 #[tokio::test]
 async fn a_client_that_goes_can_stop_its_run() {
-    let stage = Stage::with(held(), |config| config.disconnect = Disconnect::Stop).await;
+    let stage = Stage::with(held(), |config| config.agui.disconnect = Disconnect::Stop).await;
     drop(halfway(&stage, "r1").await);
     let next =
         stage.run(&input("r2", &[user("u1", "slow"), reply("x", "be"), user("u2", "hi")])).await;
@@ -94,7 +95,8 @@ async fn a_model_that_fails_is_an_error_with_a_code_and_no_reply() {
 
 #[tokio::test]
 async fn a_run_that_takes_too_long_is_ended() {
-    let stage = Stage::with(held(), |config| config.run_limit = Duration::from_millis(300)).await;
+    let stage =
+        Stage::with(held(), |config| config.limits.run = Some(Duration::from_millis(300))).await;
     let events = stage.run(&input("r1", &[user("u1", "slow")])).await;
     assert!(outcome(&events).starts_with("error timeout"), "{}", outcome(&events));
     let next = stage.run(&input("r2", &[user("u1", "slow"), user("u2", "hi")])).await;
@@ -111,7 +113,7 @@ async fn a_server_that_ends_tells_its_clients() {
 
 #[tokio::test]
 async fn a_second_run_waits_for_the_first_or_is_refused() {
-    let stage = Stage::with(held(), |config| config.busy = Busy::Refuse).await;
+    let stage = Stage::with(held(), |config| config.agui.busy = Busy::Refuse).await;
     let first = halfway(&stage, "r1").await;
     let body = input("r2", &[user("u1", "slow"), user("u2", "hi")]);
     assert_eq!(stage.post("ann", &body).await.status(), 409);
@@ -119,7 +121,8 @@ async fn a_second_run_waits_for_the_first_or_is_refused() {
     assert_eq!(text_of(&first.rest().await), "gun done");
 
     let stage =
-        Stage::with(held(), |config| config.busy = Busy::Wait(Duration::from_millis(50))).await;
+        Stage::with(held(), |config| config.agui.busy = Busy::Wait(Duration::from_millis(50)))
+            .await;
     let _first = halfway(&stage, "r1").await;
     let events = stage.run(&body).await;
     assert!(outcome(&events).starts_with("error run_in_progress"), "{}", outcome(&events));
@@ -134,7 +137,6 @@ async fn threads_of_one_name_are_apart_by_caller() {
     assert_eq!(text_of(&bobs), "hi");
     let requests = stage.api.requests();
     assert!(!requests[1].body.to_string().contains("the secret"));
-    assert_eq!(stage.agui.threads(), 2);
 }
 
 #[tokio::test]
@@ -153,19 +155,14 @@ async fn many_threads_do_not_hear_each_other() {
 }
 
 #[tokio::test]
-async fn a_thread_that_rests_is_forgotten_and_goes_on_from_what_the_client_knows() {
-    let stage = Stage::with(held(), |config| config.idle_limit = Duration::ZERO).await;
+async fn a_thread_that_rests_has_no_engine_and_goes_on_with_another() {
+    let stage = Stage::with(held(), |config| config.limits.idle = Duration::from_millis(20)).await;
     stage.run(&input("r1", &[user("u1", "hi")])).await;
-    // The run's end is told before the thread rests.
-    while stage.agui.threads() > 0 {
-        stage.agui.sweep();
-        tokio::task::yield_now().await;
-    }
+    stage.rests(0).await;
     let history = [user("u1", "hi"), reply("a1", "Hello"), user("u2", "still there?")];
     let events = stage.run(&input("r2", &history)).await;
     assert_eq!(outcome(&events), "success");
-    let last = stage.api.requests().pop().unwrap();
-    assert!(last.body["messages"].to_string().contains("Assistant: Hello"));
+    assert_eq!(stage.api.requests().pop().unwrap().messages().len(), 3, "it knows what was said");
 }
 
 #[tokio::test]
@@ -173,10 +170,12 @@ async fn a_thread_that_waits_for_an_answer_is_not_forgotten() {
     let script = Script::new()
         .rule(when().has_tool_result(true), model().text("{{tool_result}}"))
         .rule(when(), model().tool_use("mcp__ag_ui__paint", json!({})));
-    let stage = Stage::with(script, |config| config.idle_limit = Duration::ZERO).await;
+    let stage = Stage::with(script, |config| config.limits.idle = Duration::from_millis(20)).await;
     let tools = json!([tool("paint")]);
+    let other = with(input("r0", &[user("u1", "hi")]), "threadId", json!("other"));
+    stage.run(&other).await;
     let first = stage.run(&with(input("r1", &[user("u1", "paint")]), "tools", tools.clone())).await;
-    stage.agui.sweep();
+    stage.rests(1).await;
     let messages = [user("u1", "paint"), answer("t1", &calls(&first)[0].0, json!("red"))];
     let second = stage.run(&with(input("r2", &messages), "tools", tools)).await;
     assert_eq!(text_of(&second), "red");
@@ -187,15 +186,10 @@ async fn thoughts_come_with_their_signatures_and_may_come_back() {
     let script = Script::new()
         .rule(when().turn(0), model().thinking("Hm", "c2lnbmVk").text("Yes"))
         .rule(when(), model().text("Still yes"));
-    let stage = Stage::with_options(
-        script,
-        |mut options| {
-            options.model.thinking = Some(ostler::options::Thinking::Budget(2_000));
-            options
-        },
-        |_| {},
-    )
-    .await;
+    let thinks = |config: &mut Config| {
+        config.env.insert("MAX_THINKING_TOKENS".to_owned(), "2000".to_owned());
+    };
+    let stage = Stage::with(script, thinks).await;
     let events = stage.run(&input("r1", &[user("u1", "hi")])).await;
     let Some(Body::ReasoningEncryptedValue { entity_id, encrypted_value, .. }) = events
         .iter()

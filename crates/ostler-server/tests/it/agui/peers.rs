@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use axum::routing::post;
 use axum::{Json, Router};
-use ostler_server::agui::{AgUi, Approvals, Busy, Config};
+use ostler_server::agui::{AgUi, Approvals, Busy};
+use ostler_server::config::Config;
 use ostler_testkit::{Action, Script, ScriptedApi, Status, Usage, reply as model, when};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::stage::{options, serve};
+use super::stage::{config, serve, start};
 
-/// The numbers of all checks there are; 60 needs a whole frontend and is not played here.
-const CHECKS: std::ops::RangeInclusive<u32> = 1..=59;
+/// The numbers of all checks there are.
+const CHECKS: std::ops::RangeInclusive<u32> = 1..=60;
 
 fn script() -> Script {
     let agent = |name: &str| json!({"description": name, "prompt": "dig", "subagent_type": "general-purpose"});
@@ -113,6 +114,9 @@ fn script() -> Script {
         .rule(when(), model().text("You said {{prompt}}"))
 }
 
+/// What is special about a server.
+type Change = fn(&mut Config);
+
 /// The smallest picture there is, as a PNG.
 const PIXEL: &[u8] = &[
     0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52, 0, 0, 0,
@@ -129,38 +133,40 @@ async fn examine(client: &str) {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("pixel.png"), PIXEL).unwrap();
     let shutdown = CancellationToken::new();
-    let server = |change: fn(&mut Config), token: CancellationToken| {
-        let (base, folder) = (api.base_url(), home.path().to_owned());
-        let mut config = Config::new(move |_| {
-            let mut options = options(&base, &folder).env("CLAUDE_CODE_MAX_RETRIES", "0");
-            options.model.thinking = Some(ostler::options::Thinking::Budget(2_000));
-            options
-        });
-        config.origins = vec!["https://app.example".into()];
-        change(&mut config);
-        AgUi::new(config, token)
-    };
-    let never = CancellationToken::new;
-    let restless = server(|config| config.idle_limit = Duration::ZERO, never());
-    let settings: [(&str, AgUi); 10] = [
-        ("plain", server(|_| {}, never())),
-        ("lively", server(|config| config.keep_alive = Duration::from_millis(50), never())),
-        ("small", server(|config| config.max_body = 1_000, never())),
-        ("hasty", server(|config| config.run_limit = Duration::from_millis(1_500), never())),
-        ("ending", server(|_| {}, shutdown.clone())),
-        ("keys", server(|config| config.server_keys = vec!["plan".into()], never())),
-        ("confirm", server(|config| config.approvals = Approvals::Tool("confirm".into()), never())),
-        ("refuse", server(|config| config.busy = Busy::Refuse, never())),
-        ("single", server(|config| config.max_runs = 1, never())),
-        ("restless", restless.clone()),
+    let data = tempfile::tempdir().unwrap();
+    let settings: [(&str, Change); 10] = [
+        ("plain", |_| {}),
+        ("lively", |config| config.agui.keep_alive = Duration::from_millis(50)),
+        ("small", |config| config.limits.body = 1_000),
+        ("hasty", |config| config.limits.run = Some(Duration::from_millis(1_500))),
+        ("ending", |_| {}),
+        ("keys", |config| config.agui.server_keys = vec!["plan".into()]),
+        ("confirm", |config| config.agui.approvals = Approvals::Tool("confirm".into())),
+        ("refuse", |config| config.agui.busy = Busy::Refuse),
+        ("single", |config| config.agui.max_runs = 1),
+        ("restless", |config| config.limits.idle = Duration::from_millis(20)),
     ];
     let mut addresses = serde_json::Map::from_iter([("model".to_owned(), json!(api.base_url()))]);
-    for (name, agui) in settings {
-        addresses.insert(name.to_owned(), serve(agui.router()).await.into());
+    let mut restless = None;
+    for (name, change) in settings {
+        let mut config = config(&api.base_url(), home.path(), &data.path().join(name));
+        config.agui.origins = vec!["https://app.example".into()];
+        for (variable, value) in [("CLAUDE_CODE_MAX_RETRIES", "0"), ("MAX_THINKING_TOKENS", "2000")]
+        {
+            config.env.insert(variable.to_owned(), value.to_owned());
+        }
+        change(&mut config);
+        let stopping = if name == "ending" { shutdown.clone() } else { CancellationToken::new() };
+        let (agui, url) = start(config, stopping).await;
+        addresses.insert(name.to_owned(), url.into());
+        if name == "restless" {
+            restless = Some(agui);
+        }
     }
+    let restless = restless.unwrap();
     let control = Router::new()
         .route("/shutdown", post(move || async move { shutdown.cancel() }))
-        .route("/sweep", post(move || async move { Json(swept(&restless).await) }));
+        .route("/sweep", post(move || async move { Json(rested(&restless).await) }));
     addresses.insert("control".to_owned(), serve(control).await.into());
     let said = play(client, &peers, &Value::Object(addresses)).await;
     let missing: Vec<_> =
@@ -171,16 +177,15 @@ async fn examine(client: &str) {
     assert!(invalid.is_empty(), "{invalid:?}");
 }
 
-/// Forgets what rests; a run's end is told a moment before its thread rests.
-async fn swept(agui: &AgUi) -> usize {
+/// Waits until only one engine is left: the one whose turn waits.
+async fn rested(agui: &AgUi) -> usize {
     for _ in 0..1_000 {
-        agui.sweep();
-        if agui.threads() == 1 {
+        if agui.engines() == 1 {
             break;
         }
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    agui.threads()
+    agui.engines()
 }
 
 async fn play(client: &str, peers: &std::ffi::OsStr, servers: &Value) -> String {

@@ -7,10 +7,11 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::Next;
 use futures::StreamExt as _;
-use ostler::Options;
 use ostler_agui::event::{Body, Event};
 use ostler_agui::verify::Verifier;
-use ostler_server::agui::{AgUi, Caller, Config};
+use ostler_server::Server;
+use ostler_server::agui::{AgUi, Caller};
+use ostler_server::config::Config;
 use ostler_testkit::{Script, ScriptedApi};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -25,19 +26,33 @@ pub(crate) struct Stage {
     pub(crate) url: String,
     pub(crate) shutdown: CancellationToken,
     pub(crate) home: TempDir,
+    _data: TempDir,
     client: reqwest::Client,
 }
 
-/// What agents of tests work with.
-pub(crate) fn options(api: &str, home: &Path) -> Options {
-    let mut options = ostler::options()
-        .cwd(home)
-        .env("HOME", home.display().to_string())
-        .env("ANTHROPIC_BASE_URL", api)
-        .env("ANTHROPIC_API_KEY", "test")
-        .model("claude-sonnet-4-5");
-    options.limits.max_turns = Some(20);
-    options
+/// A server for tests.
+pub(crate) fn config(api: &str, home: &Path, data: &Path) -> Config {
+    let mut config = Config::new(data.join("data"), home);
+    config.listen.set_port(0);
+    config.model = Some("claude-sonnet-4-5".to_owned());
+    config.limits.max_turns = Some(20);
+    for (name, value) in [
+        ("HOME", data.display().to_string()),
+        ("ANTHROPIC_BASE_URL", api.to_owned()),
+        ("ANTHROPIC_API_KEY", "test".to_owned()),
+    ] {
+        config.env.insert(name.to_owned(), value);
+    }
+    config
+}
+
+/// Starts a server, which ends with the token. Its endpoint is served once more, to whoever says his name.
+pub(crate) async fn start(config: Config, stopping: CancellationToken) -> (AgUi, String) {
+    let server = Server::start(config).await.unwrap();
+    let agui = server.agui();
+    tokio::spawn(server.serve(async move { stopping.cancelled().await }));
+    let url = serve(agui.router()).await;
+    (agui, url)
 }
 
 impl Stage {
@@ -45,25 +60,15 @@ impl Stage {
         Self::with(script, |_| {}).await
     }
 
-    pub(crate) async fn with(script: Script, change: impl FnOnce(&mut Config)) -> Self {
-        Self::with_options(script, |options| options, change).await
-    }
-
-    pub(crate) async fn with_options(
-        script: Script,
-        shape: impl Fn(Options) -> Options + Send + Sync + 'static,
-        change: impl FnOnce(&mut Config),
-    ) -> Self {
+    pub(crate) async fn with(script: Script, change: fn(&mut Config)) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let api = ScriptedApi::start(script).await;
-        let home = tempfile::tempdir().unwrap();
-        let (base, folder) = (api.base_url(), home.path().to_owned());
-        let mut config = Config::new(move |_| shape(options(&base, &folder)));
+        let (home, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut config = config(&api.base_url(), home.path(), data.path());
         change(&mut config);
         let shutdown = CancellationToken::new();
-        let agui = AgUi::new(config, shutdown.clone());
-        let url = serve(agui.router()).await;
-        Self { api, agui, url, shutdown, home, client: reqwest::Client::new() }
+        let (agui, url) = start(config, shutdown.clone()).await;
+        Self { api, agui, url, shutdown, home, _data: data, client: reqwest::Client::new() }
     }
 
     /// Sends a request for a run as somebody.
@@ -93,6 +98,16 @@ impl Stage {
         self.begin(body).await.rest().await
     }
 
+    /// Waits until so many sessions have an engine.
+    pub(crate) async fn rests(&self, engines: usize) {
+        let resting = async {
+            while self.agui.engines() != engines {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(WAIT, resting).await.expect("engines end");
+    }
+
     pub(crate) async fn stop(&self, thread: &str) -> Value {
         let request = self.client.post(format!("{}/agui/stop", self.url)).bearer_auth("ann");
         let response = request.json(&json!({"threadId": thread})).send().await.unwrap();
@@ -105,7 +120,7 @@ pub(crate) async fn serve(router: Router) -> String {
     async fn guard(mut request: Request, next: Next) -> axum::response::Response {
         let token = request.headers().get("authorization").and_then(|it| it.to_str().ok());
         if let Some(name) = token.and_then(|it| it.strip_prefix("Bearer ")) {
-            let caller = Caller(name.to_owned());
+            let caller = Caller::named(name);
             request.extensions_mut().insert(caller);
         }
         next.run(request).await
@@ -125,7 +140,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    fn new(response: reqwest::Response) -> Self {
+    pub(crate) fn new(response: reqwest::Response) -> Self {
         let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
         assert!(kind.starts_with("text/event-stream"), "{kind}");
         let body = response.bytes_stream().map(|piece| piece.unwrap().to_vec()).boxed();

@@ -80,7 +80,8 @@ async fn nobody_is_let_in_without_a_name() {
 #[tokio::test]
 async fn pages_of_known_origins_may_call_and_others_may_not() {
     let stage =
-        Stage::with(hello(), |config| config.origins = vec!["https://app.example".into()]).await;
+        Stage::with(hello(), |config| config.agui.origins = vec!["https://app.example".into()])
+            .await;
     let preflight = |origin: &'static str| {
         let request =
             stage.client().request(reqwest::Method::OPTIONS, format!("{}/agui", stage.url));
@@ -103,7 +104,7 @@ async fn pages_of_known_origins_may_call_and_others_may_not() {
 
 #[tokio::test]
 async fn a_body_that_is_too_large_is_refused() {
-    let stage = Stage::with(hello(), |config| config.max_body = 1_000).await;
+    let stage = Stage::with(hello(), |config| config.limits.body = 1_000).await;
     let large = input("r1", &[user("u1", &"x".repeat(2_000))]);
     assert_eq!(stage.post("ann", &large).await.status(), 413);
 }
@@ -111,7 +112,8 @@ async fn a_body_that_is_too_large_is_refused() {
 #[tokio::test]
 async fn a_silent_run_shows_signs_of_life() {
     let script = Script::new().rule(when(), model().text("Hello").hold("model"));
-    let stage = Stage::with(script, |config| config.keep_alive = Duration::from_millis(20)).await;
+    let stage =
+        Stage::with(script, |config| config.agui.keep_alive = Duration::from_millis(20)).await;
     let mut response = stage.post("ann", &input("r1", &[user("u1", "hi")])).await;
     let mut body = String::new();
     while !body.contains("\n\n: keep-alive\n\n") && !body.contains("\n\n:keep-alive\n\n") {
@@ -128,7 +130,7 @@ async fn a_silent_run_shows_signs_of_life() {
 #[tokio::test]
 async fn too_many_runs_are_refused_and_the_rest_goes_on() {
     let script = Script::new().rule(when(), model().text("Hello").hold("model"));
-    let stage = Stage::with(script, |config| config.max_runs = 1).await;
+    let stage = Stage::with(script, |config| config.agui.max_runs = 1).await;
     let mut first = stage.begin(&input("r1", &[user("u1", "hi")])).await;
     first.next().await.unwrap();
     let other = with(input("r2", &[user("u1", "hi")]), "threadId", json!("other"));

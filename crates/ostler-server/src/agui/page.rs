@@ -1,0 +1,107 @@
+//! What a page wants from the agent of its thread, and how the engine is set up for it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ostler::Hook;
+use ostler::hook::{HookOutput, PreToolUseInput};
+use ostler::options::SystemPrompt;
+use ostler_agui::input::Tool;
+use serde::{Deserialize, Serialize};
+
+use super::desk::{Desk, Desks};
+use super::frontend_tools::FrontendTools;
+use super::shared_state;
+use super::thread::Thread;
+use crate::fault::Fallible;
+use crate::records::Records;
+use crate::runs::options::{Shape, Shaped};
+use crate::runs::record::Session;
+
+/// What the engine of a thread is to be like. When that changes, another one goes on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Page {
+    /// The tools that the page runs.
+    pub(super) tools: Vec<Tool>,
+    /// What the agent is to know beforehand.
+    pub(super) surroundings: Option<String>,
+    /// Whether there is a state to share.
+    pub(super) shares_state: bool,
+    /// The model the page asks for.
+    pub(super) model: Option<String>,
+    /// The tool of the page that is asked for a yes; without one, runs end with questions.
+    pub(super) asked_by: Option<String>,
+    /// Nothing is remembered by the engine.
+    pub(super) forgets: bool,
+}
+
+/// Sets up the engines of all threads.
+pub(crate) struct Pages {
+    pub(super) records: Records,
+    pub(super) desks: Arc<Desks>,
+}
+
+impl Pages {
+    pub(crate) fn new(records: Records, desks: Arc<Desks>) -> Self {
+        Self { records, desks }
+    }
+}
+
+#[async_trait]
+impl Shape for Pages {
+    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
+        let Some((thread, _)) = self.records.find::<Thread>(&session.id).await? else {
+            return Ok(());
+        };
+        let desk = self.desks.of(&session.id);
+        thread.page.shape(&desk, shaped);
+        // The desk is there for as long as the engine is.
+        shaped.guards.push(Box::new(desk));
+        Ok(())
+    }
+}
+
+impl Page {
+    fn shape(&self, desk: &Desk, shaped: &mut Shaped) {
+        let mut options = std::mem::take(&mut shaped.options);
+        let begins = desk.clone();
+        options = options.hook(Hook::new(move |_: PreToolUseInput, context| {
+            if let Some(call) = &context.tool_use_id {
+                begins.begin(call.to_string());
+            }
+            async { HookOutput::none() }
+        }));
+        let tools = FrontendTools::new(&self.tools);
+        if !tools.is_empty() {
+            let names = tools.names.keys().cloned().collect::<Vec<_>>();
+            options = options.server(tools.server(desk, &shaped.waiting)).allow(names);
+        }
+        if self.shares_state {
+            options = options.server(shared_state::server(desk)).allow([shared_state::TOOL]);
+        }
+        if let Some(model) = &self.model {
+            options = options.model(model);
+        }
+        if let Some(name) = self.asked_by.as_ref().filter(|name| !tools.offers(name)) {
+            shaped.nobody_asked =
+                Some(format!("The user cannot be asked: the application has no tool `{name}`."));
+        }
+        options.session.ephemeral |= self.forgets;
+        add_to(&mut options.context.system_prompt, self.surroundings.as_deref());
+        shaped.options = options;
+    }
+}
+
+fn add_to(prompt: &mut SystemPrompt, more: Option<&str>) {
+    let Some(more) = more else { return };
+    let append = |text: &mut String| {
+        text.push_str("\n\n");
+        text.push_str(more);
+    };
+    match prompt {
+        SystemPrompt::Text(text) => append(text),
+        SystemPrompt::Preset { append: Some(text) } => append(text),
+        SystemPrompt::Preset { append } => *append = Some(more.to_owned()),
+        _ => *prompt = SystemPrompt::Text(more.to_owned()),
+    }
+}
