@@ -117,7 +117,7 @@ impl StartBody {
                     append_prompt: self.append_system_prompt,
                     ..Setup::default()
                 };
-                Ok(Start::Prompt { prompt, setup })
+                Ok(Start::Prompt { prompt, setup: Box::new(setup) })
             }
             (Some(_), Some(_), None) | (None, None, Some(_)) if is_set_up => {
                 let message = "a session or a task is set up already: only a prompt in a new session takes cwd, model, permissionMode and appendSystemPrompt";

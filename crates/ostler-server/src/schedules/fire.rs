@@ -97,7 +97,7 @@ impl Schedules {
             Start::Session { session, prompt } => (self.hub.find(&caller, session).await?, prompt),
             Start::Prompt { prompt, setup } => {
                 let owner = &schedule.owner;
-                let made = self.hub.by_key(owner, &key, &schedule.name, setup.clone());
+                let made = self.hub.by_key(owner, &key, &schedule.name, (**setup).clone());
                 (made.await?, prompt)
             }
         };

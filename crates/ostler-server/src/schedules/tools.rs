@@ -140,7 +140,7 @@ impl Hand {
         let when: When = serde_json::from_value(Value::Object(when)).map_err(unreadable)?;
         let now = &self.session.setup;
         let setup = Setup { cwd: now.cwd.clone(), model: now.model.clone(), ..Setup::default() };
-        let start = Start::Prompt { prompt, setup };
+        let start = Start::Prompt { prompt, setup: Box::new(setup) };
         let catch_up = CatchUp::default();
         Ok(NewSchedule { name, start, when, catch_up, check: None, retries: MOST_RETRIES })
     }
