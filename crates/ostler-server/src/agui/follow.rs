@@ -43,11 +43,12 @@ impl Followed {
     }
 }
 
+/// What the log says of a message.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct MessageEvent {
+pub(super) struct MessageEvent {
     run_id: Option<String>,
-    message: ToHost,
+    pub(super) message: ToHost,
 }
 
 impl Telling<'_> {

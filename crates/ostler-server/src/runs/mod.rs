@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ostler::proto::api::ContentBlock;
 use ostler::{CancellationToken, PermissionMode};
 use ostler_store::{Expected, Filter};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
@@ -63,8 +64,8 @@ pub(crate) struct NewRun {
     pub(crate) prompt: String,
     /// All of it, where there is more than the text.
     pub(crate) content: Option<Vec<ContentBlock>>,
-    /// The names that a client has for its messages.
-    pub(crate) said: Vec<String>,
+    /// The prompt as the client has it, where it has messages of its own.
+    pub(crate) said: Vec<Value>,
     /// Whether it is said in the run that works, if there is one.
     pub(crate) pushes: bool,
     pub(crate) begin: Begin,
@@ -237,7 +238,7 @@ impl Hub {
             outcome: None,
         };
         let events =
-            vec![event::prompt(&run, new.content.as_deref(), &new.said)?, event::state(&run)?];
+            vec![event::prompt(&run, new.content.as_deref(), new.said)?, event::state(&run)?];
         let mut puts = vec![run.put(Expected::Absent)?];
         if let Some(content) = new.content {
             let attached = Attached { id: run.id.clone(), owner: run.owner.clone(), content };
