@@ -12,6 +12,7 @@ use crate::approvals::record::Approval;
 use crate::config::Config;
 use crate::fault::{ApiError, Fallible};
 use crate::metrics::Metrics;
+use crate::proxy::Proxy;
 use crate::runs::Hub;
 use crate::runs::record::{Run, RunState};
 use crate::security::guard::Guard;
@@ -30,6 +31,7 @@ pub(crate) struct Parts {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) tasks: Tasks,
     pub(crate) spaces: Arc<Spaces>,
+    pub(crate) proxy: Arc<Proxy>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) guard: Arc<Guard>,
     pub(crate) document: Value,

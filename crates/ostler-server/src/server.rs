@@ -239,6 +239,7 @@ fn assemble(
         approvals,
         tasks,
         spaces,
+        proxy,
         metrics,
         guard: guarded,
         document,
