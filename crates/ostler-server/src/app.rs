@@ -12,6 +12,7 @@ use crate::approvals::record::Approval;
 use crate::config::Config;
 use crate::fault::{ApiError, Fallible};
 use crate::metrics::Metrics;
+use crate::proxy::Proxy;
 use crate::runs::Hub;
 use crate::runs::record::{Run, RunState};
 use crate::schedules::Schedules;
@@ -32,6 +33,7 @@ pub(crate) struct Parts {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) schedules: Arc<Schedules>,
     pub(crate) spaces: Arc<Spaces>,
+    pub(crate) proxy: Arc<Proxy>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) guard: Arc<Guard>,
     pub(crate) document: Value,

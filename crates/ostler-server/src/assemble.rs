@@ -87,6 +87,7 @@ impl Ground {
             hub,
             tasks,
             spaces: shapes.spaces,
+            proxy: self.proxy,
             schedules,
             guard: Arc::clone(&guard),
             document,
