@@ -45,6 +45,8 @@ pub struct Config {
     pub allow_bypass: bool,
     /// Whether the MCP servers that a project names are started; they are programs of whoever wrote that.
     pub trust_project_servers: bool,
+    /// Who is told when somebody is waited for.
+    pub webhook: Option<Webhook>,
     /// The limits.
     pub limits: Limits,
     /// What unattended runs do with questions of the agent.
@@ -58,6 +60,32 @@ pub struct Cms {
     pub url: String,
     /// The token it asks for.
     pub token: Option<String>,
+}
+
+/// A program that is told what happens.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Webhook {
+    /// Where it listens: `https://chat.example.org/ostler`.
+    pub url: String,
+    /// What its messages are signed with.
+    pub secret: String,
+    /// What it is told.
+    pub events: Vec<WebhookEvent>,
+}
+
+impl std::fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Webhook").field("events", &self.events).finish_non_exhaustive()
+    }
+}
+
+/// What a webhook is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WebhookEvent {
+    /// Somebody is waited for.
+    Waiting,
+    /// A run is over.
+    Ended,
 }
 
 /// The engine that runs the agents.
@@ -156,6 +184,7 @@ impl Config {
             model_by_request: true,
             allow_bypass: false,
             trust_project_servers: false,
+            webhook: None,
             limits: Limits::default(),
             questions: Questions::default(),
         }

@@ -29,6 +29,21 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "URL")]
     pub(crate) cms: Option<String>,
 
+    /// Tell this address when somebody is waited for; signed with OSTLER_WEBHOOK_SECRET
+    #[arg(long, value_name = "URL", env = "OSTLER_WEBHOOK")]
+    pub(crate) webhook: Option<String>,
+
+    /// What to tell it
+    #[arg(
+        long,
+        value_name = "EVENT",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "waiting",
+        requires = "webhook"
+    )]
+    pub(crate) webhook_events: Vec<WebhookEvent>,
+
     /// A program to run agents with, instead of the engine inside: ostler, or Claude Code
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) engine: Option<PathBuf>,
@@ -89,6 +104,10 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) show_token: bool,
 
+    /// Print a code with which one browser comes in
+    #[arg(long)]
+    pub(crate) show_code: bool,
+
     /// How to write the log
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log: LogFormat,
@@ -96,6 +115,15 @@ pub(crate) struct Serve {
     /// Write more of it
     #[arg(long)]
     pub(crate) verbose_log: bool,
+}
+
+/// What a webhook is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WebhookEvent {
+    /// Somebody is waited for
+    Waiting,
+    /// A run is over
+    Ended,
 }
 
 /// How the log is written.

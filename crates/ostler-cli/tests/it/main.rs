@@ -24,6 +24,7 @@ mod signals;
 mod spare;
 mod start;
 mod talk;
+mod task;
 mod terminal;
 mod tmux;
 mod wire;

@@ -6,6 +6,7 @@ pub(crate) mod listing;
 pub(crate) mod openapi;
 mod page;
 mod runs;
+mod schedules;
 mod sessions;
 mod spaces;
 mod spoken;
@@ -22,13 +23,14 @@ use crate::app::App;
 
 /// All routes, and the document that describes them.
 pub(crate) fn routes() -> (Router<App>, Value) {
-    let parts: [fn(Api) -> Api; 7] = [
+    let parts: [fn(Api) -> Api; 8] = [
         access::describe,
         tasks::routes,
         sessions::routes,
         spaces::routes,
         runs::routes,
         approvals::routes,
+        schedules::routes,
         status::routes,
     ];
     let api = parts.into_iter().fold(Api::new(), |api, routes| routes(api));

@@ -109,6 +109,9 @@ struct NewSession {
     /// In addition to the engine's own system prompt.
     #[serde(default)]
     append_system_prompt: Option<String>,
+    /// Whether the agent can make schedules, and sees those of its user.
+    #[serde(default)]
+    schedules: bool,
 }
 
 /// The words for permission modes.
@@ -141,6 +144,7 @@ async fn create(
         }
     };
     setup.append_prompt = new.append_system_prompt;
+    setup.schedules = new.schedules;
     let title = new.title.unwrap_or_else(|| "New session".to_owned());
     check_title(&title)?;
     let session = match new.key {

@@ -17,7 +17,7 @@ use ostler::{CancellationToken, PermissionMode};
 use ostler_store::{Expected, Filter};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 use self::options::Shape;
@@ -37,6 +37,8 @@ use crate::security::users::Caller;
 
 /// How many commands a worker may be behind.
 const MAILBOX: usize = 64;
+/// How many ends of runs somebody may be behind who wants to know of them.
+const NEWS: usize = 1_024;
 /// How often a command is sent to a worker that is just ending.
 const TRIES: usize = 10;
 
@@ -54,6 +56,8 @@ pub(crate) struct Hub {
     live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
     /// What the engines of sessions are given beside the usual, one after the other.
     shapes: Vec<Arc<dyn Shape>>,
+    /// Runs that are over.
+    news: broadcast::Sender<Arc<Run>>,
     tracker: TaskTracker,
     stopping: CancellationToken,
 }
@@ -69,6 +73,8 @@ pub(crate) struct NewRun {
     /// Whether it is said in the run that works, if there is one.
     pub(crate) pushes: bool,
     pub(crate) begin: Begin,
+    /// Its name, if it is to be made once however often it is asked for.
+    pub(crate) id: Option<String>,
 }
 
 impl NewRun {
@@ -109,9 +115,29 @@ impl Hub {
             permits,
             live: Mutex::default(),
             shapes,
+            news: broadcast::channel(NEWS).0,
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
         })
+    }
+
+    /// Runs that are over from now on, of all users.
+    pub(crate) fn news(&self) -> broadcast::Receiver<Arc<Run>> {
+        self.news.subscribe()
+    }
+
+    /// A text without the secrets that are known.
+    pub(crate) fn redacted(&self, text: &str) -> String {
+        self.redactor.text(text).into_owned()
+    }
+
+    /// A run has come to a new state, which is on disk.
+    fn changed(&self, run: &Run) {
+        self.metrics.run_changed(run.state);
+        if run.state.is_over() {
+            // Nobody may want to know.
+            let _ = self.news.send(Arc::new(run.clone()));
+        }
     }
 
     /// A new session.
@@ -168,12 +194,7 @@ impl Hub {
         key: Option<String>,
         setup: Setup,
     ) -> Fallible<Session> {
-        let mode = setup.mode.clone().unwrap_or(PermissionMode::Default);
-        if !self.config.permits(&mode) {
-            let message = "this server does not let agents work without any question";
-            return Err(ApiError::forbidden("bypass_not_allowed", message)
-                .hint("ask the operator for --allow-bypass, or use another permission mode"));
-        }
+        self.check_setup(&setup)?;
         let title: String = title.chars().take(200).collect();
         let created = self.clock.now();
         Ok(Session {
@@ -185,6 +206,17 @@ impl Hub {
             engine_session: None,
             setup,
         })
+    }
+
+    /// Refuses what the operator does not let agents do.
+    pub(crate) fn check_setup(&self, setup: &Setup) -> Fallible<()> {
+        let mode = setup.mode.clone().unwrap_or(PermissionMode::Default);
+        if self.config.permits(&mode) {
+            return Ok(());
+        }
+        let message = "this server does not let agents work without any question";
+        Err(ApiError::forbidden("bypass_not_allowed", message)
+            .hint("ask the operator for --allow-bypass, or use another permission mode"))
     }
 
     /// A session that the caller may see.
@@ -224,9 +256,14 @@ impl Hub {
         {
             return Ok(run);
         }
+        if let Some(id) = &new.id
+            && let Some((run, _)) = self.records.find::<Run>(id).await?
+        {
+            return Ok(run);
+        }
         self.room_for(&session.owner).await?;
         let run = Run {
-            id: ids::new("run"),
+            id: new.id.unwrap_or_else(|| ids::new("run")),
             session: session.id.clone(),
             owner: session.owner.clone(),
             prompt: new.prompt,
@@ -245,7 +282,7 @@ impl Hub {
             puts.push(attached.put(Expected::Absent)?);
         }
         self.scribe.write(&session.id, events, puts).await?;
-        self.metrics.run_changed(RunState::Queued);
+        self.changed(&run);
         self.command(session, || Command::Run(run.id.clone())).await?;
         Ok(run)
     }
@@ -375,8 +412,11 @@ impl Hub {
                 run.outcome = Some(Outcome { error: Some(failure), ..Outcome::default() });
                 Ok(())
             });
-            if let Err(error) = noted.await {
-                tracing::error!(run, %error, "a run that could not begin could not be marked");
+            match noted.await {
+                Ok((run, ())) => self.changed(&run),
+                Err(error) => {
+                    tracing::error!(run, %error, "a run that could not begin could not be marked");
+                }
             }
         }
     }

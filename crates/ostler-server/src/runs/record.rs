@@ -62,6 +62,9 @@ pub(crate) struct Setup {
     /// The skill that was chosen, if this is a task's session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<String>,
+    /// Whether it can make schedules, and sees those of its user.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) schedules: bool,
 }
 
 /// One prompt and what comes of it.

@@ -52,7 +52,10 @@ impl Hub {
         run.outcome = Some(Outcome { error: Some(failure), ..Outcome::default() });
         let put = run.put(Expected::Version(version))?;
         match self.scribe.write(&run.session, vec![event::state(&run)?], vec![put]).await {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.changed(&run);
+                Ok(())
+            }
             // Another server is at it.
             Err(Error::Held { .. } | Error::Conflict { .. }) => Ok(()),
             Err(error) => Err(error.into()),

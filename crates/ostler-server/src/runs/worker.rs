@@ -243,7 +243,7 @@ impl Worker {
         change(&mut run);
         let put = run.put(ostler_store::Expected::Version(version))?;
         self.writer.append(vec![event::state(&run)?], vec![put]).await?;
-        self.hub.metrics.run_changed(run.state);
+        self.hub.changed(&run);
         Ok(run)
     }
 

@@ -54,6 +54,12 @@ impl Caller {
         Err(ApiError::forbidden("role_too_low", message.to_lowercase()))
     }
 
+    /// The server itself, at work for somebody: it reaches what is his, and nothing else.
+    pub(crate) fn on_behalf(user: &str) -> Self {
+        let grant = TokenDigest::of(&random_text(32));
+        Self { user: user.to_owned(), role: Role::Member, grant }
+    }
+
     /// Whether he may see and answer what belongs to somebody. What he may not see must look as if it were not there.
     pub(crate) fn may_see(&self, whose: &str) -> bool {
         self.user == whose || self.role >= Role::Admin
@@ -168,6 +174,12 @@ impl Users {
         }
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.iter().find(|user| user.name == name).map(|user| user.role)
+    }
+
+    /// Whether there is such a user.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        name == OWNER || known.iter().any(|user| user.name == name)
     }
 
     /// Everybody beside the owner.

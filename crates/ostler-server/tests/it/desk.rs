@@ -2,10 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
 use ostler_server::Server;
 use ostler_server::config::Config;
+use ostler_store::Timestamp;
+use ostler_store::sqlite::{Clock, SystemClock};
 use ostler_testkit::{Script, ScriptedApi};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -21,8 +25,41 @@ pub(crate) struct Desk {
     pub(crate) workspace: TempDir,
     data: TempDir,
     running: Option<Running>,
-    change: fn(&mut Config),
+    change: Box<dyn Fn(&mut Config) + Send + Sync>,
     pub(crate) token: String,
+    pub(crate) clock: Arc<HandClock>,
+}
+
+/// A clock that runs as usual, and that a test can set.
+#[derive(Default)]
+pub(crate) struct HandClock {
+    real: SystemClock,
+    ahead: AtomicI64,
+}
+
+impl HandClock {
+    pub(crate) fn advance(&self, by: Duration) {
+        self.ahead.fetch_add(i64::try_from(by.as_millis()).unwrap(), Relaxed);
+    }
+
+    /// In milliseconds since 1970.
+    pub(crate) fn set(&self, to: i64) {
+        self.ahead.store(to - self.real.wall().as_millis(), Relaxed);
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        u64::try_from(self.wall().as_millis()).unwrap()
+    }
+}
+
+impl Clock for HandClock {
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_millis(self.real.wall().as_millis() + self.ahead.load(Relaxed))
+    }
+
+    fn steady(&self) -> Duration {
+        self.real.steady()
+    }
 }
 
 struct Running {
@@ -36,14 +73,18 @@ impl Desk {
         Self::with(script, |_| {}).await
     }
 
-    pub(crate) async fn with(script: Script, change: fn(&mut Config)) -> Self {
+    pub(crate) async fn with(
+        script: Script,
+        change: impl Fn(&mut Config) + Send + Sync + 'static,
+    ) -> Self {
         let mut desk = Self {
             api: ScriptedApi::start(script).await,
             workspace: tempfile::tempdir().unwrap(),
             data: tempfile::tempdir().unwrap(),
             running: None,
-            change,
+            change: Box::new(change),
             token: String::new(),
+            clock: Arc::default(),
         };
         desk.start().await;
         desk
@@ -65,7 +106,7 @@ impl Desk {
     }
 
     pub(crate) async fn start(&mut self) {
-        let server = Server::start(self.config()).await.unwrap();
+        let server = Server::start_at(self.config(), self.clock.clone()).await.unwrap();
         self.token = server.token().unwrap();
         let (stop, stopped) = oneshot::channel();
         let address = server.address();
@@ -93,6 +134,11 @@ impl Desk {
     /// What belongs to the server and its operator.
     pub(crate) fn data(&self) -> &Path {
         self.data.path()
+    }
+
+    /// Where the store of the server is.
+    pub(crate) fn store(&self) -> std::path::PathBuf {
+        self.data.path().join("data/log")
     }
 
     pub(crate) fn client(&self) -> Client {
