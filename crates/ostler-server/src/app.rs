@@ -11,6 +11,7 @@ use crate::approvals::answer::{AnswersRequest, DecisionRequest};
 use crate::approvals::record::Approval;
 use crate::config::Config;
 use crate::fault::{ApiError, Fallible};
+use crate::hooks::Hooks;
 use crate::metrics::Metrics;
 use crate::runs::Hub;
 use crate::runs::record::{Run, RunState};
@@ -30,6 +31,7 @@ pub(crate) struct Parts {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) schedules: Arc<Schedules>,
+    pub(crate) hooks: Arc<Hooks>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) guard: Arc<Guard>,
     pub(crate) document: Value,

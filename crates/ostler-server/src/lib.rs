@@ -8,6 +8,7 @@ mod approvals;
 mod clock;
 pub mod config;
 mod fault;
+mod hooks;
 mod http;
 mod ids;
 mod log;

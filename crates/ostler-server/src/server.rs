@@ -16,12 +16,14 @@ use crate::app::{App, Parts};
 use crate::approvals::Approvals;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::hooks::Hooks;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::records::Records;
 use crate::runs::options::Shape;
 use crate::runs::{self, Hub};
 use crate::schedules::Schedules;
+use crate::schedules::starter::Starter;
 use crate::schedules::tools::OwnTools;
 use crate::scribe::Scribe;
 use crate::security::code::Browsers;
@@ -132,6 +134,7 @@ impl Server {
         )?;
         app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
         tokio::spawn(Arc::clone(&app.schedules).keep_time());
+        app.hooks.watch();
         let teller = teller(&app, address)?;
         Ok(Self { app, agui, router, listener, address, teller, agui_stopping })
     }
@@ -175,6 +178,7 @@ impl Server {
             app.schedules.shut_down().await;
             // Engines first: what they still say is told, and streams end with the log.
             app.hub.shut_down().await;
+            app.hooks.shut_down().await;
             if let Some(teller) = teller {
                 teller.shut_down().await;
             }
@@ -235,8 +239,10 @@ fn assemble(
     });
     let (pages, document) = http::routes();
     let tasks = Arc::new(Tasks::new(workshop, Arc::clone(&hub), clock));
-    let schedules =
-        Schedules::new(Arc::clone(&hub), Arc::clone(&tasks), users, Arc::clone(&store), node);
+    let starter = Starter { hub: Arc::clone(&hub), tasks: Arc::clone(&tasks) };
+    let hooks = Hooks::new(starter.clone(), Arc::clone(&users), config.private_callbacks);
+    let hooks = hooks.map_err(StartError::Unsafe)?;
+    let schedules = Schedules::new(starter, users, Arc::clone(&store), node);
     own_tools.reach(&schedules);
     let guarded = Arc::clone(&guard);
     let app = App::new(Parts {
@@ -246,6 +252,7 @@ fn assemble(
         approvals,
         tasks,
         schedules,
+        hooks,
         metrics,
         guard: guarded,
         document,
@@ -272,6 +279,7 @@ fn teller(app: &App, address: SocketAddr) -> Result<Option<Arc<Teller>>, StartEr
 fn site(config: &Config, address: SocketAddr) -> Site {
     routes::open(Site::new(address, &config.hosts, false), "/api")
         .public(Method::GET, "/healthz")
+        .public(Method::POST, "/api/hooks/*")
         .public(Method::GET, "/docs")
         .public(Method::GET, "/docs/*")
         .share("/agui", &config.agui.origins)

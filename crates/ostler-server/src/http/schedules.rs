@@ -78,7 +78,7 @@ pub(super) fn routes(api: Api) -> Api {
 /// What is started: a prompt in a session of its own, a prompt in a session that is there, or a task.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct StartBody {
+pub(super) struct StartBody {
     #[serde(default)]
     #[schemars(length(min = 1))]
     prompt: Option<String>,
@@ -103,7 +103,7 @@ struct StartBody {
 }
 
 impl StartBody {
-    fn read(self, app: &App) -> Fallible<Start> {
+    pub(super) fn read(self, app: &App) -> Fallible<Start> {
         let is_set_up = self.cwd.is_some()
             || self.model.is_some()
             || self.permission_mode.is_some()

@@ -9,6 +9,7 @@ mod check;
 mod fire;
 pub(crate) mod plan;
 pub(crate) mod record;
+pub(crate) mod starter;
 mod tick;
 pub(crate) mod tools;
 
@@ -22,16 +23,15 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::fire::with_output;
 use self::plan::When;
 use self::record::{CatchUp, Check, Firing, Schedule, ScheduleState, Start, firings_of};
+use self::starter::Starter;
 use crate::clock::Clock;
 use crate::fault::{self, ApiError, Fallible};
 use crate::ids;
 use crate::records::Records;
 use crate::runs::Hub;
 use crate::security::users::{Caller, Role, Users};
-use crate::tasks::Tasks;
 
 /// How many schedules one user may have.
 const MOST: usize = 1_000;
@@ -46,7 +46,7 @@ const LONGEST_NAME: usize = 200;
 /// All schedules of the server.
 pub(crate) struct Schedules {
     hub: Arc<Hub>,
-    tasks: Arc<Tasks>,
+    starter: Starter,
     users: Arc<Users>,
     store: Arc<dyn Store>,
     records: Records,
@@ -97,16 +97,16 @@ pub(crate) struct ScheduleView {
 
 impl Schedules {
     pub(crate) fn new(
-        hub: Arc<Hub>,
-        tasks: Arc<Tasks>,
+        starter: Starter,
         users: Arc<Users>,
         store: Arc<dyn Store>,
         node: String,
     ) -> Arc<Self> {
+        let hub = Arc::clone(&starter.hub);
         let (records, clock) = (hub.records.clone(), hub.clock.clone());
         Arc::new(Self {
             hub,
-            tasks,
+            starter,
             users,
             store,
             records,
@@ -160,23 +160,7 @@ impl Schedules {
                 error.field("check").hint("only administrators give a schedule a check command")
             })?;
         }
-        match &schedule.start {
-            Start::Prompt { prompt, .. } | Start::Session { prompt, .. }
-                if prompt.trim().is_empty() =>
-            {
-                Err(ApiError::invalid("start.prompt", "a prompt says something"))
-            }
-            Start::Prompt { setup, .. } => self.hub.check_setup(setup),
-            // What runs at night runs as the owner: it reaches his own things only.
-            Start::Session { session, .. } => {
-                let found = self.hub.find(&on_behalf(schedule), session).await;
-                found.map(drop).map_err(|error| error.field("start.session"))
-            }
-            Start::Task { task } => {
-                let found = self.tasks.find(&on_behalf(schedule), task).await;
-                found.map(drop).map_err(|error| error.field("start.task"))
-            }
-        }
+        self.starter.validate(&schedule.owner, &schedule.start).await
     }
 
     async fn room_for(&self, owner: &str) -> Fallible<()> {
@@ -394,9 +378,4 @@ fn first_time(schedule: &Schedule, now: u64) -> Fallible<u64> {
 /// The name of a timer.
 fn timer_of(what: &str) -> String {
     format!("schedules/{what}")
-}
-
-/// What runs at its time runs as its owner, and reaches no more than is his.
-fn on_behalf(schedule: &Schedule) -> Caller {
-    Caller::on_behalf(&schedule.owner)
 }

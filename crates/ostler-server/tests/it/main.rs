@@ -6,6 +6,7 @@ mod agui;
 mod approvals;
 mod desk;
 mod door;
+mod hooks;
 mod runs;
 mod schedules;
 mod socket;

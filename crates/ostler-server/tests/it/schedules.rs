@@ -184,6 +184,7 @@ async fn a_check_decides_whether_the_agent_is_woken() {
     desk.clock.advance(HOUR);
     let woken = settled(&client, &wakes, 1).await;
     assert_eq!(woken[0]["state"], "completed");
+    assert_eq!(woken[0]["checkSaid"], "three new letters\n");
     let slept = settled(&client, &sleeps, 1).await;
     assert_eq!((&slept[0]["state"], &slept[0]["run"]), (&json!("skipped"), &Value::Null));
     assert!(slept[0]["note"].as_str().unwrap().contains("nothing.txt"), "{slept:?}");
