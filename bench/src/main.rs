@@ -6,6 +6,7 @@
 mod decode;
 mod dropin;
 mod engine;
+mod load;
 mod long;
 mod measure;
 mod process;
@@ -26,6 +27,7 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("decode", decode::run),
     ("dropin", dropin::run),
     ("engine", engine::run),
+    ("load", load::run),
     ("long", long::run),
     ("sdk", sdk::run),
     ("size", size::run),

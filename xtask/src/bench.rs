@@ -8,9 +8,9 @@ use anyhow::{Result, ensure};
 use crate::{cargo, peers, python, setup};
 
 /// The benchmarks that measure the program as it is shipped.
-const OF_THE_PROGRAM: &[&str] = &["dropin", "engine", "size"];
+const OF_THE_PROGRAM: &[&str] = &["dropin", "engine", "load", "size"];
 /// The benchmarks that run the vendor's programs beside it.
-const WITH_PEERS: &[&str] = &["dropin", "engine", "sdk"];
+const WITH_PEERS: &[&str] = &["dropin", "engine", "load", "sdk"];
 /// The benchmarks that run the vendor's Python package beside it.
 const WITH_PYTHON: &[&str] = &["dropin", "sdk"];
 

@@ -22,7 +22,7 @@ pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
 }
 
 /// Where the vendor's packages are, as environment variables.
-pub(crate) type Peers = [(&'static str, PathBuf); 4];
+pub(crate) type Peers = [(&'static str, PathBuf); 5];
 
 /// Installs what is not there yet.
 pub(crate) fn peers() -> Result<Peers> {
@@ -31,6 +31,7 @@ pub(crate) fn peers() -> Result<Peers> {
         ("OSTLER_NATIVE_PEERS", peers::install(peers::NATIVE)?),
         ("OSTLER_AGUI_PEERS", peers::install(peers::AGUI)?),
         ("OSTLER_PYTHON", python::install(python::SDK)?),
+        ("OSTLER_SERVER_PYTHON", python::install(python::SERVER)?),
     ])
 }
 

@@ -1,4 +1,4 @@
-//! The vendor's Python packages, from PyPI, at the versions benchmarks and tests know, in an environment of their own.
+//! The vendor's Python packages and other people's, from PyPI, at the versions benchmarks and tests know, in an environment of their own.
 //!
 //! It lives in the same cache as the [`peers`], under a name made of the list of versions. A virtual environment
 //! cannot be moved, so a file written last says that it is complete.
@@ -15,6 +15,9 @@ use crate::{cargo, peers, setup};
 /// The official SDK, as pip names it.
 pub(crate) const SDK: &[&str] = &["claude-agent-sdk==0.2.182"];
 
+/// What examines the server from outside: a WebSocket client, and a tester of what an OpenAPI document says.
+pub(crate) const SERVER: &[&str] = &["websockets==17.4", "schemathesis==4.32.5"];
+
 /// Says that an environment is complete.
 const COMPLETE: &str = "complete";
 
@@ -26,7 +29,7 @@ pub(crate) fn install(pins: &[&str]) -> Result<PathBuf> {
     }
     if !setup::works("python3", &["-c", "import venv, ensurepip"]) {
         bail!(
-            "python3 with venv is missing, with which the vendor's Python SDK is installed; \
+            "python3 with venv is missing, with which Python packages are installed; \
              on Debian or Ubuntu: sudo apt-get install python3-venv"
         );
     }
@@ -58,7 +61,7 @@ fn folder_name(pins: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{SDK, folder_name};
+    use super::{SDK, SERVER, folder_name};
 
     #[test]
     fn other_versions_get_another_folder() {
@@ -68,6 +71,6 @@ mod tests {
 
     #[test]
     fn versions_are_exact() {
-        assert!(SDK.iter().all(|pin| pin.contains("==")));
+        assert!(SDK.iter().chain(SERVER).all(|pin| pin.contains("==")));
     }
 }

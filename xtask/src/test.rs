@@ -14,6 +14,9 @@ use crate::{Misuse, cargo, conformance, fuzz, setup, tidy};
 /// How long the fuzz targets run: enough for some hundred thousand inputs, not enough to be waited for.
 const FUZZ_SECONDS: &str = "20";
 
+/// How often the server is killed under load, about a second each.
+const KILLS: &str = "100";
+
 pub(crate) fn test(args: &[OsString]) -> Result<ExitCode> {
     let plan = Plan::parse(args)?;
     let mut tally = Tally::default();
@@ -97,6 +100,8 @@ fn prepare() -> Result<()> {
 
 fn cargo_test(plan: &Plan, peers: Option<Peers>, tally: &mut Tally) -> Result<()> {
     let mut command = cargo::cargo(&["test", "--workspace", "--locked", "--no-fail-fast", "--"]);
+    // Plain `cargo test` is content with a few.
+    command.env("OSTLER_KILLS", KILLS);
     if let Some(peers) = peers {
         // Ignored tests are exactly those that need the peers.
         command.arg("--include-ignored").envs(peers);

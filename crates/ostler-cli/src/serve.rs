@@ -26,6 +26,7 @@ pub(crate) async fn run(
     screen: &mut Screen,
 ) -> anyhow::Result<ExitCode> {
     listen_to_log(serve);
+    shut_the_blinds();
     let mut signals = Signals::listen()?;
     let config = config(args, serve)?;
     let is_offline = config.model.as_deref() == Some(OFFLINE);
@@ -67,6 +68,8 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     if let Some(program) = &serve.engine {
         config.engine = EngineChoice::Program(program.clone());
     }
+    config.key_file.clone_from(&serve.key_file);
+    config.pass_env.clone_from(&serve.pass_env);
     config.model.clone_from(&args.model);
     if config.model.is_none() && serve.engine.is_none() && !has_key(&scene) {
         // Skills name no model, or a default that needs a key.
@@ -84,9 +87,18 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     limits.max_turns = args.max_turns;
     limits.max_budget_usd = args.max_budget_usd;
     limits.run = serve.run_timeout.or(limits.run);
+    limits.tool = serve.tool_timeout;
     limits.idle = serve.idle_timeout.unwrap_or(limits.idle);
     limits.approval = serve.approval_timeout;
     Ok(config)
+}
+
+/// Lets no other process of this user look into this one: its memory and its first environment hold the key, and agents'
+/// commands run as the same user. Whoever may look into everything, as root may, still can.
+fn shut_the_blinds() {
+    if let Err(error) = nix::sys::prctl::set_dumpable(false) {
+        tracing::warn!(%error, "other processes of this user may be able to read the key");
+    }
 }
 
 /// Where programs of a user keep what is theirs.

@@ -18,6 +18,7 @@ use crate::runs::record::{Run, RunState};
 use crate::schedules::Schedules;
 use crate::security::guard::Guard;
 use crate::security::users::Caller;
+use crate::spaces::Spaces;
 use crate::tasks::Tasks;
 
 /// The parts of the server.
@@ -32,6 +33,7 @@ pub(crate) struct Parts {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) schedules: Arc<Schedules>,
     pub(crate) hooks: Arc<Hooks>,
+    pub(crate) spaces: Arc<Spaces>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) guard: Arc<Guard>,
     pub(crate) document: Value,

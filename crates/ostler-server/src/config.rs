@@ -30,8 +30,13 @@ pub struct Config {
     pub cms: Option<Cms>,
     /// The engine.
     pub engine: EngineChoice,
-    /// Variables for it, beside this process's own.
+    /// Variables for it, beside those that are passed on. A key for the model is not passed on: see [`Config::key_file`].
     pub env: BTreeMap<String, String>,
+    /// Names of variables of this process that are passed on, beside the usual harmless ones.
+    pub pass_env: Vec<String>,
+    /// A file with the key for the model, read anew for every request; otherwise it is taken from [`Config::env`] or from
+    /// this process's environment. Either way engines get a stand-in that is good for nothing elsewhere.
+    pub key_file: Option<PathBuf>,
     /// The model, unless a skill or a request names one.
     pub model: Option<String>,
     /// Whether a request may name a model.
@@ -117,6 +122,8 @@ pub struct Limits {
     pub run: Option<Duration>,
     /// How long an engine may say nothing while nobody is asked.
     pub stale: Option<Duration>,
+    /// How long one call of a tool may take. What subagents do is not one call.
+    pub tool: Option<Duration>,
     /// How long an engine without work is kept.
     pub idle: Duration,
     /// How long an approval waits; for ever if `None`. Then it is a no.
@@ -131,6 +138,10 @@ pub struct Limits {
     pub body: usize,
     /// Event streams open at the same time.
     pub subscribers: usize,
+    /// Requests of one token in a second, in the long run; ten times as many at once.
+    pub requests_per_second: u32,
+    /// Wrong tokens or codes from one address before it has to wait.
+    pub wrong_tokens: u32,
 }
 
 impl Default for Limits {
@@ -140,6 +151,7 @@ impl Default for Limits {
             waiting_runs: 1_000,
             run: Some(Duration::from_secs(30 * 60)),
             stale: Some(Duration::from_secs(10 * 60)),
+            tool: None,
             idle: Duration::from_secs(10 * 60),
             approval: None,
             cancel_grace: Duration::from_secs(5),
@@ -147,6 +159,8 @@ impl Default for Limits {
             max_budget_usd: None,
             body: 16 << 20,
             subscribers: 5_000,
+            requests_per_second: 200,
+            wrong_tokens: 10,
         }
     }
 }
@@ -166,6 +180,8 @@ impl Config {
             cms: None,
             engine: EngineChoice::default(),
             env: BTreeMap::new(),
+            pass_env: Vec::new(),
+            key_file: None,
             model: None,
             model_by_request: true,
             allow_bypass: false,

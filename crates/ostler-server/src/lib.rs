@@ -13,6 +13,7 @@ mod http;
 mod ids;
 mod log;
 mod metrics;
+mod proxy;
 mod records;
 mod runs;
 mod schedules;
@@ -20,6 +21,7 @@ mod scribe;
 mod security;
 mod server;
 mod skills;
+mod spaces;
 mod tasks;
 mod webhook;
 

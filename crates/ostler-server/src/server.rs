@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::hooks::Hooks;
 use crate::log::Log;
 use crate::metrics::Metrics;
+use crate::proxy::{Credentials, Proxy};
 use crate::records::Records;
 use crate::runs::options::Shape;
 use crate::runs::{self, Hub};
@@ -30,11 +31,13 @@ use crate::security::code::Browsers;
 use crate::security::guard::Guard;
 use crate::security::limits::BodyLimits;
 use crate::security::rate::{Buckets, Rate};
+use crate::security::redact::Redactor;
 use crate::security::serve::{self, ConnectionLimits};
 use crate::security::site::Site;
 use crate::security::token::TokenFile;
 use crate::security::users::{UserFile, Users};
 use crate::security::{bind, edge, private, routes};
+use crate::spaces::{self, Spaces};
 use crate::tasks::{Tasks, Workshop};
 use crate::webhook::{self, Teller};
 use crate::{http, ids};
@@ -62,6 +65,9 @@ pub enum StartError {
         /// Why not.
         source: io::Error,
     },
+    /// Agents would have no way to the model.
+    #[error("cannot make a way to the model: {0}")]
+    Proxy(io::Error),
     /// What is configured is not safe.
     #[error("{0}")]
     Unsafe(String),
@@ -84,6 +90,8 @@ pub struct Server {
     teller: Option<Arc<Teller>>,
     /// Ends runs of AG-UI.
     agui_stopping: CancellationToken,
+    /// Ends the way to the model, after everything that uses it.
+    proxy_stopping: CancellationToken,
 }
 
 impl Server {
@@ -108,13 +116,15 @@ impl Server {
         if let Some(webhook) = &config.webhook {
             webhook::check(webhook).map_err(StartError::Unsafe)?;
         }
-        let folder =
-            |source| StartError::Folder { place: config.data.display().to_string(), source };
+        let place = config.data.display().to_string();
+        let folder = |source| StartError::Folder { place: place.clone(), source };
         private::folder(&config.data).map_err(folder)?;
         let engine = config.data.join("engine");
         private::folder(&engine).map_err(folder)?;
         // Sessions of this server are its own; they do not mix with those of the person who started it.
         config.env.entry("CLAUDE_CONFIG_DIR".to_owned()).or_insert(engine.display().to_string());
+        let redactor = Redactor::default();
+        let credentials = Credentials::take(&mut config, redactor.clone());
         let token = TokenFile::open(config.data.join("token")).map_err(folder)?;
         let users = Users::load(token, Box::new(UserFile(config.data.join("users.json"))))
             .map_err(folder)?;
@@ -124,19 +134,24 @@ impl Server {
         let listener = TcpListener::bind(config.listen).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
         let agui_stopping = CancellationToken::new();
+        let proxy_stopping = CancellationToken::new();
+        let proxy = Proxy::start(credentials, proxy_stopping.clone()).await;
+        let proxy = proxy.map_err(StartError::Proxy)?;
         let (app, agui, router) = assemble(
-            Arc::new(config),
+            config,
             store,
             Clock::new(clock),
             users,
             address,
+            redactor,
+            proxy,
             agui_stopping.clone(),
         )?;
         app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
         tokio::spawn(Arc::clone(&app.schedules).keep_time());
         app.hooks.watch();
         let teller = teller(&app, address)?;
-        Ok(Self { app, agui, router, listener, address, teller, agui_stopping })
+        Ok(Self { app, agui, router, listener, address, teller, agui_stopping, proxy_stopping })
     }
 
     /// Its AG-UI endpoint, without the server's own door before it.
@@ -169,7 +184,7 @@ impl Server {
 
     /// Serves until `stop` comes; then takes nothing new, ends its engines and closes the log.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send) {
-        let Self { app, router, listener, teller, agui_stopping, .. } = self;
+        let Self { app, router, listener, teller, agui_stopping, proxy_stopping, .. } = self;
         let stopping = CancellationToken::new();
         let door = serve::serve(listener, router, ConnectionLimits::default(), stopping.clone());
         let ending = async {
@@ -185,6 +200,7 @@ impl Server {
             stopping.cancel();
         };
         tokio::join!(door, ending);
+        proxy_stopping.cancel();
         if let Err(error) = app.store.close().await {
             tracing::error!(%error, "the event log was not closed well");
         }
@@ -192,13 +208,16 @@ impl Server {
 }
 
 fn assemble(
-    config: Arc<Config>,
+    config: Config,
     store: Arc<dyn Store>,
     clock: Clock,
     users: Users,
     address: SocketAddr,
+    redactor: Redactor,
+    proxy: Arc<Proxy>,
     agui_stopping: CancellationToken,
 ) -> Result<(App, AgUi, axum::Router), StartError> {
+    let config = Arc::new(config);
     let metrics = Arc::new(Metrics::default());
     let records = Records::new(Arc::clone(&store));
     let log = Log::new(Arc::clone(&store));
@@ -215,11 +234,23 @@ fn assemble(
     let own_tools = Arc::new(OwnTools::default());
     let desks = Arc::new(Desks::new(Arc::clone(&scribe)));
     let pages_of_threads = Pages::new(records.clone(), Arc::clone(&desks));
+    let users = Arc::new(users);
+    let spaces = Arc::new(Spaces::new(spaces::Parts {
+        config: Arc::clone(&config),
+        records: records.clone(),
+        users: Arc::clone(&users),
+        clock: clock.clone(),
+        redactor: redactor.clone(),
+    }));
     let hub = Hub::new(runs::Parts {
+        redactor,
+        // Whoever comes later has the last word: a skill cannot widen what the space allows.
         shapes: vec![
             Arc::clone(&workshop) as Arc<dyn Shape>,
             Arc::new(pages_of_threads),
             Arc::clone(&own_tools) as Arc<dyn Shape>,
+            Arc::clone(&spaces) as _,
+            Arc::clone(&proxy) as _,
         ],
         config: Arc::clone(&config),
         records,
@@ -229,13 +260,14 @@ fn assemble(
         clock: clock.clone(),
         metrics: Arc::clone(&metrics),
     });
-    let users = Arc::new(users);
+    let requests = f64::from(config.limits.requests_per_second);
+    let wrong = f64::from(config.limits.wrong_tokens);
     let guard = Arc::new(Guard {
         site: site(&config, address),
         users: Arc::clone(&users),
         browsers: Browsers::default(),
-        requests: Buckets::new(Rate { per_second: 200.0, burst: 2_000.0 }),
-        failures: Buckets::new(Rate { per_second: 0.2, burst: 10.0 }),
+        requests: Buckets::new(Rate { per_second: requests, burst: 10.0 * requests }),
+        failures: Buckets::new(Rate { per_second: 0.2, burst: wrong }),
     });
     let (pages, document) = http::routes();
     let tasks = Arc::new(Tasks::new(workshop, Arc::clone(&hub), clock));
@@ -253,6 +285,7 @@ fn assemble(
         tasks,
         schedules,
         hooks,
+        spaces,
         metrics,
         guard: guarded,
         document,

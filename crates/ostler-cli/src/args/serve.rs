@@ -52,6 +52,14 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) engine: Option<PathBuf>,
 
+    /// A file with the key for the model, read anew for every request; otherwise the environment has it
+    #[arg(long, value_name = "FILE", env = "OSTLER_KEY_FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+
+    /// Another variable of this environment that agents' commands get to see, beside the usual harmless ones
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pass_env: Vec<String>,
+
     /// Only the operator chooses the model
     #[arg(long)]
     pub(crate) fixed_model: bool,
@@ -71,6 +79,10 @@ pub(crate) struct Serve {
     /// The longest a run may take, such as 30m; time spent waiting for people does not count
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) run_timeout: Option<Duration>,
+
+    /// How long one call of a tool may take; it is not limited by default
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) tool_timeout: Option<Duration>,
 
     /// How long an agent without work is kept
     #[arg(long, value_name = "TIME", value_parser = time)]

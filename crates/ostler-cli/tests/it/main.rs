@@ -8,6 +8,8 @@ mod checkpoints;
 mod demo;
 mod doctor;
 mod hooks;
+mod key;
+mod kills;
 mod mcp;
 mod model;
 mod offers;

@@ -8,6 +8,7 @@ use super::openapi::{Api, Op};
 pub(super) fn describe(api: Api) -> Api {
     let enters = "Makes a cookie of a one-time code; for every browser that has one";
     let code = "A one-time code with which a browser comes in";
+    let rotates = "A new token for the owner; the old one is worth nothing from now on";
     let removes = "Removes somebody with all tokens; for administrators";
     api.describe(
         Op::get("/api/auth/me", "me", "Who the caller is").returns::<Me>(200, "The caller"),
@@ -18,7 +19,13 @@ pub(super) fn describe(api: Api) -> Api {
             .returns::<Code>(200, "The code"),
     )
     .describe(
+        Op::post("/api/auth/token/rotate", "rotateToken", rotates)
+            .takes::<Nothing>()
+            .returns::<Shown>(200, "The token"),
+    )
+    .describe(
         Op::post("/api/auth/session", "enter", enters)
+            .public()
             .takes::<Entering>()
             .returns::<Me>(200, "The cookie is set"),
     )
@@ -35,7 +42,16 @@ pub(super) fn describe(api: Api) -> Api {
             .takes::<NewUser>()
             .returns::<User>(201, "The user"),
     )
+    .describe(
+        Op::patch("/api/users/{name}", "changeUser", "Gives somebody another role")
+            .takes::<Change>()
+            .returns_nothing(204, "Changed"),
+    )
     .describe(Op::delete("/api/users/{name}", "removeUser", removes).returns_nothing(204, "Gone"))
+    .describe(
+        Op::delete("/api/users/{name}/tokens/{id}", "revokeToken", "Takes a token back")
+            .returns_nothing(204, "Taken back"),
+    )
     .describe(
         Op::post("/api/users/{name}/tokens", "issueToken", "A new token, shown this once")
             .takes::<Label>()
@@ -96,18 +112,36 @@ struct KeptToken {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct NewUser {
+    #[schemars(regex(pattern = r"^[A-Za-z][A-Za-z0-9._-]{0,63}$"))]
     name: String,
-    role: Role,
+    role: NewRole,
+}
+
+/// There is one owner, who cannot be made.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[expect(dead_code, reason = "only described")]
+enum NewRole {
+    Member,
+    Admin,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Change {
+    role: NewRole,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct Label {
+    #[serde(default)]
     label: String,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Shown {
-    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
     token: String,
 }

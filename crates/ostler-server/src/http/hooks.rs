@@ -85,7 +85,7 @@ async fn create(
     caller: Caller,
     JsonBody(body): JsonBody<HookBody>,
 ) -> Fallible<(StatusCode, Json<HookView>)> {
-    let start = body.start.read(&app)?;
+    let start = body.start.read(&app, &caller.user).await?;
     let made = app.hooks.create(&caller, body.name, start, body.callback).await?;
     Ok((StatusCode::CREATED, Json(made)))
 }

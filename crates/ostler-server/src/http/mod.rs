@@ -9,6 +9,7 @@ mod page;
 mod runs;
 mod schedules;
 mod sessions;
+mod spaces;
 mod spoken;
 pub(crate) mod sse;
 mod status;
@@ -23,10 +24,11 @@ use crate::app::App;
 
 /// All routes, and the document that describes them.
 pub(crate) fn routes() -> (Router<App>, Value) {
-    let parts: [fn(Api) -> Api; 8] = [
+    let parts: [fn(Api) -> Api; 9] = [
         access::describe,
         tasks::routes,
         sessions::routes,
+        spaces::routes,
         runs::routes,
         approvals::routes,
         schedules::routes,

@@ -21,6 +21,7 @@ pub(crate) struct Op {
     parameters: Vec<fn(&mut SchemaGenerator) -> Vec<Value>>,
     body: Option<Make>,
     answers: Vec<(u16, &'static str, Content)>,
+    is_public: bool,
 }
 
 /// What an answer has in it.
@@ -28,6 +29,7 @@ enum Content {
     Nothing,
     Json(Make),
     Text(&'static str),
+    Events(&'static [&'static str]),
 }
 
 impl Op {
@@ -39,6 +41,10 @@ impl Op {
         Self::new(Method::POST, path, id, summary)
     }
 
+    pub(crate) fn put(path: &'static str, id: &'static str, summary: &'static str) -> Self {
+        Self::new(Method::PUT, path, id, summary)
+    }
+
     pub(crate) fn patch(path: &'static str, id: &'static str, summary: &'static str) -> Self {
         Self::new(Method::PATCH, path, id, summary)
     }
@@ -48,12 +54,28 @@ impl Op {
     }
 
     fn new(method: Method, path: &'static str, id: &'static str, summary: &'static str) -> Self {
-        Self { method, path, id, summary, parameters: Vec::new(), body: None, answers: Vec::new() }
+        let (parameters, answers) = (Vec::new(), Vec::new());
+        Self { method, path, id, summary, parameters, body: None, answers, is_public: false }
+    }
+
+    /// Nobody needs to say who they are.
+    pub(crate) fn public(mut self) -> Self {
+        self.is_public = true;
+        self
     }
 
     /// What may stand behind the question mark: the fields of a type.
     pub(crate) fn query<T: JsonSchema>(mut self) -> Self {
         self.parameters.push(query_parameters::<T>);
+        self
+    }
+
+    /// It can be asked for on condition that nobody has changed the thing since.
+    pub(crate) fn if_match(mut self) -> Self {
+        self.parameters.push(|_| {
+            let schema = json!({"type": "string"});
+            vec![json!({"name": "If-Match", "in": "header", "required": false, "schema": schema})]
+        });
         self
     }
 
@@ -81,6 +103,17 @@ impl Op {
         self
     }
 
+    /// A stream of events with numbers and JSON; of these kinds, or without any.
+    pub(crate) fn returns_events(
+        mut self,
+        status: u16,
+        kinds: &'static [&'static str],
+        what: &'static str,
+    ) -> Self {
+        self.answers.push((status, what, Content::Events(kinds)));
+        self
+    }
+
     /// An answer with nothing in it.
     pub(crate) fn returns_nothing(mut self, status: u16, what: &'static str) -> Self {
         self.answers.push((status, what, Content::Nothing));
@@ -96,6 +129,9 @@ impl Op {
             "parameters": parameters,
             "responses": self.responses(make),
         });
+        if self.is_public {
+            described["security"] = json!([]);
+        }
         if let Some(body) = self.body {
             let content = json!({"application/json": {"schema": body(make)}});
             described["requestBody"] = json!({"required": true, "content": content});
@@ -115,6 +151,9 @@ impl Op {
                 Content::Text(kind) => {
                     response["content"] = json!({(*kind): {"schema": {"type": "string"}}});
                 }
+                Content::Events(kinds) => {
+                    response["content"] = json!({"text/event-stream": {"schema": event(kinds)}});
+                }
             }
             responses.insert(status.to_string(), response);
         }
@@ -125,6 +164,22 @@ impl Op {
         responses.insert("503".to_owned(), refused);
         Value::Object(responses)
     }
+}
+
+/// One event of a stream. What reads such documents takes the schema to be about each of them.
+fn event(kinds: &[&str]) -> Value {
+    let data = json!({
+        "type": "string",
+        "contentMediaType": "application/json",
+        "contentSchema": {"type": "object"},
+    });
+    let id = json!({"type": "string", "pattern": "^[1-9][0-9]*$"});
+    let mut event = json!({"type": "object", "required": ["id", "data"], "properties": {"id": id, "data": data}});
+    if !kinds.is_empty() {
+        event["properties"]["event"] = json!({"enum": kinds});
+        event["required"] = json!(["id", "event", "data"]);
+    }
+    event
 }
 
 fn query_parameters<T: JsonSchema>(make: &mut SchemaGenerator) -> Vec<Value> {

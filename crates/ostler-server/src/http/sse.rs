@@ -28,13 +28,25 @@ pub(crate) struct Rendered {
     pub(crate) is_last: bool,
 }
 
+/// The highest number an event can have: beyond it, not every language's numbers are exact.
+pub(crate) const LAST: u64 = (1 << 53) - 1;
+
 /// Where a client goes on: after what it saw last, or after what it says.
 pub(crate) fn position(headers: &HeaderMap, said: Option<u64>) -> Fallible<u64> {
-    let Some(last) = headers.get("last-event-id") else { return Ok(said.unwrap_or(0)) };
-    last.to_str().ok().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
+    let Some(last) = headers.get("last-event-id") else { return number(said.unwrap_or(0)) };
+    let last = last.to_str().ok().and_then(|text| text.trim().parse().ok());
+    last.filter(|last| *last <= LAST).ok_or_else(|| {
         let message = "Last-Event-ID is not the number of an event";
         ApiError::bad_request("invalid_last_event_id", message)
     })
+}
+
+/// The number of an event, as a client says it.
+pub(crate) fn number(said: u64) -> Fallible<u64> {
+    if said > LAST {
+        return Err(ApiError::invalid("after", format!("no event has a number beyond {LAST}")));
+    }
+    Ok(said)
 }
 
 /// Answers with a stream of events.

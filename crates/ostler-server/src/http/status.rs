@@ -17,6 +17,7 @@ use crate::security::users::{Caller, Role};
 pub(super) fn routes(api: Api) -> Api {
     api.on(
         Op::get("/healthz", "health", "Whether the server works; for everybody")
+            .public()
             .returns::<Health>(200, "It does"),
         get(health),
     )

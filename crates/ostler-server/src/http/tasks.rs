@@ -60,7 +60,7 @@ pub(super) fn routes(api: Api) -> Api {
     .on(
         Op::post("/api/tasks/{id}/execute", "executeTask", executes)
             .returns::<TaskView>(202, "The task; follow its events")
-            .returns_text(200, "text/event-stream", "Its events"),
+            .returns_events(200, &[], "Its events"),
         post(execute),
     )
     .on(
@@ -71,7 +71,7 @@ pub(super) fn routes(api: Api) -> Api {
     .on(
         Op::get("/api/tasks/{id}/events", "followTask", follows)
             .query::<AfterQuery>()
-            .returns_text(200, "text/event-stream", "The events"),
+            .returns_events(200, &[], "The events"),
         get(events),
     )
 }

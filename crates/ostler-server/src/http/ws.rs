@@ -22,6 +22,7 @@ use crate::metrics::Gauged;
 use crate::runs::NewRun;
 use crate::runs::record::Setup;
 use crate::scribe;
+use crate::security::error::Object;
 use crate::security::users::Caller;
 
 /// The largest message of a client.
@@ -146,8 +147,8 @@ impl Connection {
     }
 
     async fn hear(&mut self, text: &str) -> Result<(), axum::Error> {
-        let said: Said = match serde_json::from_str(text) {
-            Ok(said) => said,
+        let said = match serde_json::from_str(text) {
+            Ok(Object(said)) => said,
             Err(error) => {
                 let error = ApiError::bad_request(
                     "invalid_message",

@@ -6,6 +6,7 @@ pub(crate) mod options;
 mod perform;
 pub(crate) mod record;
 mod recover;
+mod time;
 mod worker;
 
 use std::collections::HashMap;
@@ -14,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ostler::proto::api::ContentBlock;
 use ostler::{CancellationToken, PermissionMode};
 use ostler_store::{Expected, Filter};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
@@ -66,8 +68,8 @@ pub(crate) struct NewRun {
     pub(crate) prompt: String,
     /// All of it, where there is more than the text.
     pub(crate) content: Option<Vec<ContentBlock>>,
-    /// The names that a client has for its messages.
-    pub(crate) said: Vec<String>,
+    /// The prompt as the client has it, where it has messages of its own.
+    pub(crate) said: Vec<Value>,
     /// Whether it is said in the run that works, if there is one.
     pub(crate) pushes: bool,
     pub(crate) begin: Begin,
@@ -91,13 +93,14 @@ pub(crate) struct Parts {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) redactor: Redactor,
     pub(crate) shapes: Vec<Arc<dyn Shape>>,
 }
 
 impl Hub {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { config, records, log, scribe, approvals, clock, metrics, shapes } = parts;
-        let redactor = Redactor::default();
+        let Parts { config, records, log, scribe, approvals, clock, metrics, redactor, shapes } =
+            parts;
         redactor.add_variables(std::env::vars().chain(config.env.clone()));
         let permits = Arc::new(Semaphore::new(config.limits.concurrent_runs));
         Arc::new(Self {
@@ -173,13 +176,9 @@ impl Hub {
 
     /// The run of a session that is not over; where several wait in line, the first.
     pub(crate) async fn live_run(&self, session: &str) -> Fallible<Option<Run>> {
-        for state in ["running", "waiting", "queued"] {
-            let runs = self.in_state(state).await?;
-            if let Some(run) = runs.into_iter().find(|run| run.session == session) {
-                return Ok(Some(run));
-            }
-        }
-        Ok(None)
+        // All of them in one look: asked for by state, one that just changes could be missed in both.
+        let runs = self.runs_of(session).await?;
+        Ok(runs.into_iter().find(|run| !run.state.is_over()))
     }
 
     /// How many sessions have somebody at work.
@@ -276,7 +275,7 @@ impl Hub {
             outcome: None,
         };
         let events =
-            vec![event::prompt(&run, new.content.as_deref(), &new.said)?, event::state(&run)?];
+            vec![event::prompt(&run, new.content.as_deref(), new.said)?, event::state(&run)?];
         let mut puts = vec![run.put(Expected::Absent)?];
         if let Some(content) = new.content {
             let attached = Attached { id: run.id.clone(), owner: run.owner.clone(), content };

@@ -33,6 +33,9 @@ pub(crate) struct Session {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Setup {
+    /// The space it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) space: Option<String>,
     /// Where it works.
     pub(crate) cwd: PathBuf,
     #[serde(skip_serializing_if = "Option::is_none")]

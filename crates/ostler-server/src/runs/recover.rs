@@ -32,7 +32,7 @@ impl Hub {
         Ok(())
     }
 
-    pub(super) async fn in_state(&self, word: &str) -> Fallible<Vec<Run>> {
+    async fn in_state(&self, word: &str) -> Fallible<Vec<Run>> {
         let field = Some(("state".to_owned(), word.to_owned()));
         let mut runs: Vec<Run> = self.records.all(Filter { field, ..Filter::default() }).await?;
         runs.sort_by_key(|run| run.created);

@@ -40,7 +40,7 @@ impl Schedules {
             FiringState::Due | FiringState::Retrying => {}
             _ => return Ok(None),
         }
-        if !self.users.knows(&schedule.owner) {
+        if self.users.role(&schedule.owner).is_none() {
             self.stop_for_good(&schedule).await?;
             let gone = Refusal::Final(format!("there is no user {} any more", schedule.owner));
             return self.refused(&schedule, firing, gone).await;

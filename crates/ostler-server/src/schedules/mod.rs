@@ -31,7 +31,9 @@ use crate::fault::{self, ApiError, Fallible};
 use crate::ids;
 use crate::records::Records;
 use crate::runs::Hub;
+use crate::runs::record::Setup;
 use crate::security::users::{Caller, Role, Users};
+use crate::spaces::record::Space;
 
 /// How many schedules one user may have.
 const MOST: usize = 1_000;
@@ -127,7 +129,7 @@ impl Schedules {
             owner: caller.user.clone(),
             name: new.name,
             start: new.start,
-            when: new.when.pinned(),
+            when: new.when,
             catch_up: new.catch_up,
             check: new.check,
             retries: new.retries,
@@ -136,6 +138,7 @@ impl Schedules {
             anchor: created,
             next: None,
         };
+        self.pin_zone(&mut schedule).await?;
         self.validate(caller, &schedule).await?;
         schedule.next = Some(first_time(&schedule, created)?);
         self.room_for(&caller.user).await?;
@@ -161,6 +164,19 @@ impl Schedules {
             })?;
         }
         self.starter.validate(&schedule.owner, &schedule.start).await
+    }
+
+    /// Writes down the zone that is meant where none is named: that of the space, or else the server's. It does not move
+    /// when they do.
+    async fn pin_zone(&self, schedule: &mut Schedule) -> Fallible<()> {
+        if let Start::Prompt { setup: Setup { space: Some(space), .. }, .. } = &schedule.start
+            && schedule.when.is_zoneless()
+            && let Some((space, _)) = self.records.find::<Space>(space).await?
+        {
+            schedule.when.zone = Some(space.zone);
+        }
+        schedule.when.pin_zone();
+        Ok(())
     }
 
     async fn room_for(&self, owner: &str) -> Fallible<()> {
@@ -223,6 +239,7 @@ impl Schedules {
         let mut wanted = before.clone();
         changes.apply(&mut wanted, now);
         if is_new_plan {
+            self.pin_zone(&mut wanted).await?;
             wanted.next = Some(first_time(&wanted, now)?);
         }
         // A member may not even rename what an administrator has given a check: it would run in his name.
@@ -350,7 +367,7 @@ impl Changes {
             schedule.start = start;
         }
         if let Some(when) = self.when {
-            schedule.when = when.pinned();
+            schedule.when = when;
             schedule.anchor = now;
         }
         if let Some(catch_up) = self.catch_up {

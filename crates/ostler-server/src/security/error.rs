@@ -4,6 +4,8 @@
 //! What went wrong inside the server is kept for its log and never part of an answer.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
@@ -12,8 +14,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// What an answer that says no has in its body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -166,8 +169,32 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let axum::Json(value) = axum::Json::from_request(request, state).await?;
+        let axum::Json(Object(value)) = axum::Json::from_request(request, state).await?;
         Ok(Self(value))
+    }
+}
+
+/// Something that is written as an object. What is derived for a type with fields would also read them from an array, by
+/// their order, which nobody means.
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map))
+            }
+        }
+
+        deserializer.deserialize_map(Fields(PhantomData)).map(Self)
     }
 }
 
@@ -307,6 +334,7 @@ mod tests {
             assert!(error.status().is_client_error());
         };
         check("application/json", "{}", "invalid_body").await;
+        check("application/json", r#"["by its place"]"#, "invalid_body").await;
         check("application/json", "{", "not_json").await;
         check("text/plain", "{}", "json_only").await;
     }

@@ -289,16 +289,20 @@ pub(super) fn one_cookie<'a>(
     Ok(value.filter(|value| value.len() <= LONGEST_TOKEN))
 }
 
-/// Whatever changes something is JSON, which no form and no script of another page can send unasked.
+/// Whatever changes something is JSON, which no form and no script of another page can send unasked. Neither can they
+/// send a token in a header; who does and says nothing else need not say nothing in JSON.
 fn check_json(parts: &Parts) -> Result<(), ApiError> {
-    let needs_it = match parts.method {
-        Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE => false,
-        // Browsers ask before they send it, and get no answer that lets them.
-        Method::DELETE => has_body(&parts.headers),
-        _ => true,
-    };
     let kind =
         parts.headers.get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default());
+    let says_nothing = kind.is_none() && !has_body(&parts.headers);
+    let needs_it = match parts.method {
+        Method::POST | Method::PUT | Method::PATCH => {
+            !says_nothing || !parts.headers.contains_key(header::AUTHORIZATION)
+        }
+        Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE => false,
+        // Browsers ask before they send it or anything they do not know, and get no answer that lets them.
+        _ => has_body(&parts.headers),
+    };
     let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim).unwrap_or_default();
     if !needs_it || essence.eq_ignore_ascii_case("application/json") {
         return Ok(());

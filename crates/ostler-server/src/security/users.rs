@@ -167,10 +167,13 @@ impl Users {
         Some(Caller { user: user.name.clone(), role: user.role, grant: *grant })
     }
 
-    /// Whether there is such a user.
-    pub(crate) fn knows(&self, name: &str) -> bool {
+    /// What somebody may do, if there is such a user.
+    pub(crate) fn role(&self, name: &str) -> Option<Role> {
+        if name == OWNER {
+            return Some(Role::Owner);
+        }
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        name == OWNER || known.iter().any(|user| user.name == name)
+        known.iter().find(|user| user.name == name).map(|user| user.role)
     }
 
     /// Everybody beside the owner.

@@ -1,0 +1,208 @@
+//! The server as a process, what is asked of it, and how much memory it takes.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use ostler_testkit::ScriptedApi;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::size;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+const MOMENT: Duration = Duration::from_millis(10);
+
+/// A server. Ends with this value.
+pub(super) struct Desk {
+    child: Child,
+    _folder: TempDir,
+    pub(super) address: SocketAddr,
+    pub(super) token: String,
+    http: reqwest::Client,
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        // It may have ended by itself, which the figures would have shown.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Desk {
+    /// Starts the program as shipped, with its own engines or with a program's.
+    pub(super) async fn open(
+        api: &ScriptedApi,
+        engine: Option<&Path>,
+        runs: usize,
+    ) -> Result<Self> {
+        // Another benchmark in this process may have done it already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir()?;
+        let work = folder.path().join("work");
+        std::fs::create_dir(&work)?;
+        let mut command = Command::new(size::program()?);
+        command.args(["--model", "claude-sonnet-4-5", "serve", "--listen", "127.0.0.1:0"]);
+        command.args(["--show-token", "--max-runs", &runs.to_string(), "--data"]);
+        command.arg(folder.path().join("data"));
+        if let Some(engine) = engine {
+            command.arg("--engine").arg(engine);
+        }
+        let path = std::env::var("PATH")?;
+        command.current_dir(&work).env_clear().envs([
+            ("PATH", path.as_str()),
+            ("HOME", folder.path().to_str().context("the folder's name is text")?),
+            ("SHELL", "/bin/bash"),
+            ("ANTHROPIC_BASE_URL", &api.base_url()),
+            ("ANTHROPIC_API_KEY", "key"),
+            ("IS_SANDBOX", "1"),
+            // The vendor's program is not to be slowed down by what it cannot reach, nor by its own updates.
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+            ("DISABLE_TELEMETRY", "1"),
+            ("DISABLE_AUTOUPDATER", "1"),
+        ]);
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let output = child.stdout.take().context("the output is a pipe")?;
+        let mut lines = BufReader::new(output).lines();
+        let mut said = |what: &str| -> Result<String> {
+            for line in lines.by_ref() {
+                if let Some(rest) = line?.strip_prefix(what) {
+                    return Ok(rest.trim().to_owned());
+                }
+            }
+            bail!("the server did not say {what:?}")
+        };
+        let address = said("listening on http://")?.parse()?;
+        let token = said("token: ")?;
+        let http = reqwest::Client::builder().no_proxy().build()?;
+        Ok(Self { child, _folder: folder, address, token, http })
+    }
+
+    /// A request. Whoever asks too much at once waits a little.
+    async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value> {
+        loop {
+            let url = format!("http://{}{path}", self.address);
+            let mut request = self.http.request(method.clone(), url).bearer_auth(&self.token);
+            if let Some(body) = &body {
+                request = request.json(body);
+            }
+            let answer = request.send().await.with_context(|| path.to_owned())?;
+            let status = answer.status();
+            let text = answer.text().await?;
+            if status == StatusCode::TOO_MANY_REQUESTS {
+                tokio::time::sleep(MOMENT).await;
+                continue;
+            }
+            ensure!(status.is_success(), "{path}: {status} {text}");
+            return Ok(serde_json::from_str(&text)?);
+        }
+    }
+
+    pub(super) async fn session(&self) -> Result<String> {
+        let made = self.ask(Method::POST, "/api/sessions", Some(json!({}))).await?;
+        Ok(made["id"].as_str().context("a session has an id")?.to_owned())
+    }
+
+    pub(super) async fn prompt(&self, session: &str, text: &str) -> Result<()> {
+        let path = format!("/api/sessions/{session}/runs");
+        self.ask(Method::POST, &path, Some(json!({"prompt": text}))).await.map(drop)
+    }
+
+    pub(super) async fn allow(&self, id: &str) -> Result<()> {
+        let path = format!("/api/approvals/{id}/decision");
+        self.ask(Method::POST, &path, Some(json!({"approved": true}))).await.map(drop)
+    }
+
+    async fn states(&self, session: &str) -> Result<Vec<String>> {
+        let runs = self.ask(Method::GET, &format!("/api/sessions/{session}/runs"), None).await?;
+        let state = |run: &Value| run["state"].as_str().unwrap_or_default().to_owned();
+        Ok(runs["items"].as_array().context("runs are a list")?.iter().map(state).collect())
+    }
+
+    pub(super) async fn runs(&self, session: &str) -> Result<usize> {
+        Ok(self.states(session).await?.len())
+    }
+
+    pub(super) async fn until_completed(&self, session: &str, count: usize) -> Result<()> {
+        let completed = async {
+            loop {
+                let states = self.states(session).await?;
+                ensure!(!states.iter().any(|state| state == "failed"), "a run of {session} failed");
+                if states.iter().filter(|state| *state == "completed").count() >= count {
+                    return Ok(());
+                }
+                tokio::time::sleep(MOMENT).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, completed).await.context("runs take too long")?
+    }
+
+    /// When each event was added, since 1970.
+    pub(super) async fn times(&self, session: &str) -> Result<HashMap<u64, Duration>> {
+        let path = format!("/api/sessions/{session}/log?limit=500");
+        let log = self.ask(Method::GET, &path, None).await?;
+        let time = |event: &Value| {
+            Some((event["seq"].as_u64()?, Duration::from_millis(event["at"].as_u64()?)))
+        };
+        Ok(log["items"].as_array().into_iter().flatten().filter_map(time).collect())
+    }
+
+    /// How many events there are in all of these.
+    pub(super) async fn heads(&self, sessions: &[String]) -> Result<usize> {
+        let mut count = 0;
+        for session in sessions {
+            count += self.times(session).await?.len();
+        }
+        Ok(count)
+    }
+
+    pub(super) fn resident_kib(&self) -> Result<f64> {
+        kib(&std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?, "VmRSS:")
+    }
+
+    /// Memory of the server and of everything it has started; what they share counts once.
+    pub(super) fn tree_mib(&self) -> Result<f64> {
+        let mut parents = HashMap::new();
+        for entry in std::fs::read_dir("/proc")? {
+            let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok())
+            else {
+                continue;
+            };
+            // A process may end while it is looked at.
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let after_name = stat.rsplit(')').next().unwrap_or_default();
+            let parent =
+                after_name.split_whitespace().nth(1).and_then(|parent| parent.parse::<u32>().ok());
+            parents.insert(pid, parent.unwrap_or(0));
+        }
+        let is_ours = |pid: &&u32| {
+            let mut at = **pid;
+            while at != self.child.id() {
+                match parents.get(&at) {
+                    Some(parent) if *parent != 0 => at = *parent,
+                    _ => return false,
+                }
+            }
+            true
+        };
+        let memory = parents.keys().filter(is_ours).map(|pid| {
+            let text =
+                std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+            kib(&text, "Pss:").unwrap_or(0.0)
+        });
+        Ok(memory.sum::<f64>() / 1024.0)
+    }
+}
+
+fn kib(text: &str, name: &str) -> Result<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    number.with_context(|| format!("there is no {name}"))?.parse().context("a number")
+}

@@ -1,0 +1,177 @@
+//! What is in the store afterwards, beside what people were told.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+use ostler_store::{Filter, Page, Sqlite, Store, StreamId};
+use serde_json::Value;
+
+use super::load::Known;
+
+/// Everything that is stored.
+struct Stored {
+    /// By session: number, kind and body of each event.
+    logs: BTreeMap<String, Vec<(u64, String, String)>>,
+    runs: HashMap<String, Value>,
+    approvals: HashMap<String, Value>,
+    audit: Vec<Value>,
+}
+
+/// Judges; what there was, in words. The last life began at this time, in milliseconds since 1970.
+pub(super) async fn judge(folder: &Path, known: &Known, ran: &str, last_life: u128) -> String {
+    let store = Sqlite::open(folder).await.unwrap();
+    assert_eq!(store.examine().await.unwrap(), [], "the chains of hashes hold");
+    let stored = load(&store).await;
+    numbers_have_no_gaps_and_nothing_is_there_twice(&stored);
+    what_was_seen_is_there(&stored, known);
+    what_was_acknowledged_is_there(&stored, known);
+    records_are_what_the_logs_say(&stored);
+    interrupted_runs_are_marked(&stored, last_life);
+    approvals_are_pending_or_decided_once(&stored, known);
+    nothing_ran_that_was_not_allowed(&stored, ran);
+    let n_seen: usize = known.events.values().map(BTreeMap::len).sum();
+    let n_stored: usize = stored.logs.values().map(Vec::len).sum();
+    let interrupted = stored.runs.values().filter(|run| run["state"] == "interrupted").count();
+    // Otherwise it would say nothing.
+    assert!(n_seen > 50 && known.runs.len() > 5 && !known.decisions.is_empty(), "too little work");
+    format!(
+        "{n_seen} of {n_stored} events seen, {} runs acknowledged ({interrupted} interrupted), {} decisions, {} commands",
+        known.runs.len(),
+        known.decisions.len(),
+        ran.lines().count(),
+    )
+}
+
+async fn load(store: &Sqlite) -> Stored {
+    let mut logs = BTreeMap::new();
+    for session in records(store, "session").await.into_keys() {
+        let stream = StreamId::new(&session).unwrap();
+        let mut log = Vec::new();
+        loop {
+            let some = store.read_from(&stream, log.len() as u64, 1_000).await.unwrap();
+            if some.is_empty() {
+                break;
+            }
+            let event = |event: ostler_store::Event| {
+                (event.seq, event.kind.clone(), event.body.as_str().to_owned())
+            };
+            log.extend(some.into_iter().map(event));
+        }
+        logs.insert(session, log);
+    }
+    Stored {
+        logs,
+        runs: records(store, "run").await,
+        approvals: records(store, "approval").await,
+        audit: records(store, "audit").await.into_values().collect(),
+    }
+}
+
+async fn records(store: &Sqlite, kind: &str) -> HashMap<String, Value> {
+    let mut found = HashMap::new();
+    let mut after = None;
+    loop {
+        let page = Page { after: after.take(), limit: 500, ..Page::default() };
+        let some = store.list(kind, &Filter::default(), &page).await.unwrap();
+        let Some(last) = some.last() else { return found };
+        after = Some(last.id.clone());
+        found.extend(some.into_iter().map(|record| (record.id, record.body)));
+    }
+}
+
+fn numbers_have_no_gaps_and_nothing_is_there_twice(stored: &Stored) {
+    for (session, log) in &stored.logs {
+        let numbers: Vec<u64> = log.iter().map(|(seq, ..)| *seq).collect();
+        assert_eq!(numbers, (1..=log.len() as u64).collect::<Vec<_>>(), "{session}");
+        let mut messages = HashSet::new();
+        for (seq, _, body) in log.iter().filter(|(_, kind, _)| kind == "message") {
+            let body: Value = serde_json::from_str(body).unwrap();
+            if let Some(uuid) = body["message"]["uuid"].as_str() {
+                assert!(messages.insert(uuid.to_owned()), "{session} {seq} is there twice: {body}");
+            }
+        }
+    }
+}
+
+fn what_was_seen_is_there(stored: &Stored, known: &Known) {
+    for (session, events) in &known.events {
+        let log = stored.logs.get(session).unwrap_or_else(|| panic!("{session} is gone"));
+        for (seq, seen) in events {
+            let found = log.get(usize::try_from(*seq).unwrap() - 1).map(|(.., body)| body);
+            assert_eq!(found, Some(seen), "event {seq} of {session}");
+        }
+    }
+}
+
+fn what_was_acknowledged_is_there(stored: &Stored, known: &Known) {
+    for (run, session) in &known.runs {
+        let found = stored.runs.get(run).unwrap_or_else(|| panic!("{run} is gone"));
+        assert_eq!(found["session"], session.as_str());
+    }
+    for (id, state) in &known.decisions {
+        let found = stored.approvals.get(id).unwrap_or_else(|| panic!("{id} is gone"));
+        assert_eq!(found["state"], state.as_str(), "{found}");
+    }
+}
+
+/// What the events of a kind say last about each thing of that kind.
+fn last_said(stored: &Stored, kind: &str) -> HashMap<String, Value> {
+    let events = stored.logs.values().flatten().filter(|(_, it, _)| it == kind);
+    let said = events.map(|(.., body)| {
+        let thing = serde_json::from_str::<Value>(body).unwrap()[kind].take();
+        (thing["id"].as_str().unwrap().to_owned(), thing)
+    });
+    said.collect()
+}
+
+fn records_are_what_the_logs_say(stored: &Stored) {
+    for (kind, records) in [("run", &stored.runs), ("approval", &stored.approvals)] {
+        let said = last_said(stored, kind);
+        assert_eq!(said.len(), records.len(), "every {kind} has an event and a record");
+        for (id, record) in records {
+            assert_eq!(said[id]["state"], record["state"], "{id}");
+        }
+    }
+}
+
+/// Only what the last life began can look as if it were at work; nobody has marked that yet.
+fn interrupted_runs_are_marked(stored: &Stored, last_life: u128) {
+    for (id, run) in &stored.runs {
+        let state = run["state"].as_str().unwrap();
+        assert_ne!(state, "failed", "{id}: {run}");
+        if matches!(state, "running" | "waiting") {
+            let started = run["started"].as_u64().map_or(0, u128::from);
+            assert!(started >= last_life, "{id} looks as if it were at work: {run}");
+        }
+    }
+}
+
+fn approvals_are_pending_or_decided_once(stored: &Stored, known: &Known) {
+    for (id, approval) in &stored.approvals {
+        let is_pending = approval["state"] == "pending";
+        let audited: Vec<&Value> =
+            stored.audit.iter().filter(|entry| entry["approval"] == id.as_str()).collect();
+        assert_eq!(audited.len(), usize::from(!is_pending), "{approval}: {audited:?}");
+        assert!(!(is_pending && known.decisions.contains_key(id)), "{approval} was decided");
+        let events = stored.logs[approval["session"].as_str().unwrap()].iter();
+        let decided = events.filter(|(_, kind, body)| {
+            let is_it = kind == "approval" && body.contains(id.as_str());
+            is_it && !body.contains(r#""state":"pending""#)
+        });
+        assert_eq!(decided.count(), usize::from(!is_pending), "{approval} is decided once");
+    }
+}
+
+/// A yes is for one call. It may be lost with the server, but not be used twice.
+fn nothing_ran_that_was_not_allowed(stored: &Stored, ran: &str) {
+    let allowed = |slot: &str| {
+        let command = format!("echo {slot} >> ran");
+        let is_it = |it: &&Value| it["state"] == "allowed" && it["input"]["command"] == command;
+        stored.approvals.values().filter(is_it).count()
+    };
+    let slots: HashSet<&str> = ran.lines().collect();
+    for slot in slots {
+        let n_ran = ran.lines().filter(|line| *line == slot).count();
+        assert!(n_ran <= allowed(slot), "{slot} ran {n_ran} times, allowed {}", allowed(slot));
+    }
+}
