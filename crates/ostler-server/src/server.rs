@@ -139,8 +139,7 @@ impl Server {
         let proxy = proxy.map_err(StartError::Proxy)?;
         let (app, agui, router) = assemble(
             config,
-            store,
-            Clock::new(clock),
+            Kept { store, clock: Clock::new(clock) },
             users,
             address,
             redactor,
@@ -207,16 +206,22 @@ impl Server {
     }
 }
 
-fn assemble(
-    config: Config,
+/// The store, and the time that it goes by.
+struct Kept {
     store: Arc<dyn Store>,
     clock: Clock,
+}
+
+fn assemble(
+    config: Config,
+    kept: Kept,
     users: Users,
     address: SocketAddr,
     redactor: Redactor,
     proxy: Arc<Proxy>,
     agui_stopping: CancellationToken,
 ) -> Result<(App, AgUi, axum::Router), StartError> {
+    let Kept { store, clock } = kept;
     let config = Arc::new(config);
     let metrics = Arc::new(Metrics::default());
     let records = Records::new(Arc::clone(&store));

@@ -130,7 +130,7 @@ impl StartBody {
                     }
                 };
                 setup.append_prompt = self.append_system_prompt;
-                Ok(Start::Prompt { prompt, setup })
+                Ok(Start::Prompt { prompt, setup: Box::new(setup) })
             }
             (Some(_), Some(_), None) | (None, None, Some(_)) if is_set_up => {
                 let message = "a session or a task is set up already: only a prompt in a new session takes space, cwd, model, permissionMode and appendSystemPrompt";

@@ -31,7 +31,6 @@ use crate::fault::{self, ApiError, Fallible};
 use crate::ids;
 use crate::records::Records;
 use crate::runs::Hub;
-use crate::runs::record::Setup;
 use crate::security::users::{Caller, Role, Users};
 use crate::spaces::record::Space;
 
@@ -169,7 +168,8 @@ impl Schedules {
     /// Writes down the zone that is meant where none is named: that of the space, or else the server's. It does not move
     /// when they do.
     async fn pin_zone(&self, schedule: &mut Schedule) -> Fallible<()> {
-        if let Start::Prompt { setup: Setup { space: Some(space), .. }, .. } = &schedule.start
+        if let Start::Prompt { setup, .. } = &schedule.start
+            && let Some(space) = &setup.space
             && schedule.when.is_zoneless()
             && let Some((space, _)) = self.records.find::<Space>(space).await?
         {

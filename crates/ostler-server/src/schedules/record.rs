@@ -36,7 +36,7 @@ pub(crate) struct Schedule {
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub(crate) enum Start {
     /// A prompt, in a session of its own each time.
-    Prompt { prompt: String, setup: Setup },
+    Prompt { prompt: String, setup: Box<Setup> },
     /// A prompt in one and the same session.
     Session { prompt: String, session: String },
     /// A task: a skill with its parameters.

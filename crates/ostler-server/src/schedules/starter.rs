@@ -78,7 +78,7 @@ impl Starter {
             }
             Start::Session { session, prompt } => (self.hub.find(&caller, session).await?, prompt),
             Start::Prompt { prompt, setup } => {
-                (self.hub.by_key(owner, key, title, setup.clone()).await?, prompt)
+                (self.hub.by_key(owner, key, title, (**setup).clone()).await?, prompt)
             }
         };
         let prompt = joined(prompt, more.as_deref());

@@ -142,7 +142,7 @@ impl Hand {
         // In the space of the session, if it is in one: what holds there holds then, too.
         let (cwd, model, space) = (now.cwd.clone(), now.model.clone(), now.space.clone());
         let setup = Setup { cwd, model, space, ..Setup::default() };
-        let start = Start::Prompt { prompt, setup };
+        let start = Start::Prompt { prompt, setup: Box::new(setup) };
         let catch_up = CatchUp::default();
         Ok(NewSchedule { name, start, when, catch_up, check: None, retries: MOST_RETRIES })
     }
