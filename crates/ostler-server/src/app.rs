@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::fault::{ApiError, Fallible};
 use crate::hooks::Hooks;
 use crate::metrics::Metrics;
+use crate::proxy::Proxy;
 use crate::runs::Hub;
 use crate::runs::record::{Run, RunState};
 use crate::schedules::Schedules;
@@ -34,6 +35,7 @@ pub(crate) struct Parts {
     pub(crate) schedules: Arc<Schedules>,
     pub(crate) hooks: Arc<Hooks>,
     pub(crate) spaces: Arc<Spaces>,
+    pub(crate) proxy: Arc<Proxy>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) guard: Arc<Guard>,
     pub(crate) document: Value,

@@ -5,6 +5,7 @@
 pub mod agui;
 mod app;
 mod approvals;
+mod assemble;
 mod clock;
 pub mod config;
 mod fault;

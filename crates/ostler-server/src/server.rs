@@ -5,42 +5,23 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::http::Method;
 use ostler_store::sqlite::SystemClock;
 use ostler_store::{Sqlite, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::agui::{AgUi, Desks, Pages};
-use crate::app::{App, Parts};
-use crate::approvals::Approvals;
+use crate::agui::AgUi;
+use crate::app::App;
+use crate::assemble::{Assembled, Ground};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::hooks::Hooks;
-use crate::log::Log;
-use crate::metrics::Metrics;
 use crate::proxy::{Credentials, Proxy};
-use crate::records::Records;
-use crate::runs::options::Shape;
-use crate::runs::{self, Hub};
-use crate::schedules::Schedules;
-use crate::schedules::starter::Starter;
-use crate::schedules::tools::OwnTools;
-use crate::scribe::Scribe;
-use crate::security::code::Browsers;
-use crate::security::guard::Guard;
-use crate::security::limits::BodyLimits;
-use crate::security::rate::{Buckets, Rate};
 use crate::security::redact::Redactor;
 use crate::security::serve::{self, ConnectionLimits};
-use crate::security::site::Site;
 use crate::security::token::TokenFile;
 use crate::security::users::{UserFile, Users};
-use crate::security::{bind, edge, private, routes};
-use crate::spaces::{self, Spaces};
-use crate::tasks::{Tasks, Workshop};
+use crate::security::{bind, private};
 use crate::webhook::{self, Teller};
-use crate::{http, ids};
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -137,15 +118,16 @@ impl Server {
         let proxy_stopping = CancellationToken::new();
         let proxy = Proxy::start(credentials, proxy_stopping.clone()).await;
         let proxy = proxy.map_err(StartError::Proxy)?;
-        let (app, agui, router) = assemble(
-            config,
-            Kept { store, clock: Clock::new(clock) },
-            users,
+        let ground = Ground {
+            config: Arc::new(config),
+            store,
+            clock: Clock::new(clock),
+            users: Arc::new(users),
             address,
             redactor,
             proxy,
-            agui_stopping.clone(),
-        )?;
+        };
+        let Assembled { app, agui, router } = ground.assemble(agui_stopping.clone())?;
         app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
         tokio::spawn(Arc::clone(&app.schedules).keep_time());
         app.hooks.watch();
@@ -206,102 +188,6 @@ impl Server {
     }
 }
 
-/// The store, and the time that it goes by.
-struct Kept {
-    store: Arc<dyn Store>,
-    clock: Clock,
-}
-
-fn assemble(
-    config: Config,
-    kept: Kept,
-    users: Users,
-    address: SocketAddr,
-    redactor: Redactor,
-    proxy: Arc<Proxy>,
-    agui_stopping: CancellationToken,
-) -> Result<(App, AgUi, axum::Router), StartError> {
-    let Kept { store, clock } = kept;
-    let config = Arc::new(config);
-    let metrics = Arc::new(Metrics::default());
-    let records = Records::new(Arc::clone(&store));
-    let log = Log::new(Arc::clone(&store));
-    let node = ids::new("node");
-    let scribe = Arc::new(Scribe::new(log.clone(), Arc::clone(&store), node.clone()));
-    let approvals = Arc::new(Approvals::new(
-        records.clone(),
-        Arc::clone(&scribe),
-        clock.clone(),
-        config.limits.approval,
-    ));
-    let workshop = Workshop::new(&config, records.clone()).map_err(StartError::Skills)?;
-    let workshop = Arc::new(workshop);
-    let own_tools = Arc::new(OwnTools::default());
-    let desks = Arc::new(Desks::new(Arc::clone(&scribe)));
-    let pages_of_threads = Pages::new(records.clone(), Arc::clone(&desks));
-    let users = Arc::new(users);
-    let spaces = Arc::new(Spaces::new(spaces::Parts {
-        config: Arc::clone(&config),
-        records: records.clone(),
-        users: Arc::clone(&users),
-        clock: clock.clone(),
-        redactor: redactor.clone(),
-    }));
-    let hub = Hub::new(runs::Parts {
-        redactor,
-        // Whoever comes later has the last word: a skill cannot widen what the space allows.
-        shapes: vec![
-            Arc::clone(&workshop) as Arc<dyn Shape>,
-            Arc::new(pages_of_threads),
-            Arc::clone(&own_tools) as Arc<dyn Shape>,
-            Arc::clone(&spaces) as _,
-            Arc::clone(&proxy) as _,
-        ],
-        config: Arc::clone(&config),
-        records,
-        log,
-        scribe,
-        approvals: Arc::clone(&approvals),
-        clock: clock.clone(),
-        metrics: Arc::clone(&metrics),
-    });
-    let requests = f64::from(config.limits.requests_per_second);
-    let wrong = f64::from(config.limits.wrong_tokens);
-    let guard = Arc::new(Guard {
-        site: site(&config, address),
-        users: Arc::clone(&users),
-        browsers: Browsers::default(),
-        requests: Buckets::new(Rate { per_second: requests, burst: 10.0 * requests }),
-        failures: Buckets::new(Rate { per_second: 0.2, burst: wrong }),
-    });
-    let (pages, document) = http::routes();
-    let tasks = Arc::new(Tasks::new(workshop, Arc::clone(&hub), clock));
-    let starter = Starter { hub: Arc::clone(&hub), tasks: Arc::clone(&tasks) };
-    let hooks = Hooks::new(starter.clone(), Arc::clone(&users), config.private_callbacks);
-    let hooks = hooks.map_err(StartError::Unsafe)?;
-    let schedules = Schedules::new(starter, users, Arc::clone(&store), node);
-    own_tools.reach(&schedules);
-    let guarded = Arc::clone(&guard);
-    let app = App::new(Parts {
-        config,
-        store,
-        hub,
-        approvals,
-        tasks,
-        schedules,
-        hooks,
-        spaces,
-        metrics,
-        guard: guarded,
-        document,
-    });
-    let bodies = BodyLimits { bytes: app.config.limits.body, ..BodyLimits::default() };
-    let agui = AgUi::new(app.clone(), desks, agui_stopping);
-    let pages = pages.with_state(app.clone()).merge(agui.guarded());
-    let router = edge::protect(pages, "/api", guard, bodies);
-    Ok((app, agui, router))
-}
-
 /// Begins to tell the operator's program what happens, if there is one.
 fn teller(app: &App, address: SocketAddr) -> Result<Option<Arc<Teller>>, StartError> {
     let Some(webhook) = &app.config.webhook else { return Ok(None) };
@@ -311,14 +197,4 @@ fn teller(app: &App, address: SocketAddr) -> Result<Option<Arc<Teller>>, StartEr
     let teller = teller.map_err(StartError::Unsafe)?;
     teller.start();
     Ok(Some(teller))
-}
-
-/// What of the server is open, and to whom.
-fn site(config: &Config, address: SocketAddr) -> Site {
-    routes::open(Site::new(address, &config.hosts, false), "/api")
-        .public(Method::GET, "/healthz")
-        .public(Method::POST, "/api/hooks/*")
-        .public(Method::GET, "/docs")
-        .public(Method::GET, "/docs/*")
-        .share("/agui", &config.agui.origins)
 }

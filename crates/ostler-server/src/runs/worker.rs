@@ -248,7 +248,12 @@ impl Worker {
     }
 
     /// A run is over.
-    pub(super) async fn end(&mut self, run: &str, state: RunState, outcome: Outcome) {
+    pub(super) async fn end(&mut self, run: &str, state: RunState, mut outcome: Outcome) {
+        // The last words are words of the agent like all before them.
+        let said = outcome.result.iter_mut();
+        for text in said.chain(outcome.error.iter_mut().map(|error| &mut error.message)) {
+            *text = self.hub.redactor.text(text).into_owned();
+        }
         let now = self.hub.clock.now();
         let noted = self.note(run, |run| {
             run.state = state;

@@ -219,6 +219,9 @@ impl Spaces {
         id: &str,
         least: SpaceRole,
     ) -> Fallible<Space> {
+        // What cannot be a name is no name of a space, and need not be looked for.
+        let none = |_| fault::not_found("space", id);
+        check_name("id", id).map_err(none)?;
         let found = self.records.find::<Space>(id).await?;
         let (space, _) = found.ok_or_else(|| fault::not_found("space", id))?;
         space.require(caller, least)?;
@@ -244,6 +247,7 @@ impl Spaces {
         least: SpaceRole,
         mut change: impl FnMut(&mut Space) -> Fallible<()>,
     ) -> Fallible<Space> {
+        check_name("id", id).map_err(|_| fault::not_found("space", id))?;
         let changed = self.records.update::<Space, ()>(id, |space| {
             space.require(caller, least)?;
             change(space)

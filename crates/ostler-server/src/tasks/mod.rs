@@ -41,6 +41,7 @@ pub(crate) struct NewTask {
     pub(crate) input_values: Map<String, Value>,
     pub(crate) isolation: Option<Isolation>,
     pub(crate) model: Option<String>,
+    pub(crate) space: Option<String>,
     pub(crate) project: PathBuf,
 }
 
@@ -146,6 +147,7 @@ impl Tasks {
             input_values: new.input_values,
             isolation: new.isolation,
             model: new.model,
+            space: new.space,
             project: new.project,
             created: self.clock.now(),
             execution: None,
@@ -187,6 +189,7 @@ impl Tasks {
         let task = self.find(caller, id).await?;
         let prepared = self.workshop.prepare(&task).await?;
         let setup = Setup {
+            space: task.space.clone(),
             cwd: prepared.project.clone(),
             task: Some(task.id.clone()),
             ..Setup::default()

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use ostler_testkit::Script;
+use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
 use serde_json::json;
 
@@ -18,12 +18,19 @@ fn keep(desk: &Desk) {
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-// Seen to fail with an environment that is inherited whole, and with a fitting that hands out every secret.
+// Seen to fail with an environment that is inherited whole, with a fitting that hands out every secret, with secrets that
+// the redactor does not know, and with the end of a run that is told as it is.
 #[tokio::test]
 async fn commands_get_the_secrets_of_their_space_and_nothing_else() {
     let seen =
         "echo ${SHOP_TOKEN:-none} ${OTHER_TOKEN:-none} ${CARGO_MANIFEST_DIR:-none} ${PATH:+path}";
-    let desk = Desk::open(commands(seen)).await;
+    let script = Script::new()
+        .rule(
+            when().has_tool_result(true),
+            reply().text_pieces([format!("it is {VALUE}, I believe")]),
+        )
+        .rule(when(), reply().tool_use("Bash", json!({"command": seen})));
+    let desk = Desk::open(script).await;
     let client = desk.client();
     keep(&desk);
     space(&client, "team").await;
@@ -36,7 +43,7 @@ async fn commands_get_the_secrets_of_their_space_and_nothing_else() {
     assert_eq!(told(&desk, &client, &elsewhere).await, "none none none path");
     // Whoever follows the session sees that there was one, and not which.
     let log = serde_json::to_string(&client.log(&session).await).unwrap();
-    assert!(log.contains("[redacted SHOP_TOKEN]"), "{log}");
+    assert!(log.contains("it is [redacted SHOP_TOKEN], I believe"), "{log}");
     let follow = client.request(Method::GET, &format!("/api/sessions/{session}/events"));
     let answer = follow.send().await.unwrap();
     let mut events = String::new();

@@ -252,6 +252,7 @@ async fn policies_make_sense_and_stay_within_what_the_operator_allows() {
         (json!({"allowed": ["Bash("]}), 422),
         (json!({"tools": ["Bash(ls)"]}), 422),
         (json!({"owner": "me"}), 422),
+        (json!([null, null]), 422),
     ] {
         let body = json!({"id": "team", "policy": policy});
         let (status, said) = client.ask(Method::POST, "/api/spaces", Some(body)).await;
@@ -266,7 +267,8 @@ async fn policies_make_sense_and_stay_within_what_the_operator_allows() {
 async fn names_do_not_lead_anywhere() {
     let desk = Desk::open(Script::new()).await;
     let client = desk.client();
-    for id in ["..", "../x", "a/b", "/etc", "a:b", "", "A", "x\u{0}y"] {
+    let long = "x".repeat(5_000);
+    for id in ["..", "../x", "a/b", "/etc", "a:b", "", "A", "x\u{0}y", &long] {
         let body = Some(json!({"id": id}));
         assert_eq!(status(&client, Method::POST, "/api/spaces", body).await, 422, "{id:?}");
         let body = Some(json!({"space": id}));

@@ -169,7 +169,8 @@ mod tests {
         let connection = Connection::open_in_memory().unwrap();
         STEPS.iter().for_each(|step| step(&connection).unwrap());
         let (owner, prefix) = (|| Some("ann".to_owned()), || Some("a".to_owned()));
-        let state = || Some(("state".to_owned(), "open".to_owned()));
+        let field = |name: &str| Some((name.to_owned(), "open".to_owned()));
+        let state = || field("state");
         let cases = [
             (Filter::default(), "record_id (kind=?)"),
             (
@@ -181,6 +182,18 @@ mod tests {
             (
                 Filter { owner: owner(), field: state(), ..Filter::default() },
                 "record_owner_state (kind=? AND owner=? AND <expr>=?)",
+            ),
+            (
+                Filter { field: field("session"), ..Filter::default() },
+                "record_session (kind=? AND <expr>=?)",
+            ),
+            (
+                Filter { field: field("run"), ..Filter::default() },
+                "record_run (kind=? AND <expr>=?)",
+            ),
+            (
+                Filter { owner: owner(), field: field("digest"), ..Filter::default() },
+                "record_digest (kind=? AND <expr>=? AND owner=?)",
             ),
         ];
         for (filter, index) in cases {

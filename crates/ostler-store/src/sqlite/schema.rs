@@ -18,8 +18,10 @@ const APPLICATION: i32 = 0x6f73_746c;
 pub(super) type Step = fn(&Connection) -> rusqlite::Result<()>;
 
 /// From the version that is its index to the next one. Steps are added, never changed.
-pub(super) const STEPS: &[Step] =
-    &[|connection| connection.execute_batch(include_str!("schema/1.sql"))];
+pub(super) const STEPS: &[Step] = &[
+    |connection| connection.execute_batch(include_str!("schema/1.sql")),
+    |connection| connection.execute_batch(include_str!("schema/2.sql")),
+];
 
 /// Makes the database what this program expects, after a copy of what it was.
 pub(super) fn prepare(folder: &Folder, steps: &[Step]) -> Result<Connection, Error> {

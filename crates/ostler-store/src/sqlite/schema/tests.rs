@@ -29,6 +29,11 @@ const KILLED: Step = |connection| {
     std::process::abort()
 };
 
+/// The steps there are, and one more.
+fn with(step: Step) -> Vec<Step> {
+    STEPS.iter().copied().chain([step]).collect()
+}
+
 async fn fill(folder: &Path) {
     let store = Sqlite::open(folder).await.unwrap();
     let stream = StreamId::new("a").unwrap();
@@ -49,7 +54,7 @@ async fn check(folder: &Path) {
 fn an_upgrade_that_is_killed() {
     if let Ok(folder) = std::env::var(FOLDER) {
         let folder = Folder::open(Path::new(&folder)).unwrap();
-        _ = prepare(&folder, &[STEPS[0], KILLED]);
+        _ = prepare(&folder, &with(KILLED));
         unreachable!("it was killed half-way");
     }
 }
@@ -66,14 +71,14 @@ async fn a_killed_upgrade_leaves_everything_as_it_was() {
             .output()
             .unwrap();
         assert_eq!(child.status.code(), None, "it was to be killed: {child:?}");
-        let copy = folder.path().join("before-version-2.db");
-        assert_eq!(version(&Connection::open(&copy).unwrap()).unwrap(), 1);
+        let copy = folder.path().join(format!("before-version-{}.db", STEPS.len() + 1));
+        assert_eq!(version(&Connection::open(&copy).unwrap()).unwrap(), STEPS.len());
         // The program that wrote it can go on with it.
         check(folder.path()).await;
     }
     let opened = Folder::open(folder.path()).unwrap();
-    let connection = prepare(&opened, &[STEPS[0], NEXT]).unwrap();
-    assert_eq!(version(&connection).unwrap(), 2);
+    let connection = prepare(&opened, &with(NEXT)).unwrap();
+    assert_eq!(version(&connection).unwrap(), STEPS.len() + 1);
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, u32>(0)).unwrap();
     assert_eq!(count("SELECT count(*) FROM extra"), 1);
     assert_eq!(count("SELECT count(*) FROM event"), 10);
@@ -85,7 +90,7 @@ async fn a_killed_upgrade_leaves_everything_as_it_was() {
     }
     // Its copy is a store like any other.
     let restored = tempfile::tempdir().unwrap();
-    let copy = folder.path().join("before-version-2.db");
+    let copy = folder.path().join(format!("before-version-{}.db", STEPS.len() + 1));
     std::fs::copy(copy, restored.path().join("ostler.db")).unwrap();
     check(restored.path()).await;
 }
