@@ -77,6 +77,7 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     }
     config.model_by_request = !serve.fixed_model;
     config.allow_bypass = serve.allow_bypass;
+    config.private_callbacks = serve.allow_private_callbacks;
     config.trust_project_servers = args.trust_project;
     if serve.no_questions {
         config.questions = Questions::Never;

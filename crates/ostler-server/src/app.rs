@@ -11,6 +11,7 @@ use crate::approvals::answer::{AnswersRequest, DecisionRequest};
 use crate::approvals::record::Approval;
 use crate::config::Config;
 use crate::fault::{ApiError, Fallible};
+use crate::hooks::Hooks;
 use crate::metrics::Metrics;
 use crate::proxy::Proxy;
 use crate::runs::Hub;
@@ -32,6 +33,7 @@ pub(crate) struct Parts {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) schedules: Arc<Schedules>,
+    pub(crate) hooks: Arc<Hooks>,
     pub(crate) spaces: Arc<Spaces>,
     pub(crate) proxy: Arc<Proxy>,
     pub(crate) metrics: Arc<Metrics>,

@@ -130,6 +130,7 @@ impl Server {
         let Assembled { app, agui, router } = ground.assemble(agui_stopping.clone())?;
         app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
         tokio::spawn(Arc::clone(&app.schedules).keep_time());
+        app.hooks.watch();
         let teller = teller(&app, address)?;
         Ok(Self { app, agui, router, listener, address, teller, agui_stopping, proxy_stopping })
     }
@@ -173,6 +174,7 @@ impl Server {
             app.schedules.shut_down().await;
             // Engines first: what they still say is told, and streams end with the log.
             app.hub.shut_down().await;
+            app.hooks.shut_down().await;
             if let Some(teller) = teller {
                 teller.shut_down().await;
             }

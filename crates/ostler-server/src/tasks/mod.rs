@@ -18,7 +18,7 @@ use crate::records::Records;
 use crate::runs::options::{Shape, Shaped};
 use crate::runs::record::{Run, Session, Setup};
 use crate::runs::{Hub, NewRun};
-use crate::schedules::with_output;
+use crate::schedules::starter::joined;
 use crate::security::users::Caller;
 use crate::skills::cms::Cms;
 use crate::skills::folder::Folder;
@@ -178,13 +178,13 @@ impl Tasks {
         self.execute_as(caller, id, None, None).await
     }
 
-    /// The same; once for each key, if there is one. `told` is what a command said before.
+    /// The same; once for each key, if there is one. `more` is said beside its prompt.
     pub(crate) async fn execute_as(
         &self,
         caller: &Caller,
         id: &str,
         key: Option<&str>,
-        told: Option<&str>,
+        more: Option<&str>,
     ) -> Fallible<Task> {
         let task = self.find(caller, id).await?;
         let prepared = self.workshop.prepare(&task).await?;
@@ -198,7 +198,7 @@ impl Tasks {
             Some(key) => self.hub.by_key(&task.owner, key, &task.name, setup).await?,
             None => self.hub.create(&task.owner, &task.name, setup).await?,
         };
-        let prompt = with_output(&prepared.prompt, told);
+        let prompt = joined(&prepared.prompt, more);
         let new = NewRun { id: key.map(|key| ids::of("run", key)), ..NewRun::text(prompt) };
         let run = self.hub.submit(&session, new).await?;
         let execution =

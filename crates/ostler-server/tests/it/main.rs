@@ -7,6 +7,7 @@ mod approvals;
 mod desk;
 mod door;
 mod foreign;
+mod hooks;
 mod mounts;
 mod proxy;
 mod runs;
