@@ -30,8 +30,11 @@ use crate::fault::{self, ApiError, Fallible};
 use crate::ids;
 use crate::records::Records;
 use crate::runs::Hub;
+use crate::runs::record::Session;
 use crate::security::users::{Caller, Role, Users};
+use crate::spaces::record::Space;
 use crate::tasks::Tasks;
+use crate::tasks::record::Task;
 
 /// How many schedules one user may have.
 const MOST: usize = 1_000;
@@ -119,15 +122,37 @@ impl Schedules {
         })
     }
 
+    /// What is planned in a space is planned by the clocks of its people, unless it says otherwise.
+    async fn in_zone(&self, start: &Start, mut when: When) -> Fallible<When> {
+        let space = match start {
+            Start::Prompt { setup, .. } => setup.space.clone(),
+            Start::Session { session, .. } => {
+                self.records.find::<Session>(session).await?.and_then(|(it, _)| it.setup.space)
+            }
+            Start::Task { task } => {
+                self.records.find::<Task>(task).await?.and_then(|(it, _)| it.space)
+            }
+        };
+        if when.every.is_none()
+            && when.zone.is_none()
+            && let Some(space) = space
+            && let Some((space, _)) = self.records.find::<Space>(&space).await?
+        {
+            when.zone = Some(space.zone);
+        }
+        Ok(when)
+    }
+
     /// Keeps a schedule and follows it.
     pub(crate) async fn create(&self, caller: &Caller, new: NewSchedule) -> Fallible<ScheduleView> {
         let created = self.clock.now();
+        let when = self.in_zone(&new.start, new.when).await?;
         let mut schedule = Schedule {
             id: ids::new("schedule"),
             owner: caller.user.clone(),
             name: new.name,
             start: new.start,
-            when: new.when.pinned(),
+            when: when.pinned(),
             catch_up: new.catch_up,
             check: new.check,
             retries: new.retries,
@@ -231,9 +256,13 @@ impl Schedules {
         &self,
         caller: &Caller,
         id: &str,
-        changes: Changes,
+        mut changes: Changes,
     ) -> Fallible<ScheduleView> {
         let before = self.find(caller, id).await?;
+        if let Some(when) = changes.when.take() {
+            let start = changes.start.as_ref().unwrap_or(&before.start);
+            changes.when = Some(self.in_zone(start, when).await?);
+        }
         let now = self.clock.now();
         let is_new_plan = changes.when.is_some();
         let mut wanted = before.clone();

@@ -139,7 +139,12 @@ impl Hand {
             serde_json::from_value(arguments).map_err(unreadable)?;
         let when: When = serde_json::from_value(Value::Object(when)).map_err(unreadable)?;
         let now = &self.session.setup;
-        let setup = Setup { cwd: now.cwd.clone(), model: now.model.clone(), ..Setup::default() };
+        let setup = Setup {
+            space: now.space.clone(),
+            cwd: now.cwd.clone(),
+            model: now.model.clone(),
+            ..Setup::default()
+        };
         let start = Start::Prompt { prompt, setup: Box::new(setup) };
         let catch_up = CatchUp::default();
         Ok(NewSchedule { name, start, when, catch_up, check: None, retries: MOST_RETRIES })

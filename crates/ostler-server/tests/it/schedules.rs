@@ -511,3 +511,25 @@ async fn an_agent_plans_only_where_it_may_and_somebody_is_asked() {
     let theirs = requests.iter().find(|it| it.last_user_text() == "hello").unwrap();
     assert!(!theirs.tool_names().iter().any(|name| name.contains("schedules")));
 }
+
+// Seen to fail with a plan by the server's own clock, and with a session outside of the space.
+#[tokio::test]
+async fn what_is_planned_in_a_space_happens_there_by_the_clocks_of_its_people() {
+    let desk = Desk::open(says()).await;
+    let client = desk.client();
+    let space = client.post("/api/spaces", json!({"id": "team", "zone": "Pacific/Auckland"})).await;
+    let daily = with(json!({
+        "start": {"prompt": "look around", "space": "team"}, "when": {"cron": "0 9 * * *"},
+    }));
+    let mia = desk.client_of("mia").await;
+    assert_eq!(mia.ask(Method::POST, "/api/schedules", Some(daily.clone())).await.0, 404);
+    let made = client.post("/api/schedules", daily).await;
+    assert_eq!(made["when"]["zone"], "Pacific/Auckland");
+    let id = made["id"].as_str().unwrap();
+    client.post(&format!("/api/schedules/{id}/run"), json!({})).await;
+    let entries = settled(&client, id, 1).await;
+    assert_eq!(field(&entries, "state"), ["completed"], "{entries:?}");
+    let sessions = sessions(&client).await;
+    assert_eq!(sessions[0]["setup"]["space"], "team");
+    assert_eq!(sessions[0]["setup"]["cwd"], space["folder"]);
+}
