@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -83,7 +84,22 @@ impl Server {
     ///
     /// # Errors
     /// When one of these cannot be done; see [`StartError`].
-    pub async fn start(mut config: Config) -> Result<Self, StartError> {
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        Self::start_with(config, async |folder| {
+            Ok(Arc::new(Sqlite::open(folder).await?) as Arc<dyn Store>)
+        })
+        .await
+    }
+
+    /// The same with a store of the caller's, which is opened when the folder for it is there.
+    ///
+    /// # Errors
+    /// Likewise.
+    #[doc(hidden)]
+    pub async fn start_with(
+        mut config: Config,
+        open: impl AsyncFnOnce(&Path) -> Result<Arc<dyn Store>, ostler_store::Error>,
+    ) -> Result<Self, StartError> {
         let warning = bind::check(config.listen, false, config.insecure_bind);
         if let Some(warning) = warning.map_err(StartError::Unsafe)? {
             tracing::warn!("{warning}");
@@ -98,7 +114,7 @@ impl Server {
         let token = TokenFile::open(config.data.join("token")).map_err(folder)?;
         let users = Users::load(token, Box::new(UserFile(config.data.join("users.json"))))
             .map_err(folder)?;
-        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&config.data.join("log")).await?);
+        let store = open(&config.data.join("log")).await?;
         let listening = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;

@@ -6,6 +6,8 @@ pub(crate) mod options;
 mod perform;
 pub(crate) mod record;
 mod recover;
+mod unkept;
+mod veil;
 mod worker;
 
 use std::collections::HashMap;
@@ -54,6 +56,8 @@ pub(crate) struct Hub {
     shapes: Vec<Arc<dyn Shape>>,
     tracker: TaskTracker,
     stopping: CancellationToken,
+    /// How runs ended that is not written down yet.
+    unkept: Mutex<HashMap<String, unkept::Ended>>,
 }
 
 /// What a run is asked for with.
@@ -108,6 +112,7 @@ impl Hub {
             shapes,
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
+            unkept: Mutex::default(),
         })
     }
 
@@ -199,7 +204,7 @@ impl Hub {
     /// A run that the caller may see.
     pub(crate) async fn find_run(&self, caller: &Caller, id: &str) -> Fallible<Run> {
         match self.records.find::<Run>(id).await? {
-            Some((run, _)) if caller.may_see(&run.owner) => Ok(run),
+            Some((run, _)) if caller.may_see(&run.owner) => Ok(self.as_it_is(run)),
             _ => Err(fault::not_found("run", id)),
         }
     }
@@ -209,7 +214,7 @@ impl Hub {
         let field = Some(("session".to_owned(), session.to_owned()));
         let mut runs: Vec<Run> = self.records.all(Filter { field, ..Filter::default() }).await?;
         runs.sort_by_key(|run| run.created);
-        Ok(runs)
+        Ok(runs.into_iter().map(|run| self.as_it_is(run)).collect())
     }
 
     /// Has a prompt answered. When this returns, the run is kept, whatever happens next.

@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_server::Server;
 use ostler_server::config::Config;
+use ostler_store::{Sqlite, Store};
 use ostler_testkit::{Script, ScriptedApi};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -21,6 +23,7 @@ pub(crate) struct Desk {
     pub(crate) workspace: TempDir,
     data: TempDir,
     running: Option<Running>,
+    store: Option<Arc<Sqlite>>,
     change: fn(&mut Config),
     pub(crate) token: String,
 }
@@ -42,6 +45,7 @@ impl Desk {
             workspace: tempfile::tempdir().unwrap(),
             data: tempfile::tempdir().unwrap(),
             running: None,
+            store: None,
             change,
             token: String::new(),
         };
@@ -65,7 +69,14 @@ impl Desk {
     }
 
     pub(crate) async fn start(&mut self) {
-        let server = Server::start(self.config()).await.unwrap();
+        let mut opened = None;
+        let open = async |folder: &Path| {
+            let store = Arc::new(Sqlite::open(folder).await?);
+            opened = Some(Arc::clone(&store));
+            Ok(store as Arc<dyn Store>)
+        };
+        let server = Server::start_with(self.config(), open).await.unwrap();
+        self.store = opened;
         self.token = server.token().unwrap();
         let (stop, stopped) = oneshot::channel();
         let address = server.address();
@@ -80,6 +91,12 @@ impl Desk {
         let Running { stop, served, .. } = self.running.take().unwrap();
         stop.send(()).unwrap();
         within(served).await.unwrap();
+        self.store = None;
+    }
+
+    /// What the server remembers with, for tests that spoil it.
+    pub(crate) fn store(&self) -> &Sqlite {
+        self.store.as_ref().unwrap()
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

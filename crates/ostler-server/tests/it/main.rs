@@ -5,8 +5,10 @@
 mod agui;
 mod approvals;
 mod desk;
+mod disk;
 mod door;
 mod foreign;
 mod runs;
+mod secrets;
 mod socket;
 mod tasks;
