@@ -163,6 +163,7 @@ impl Server {
             agui_stopping.cancel();
             // Engines first: what they still say is told, and streams end with the log.
             app.hub.shut_down().await;
+            app.closing.cancel();
             stopping.cancel();
         };
         tokio::join!(door, ending);
@@ -216,8 +217,18 @@ fn assemble(
     let (pages, document) = http::routes();
     let tasks = Tasks::new(workshop, Arc::clone(&hub), clock);
     let guarded = Arc::clone(&guard);
-    let app =
-        App::new(Parts { config, store, hub, approvals, tasks, metrics, guard: guarded, document });
+    let closing = CancellationToken::new();
+    let app = App::new(Parts {
+        config,
+        store,
+        hub,
+        approvals,
+        tasks,
+        metrics,
+        guard: guarded,
+        document,
+        closing,
+    });
     let bodies = BodyLimits { bytes: app.config.limits.body, ..BodyLimits::default() };
     let agui = AgUi::new(app.clone(), desks, agui_stopping);
     let pages = pages.with_state(app.clone()).merge(agui.guarded());
