@@ -21,6 +21,7 @@ pub(crate) async fn run(
     screen: &mut Screen,
 ) -> anyhow::Result<ExitCode> {
     listen_to_log(serve);
+    raise_file_limit();
     let mut signals = Signals::listen()?;
     let server = Server::start(config(args, serve)?).await?;
     announce(&server, serve, screen)?;
@@ -87,6 +88,15 @@ fn announce(server: &Server, serve: &Serve, screen: &mut Screen) -> anyhow::Resu
     }
     screen.hint(&format!("what it can do: http://{address}/docs"))?;
     Ok(())
+}
+
+/// Every stream and every model that is asked is an open file, and the usual limit is for programs with a few.
+fn raise_file_limit() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let Ok((now, most)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    if let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, most, most) {
+        tracing::warn!(%error, "at most {now} files can be open at once; `ulimit -n` can change that");
+    }
 }
 
 /// The log goes to standard error; what it says is for whoever runs the server.

@@ -4,6 +4,7 @@
 
 mod agui;
 mod approvals;
+mod attacks;
 mod desk;
 mod disk;
 mod door;

@@ -106,12 +106,14 @@ async fn a_server_that_ends_says_so() {
     let mut page = Socket::open(&desk.client()).await;
     page.hear("hello").await;
     desk.stop().await;
-    let farewell = loop {
-        match within(page.stream.next()).await.unwrap().unwrap() {
-            Message::Close(farewell) => break farewell,
-            _ => continue,
+    let farewell = within(async {
+        loop {
+            if let Message::Close(farewell) = page.stream.next().await.unwrap().unwrap() {
+                return farewell;
+            }
         }
-    };
+    })
+    .await;
     assert_eq!(u16::from(farewell.unwrap().code), 1001);
 }
 
