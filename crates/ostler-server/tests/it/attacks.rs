@@ -31,7 +31,7 @@ async fn refused(desk: &Desk, headers: &[(&'static str, String)]) -> Option<u16>
     }
 }
 
-// Seen to fail when `whence` takes any origin, when `host` does not look at its list, and when `/api/ws` is public.
+// Seen to fail when `whence` takes any origin.
 #[tokio::test]
 async fn a_socket_is_opened_by_our_own_page_or_with_a_token() {
     let desk = Desk::open(Script::new()).await;
@@ -74,7 +74,7 @@ async fn say(client: &Client, said: &[Value]) -> Vec<Value> {
     }
 }
 
-// Seen to fail when `find` of approvals or of sessions does not ask whose it is.
+// Seen to fail when `find` of approvals does not ask whose it is.
 #[tokio::test]
 async fn a_socket_shows_and_does_nothing_of_somebody_elses() {
     let desk = Desk::open(asks(1)).await;
@@ -96,7 +96,8 @@ async fn a_socket_shows_and_does_nothing_of_somebody_elses() {
     assert_eq!(heard[0], json!({"type": "hello", "user": "bob", "pending": 0}));
     let codes: Vec<&Value> = heard[1..].iter().map(|it| &it["error"]["code"]).collect();
     assert_eq!(codes, ["not_found"; 5]);
-    assert_eq!(ann.get(&format!("/api/runs/{run}")).await["state"], "waiting");
+    ann.until(&run, "waiting").await;
+    assert_eq!(ann.pending().await["id"], asked["id"], "it still waits for her");
     assert!(!desk.workspace().join("made").exists());
 }
 
