@@ -26,7 +26,7 @@ use crate::spaces::Asked;
 
 const LONGEST_TITLE: usize = 200;
 /// What there is in a session's log.
-const KINDS: [&str; 6] = ["prompt", "run", "engine", "message", "approval", "notice"];
+const KINDS: [&str; 7] = ["prompt", "run", "message", "approval", "notice", "state", "engine"];
 
 pub(super) fn routes(api: Api) -> Api {
     let follow = "A session's log as server-sent events, from its beginning or after Last-Event-ID";
