@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ostler_store::Store;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::approvals::Approvals;
 use crate::approvals::answer::{AnswersRequest, DecisionRequest};
@@ -39,6 +40,8 @@ pub(crate) struct Parts {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) guard: Arc<Guard>,
     pub(crate) document: Value,
+    /// Everything is told that will be; whoever only listens is to go.
+    pub(crate) closing: CancellationToken,
 }
 
 impl std::ops::Deref for App {

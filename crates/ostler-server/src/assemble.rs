@@ -98,6 +98,7 @@ impl Ground {
             hooks,
             guard: Arc::clone(&guard),
             document,
+            closing: CancellationToken::new(),
         });
         let bodies = BodyLimits { bytes: app.config.limits.body, ..BodyLimits::default() };
         let agui = AgUi::new(app.clone(), shapes.desks, agui_stopping);

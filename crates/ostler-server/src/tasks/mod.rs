@@ -170,7 +170,7 @@ impl Tasks {
             Some(execution) => self.hub.records.find::<Run>(&execution.run).await?,
             None => None,
         };
-        Ok(TaskView::new(task, run.map(|(run, _)| run)))
+        Ok(TaskView::new(task, run.map(|(run, _)| self.hub.as_it_is(run))))
     }
 
     /// Executes a task, in a session of its own.

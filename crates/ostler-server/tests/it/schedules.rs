@@ -124,7 +124,7 @@ async fn what_was_missed_is_skipped_made_up_for_once_or_every_time() {
 
 /// Undoes what was written last, as if the server had been killed before it.
 async fn forget(desk: &Desk, kind: &str, id: &str, change: impl Fn(&mut Value)) {
-    let store = Sqlite::open(desk.store()).await.unwrap();
+    let store = Sqlite::open(desk.store_folder()).await.unwrap();
     let mut record = store.get(kind, id).await.unwrap().unwrap();
     change(&mut record.body);
     store.put(vec![Put::update(record)]).await.unwrap();
