@@ -20,7 +20,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  run [ARGS…]                       build ostler and start it with these arguments
+  run                               build ostler and start the server, offline if there is no key
+  run chat [ARGS…]                  the same with a conversation in this folder
+  run ARGS…                         the same with these arguments
   test [--no-peers] [-- FILTER…]    run all tests; with a filter, only tests of that name
   tidy                              check format, lints and house rules
   bench [NAME…]                     run the benchmarks

@@ -29,11 +29,12 @@ pub(crate) const FOR_TESTS: &[Pin] = &[
 /// npm chooses among its optional dependencies the one for this machine.
 pub(crate) const NATIVE: &[Pin] = &[("@anthropic-ai/claude-agent-sdk", "0.3.325")];
 
-/// Clients of AG-UI: the present one, and the last from before 1.0, under a name of its own.
+/// Clients of AG-UI: the present one, the last from before 1.0 under a name of its own, and a frontend without a face.
 pub(crate) const AGUI: &[Pin] = &[
     ("@ag-ui/core", "1.0.0"),
     ("@ag-ui/client", "1.0.0"),
     ("ag-ui-client-old", "npm:@ag-ui/client@0.0.59"),
+    ("@copilotkit/core", "1.75.0"),
 ];
 
 /// Installs what is not there yet; the folder to hand on as `OSTLER_PEERS`.

@@ -1,4 +1,4 @@
-//! `run`: builds the product and starts it.
+//! `run`: builds the product and starts it; without arguments the server, which needs no key.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -12,10 +12,19 @@ pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
     eprintln!("building ostler (the first time takes a few minutes)…");
     let mut command = cargo::cargo(&["run", "--quiet", "--package", "ostler-cli"]);
     command.args(["--bin", "ostler", "--manifest-path"]).arg(cargo::root().join("Cargo.toml"));
-    command.arg("--").args(args);
+    command.arg("--").args(meant(args));
     // The agent works where it is called, not at the top of this repository.
     command.current_dir(std::env::current_dir()?);
     replace(command)
+}
+
+/// What `ostler` is to be started with.
+fn meant(args: &[OsString]) -> Vec<OsString> {
+    match args {
+        [] => ["serve", "--show-token", "--show-code"].map(OsString::from).to_vec(),
+        [chat, rest @ ..] if chat == "chat" => rest.to_vec(),
+        args => args.to_vec(),
+    }
 }
 
 /// Becomes the command, so that signals and the exit code need no passing on.
@@ -30,4 +39,24 @@ fn replace(mut command: std::process::Command) -> Result<ExitCode> {
 #[cfg(not(unix))]
 fn replace(mut command: std::process::Command) -> Result<ExitCode> {
     Ok(cargo::exit_code(cargo::status(&mut command)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_arguments_it_serves_and_everything_else_is_passed_on() {
+        for (given, expected) in [
+            ("", "serve --show-token --show-code"),
+            ("chat", ""),
+            ("chat --continue", "--continue"),
+            ("serve --listen 127.0.0.1:0", "serve --listen 127.0.0.1:0"),
+            ("-p chat", "-p chat"),
+        ] {
+            let given: Vec<OsString> = given.split_whitespace().map(OsString::from).collect();
+            let expected: Vec<OsString> = expected.split_whitespace().map(OsString::from).collect();
+            assert_eq!(meant(&given), expected);
+        }
+    }
 }

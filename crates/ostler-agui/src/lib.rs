@@ -31,6 +31,7 @@ pub mod message;
 pub mod patch;
 pub mod prompt;
 mod read;
+pub mod transcript;
 pub mod translate;
 pub mod verify;
 

@@ -1,5 +1,6 @@
 //! The command line.
 
+pub(crate) mod client;
 mod more;
 mod offers;
 pub(crate) mod serve;
@@ -166,6 +167,10 @@ pub(crate) enum Command {
     },
     /// Serve agents to several people: tasks, approvals and live events over HTTP
     Serve(Box<serve::Serve>),
+    /// Have a server execute skills, and answer what they wait for
+    Task(Box<client::Tasks>),
+    /// Have a server start things at certain times
+    Schedule(Box<client::Schedules>),
     /// Look for what is wrong: key, model, settings, disk, tools, each with the way out
     Doctor,
     /// Tell what would become of a tool call, and why, without running anything
@@ -184,6 +189,8 @@ impl Command {
         match self {
             Self::Sessions { .. } => "sessions",
             Self::Serve(_) => "serve",
+            Self::Task(_) => "task",
+            Self::Schedule(_) => "schedule",
             Self::Doctor => "doctor",
             Self::Explain { .. } => "explain",
         }
@@ -243,7 +250,14 @@ impl Args {
             return Ok(self);
         }
         // With --print, a word is a prompt.
-        if let Command::Sessions { all: false } | Command::Doctor = command {
+        let is_word = match command {
+            Command::Sessions { all } => !all,
+            Command::Doctor => true,
+            Command::Task(tasks) => tasks.command.is_none(),
+            Command::Schedule(schedules) => schedules.command.is_none(),
+            Command::Serve(_) | Command::Explain { .. } => false,
+        };
+        if is_word {
             self.prompt = Some(word.to_owned());
             self.command = None;
             return Ok(self);

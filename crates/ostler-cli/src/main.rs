@@ -2,6 +2,7 @@
 
 mod args;
 mod chat;
+mod client;
 mod compose;
 mod debug;
 mod diff;
@@ -80,7 +81,8 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
             rules::explain(&args, tool, input, screen)?;
             return Ok(ExitCode::SUCCESS);
         }
-        Some(Command::Doctor | Command::Serve(_)) | None => {}
+        Some(Command::Doctor | Command::Serve(_) | Command::Task(_) | Command::Schedule(_))
+        | None => {}
     }
     // One session waits for a model and for tools, and what blocks has threads of its own, so one worker is enough. It
     // is not this thread, which waits for whoever reads the output: an interrupt must get through all the same.
@@ -91,6 +93,8 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let runtime = runtime.enable_all().build()?;
     let code = match &args.command {
         Some(Command::Serve(serve)) => runtime.block_on(serve::run(&args, serve, screen)),
+        Some(Command::Task(tasks)) => runtime.block_on(client::task(tasks, screen)),
+        Some(Command::Schedule(schedules)) => runtime.block_on(client::schedule(schedules, screen)),
         Some(Command::Doctor) => runtime.block_on(doctor::run(&args, screen)),
         _ => runtime.block_on(work(&args, screen)),
     };

@@ -4,15 +4,20 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use ostler::engine::Scene;
+use ostler::engine::pick::OFFLINE;
 use ostler_server::Server;
-use ostler_server::config::{Cms, Config, EngineChoice, Questions};
+use ostler_server::config::{Cms, Config, EngineChoice, Questions, Webhook, WebhookEvent};
 use tracing::level_filters::LevelFilter;
 
-use crate::args::Args;
 use crate::args::serve::{LogFormat, Serve};
+use crate::args::{self, Args};
 use crate::scene;
 use crate::screen::Screen;
 use crate::signals::Signals;
+
+/// What messages to the webhook are signed with.
+const WEBHOOK_SECRET: &str = "OSTLER_WEBHOOK_SECRET";
 
 /// Serves until a signal comes.
 pub(crate) async fn run(
@@ -21,10 +26,13 @@ pub(crate) async fn run(
     screen: &mut Screen,
 ) -> anyhow::Result<ExitCode> {
     listen_to_log(serve);
+    shut_the_blinds();
     raise_file_limit();
     let mut signals = Signals::listen()?;
-    let server = Server::start(config(args, serve)?).await?;
-    announce(&server, serve, screen)?;
+    let config = config(args, serve)?;
+    let is_offline = config.model.as_deref() == Some(OFFLINE);
+    let server = Server::start(config).await?;
+    announce(&server, serve, is_offline, screen)?;
     let told = async move {
         signals.next().await;
     };
@@ -37,10 +45,10 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     let scene = scene::of(args)?;
     let data = match &serve.data {
         Some(data) => data.clone(),
-        None => data_folder(&scene)
+        None => data_folder(|name| scene.env.get(name))
             .context("there is no home folder: say with --data where to keep things")?,
     };
-    let mut config = Config::new(data, scene.cwd);
+    let mut config = Config::new(data, scene.cwd.clone());
     config.listen = serve.listen;
     config.insecure_bind = serve.insecure_bind;
     config.hosts.clone_from(&serve.host);
@@ -48,10 +56,26 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     config.roots.clone_from(&serve.root);
     config.skills.clone_from(&serve.skills);
     config.cms = serve.cms.clone().map(|url| Cms { url, token: scene.env.get("OSTLER_CMS_TOKEN") });
+    if let Some(url) = serve.webhook.clone() {
+        let secret = scene.env.get(WEBHOOK_SECRET).unwrap_or_default();
+        let events = serve.webhook_events.iter().map(|event| match event {
+            args::serve::WebhookEvent::Waiting => WebhookEvent::Waiting,
+            args::serve::WebhookEvent::Ended => WebhookEvent::Ended,
+        });
+        config.webhook = Some(Webhook { url, secret, events: events.collect() });
+        // It is no agent's business.
+        config.env.insert(WEBHOOK_SECRET.to_owned(), String::new());
+    }
     if let Some(program) = &serve.engine {
         config.engine = EngineChoice::Program(program.clone());
     }
+    config.key_file.clone_from(&serve.key_file);
+    config.pass_env.clone_from(&serve.pass_env);
     config.model.clone_from(&args.model);
+    if config.model.is_none() && serve.engine.is_none() && !has_key(&scene) {
+        // Skills name no model, or a default that needs a key.
+        config.model = Some(OFFLINE.to_owned());
+    }
     config.model_by_request = !serve.fixed_model;
     config.allow_bypass = serve.allow_bypass;
     config.trust_project_servers = args.trust_project;
@@ -63,20 +87,38 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     limits.max_turns = args.max_turns;
     limits.max_budget_usd = args.max_budget_usd;
     limits.run = serve.run_timeout.or(limits.run);
+    limits.tool = serve.tool_timeout;
     limits.idle = serve.idle_timeout.unwrap_or(limits.idle);
     limits.approval = serve.approval_timeout;
     Ok(config)
 }
 
+/// Lets no other process of this user look into this one: its memory and its first environment hold the key, and agents'
+/// commands run as the same user. Whoever may look into everything, as root may, still can.
+fn shut_the_blinds() {
+    if let Err(error) = nix::sys::prctl::set_dumpable(false) {
+        tracing::warn!(%error, "other processes of this user may be able to read the key");
+    }
+}
+
 /// Where programs of a user keep what is theirs.
-fn data_folder(scene: &ostler::engine::Scene) -> Option<PathBuf> {
-    let named =
-        |name: &str| scene.env.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+pub(crate) fn data_folder(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let shared = named("XDG_DATA_HOME").or_else(|| Some(named("HOME")?.join(".local/share")));
     Some(shared?.join("ostler"))
 }
 
-fn announce(server: &Server, serve: &Serve, screen: &mut Screen) -> anyhow::Result<()> {
+fn has_key(scene: &Scene) -> bool {
+    let is_set = |name: &str| scene.env.get(name).is_some_and(|value| !value.trim().is_empty());
+    is_set("ANTHROPIC_API_KEY") || is_set("ANTHROPIC_AUTH_TOKEN")
+}
+
+fn announce(
+    server: &Server,
+    serve: &Serve,
+    is_offline: bool,
+    screen: &mut Screen,
+) -> anyhow::Result<()> {
     let address = server.address();
     screen.line(&format!("listening on http://{address}"))?;
     let token = server.token().context("the token cannot be read")?;
@@ -85,6 +127,13 @@ fn announce(server: &Server, serve: &Serve, screen: &mut Screen) -> anyhow::Resu
     } else {
         screen
             .hint("its token is in the file `token` of the data folder; --show-token prints it")?;
+    }
+    if serve.show_code {
+        let code = server.code().context("there is no code")?;
+        screen.line(&format!("code for one browser, for five minutes: {code}"))?;
+    }
+    if is_offline {
+        screen.line("the offline demo answers; set ANTHROPIC_API_KEY for a real model")?;
     }
     screen.hint(&format!("what it can do: http://{address}/docs"))?;
     Ok(())

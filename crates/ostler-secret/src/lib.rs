@@ -70,9 +70,13 @@ impl Secrets {
         if value.len() < SHORTEST {
             return;
         }
-        (self.plain, self.json) = (OnceLock::new(), OnceLock::new());
+        let known = self.known.len();
         for spelling in spellings(value) {
             self.known.entry(spelling).or_insert_with(|| name.to_owned());
+        }
+        // What is known already is told again and again by whoever reads it anew, and must cost nothing.
+        if self.known.len() > known {
+            (self.plain, self.json) = (OnceLock::new(), OnceLock::new());
         }
     }
 

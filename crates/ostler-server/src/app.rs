@@ -13,10 +13,13 @@ use crate::approvals::record::Approval;
 use crate::config::Config;
 use crate::fault::{ApiError, Fallible};
 use crate::metrics::Metrics;
+use crate::proxy::Proxy;
 use crate::runs::Hub;
 use crate::runs::record::{Run, RunState};
+use crate::schedules::Schedules;
 use crate::security::guard::Guard;
 use crate::security::users::Caller;
+use crate::spaces::Spaces;
 use crate::tasks::Tasks;
 
 /// The parts of the server.
@@ -28,7 +31,10 @@ pub(crate) struct Parts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) approvals: Arc<Approvals>,
-    pub(crate) tasks: Tasks,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) schedules: Arc<Schedules>,
+    pub(crate) spaces: Arc<Spaces>,
+    pub(crate) proxy: Arc<Proxy>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) guard: Arc<Guard>,
     pub(crate) document: Value,

@@ -1,20 +1,17 @@
 //! The time of day, in milliseconds since 1970, as records have it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
 
-/// Tells the time. A value, so that a test can have its own.
+/// Tells the time: that of the store, so that timers and records agree, and a test can have its own.
 #[derive(Clone)]
-pub(crate) struct Clock(std::sync::Arc<dyn Fn() -> u64 + Send + Sync>);
+pub(crate) struct Clock(Arc<dyn ostler_store::sqlite::Clock>);
 
 impl Clock {
-    pub(crate) fn system() -> Self {
-        Self(std::sync::Arc::new(|| {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-        }))
+    pub(crate) fn new(clock: Arc<dyn ostler_store::sqlite::Clock>) -> Self {
+        Self(clock)
     }
 
     pub(crate) fn now(&self) -> u64 {
-        (self.0)()
+        u64::try_from(self.0.wall().as_millis()).unwrap_or(0)
     }
 }

@@ -30,8 +30,13 @@ pub struct Config {
     pub cms: Option<Cms>,
     /// The engine.
     pub engine: EngineChoice,
-    /// Variables for it, beside this process's own.
+    /// Variables for it, beside those that are passed on. A key for the model is not passed on: see [`Config::key_file`].
     pub env: BTreeMap<String, String>,
+    /// Names of variables of this process that are passed on, beside the usual harmless ones.
+    pub pass_env: Vec<String>,
+    /// A file with the key for the model, read anew for every request; otherwise it is taken from [`Config::env`] or from
+    /// this process's environment. Either way engines get a stand-in that is good for nothing elsewhere.
+    pub key_file: Option<PathBuf>,
     /// The model, unless a skill or a request names one.
     pub model: Option<String>,
     /// Whether a request may name a model.
@@ -40,6 +45,8 @@ pub struct Config {
     pub allow_bypass: bool,
     /// Whether the MCP servers that a project names are started; they are programs of whoever wrote that.
     pub trust_project_servers: bool,
+    /// Who is told when somebody is waited for.
+    pub webhook: Option<Webhook>,
     /// The limits.
     pub limits: Limits,
     /// What unattended runs do with questions of the agent.
@@ -53,6 +60,32 @@ pub struct Cms {
     pub url: String,
     /// The token it asks for.
     pub token: Option<String>,
+}
+
+/// A program that is told what happens.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Webhook {
+    /// Where it listens: `https://chat.example.org/ostler`.
+    pub url: String,
+    /// What its messages are signed with.
+    pub secret: String,
+    /// What it is told.
+    pub events: Vec<WebhookEvent>,
+}
+
+impl std::fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Webhook").field("events", &self.events).finish_non_exhaustive()
+    }
+}
+
+/// What a webhook is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WebhookEvent {
+    /// Somebody is waited for.
+    Waiting,
+    /// A run is over.
+    Ended,
 }
 
 /// The engine that runs the agents.
@@ -87,6 +120,8 @@ pub struct Limits {
     pub run: Option<Duration>,
     /// How long an engine may say nothing while nobody is asked.
     pub stale: Option<Duration>,
+    /// How long one call of a tool may take. What subagents do is not one call.
+    pub tool: Option<Duration>,
     /// How long an engine without work is kept.
     pub idle: Duration,
     /// How long an approval waits; for ever if `None`. Then it is a no.
@@ -114,6 +149,7 @@ impl Default for Limits {
             waiting_runs: 1_000,
             run: Some(Duration::from_secs(30 * 60)),
             stale: Some(Duration::from_secs(10 * 60)),
+            tool: None,
             idle: Duration::from_secs(10 * 60),
             approval: None,
             cancel_grace: Duration::from_secs(5),
@@ -142,10 +178,13 @@ impl Config {
             cms: None,
             engine: EngineChoice::default(),
             env: BTreeMap::new(),
+            pass_env: Vec::new(),
+            key_file: None,
             model: None,
             model_by_request: true,
             allow_bypass: false,
             trust_project_servers: false,
+            webhook: None,
             limits: Limits::default(),
             questions: Questions::default(),
         }

@@ -1,8 +1,16 @@
 //! Names of things: a word for what it is, and randomness that nobody can guess.
 
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 /// A new name such as `run_5f0c…`.
 pub(crate) fn new(kind: &str) -> String {
     format!("{kind}_{}", Uuid::new_v4().simple())
+}
+
+/// The one name of what is made of this: whoever asks again gets the same.
+pub(crate) fn of(kind: &str, what: &str) -> String {
+    let digest = Sha256::digest(format!("{kind} {what}"));
+    let name: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{kind}_{name}")
 }

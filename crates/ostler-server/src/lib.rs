@@ -5,6 +5,7 @@
 pub mod agui;
 mod app;
 mod approvals;
+mod assemble;
 mod clock;
 pub mod config;
 mod fault;
@@ -12,12 +13,16 @@ mod http;
 mod ids;
 mod log;
 mod metrics;
+mod proxy;
 mod records;
 mod runs;
+mod schedules;
 mod scribe;
 mod security;
 mod server;
 mod skills;
+mod spaces;
 mod tasks;
+mod webhook;
 
 pub use self::server::{Server, StartError};

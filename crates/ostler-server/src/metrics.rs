@@ -15,6 +15,8 @@ pub(crate) struct Metrics {
     failed: AtomicU64,
     cancelled: AtomicU64,
     interrupted: AtomicU64,
+    webhooks_delivered: AtomicU64,
+    webhooks_failed: AtomicU64,
     pub(crate) subscribers: AtomicI64,
     pub(crate) sockets: AtomicI64,
 }
@@ -22,6 +24,14 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn message(&self) {
         self.messages.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn webhook_delivered(&self) {
+        self.webhooks_delivered.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn webhook_failed(&self, count: u64) {
+        self.webhooks_failed.fetch_add(count, Relaxed);
     }
 
     pub(crate) fn run_changed(&self, state: RunState) {
@@ -70,6 +80,18 @@ impl Metrics {
             "counter",
             "Runs that were cancelled",
             count(&self.cancelled),
+        );
+        line(
+            "ostler_webhooks_delivered_total",
+            "counter",
+            "Messages that the webhook has taken",
+            count(&self.webhooks_delivered),
+        );
+        line(
+            "ostler_webhooks_failed_total",
+            "counter",
+            "Messages that the webhook was not told",
+            count(&self.webhooks_failed),
         );
         line("ostler_subscribers", "gauge", "Open event streams", self.subscribers.load(Relaxed));
         line("ostler_sockets", "gauge", "Open WebSockets", self.sockets.load(Relaxed));

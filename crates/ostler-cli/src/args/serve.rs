@@ -29,9 +29,32 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "URL")]
     pub(crate) cms: Option<String>,
 
+    /// Tell this address when somebody is waited for; signed with OSTLER_WEBHOOK_SECRET
+    #[arg(long, value_name = "URL", env = "OSTLER_WEBHOOK")]
+    pub(crate) webhook: Option<String>,
+
+    /// What to tell it
+    #[arg(
+        long,
+        value_name = "EVENT",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "waiting",
+        requires = "webhook"
+    )]
+    pub(crate) webhook_events: Vec<WebhookEvent>,
+
     /// A program to run agents with, instead of the engine inside: ostler, or Claude Code
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) engine: Option<PathBuf>,
+
+    /// A file with the key for the model, read anew for every request; otherwise the environment has it
+    #[arg(long, value_name = "FILE", env = "OSTLER_KEY_FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+
+    /// Another variable of this environment that agents' commands get to see, beside the usual harmless ones
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pass_env: Vec<String>,
 
     /// Only the operator chooses the model
     #[arg(long)]
@@ -52,6 +75,10 @@ pub(crate) struct Serve {
     /// The longest a run may take, such as 30m; time spent waiting for people does not count
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) run_timeout: Option<Duration>,
+
+    /// How long one call of a tool may take; it is not limited by default
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) tool_timeout: Option<Duration>,
 
     /// How long an agent without work is kept
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -77,6 +104,10 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) show_token: bool,
 
+    /// Print a code with which one browser comes in
+    #[arg(long)]
+    pub(crate) show_code: bool,
+
     /// How to write the log
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log: LogFormat,
@@ -84,6 +115,15 @@ pub(crate) struct Serve {
     /// Write more of it
     #[arg(long)]
     pub(crate) verbose_log: bool,
+}
+
+/// What a webhook is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WebhookEvent {
+    /// Somebody is waited for
+    Waiting,
+    /// A run is over
+    Ended,
 }
 
 /// How the log is written.

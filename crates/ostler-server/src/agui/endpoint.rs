@@ -29,10 +29,11 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
 use super::config::{Busy, Config};
+use super::connect;
 use super::desk::Desks;
 use super::outlet::Outlet;
 use super::run::Run;
-use super::thread::Floors;
+use super::thread::{Floors, Thread};
 use crate::app::App;
 use crate::fault::{ApiError, Fallible};
 use crate::runs::record::{Session, Setup};
@@ -84,6 +85,7 @@ impl AgUi {
         let limit = DefaultBodyLimit::max(self.0.app.config.limits.body);
         Router::new()
             .route("/agui", post(run).options(preflight).layer(limit))
+            .route("/agui/connect", post(attach).options(preflight).layer(limit))
             .route("/agui/stop", post(stop).options(preflight))
             .route("/agui/capabilities", get(capabilities).options(preflight))
             .layer(axum::middleware::from_fn_with_state(self.clone(), cors))
@@ -159,18 +161,25 @@ fn known(caller: Option<Extension<Caller>>) -> Fallible<users::Caller> {
     Ok(caller)
 }
 
+fn read(body: &[u8]) -> Fallible<RunAgentInput> {
+    let mut input = RunAgentInput::from_json(body)
+        .map_err(|error| ApiError::bad_request("invalid_input", error.to_string()))?;
+    if let Some(major) = input.foreign_major() {
+        let words = format!("this server speaks AG-UI 1.x, not {major}.x");
+        return Err(ApiError::bad_request("unsupported_version", words));
+    }
+    // What others said came to the client from here; it is not news.
+    input.messages.retain(|message| !message.id.starts_with(connect::PROMPT));
+    Ok(input)
+}
+
 async fn run(
     State(agui): State<AgUi>,
     caller: Option<Extension<Caller>>,
     body: Bytes,
 ) -> Fallible<Response> {
     let caller = known(caller)?;
-    let input = RunAgentInput::from_json(&body)
-        .map_err(|error| ApiError::bad_request("invalid_input", error.to_string()))?;
-    if let Some(major) = input.foreign_major() {
-        let words = format!("this server speaks AG-UI 1.x, not {major}.x");
-        return Err(ApiError::bad_request("unsupported_version", words));
-    }
+    let input = read(&body)?;
     let Ok(permit) = Arc::clone(&agui.0.runs).try_acquire_owned() else {
         let words = "as many runs as this server allows are going on; try again later";
         return Err(ApiError::unavailable("too_many_runs", words));
@@ -186,18 +195,54 @@ async fn run(
     let run = Run { agui, session, floor, caller, input };
     // It outlives this request on purpose: a client that goes does not take its run along.
     tokio::spawn(async move {
-        carry(run, events).await;
+        carry(run, events, true).await;
         drop(permit);
     });
     Ok(stream(ReceiverStream::new(receiver), keep_alive))
 }
 
-/// Carries a run; whatever happens, the client hears of its end.
-async fn carry(run: Run, events: mpsc::Sender<Event>) {
+/// What was said on a thread, and what goes on there.
+async fn attach(
+    State(agui): State<AgUi>,
+    caller: Option<Extension<Caller>>,
+    body: Bytes,
+) -> Fallible<Response> {
+    let caller = known(caller)?;
+    let mut input = read(&body)?;
+    let Some(session) = agui.find(&caller, &input.thread_id).await? else {
+        return Err(crate::fault::not_found("thread", &input.thread_id));
+    };
+    let thread = agui.0.app.hub.records.find::<Thread>(&session.id).await?;
+    if let (true, Some((thread, _))) = (input.tools.is_empty(), thread) {
+        // Its own tools are called by their own names, also by a page that does not know them yet.
+        input.tools = thread.page.tools;
+    }
+    let (events, receiver) = mpsc::channel(BUFFER);
+    let keep_alive = agui.config().keep_alive;
+    let floor = agui.0.floors.of(&session.id);
+    let gone = events.clone();
+    let run = Run { agui, session, floor, caller, input };
+    tokio::spawn(async move {
+        tokio::select! {
+            () = carry(run, events, false) => {}
+            () = gone.closed() => {}
+        }
+    });
+    Ok(stream(ReceiverStream::new(receiver), keep_alive))
+}
+
+/// Carries a run, or looks on; whatever happens, the client hears of its end.
+async fn carry(run: Run, events: mpsc::Sender<Event>, takes_part: bool) {
     let old_peer = run.input.is_old_peer();
     let settings = Settings::new(&run.input.thread_id, &run.input.run_id);
     let mut outlet = Outlet::new(events.clone(), old_peer);
-    let carried = AssertUnwindSafe(run.carry(&mut outlet)).catch_unwind().await;
+    let carrying = async {
+        match takes_part {
+            true => run.carry(&mut outlet).await,
+            false => run.connect(&mut outlet).await,
+        }
+    };
+    let carried = AssertUnwindSafe(carrying).catch_unwind().await;
     if carried.is_err() && !outlet.has_ended() {
         let words = "the server made a mistake; its log says more";
         let end = Translator::new(settings).fail(words, "internal_error");
@@ -249,7 +294,7 @@ async fn capabilities(caller: Option<Extension<Caller>>) -> Fallible<Response> {
     known(caller)?;
     Ok(Json(json!({
         "identity": {"name": "ostler", "type": "agent", "version": env!("CARGO_PKG_VERSION")},
-        "transport": {"streaming": true, "websocket": false, "httpBinary": false, "pushNotifications": false, "resumable": false},
+        "transport": {"streaming": true, "websocket": false, "httpBinary": false, "pushNotifications": false, "resumable": true},
         "tools": {"supported": true, "parallelCalls": true, "clientProvided": true},
         "output": {"structuredOutput": true},
         "state": {"snapshots": true, "deltas": true, "memory": true, "persistentState": true},

@@ -43,11 +43,12 @@ impl Followed {
     }
 }
 
+/// What the log says of a message.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct MessageEvent {
+pub(super) struct MessageEvent {
     run_id: Option<String>,
-    message: ToHost,
+    pub(super) message: ToHost,
 }
 
 impl Telling<'_> {
@@ -267,7 +268,7 @@ fn ended(run: &record::Run) -> Failure {
     let error = run.outcome.as_ref().and_then(|outcome| outcome.error.as_ref());
     let Some(error) = error else { return Failure::new("the run has ended", "agent_gone") };
     let code = match error.code.as_str() {
-        "run_timeout" | "stale" => "timeout",
+        "run_timeout" | "stale" | "tool_timeout" => "timeout",
         "engine" | "no_engine" => "agent_unavailable",
         "engine_lost" | "engine_malformed" => "agent_gone",
         "interrupted" => "shutdown",

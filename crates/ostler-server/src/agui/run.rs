@@ -9,7 +9,7 @@ use ostler_agui::input::RunAgentInput;
 use ostler_agui::message::{Message as UiMessage, MessageBody};
 use ostler_agui::prompt;
 use ostler_agui::translate::{Settings, Translator};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::asks::Asks;
@@ -117,6 +117,23 @@ impl Run {
         }
     }
 
+    /// Tells what was said on the thread, and what goes on there now. It has no part in it: others may have the word.
+    pub(super) async fn connect(self, outlet: &mut Outlet) {
+        let mut translator = Translator::new(settings(&self.agui, &self.input, None));
+        outlet.send([translator.start()]).await;
+        let failure = match self.telling(outlet, CancellationToken::new()).await {
+            Ok(mut telling) => {
+                telling.translator = translator;
+                if let Err(failure) = telling.attach().await {
+                    telling.fail(&failure).await;
+                }
+                return;
+            }
+            Err(failure) => failure,
+        };
+        outlet.send(translator.fail(&failure.message, &failure.code)).await;
+    }
+
     async fn telling<'a>(
         &'a self,
         outlet: &'a mut Outlet,
@@ -161,7 +178,7 @@ fn begun(session: &Session) -> Thread {
     Thread { id: session.id.clone(), owner: session.owner.clone(), ..Thread::default() }
 }
 
-fn settings(agui: &AgUi, input: &RunAgentInput, thread: Option<&Thread>) -> Settings {
+pub(super) fn settings(agui: &AgUi, input: &RunAgentInput, thread: Option<&Thread>) -> Settings {
     let tools = FrontendTools::new(&input.tools);
     let mut settings = Settings::new(&input.thread_id, &input.run_id);
     settings.taken = input.messages.iter().map(|message| message.id.clone()).collect();
@@ -273,7 +290,9 @@ impl Telling<'_> {
             _ => None,
         });
         let prompt = spoken.collect::<Vec<_>>().join("\n\n");
-        let said = now.iter().map(|message| message.id.clone()).collect();
+        // In a conversation that begins anew, what was said before is a part of it.
+        let retold = if begin == Begin::Blank { before } else { &[] };
+        let said = retold.iter().chain(now.iter().copied()).map(|message| json!(message)).collect();
         Ok(NewRun { content: Some(blocks), said, begin, ..NewRun::text(prompt) })
     }
 

@@ -78,6 +78,11 @@ impl Approvals {
         Ok(found)
     }
 
+    /// What waits for anybody.
+    pub(crate) async fn all_pending(&self) -> Fallible<Vec<Approval>> {
+        self.records.all(pending()).await
+    }
+
     /// One request, if the caller may see it.
     pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Fallible<Approval> {
         match self.records.find::<Approval>(id).await? {

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{delete, get, post};
 
 use super::listing::{Listing, PageQuery, seen_by};
@@ -76,18 +76,28 @@ async fn decide(
     State(app): State<App>,
     caller: Caller,
     PathOf(id): PathOf<String>,
+    headers: HeaderMap,
     JsonBody(request): JsonBody<DecisionRequest>,
 ) -> Fallible<Json<Approval>> {
-    Ok(Json(app.decide(&caller, "rest", &id, request).await?))
+    Ok(Json(app.decide(&caller, via(&headers), &id, request).await?))
 }
 
 async fn answer(
     State(app): State<App>,
     caller: Caller,
     PathOf(id): PathOf<String>,
+    headers: HeaderMap,
     JsonBody(request): JsonBody<AnswersRequest>,
 ) -> Fallible<Json<Approval>> {
-    Ok(Json(app.answer(&caller, "rest", &id, request).await?))
+    Ok(Json(app.answer(&caller, via(&headers), &id, request).await?))
+}
+
+/// How an answer came, as its client says; nothing depends on it.
+fn via(headers: &HeaderMap) -> &'static str {
+    match headers.get("x-ostler-client").map(|client| client.as_bytes()) {
+        Some(b"cli") => "cli",
+        _ => "rest",
+    }
 }
 
 async fn rules(State(app): State<App>, caller: Caller) -> Fallible<Json<Listing<Granted>>> {

@@ -6,7 +6,9 @@ pub(crate) mod listing;
 pub(crate) mod openapi;
 mod page;
 mod runs;
+mod schedules;
 mod sessions;
+mod spaces;
 mod spoken;
 pub(crate) mod sse;
 mod status;
@@ -21,12 +23,14 @@ use crate::app::App;
 
 /// All routes, and the document that describes them.
 pub(crate) fn routes() -> (Router<App>, Value) {
-    let parts: [fn(Api) -> Api; 6] = [
+    let parts: [fn(Api) -> Api; 8] = [
         access::describe,
         tasks::routes,
         sessions::routes,
+        spaces::routes,
         runs::routes,
         approvals::routes,
+        schedules::routes,
         status::routes,
     ];
     let api = parts.into_iter().fold(Api::new(), |api, routes| routes(api));

@@ -41,6 +41,10 @@ impl Op {
         Self::new(Method::POST, path, id, summary)
     }
 
+    pub(crate) fn put(path: &'static str, id: &'static str, summary: &'static str) -> Self {
+        Self::new(Method::PUT, path, id, summary)
+    }
+
     pub(crate) fn patch(path: &'static str, id: &'static str, summary: &'static str) -> Self {
         Self::new(Method::PATCH, path, id, summary)
     }
@@ -63,6 +67,15 @@ impl Op {
     /// What may stand behind the question mark: the fields of a type.
     pub(crate) fn query<T: JsonSchema>(mut self) -> Self {
         self.parameters.push(query_parameters::<T>);
+        self
+    }
+
+    /// It can be asked for on condition that nobody has changed the thing since.
+    pub(crate) fn if_match(mut self) -> Self {
+        self.parameters.push(|_| {
+            let schema = json!({"type": "string"});
+            vec![json!({"name": "If-Match", "in": "header", "required": false, "schema": schema})]
+        });
         self
     }
 

@@ -21,13 +21,15 @@ use crate::runs::record::{Session, Setup};
 use crate::scribe;
 use crate::security::error::{JsonBody, PathOf, QueryOf};
 use crate::security::users::Caller;
+use crate::spaces::Asked;
 
 const LONGEST_TITLE: usize = 200;
 /// What there is in a session's log.
-const KINDS: [&str; 7] = ["prompt", "run", "message", "approval", "notice", "state", "engine"];
+const KINDS: [&str; 7] = ["prompt", "run", "engine", "message", "approval", "notice", "state"];
 
 pub(super) fn routes(api: Api) -> Api {
     let follow = "A session's log as server-sent events, from its beginning or after Last-Event-ID";
+    let changes = "Gives a session another title, or sends its agent to another folder";
     let closes = "Ends what a session does and forgets it; its log is kept";
     api.on(
         Op::get("/api/sessions", "listSessions", "Sessions")
@@ -47,10 +49,10 @@ pub(super) fn routes(api: Api) -> Api {
         get(show),
     )
     .on(
-        Op::patch("/api/sessions/{id}", "renameSession", "Gives a session another title")
-            .takes::<Rename>()
+        Op::patch("/api/sessions/{id}", "changeSession", changes)
+            .takes::<ChangeSession>()
             .returns::<Session>(200, "The session"),
-        patch(rename),
+        patch(change),
     )
     .on(
         Op::delete("/api/sessions/{id}", "closeSession", closes).returns_nothing(204, "Forgotten"),
@@ -90,7 +92,11 @@ struct NewSession {
     #[serde(default)]
     #[schemars(length(min = 1, max = LONGEST_TITLE))]
     key: Option<String>,
-    /// Where the agent works; the server's workspace if absent.
+    /// The space it belongs to.
+    #[serde(default)]
+    space: Option<String>,
+    /// Where the agent works: in the folder of the space, or else in the server's workspace, which are also what is meant
+    /// if this is absent.
     #[serde(default)]
     cwd: Option<PathBuf>,
     #[serde(default)]
@@ -102,6 +108,9 @@ struct NewSession {
     /// In addition to the engine's own system prompt.
     #[serde(default)]
     append_system_prompt: Option<String>,
+    /// Whether the agent can make schedules, and sees those of its user.
+    #[serde(default)]
+    schedules: bool,
 }
 
 /// The words for permission modes.
@@ -121,13 +130,20 @@ async fn create(
     caller: Caller,
     JsonBody(new): JsonBody<NewSession>,
 ) -> Fallible<(StatusCode, Json<Session>)> {
-    let setup = Setup {
-        cwd: app.folder(new.cwd)?,
-        model: app.model(new.model)?,
-        mode: new.permission_mode.as_deref().map(mode).transpose()?,
-        append_prompt: new.append_system_prompt,
-        ..Setup::default()
+    let model = app.model(new.model)?;
+    let mode = new.permission_mode.as_deref().map(mode).transpose()?;
+    let mut setup = match &new.space {
+        Some(space) => {
+            app.spaces.begin(&caller, space, Asked { cwd: new.cwd, mode, model }).await?
+        }
+        None => {
+            let cwd = app.folder(new.cwd)?;
+            app.spaces.check_free(&cwd).await?;
+            Setup { cwd, model, mode, ..Setup::default() }
+        }
     };
+    setup.append_prompt = new.append_system_prompt;
+    setup.schedules = new.schedules;
     let title = new.title.unwrap_or_else(|| "New session".to_owned());
     check_title(&title)?;
     let session = match new.key {
@@ -137,6 +153,10 @@ async fn create(
         Some(key) => app.hub.by_key(&caller.user, &key, &title, setup).await?,
         None => app.hub.create(&caller.user, &title, setup).await?,
     };
+    if session.setup.space != new.space {
+        let message = "the session with this key is not in that space";
+        return Err(ApiError::conflict("other_space", message).field("key"));
+    }
     Ok((StatusCode::CREATED, Json(session)))
 }
 
@@ -162,14 +182,30 @@ async fn show(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<Json<Session>> {
-    Ok(Json(app.hub.find(&caller, &id).await?))
+    Ok(Json(readable(&app, &caller, &id).await?))
+}
+
+/// A session that the caller may read: one that he may see, or one in a space of his.
+async fn readable(app: &App, caller: &Caller, id: &str) -> Fallible<Session> {
+    let refused = match app.hub.find(caller, id).await {
+        Ok(session) => return Ok(session),
+        Err(refused) => refused,
+    };
+    match app.hub.records.find::<Session>(id).await? {
+        Some((session, _)) if app.spaces.oversees(caller, &session).await? => Ok(session),
+        _ => Err(refused),
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Rename {
+struct ChangeSession {
+    #[serde(default)]
     #[schemars(length(min = 1, max = LONGEST_TITLE))]
-    title: String,
+    title: Option<String>,
+    /// Another folder, from the next run on: in the same space, or where agents may work that belong to none.
+    #[serde(default)]
+    cwd: Option<PathBuf>,
 }
 
 fn check_title(title: &str) -> Fallible<()> {
@@ -179,16 +215,30 @@ fn check_title(title: &str) -> Fallible<()> {
     Ok(())
 }
 
-async fn rename(
+async fn change(
     State(app): State<App>,
     caller: Caller,
     PathOf(id): PathOf<String>,
-    JsonBody(new): JsonBody<Rename>,
+    JsonBody(new): JsonBody<ChangeSession>,
 ) -> Fallible<Json<Session>> {
-    app.hub.find(&caller, &id).await?;
-    check_title(&new.title)?;
+    let session = app.hub.find(&caller, &id).await?;
+    new.title.as_deref().map(check_title).transpose()?;
+    let cwd = match (new.cwd, &session.setup.space) {
+        (None, _) => None,
+        (Some(cwd), Some(space)) => Some(app.spaces.go_to(&caller, space, cwd).await?),
+        (Some(cwd), None) => {
+            let cwd = app.folder(Some(cwd))?;
+            app.spaces.check_free(&cwd).await?;
+            Some(cwd)
+        }
+    };
     let named = app.hub.records.update::<Session, ()>(&id, |session| {
-        session.title.clone_from(&new.title);
+        if let Some(title) = &new.title {
+            session.title.clone_from(title);
+        }
+        if let Some(cwd) = &cwd {
+            session.setup.cwd.clone_from(cwd);
+        }
         Ok(())
     });
     Ok(Json(named.await?.0))
@@ -220,7 +270,7 @@ async fn events(
     QueryOf(query): QueryOf<AfterQuery>,
     headers: HeaderMap,
 ) -> Fallible<Response> {
-    let session = app.hub.find(&caller, &id).await?;
+    let session = readable(&app, &caller, &id).await?;
     let after = sse::position(&headers, query.after)?;
     let reader = app.hub.log.reader(&scribe::stream(&session.id)?, after);
     sse::stream(&app, reader, Box::new(|it| Rendered { frame: it.sse(), is_last: false }))
@@ -255,7 +305,7 @@ async fn log(
     PathOf(id): PathOf<String>,
     QueryOf(query): QueryOf<LogQuery>,
 ) -> Fallible<Json<Listing<LogEntry>>> {
-    let session = app.hub.find(&caller, &id).await?;
+    let session = readable(&app, &caller, &id).await?;
     let stream = scribe::stream(&session.id)?;
     let after = sse::number(query.after.unwrap_or(0))?;
     let found = app.store.read_from(&stream, after, limit(query.limit)?).await?;

@@ -4,7 +4,7 @@ use ostler::proto::api::ContentBlock;
 use ostler_store::NewEvent;
 use serde_json::{Value, json};
 
-use super::record::Run;
+use super::record::{Begin, Run};
 use crate::approvals::record::Approval;
 use crate::fault::{self, Fallible};
 
@@ -13,18 +13,20 @@ pub(crate) fn state(run: &Run) -> Fallible<NewEvent> {
     event("run", json!({"run": run}), true)
 }
 
-/// Somebody said something; `said` are the names that a client has for it.
+/// Somebody said something; `said` is that as his client has it.
 pub(crate) fn prompt(
     run: &Run,
     content: Option<&[ContentBlock]>,
-    said: &[String],
+    said: Vec<Value>,
 ) -> Fallible<NewEvent> {
     let mut body = json!({"runId": run.id, "text": run.prompt});
-    if let Some(content) = content {
-        body["content"] = json!(content);
+    if run.begin != Begin::Here {
+        body["begin"] = json!(run.begin);
     }
     if !said.is_empty() {
-        body["messageIds"] = json!(said);
+        body["messages"] = Value::Array(said);
+    } else if let Some(content) = content {
+        body["content"] = json!(content);
     }
     event("prompt", body, true)
 }

@@ -6,6 +6,7 @@ pub(crate) mod options;
 mod perform;
 pub(crate) mod record;
 mod recover;
+mod time;
 mod unkept;
 mod veil;
 mod worker;
@@ -16,8 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ostler::proto::api::ContentBlock;
 use ostler::{CancellationToken, PermissionMode};
 use ostler_store::{Expected, Filter};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 use self::options::Shape;
@@ -37,6 +39,8 @@ use crate::security::users::Caller;
 
 /// How many commands a worker may be behind.
 const MAILBOX: usize = 64;
+/// How many ends of runs somebody may be behind who wants to know of them.
+const NEWS: usize = 1_024;
 /// How often a command is sent to a worker that is just ending.
 const TRIES: usize = 10;
 
@@ -54,6 +58,8 @@ pub(crate) struct Hub {
     live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
     /// What the engines of sessions are given beside the usual, one after the other.
     shapes: Vec<Arc<dyn Shape>>,
+    /// Runs that are over.
+    news: broadcast::Sender<Arc<Run>>,
     tracker: TaskTracker,
     stopping: CancellationToken,
     /// How runs ended that is not written down yet.
@@ -66,11 +72,13 @@ pub(crate) struct NewRun {
     pub(crate) prompt: String,
     /// All of it, where there is more than the text.
     pub(crate) content: Option<Vec<ContentBlock>>,
-    /// The names that a client has for its messages.
-    pub(crate) said: Vec<String>,
+    /// The prompt as the client has it, where it has messages of its own.
+    pub(crate) said: Vec<Value>,
     /// Whether it is said in the run that works, if there is one.
     pub(crate) pushes: bool,
     pub(crate) begin: Begin,
+    /// Its name, if it is to be made once however often it is asked for.
+    pub(crate) id: Option<String>,
 }
 
 impl NewRun {
@@ -89,13 +97,14 @@ pub(crate) struct Parts {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) redactor: Redactor,
     pub(crate) shapes: Vec<Arc<dyn Shape>>,
 }
 
 impl Hub {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { config, records, log, scribe, approvals, clock, metrics, shapes } = parts;
-        let redactor = Redactor::default();
+        let Parts { config, records, log, scribe, approvals, clock, metrics, redactor, shapes } =
+            parts;
         redactor.add_variables(std::env::vars().chain(config.env.clone()));
         let permits = Arc::new(Semaphore::new(config.limits.concurrent_runs));
         Arc::new(Self {
@@ -110,10 +119,30 @@ impl Hub {
             permits,
             live: Mutex::default(),
             shapes,
+            news: broadcast::channel(NEWS).0,
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
             unkept: Mutex::default(),
         })
+    }
+
+    /// Runs that are over from now on, of all users.
+    pub(crate) fn news(&self) -> broadcast::Receiver<Arc<Run>> {
+        self.news.subscribe()
+    }
+
+    /// A text without the secrets that are known.
+    pub(crate) fn redacted(&self, text: &str) -> String {
+        self.redactor.text(text).into_owned()
+    }
+
+    /// A run has come to a new state, which is on disk.
+    fn changed(&self, run: &Run) {
+        self.metrics.run_changed(run.state);
+        if run.state.is_over() {
+            // Nobody may want to know.
+            let _ = self.news.send(Arc::new(run.clone()));
+        }
     }
 
     /// A new session.
@@ -152,13 +181,9 @@ impl Hub {
 
     /// The run of a session that is not over; where several wait in line, the first.
     pub(crate) async fn live_run(&self, session: &str) -> Fallible<Option<Run>> {
-        for state in ["running", "waiting", "queued"] {
-            let runs = self.in_state(state).await?;
-            if let Some(run) = runs.into_iter().find(|run| run.session == session) {
-                return Ok(Some(run));
-            }
-        }
-        Ok(None)
+        // All of them in one look: asked for by state, one that just changes could be missed in both.
+        let runs = self.runs_of(session).await?;
+        Ok(runs.into_iter().find(|run| !run.state.is_over()))
     }
 
     /// How many sessions have somebody at work.
@@ -174,12 +199,7 @@ impl Hub {
         key: Option<String>,
         setup: Setup,
     ) -> Fallible<Session> {
-        let mode = setup.mode.clone().unwrap_or(PermissionMode::Default);
-        if !self.config.permits(&mode) {
-            let message = "this server does not let agents work without any question";
-            return Err(ApiError::forbidden("bypass_not_allowed", message)
-                .hint("ask the operator for --allow-bypass, or use another permission mode"));
-        }
+        self.check_setup(&setup)?;
         let title: String = title.chars().take(200).collect();
         let created = self.clock.now();
         Ok(Session {
@@ -191,6 +211,17 @@ impl Hub {
             engine_session: None,
             setup,
         })
+    }
+
+    /// Refuses what the operator does not let agents do.
+    pub(crate) fn check_setup(&self, setup: &Setup) -> Fallible<()> {
+        let mode = setup.mode.clone().unwrap_or(PermissionMode::Default);
+        if self.config.permits(&mode) {
+            return Ok(());
+        }
+        let message = "this server does not let agents work without any question";
+        Err(ApiError::forbidden("bypass_not_allowed", message)
+            .hint("ask the operator for --allow-bypass, or use another permission mode"))
     }
 
     /// A session that the caller may see.
@@ -230,9 +261,14 @@ impl Hub {
         {
             return Ok(run);
         }
+        if let Some(id) = &new.id
+            && let Some((run, _)) = self.records.find::<Run>(id).await?
+        {
+            return Ok(run);
+        }
         self.room_for(&session.owner).await?;
         let run = Run {
-            id: ids::new("run"),
+            id: new.id.unwrap_or_else(|| ids::new("run")),
             session: session.id.clone(),
             owner: session.owner.clone(),
             prompt: new.prompt,
@@ -244,14 +280,14 @@ impl Hub {
             outcome: None,
         };
         let events =
-            vec![event::prompt(&run, new.content.as_deref(), &new.said)?, event::state(&run)?];
+            vec![event::prompt(&run, new.content.as_deref(), new.said)?, event::state(&run)?];
         let mut puts = vec![run.put(Expected::Absent)?];
         if let Some(content) = new.content {
             let attached = Attached { id: run.id.clone(), owner: run.owner.clone(), content };
             puts.push(attached.put(Expected::Absent)?);
         }
         self.scribe.write(&session.id, events, puts).await?;
-        self.metrics.run_changed(RunState::Queued);
+        self.changed(&run);
         self.command(session, || Command::Run(run.id.clone())).await?;
         Ok(run)
     }
@@ -381,8 +417,11 @@ impl Hub {
                 run.outcome = Some(Outcome { error: Some(failure), ..Outcome::default() });
                 Ok(())
             });
-            if let Err(error) = noted.await {
-                tracing::error!(run, %error, "a run that could not begin could not be marked");
+            match noted.await {
+                Ok((run, ())) => self.changed(&run),
+                Err(error) => {
+                    tracing::error!(run, %error, "a run that could not begin could not be marked");
+                }
             }
         }
     }

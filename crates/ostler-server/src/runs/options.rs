@@ -10,17 +10,34 @@ use super::ask::Waiters;
 use super::record::Session;
 use crate::config::{Config, EngineChoice};
 use crate::fault::Fallible;
+use crate::security::environment;
 use crate::security::keep_out::keep_out;
+use crate::spaces;
 
 /// What lies in the server's folder and is no agent's business: whoever reads the token is the owner, and the log and
 /// the engine's own files have everybody's conversations. The folders of runs are theirs to read.
-const OWN: [&str; 4] = ["token", "users.json", "log", "engine"];
+const OWN: [&str; 8] = [
+    "token",
+    "users.json",
+    "log",
+    "engine",
+    spaces::mounts::FILE,
+    spaces::secrets::FILE,
+    spaces::memory::SHARED,
+    spaces::GONE,
+];
 
 /// Changes what the engine of a session is started with: a skill, or the tools of a page.
 #[async_trait]
 pub(crate) trait Shape: Send + Sync {
     /// Changes the options; says what else the engine needs.
     async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()>;
+
+    /// Another word whenever an engine that runs no longer fits and has to be started anew. An error says that the session
+    /// cannot go on at all.
+    async fn stamp(&self, _: &Session) -> Fallible<String> {
+        Ok(String::new())
+    }
 }
 
 /// Options with what they need.
@@ -58,9 +75,9 @@ pub(crate) fn of(config: &Config, session: &Session, behind: Option<String>) -> 
     options.limits.max_budget_usd = config.limits.max_budget_usd;
     options.output.partial_messages = true;
     options.output.subagent_text = true;
+    options.engine.env = environment::of(config);
     // Subagents work while the turn waits for them: a run ends with its turn, and has all of them in it.
     options = options.env("CLAUDE_CODE_SDK_READS_SESSION_STATE", "0");
-    options.engine.env.variables.extend(config.env.clone());
     options.tools.base = setup.tools.clone().map(ToolSet::Only);
     options.permissions.allowed.extend(setup.allowed.iter().cloned());
     options.permissions.disallowed.extend(setup.denied.iter().cloned());
@@ -69,7 +86,8 @@ pub(crate) fn of(config: &Config, session: &Session, behind: Option<String>) -> 
             mode == PermissionMode::BypassPermissions && config.allow_bypass;
         options.permissions.mode = mode;
     }
-    keep_out(&mut options, &OWN.map(|name| config.data.join(name)));
+    let own = OWN.map(|name| config.data.join(name)).into_iter();
+    keep_out(&mut options, &own.chain(config.key_file.clone()).collect::<Vec<_>>());
     if let Some(earlier) = &session.engine_session {
         options.session.choice.fork = behind.is_some();
         options.session.choice.resume_at = behind;

@@ -1,7 +1,6 @@
 //! One run, from its prompt to its end.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ostler::proto::api::Content;
 use ostler::proto::message::{System, TurnResult, User};
@@ -10,6 +9,7 @@ use tokio::time::Instant;
 
 use super::event;
 use super::record::{Attached, Begin, Failure, Outcome, Run, RunState};
+use super::time::Times;
 use super::worker::{Command, Worker, cancelled_outcome, next_message};
 use crate::fault::{ApiError, Fallible};
 
@@ -18,35 +18,6 @@ enum Ending {
     Over(RunState, Outcome),
     /// The server stops, or another one has taken over: nothing is to be said about the end.
     Abandoned,
-}
-
-/// Time that a run may still take. It stands still while somebody is asked.
-struct Budget {
-    left: Option<Duration>,
-    since: Option<Instant>,
-}
-
-impl Budget {
-    fn new(left: Option<Duration>) -> Self {
-        Self { left, since: Some(Instant::now()) }
-    }
-
-    fn pause(&mut self) {
-        if let Some(since) = self.since.take() {
-            self.left = self.left.map(|left| left.saturating_sub(since.elapsed()));
-        }
-    }
-
-    fn go_on(&mut self) {
-        self.since.get_or_insert_with(Instant::now);
-    }
-
-    async fn spent(&self) {
-        match (self.left, self.since) {
-            (Some(left), Some(since)) => tokio::time::sleep_until(since + left).await,
-            _ => std::future::pending().await,
-        }
-    }
 }
 
 impl Worker {
@@ -109,22 +80,23 @@ impl Worker {
 
     /// Reads what the engine says until the run is over, and does what it is told meanwhile.
     async fn follow(&mut self, run: &str) -> Fallible<Ending> {
-        let limits = self.hub.config.limits.clone();
         let mut waiting = self.askers.waiting();
-        let mut time = Budget::new(limits.run);
-        let mut silence = Budget::new(limits.stale);
+        let mut times = Times::new(self.hub.config.limits.clone());
         let mut cancelled: Option<Instant> = None;
         loop {
             tokio::select! {
                 said = next_message(&mut self.engine) => {
-                    silence = Budget::new(limits.stale);
+                    if let Some(Ok(message)) = &said {
+                        times.heard(message);
+                    }
                     if let Some(ending) = self.said(run, said, cancelled.is_some()).await? {
                         return Ok(ending);
                     }
                 }
                 command = self.commands.recv() => match command {
                     Some(Command::Cancel(it)) if it == run => {
-                        cancelled.get_or_insert(Instant::now() + limits.cancel_grace);
+                        let grace = self.hub.config.limits.cancel_grace;
+                        cancelled.get_or_insert(Instant::now() + grace);
                         self.interrupt().await;
                     }
                     Some(Command::Push { text, taken }) => {
@@ -143,7 +115,7 @@ impl Worker {
                 },
                 changed = waiting.changed() => if changed.is_ok() {
                     let is_waiting = *waiting.borrow_and_update() > 0;
-                    if is_waiting { time.pause(); silence.pause() } else { time.go_on(); silence.go_on() }
+                    times.stand(is_waiting);
                     self.make_way(is_waiting);
                     let state = if is_waiting { RunState::Waiting } else { RunState::Running };
                     self.note(run, |run| run.state = state).await?;
@@ -153,8 +125,7 @@ impl Worker {
                     self.engine = None;
                     return Ok(Ending::Over(RunState::Cancelled, cancelled_outcome()));
                 }
-                () = time.spent() => return Ok(self.out_of_time("run_timeout", "the run took longer", limits.run)),
-                () = silence.spent() => return Ok(self.out_of_time("stale", "the engine said nothing for longer", limits.stale)),
+                failure = times.spent() => return Ok(self.out_of_time(failure)),
                 () = self.hub.stopping.cancelled() => return Ok(Ending::Abandoned),
                 changed = self.holds.changed() => if changed.is_err() || !*self.holds.borrow() {
                     return Ok(Ending::Abandoned);
@@ -247,10 +218,8 @@ impl Worker {
         }
     }
 
-    fn out_of_time(&mut self, code: &str, what: &str, limit: Option<Duration>) -> Ending {
+    fn out_of_time(&mut self, failure: Failure) -> Ending {
         self.engine = None;
-        let seconds = limit.unwrap_or_default().as_secs_f64();
-        let failure = Failure::new(code, format!("{what} than {seconds} s and was ended"));
         Ending::Over(RunState::Failed, Outcome { error: Some(failure), ..Outcome::default() })
     }
 }

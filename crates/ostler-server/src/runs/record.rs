@@ -33,6 +33,9 @@ pub(crate) struct Session {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Setup {
+    /// The space it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) space: Option<String>,
     /// Where it works.
     pub(crate) cwd: PathBuf,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,6 +62,9 @@ pub(crate) struct Setup {
     /// The skill that was chosen, if this is a task's session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<String>,
+    /// Whether it can make schedules, and sees those of its user.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) schedules: bool,
 }
 
 /// One prompt and what comes of it.

@@ -32,7 +32,7 @@ impl Hub {
         Ok(())
     }
 
-    pub(super) async fn in_state(&self, word: &str) -> Fallible<Vec<Run>> {
+    async fn in_state(&self, word: &str) -> Fallible<Vec<Run>> {
         let field = Some(("state".to_owned(), word.to_owned()));
         let mut runs: Vec<Run> = self.records.all(Filter { field, ..Filter::default() }).await?;
         runs.sort_by_key(|run| run.created);
@@ -52,7 +52,10 @@ impl Hub {
         run.outcome = Some(Outcome { error: Some(failure), ..Outcome::default() });
         let put = run.put(Expected::Version(version))?;
         match self.scribe.write(&run.session, vec![event::state(&run)?], vec![put]).await {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.changed(&run);
+                Ok(())
+            }
             // Another server is at it.
             Err(Error::Held { .. } | Error::Conflict { .. }) => Ok(()),
             Err(error) => Err(error.into()),

@@ -55,6 +55,8 @@ pub(super) struct Worker {
 /// A running engine with what it needs.
 pub(super) struct Engine {
     pub(super) client: Client,
+    /// What it was fitted for.
+    stamp: String,
     /// Dropped after the client, because fields are dropped in their order.
     _guards: Vec<Box<dyn Any + Send + Sync>>,
 }
@@ -221,6 +223,17 @@ impl Worker {
 
     /// The engine, started if there is none.
     pub(super) async fn connect(&mut self) -> Fallible<&mut Engine> {
+        // Somebody may have sent the agent to another folder.
+        if let Some((session, _)) = self.hub.records.find::<Session>(&self.session.id).await? {
+            self.session.setup = session.setup;
+        }
+        let mut stamp = String::new();
+        for shape in &self.hub.shapes {
+            stamp.push_str(&shape.stamp(&self.session).await?);
+        }
+        if let Some(old) = self.engine.take_if(|engine| engine.stamp != stamp) {
+            let _ = old.client.close().await;
+        }
         if self.engine.is_none() {
             let base = options::of(&self.hub.config, &self.session, self.behind.take());
             let mut shaped = Shaped::new(base, self.askers.waiters());
@@ -230,7 +243,7 @@ impl Worker {
             let Shaped { options, guards, nobody_asked, .. } = shaped;
             let asking = self.askers.listen(options, self.hub.config.questions, nobody_asked);
             let client = Client::connect(asking).await.map_err(perform::unstarted)?;
-            self.engine = Some(Engine { client, _guards: guards });
+            self.engine = Some(Engine { client, stamp, _guards: guards });
             self.agents_work = false;
             self.writer.append(vec![event::engine()?], Vec::new()).await?;
         }
@@ -246,7 +259,7 @@ impl Worker {
         change(&mut run);
         let put = run.put(ostler_store::Expected::Version(version))?;
         self.writer.append(vec![event::state(&run)?], vec![put]).await?;
-        self.hub.metrics.run_changed(run.state);
+        self.hub.changed(&run);
         Ok(run)
     }
 

@@ -124,6 +124,13 @@ impl ApiError {
         self
     }
 
+    /// Whether it may be different in a while, without anybody changing anything.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.status.is_server_error()
+            || self.status == StatusCode::TOO_MANY_REQUESTS
+            || matches!(self.detail.code.as_ref(), "held_elsewhere" | "changed")
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }

@@ -24,7 +24,7 @@ pub(crate) fn keep_out(options: &mut Options, places: &[PathBuf]) {
 }
 
 /// A path as rules write it: from the root, with nothing in it that is a pattern.
-fn pattern(place: &Path) -> String {
+pub(crate) fn pattern(place: &Path) -> String {
     let mut pattern = "/".to_owned();
     for letter in place.to_string_lossy().trim_end_matches('/').chars() {
         if matches!(letter, '*' | '?' | '[' | ']' | '!' | '#' | '\\' | ' ') {

@@ -10,6 +10,7 @@
 pub(crate) mod bind;
 pub(crate) mod code;
 pub(crate) mod edge;
+pub(crate) mod environment;
 pub(crate) mod error;
 pub(crate) mod guard;
 pub(crate) mod headers;
@@ -24,3 +25,4 @@ pub(crate) mod serve;
 pub(crate) mod site;
 pub(crate) mod token;
 pub(crate) mod users;
+pub(crate) mod walls;

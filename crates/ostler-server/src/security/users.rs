@@ -54,6 +54,12 @@ impl Caller {
         Err(ApiError::forbidden("role_too_low", message.to_lowercase()))
     }
 
+    /// The server itself, at work for somebody: it reaches what is his, and nothing else.
+    pub(crate) fn on_behalf(user: &str) -> Self {
+        let grant = TokenDigest::of(&random_text(32));
+        Self { user: user.to_owned(), role: Role::Member, grant }
+    }
+
     /// Whether he may see and answer what belongs to somebody. What he may not see must look as if it were not there.
     pub(crate) fn may_see(&self, whose: &str) -> bool {
         self.user == whose || self.role >= Role::Admin
@@ -159,6 +165,21 @@ impl Users {
         let has_it = |user: &&User| user.tokens.iter().any(|token| token.digest == *grant);
         let user = known.iter().find(has_it)?;
         Some(Caller { user: user.name.clone(), role: user.role, grant: *grant })
+    }
+
+    /// What somebody may do, if there is such a user.
+    pub(crate) fn role(&self, name: &str) -> Option<Role> {
+        if name == OWNER {
+            return Some(Role::Owner);
+        }
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|user| user.name == name).map(|user| user.role)
+    }
+
+    /// Whether there is such a user.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        name == OWNER || known.iter().any(|user| user.name == name)
     }
 
     /// Everybody beside the owner.

@@ -630,6 +630,21 @@ const checks = {
     const results = summary(frames(await (await raw(picture)).text())).results;
     assert.equal(typeof results[0].content, "string");
   },
+  "60 the loop of CopilotKit runs a page's tool once and gets the answer": async () => {
+    const { CopilotKitCore } = require("@copilotkit/core");
+    const { HttpAgent } = require("ag-ui-client-old");
+    const headers = { Authorization: "Bearer ann" };
+    const agent = new HttpAgent({ url: `${servers.plain}/agui`, headers, threadId: unique("thread") });
+    let ran = 0;
+    const handler = async () => ((ran += 1), "red");
+    const tools = [{ name: "paint", description: "Paints", handler }];
+    const core = new CopilotKitCore({ agents__unsafe_dev_only: { painter: agent }, tools, headers });
+    agent.addMessage({ id: unique("user"), role: "user", content: "paint" });
+    await core.runAgent({ agent });
+    assert.equal(ran, 1);
+    assert.deepEqual(agent.messages.map((it) => it.role), ["user", "assistant", "tool", "assistant"]);
+    assert.equal(agent.messages.at(-1).content, "Result: red");
+  },
 };
 
 // Refuses what the schema does not declare, at any depth it describes.

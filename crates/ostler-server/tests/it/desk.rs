@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
 use ostler_server::Server;
 use ostler_server::config::Config;
-use ostler_store::{Sqlite, Store};
+use ostler_store::sqlite::{Clock, SystemClock};
+use ostler_store::{Sqlite, Store, Timestamp};
 use ostler_testkit::{Script, ScriptedApi};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -23,9 +25,42 @@ pub(crate) struct Desk {
     pub(crate) workspace: TempDir,
     data: TempDir,
     running: Option<Running>,
-    store: Option<Arc<Sqlite>>,
-    change: fn(&mut Config),
+    opened: Option<Arc<Sqlite>>,
+    change: Box<dyn Fn(&mut Config) + Send + Sync>,
     pub(crate) token: String,
+    pub(crate) clock: Arc<HandClock>,
+}
+
+/// A clock that runs as usual, and that a test can set.
+#[derive(Default)]
+pub(crate) struct HandClock {
+    real: SystemClock,
+    ahead: AtomicI64,
+}
+
+impl HandClock {
+    pub(crate) fn advance(&self, by: Duration) {
+        self.ahead.fetch_add(i64::try_from(by.as_millis()).unwrap(), Relaxed);
+    }
+
+    /// In milliseconds since 1970.
+    pub(crate) fn set(&self, to: i64) {
+        self.ahead.store(to - self.real.wall().as_millis(), Relaxed);
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        u64::try_from(self.wall().as_millis()).unwrap()
+    }
+}
+
+impl Clock for HandClock {
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_millis(self.real.wall().as_millis() + self.ahead.load(Relaxed))
+    }
+
+    fn steady(&self) -> Duration {
+        self.real.steady()
+    }
 }
 
 struct Running {
@@ -39,15 +74,19 @@ impl Desk {
         Self::with(script, |_| {}).await
     }
 
-    pub(crate) async fn with(script: Script, change: fn(&mut Config)) -> Self {
+    pub(crate) async fn with(
+        script: Script,
+        change: impl Fn(&mut Config) + Send + Sync + 'static,
+    ) -> Self {
         let mut desk = Self {
             api: ScriptedApi::start(script).await,
             workspace: tempfile::tempdir().unwrap(),
             data: tempfile::tempdir().unwrap(),
             running: None,
-            store: None,
-            change,
+            opened: None,
+            change: Box::new(change),
             token: String::new(),
+            clock: Arc::default(),
         };
         desk.start().await;
         desk
@@ -71,12 +110,13 @@ impl Desk {
     pub(crate) async fn start(&mut self) {
         let mut opened = None;
         let open = async |folder: &Path| {
-            let store = Arc::new(Sqlite::open(folder).await?);
+            let store = Arc::new(Sqlite::open_with(folder, self.clock.clone()).await?);
             opened = Some(Arc::clone(&store));
             Ok(store as Arc<dyn Store>)
         };
-        let server = Server::start_with(self.config(), open).await.unwrap();
-        self.store = opened;
+        let started = Server::start_with(self.config(), self.clock.clone(), open).await;
+        let server = started.unwrap();
+        self.opened = opened;
         self.token = server.token().unwrap();
         let (stop, stopped) = oneshot::channel();
         let address = server.address();
@@ -91,12 +131,12 @@ impl Desk {
         let Running { stop, served, .. } = self.running.take().unwrap();
         stop.send(()).unwrap();
         within(served).await.unwrap();
-        self.store = None;
+        self.opened = None;
     }
 
     /// What the server remembers with, for tests that spoil it.
-    pub(crate) fn store(&self) -> &Sqlite {
-        self.store.as_ref().unwrap()
+    pub(crate) fn opened(&self) -> &Sqlite {
+        self.opened.as_ref().unwrap()
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -110,6 +150,11 @@ impl Desk {
     /// What belongs to the server and its operator.
     pub(crate) fn data(&self) -> &Path {
         self.data.path()
+    }
+
+    /// Where the store of the server is.
+    pub(crate) fn store(&self) -> std::path::PathBuf {
+        self.data.path().join("data/log")
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -39,7 +39,7 @@ async fn a_full_disk_is_told_and_what_ended_meanwhile_is_written_later() {
     let slow = client.prompt(&session, "slow").await;
     desk.api.gate("slow").reached().await;
     let behind = client.prompt(&session, "quick").await;
-    desk.store().limit_growth(Some(0)).await.unwrap();
+    desk.opened().limit_growth(Some(0)).await.unwrap();
     let (status, told) = fill(&client, &other).await;
     assert_eq!((status, &told["error"]["code"]), (507, &json!("disk_full")), "{told}");
     assert!(told["error"]["hint"].is_string());
@@ -53,7 +53,7 @@ async fn a_full_disk_is_told_and_what_ended_meanwhile_is_written_later() {
     let listed = client.get(&format!("/api/sessions/{session}/runs")).await;
     assert_eq!(listed["items"][0]["state"], "failed");
     assert_eq!(client.get("/api/auth/me").await["role"], "owner", "what needs no room works");
-    desk.store().limit_growth(None).await.unwrap();
+    desk.opened().limit_growth(None).await.unwrap();
     client.until(&behind, "completed").await;
     assert!(client.log(&session).await.iter().any(is_told), "now it is written");
     let next = client.prompt(&session, "quick").await;

@@ -194,6 +194,28 @@ async fn a_silent_engine_is_told_apart_from_a_slow_run() {
 }
 
 #[tokio::test]
+async fn a_tool_that_takes_too_long_is_named_and_time_spent_asking_does_not_count() {
+    let slow = json!({"command": "touch x; sleep 600", "timeout": 600_000});
+    let script = Script::new().rule(when(), reply().tool_use("Bash", slow));
+    let short = |config: &mut ostler_server::config::Config| {
+        config.limits.tool = Some(std::time::Duration::from_millis(300));
+    };
+    let desk = Desk::with(script, short).await;
+    let client = desk.client();
+    let session = client.session().await;
+    let run = client.prompt(&session, "hello").await;
+    let asked = client.pending().await;
+    // Longer than the tool may take, and yet it is still waited for.
+    tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+    assert_eq!(client.get(&format!("/api/runs/{run}")).await["state"], "waiting");
+    let path = format!("/api/approvals/{}/decision", asked["id"].as_str().unwrap());
+    client.post(&path, json!({"approved": true})).await;
+    let failed = client.until(&run, "failed").await;
+    assert_eq!(failed["outcome"]["error"]["code"], "tool_timeout", "{failed}");
+    assert!(failed["outcome"]["error"]["message"].as_str().unwrap().contains("Bash"), "{failed}");
+}
+
+#[tokio::test]
 async fn an_error_of_the_api_fails_the_run_with_its_reason() {
     let script = Script::new().rule(when(), reply().status(ostler_testkit::Status::new(401)));
     let desk = Desk::open(script).await;

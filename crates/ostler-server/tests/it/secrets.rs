@@ -1,50 +1,105 @@
-//! Secrets of the server, which an agent may come to know, do not reach those who watch it.
+//! Secrets: for commands of the spaces that have them, and for nobody's eyes.
 
-use futures::StreamExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+
 use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::json;
 
-use crate::desk::{Desk, within};
+use crate::desk::Desk;
+use crate::spaces::{commands, session_in, space, told};
 
-const CANARY: &str = "canary-0123456789-value";
+const VALUE: &str = "canary+5ecret/value";
 
-// Seen to fail when pieces are looked at one by one.
+fn keep(desk: &Desk) {
+    let file = desk.data().join("data/secrets.json");
+    let secrets = json!({"SHOP_TOKEN": VALUE, "OTHER_TOKEN": "another-secret"});
+    std::fs::write(&file, secrets.to_string()).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+// Seen to fail with an environment that is inherited whole, with a fitting that hands out every secret, with secrets that
+// the redactor does not know, and with the end of a run that is told as it is.
 #[tokio::test]
-async fn a_secret_that_the_model_says_in_pieces_reaches_nobody() {
-    let pieces = [
-        "The key is cana",
-        "ry-01234",
-        "56789",
-        "-value, and ",
-        "sk-ant-aaaabbbb",
-        "ccccdddd",
-        "eeee. Bye",
-    ];
-    let script = Script::new().rule(when(), reply().text_pieces(pieces));
-    let desk = Desk::with(script, |config| {
-        config.env.insert("DEPLOY_TOKEN".to_owned(), CANARY.to_owned());
-    })
-    .await;
+async fn commands_get_the_secrets_of_their_space_and_nothing_else() {
+    let seen =
+        "echo ${SHOP_TOKEN:-none} ${OTHER_TOKEN:-none} ${CARGO_MANIFEST_DIR:-none} ${PATH:+path}";
+    let script = Script::new()
+        .rule(
+            when().has_tool_result(true),
+            reply().text_pieces([format!("it is {VALUE}, I believe")]),
+        )
+        .rule(when(), reply().tool_use("Bash", json!({"command": seen})));
+    let desk = Desk::open(script).await;
     let client = desk.client();
-    let session = client.session().await;
-    let run = client.prompt(&session, "What is the key?").await;
-    let done = client.until(&run, "completed").await;
-    let log = client.log(&session).await;
-    let deltas: String = log
-        .iter()
-        .filter_map(|event| event["body"]["message"]["event"]["delta"]["text"].as_str())
-        .collect();
-    assert_eq!(deltas, "The key is [redacted DEPLOY_TOKEN], and [redacted]. Bye");
-    let path = format!("/api/sessions/{session}/events");
-    let answer = client.request(Method::GET, &path).send().await.unwrap();
-    let (mut stream, mut told) = (answer.bytes_stream(), String::new());
-    while !told.contains("\"completed\"") {
-        told.push_str(std::str::from_utf8(&within(stream.next()).await.unwrap().unwrap()).unwrap());
+    keep(&desk);
+    space(&client, "team").await;
+    space(&client, "others").await;
+    let list = Some(json!({"secrets": ["SHOP_TOKEN"]}));
+    assert_eq!(client.ask(Method::PATCH, "/api/spaces/team", list).await.0, 200);
+    let session = session_in(&client, "team").await;
+    assert_eq!(told(&desk, &client, &session).await, format!("{VALUE} none none path"));
+    let elsewhere = session_in(&client, "others").await;
+    assert_eq!(told(&desk, &client, &elsewhere).await, "none none none path");
+    // Whoever follows the session sees that there was one, and not which.
+    let log = serde_json::to_string(&client.log(&session).await).unwrap();
+    assert!(log.contains("it is [redacted SHOP_TOKEN], I believe"), "{log}");
+    let follow = client.request(Method::GET, &format!("/api/sessions/{session}/events"));
+    let answer = follow.send().await.unwrap();
+    let mut events = String::new();
+    let mut stream = futures::StreamExt::boxed(answer.bytes_stream());
+    while !events.contains("\"completed\"") {
+        let piece = crate::desk::within(futures::StreamExt::next(&mut stream)).await;
+        events.push_str(std::str::from_utf8(&piece.unwrap().unwrap()).unwrap());
     }
-    for text in [Value::from(log).to_string(), told, done.to_string()] {
-        for part in ["ry-01234", "56789", "-value", "aaaabbbb", "ccccdddd"] {
-            assert!(!text.contains(part), "{part} is in {text}");
+    for (what, text) in [("log", &log), ("events", &events)] {
+        assert!(!text.contains("5ecret"), "the {what} tells: {text}");
+    }
+}
+
+#[tokio::test]
+async fn secrets_are_listed_by_name_and_given_by_the_operator() {
+    let desk = Desk::open(Script::new()).await;
+    let client = desk.client();
+    keep(&desk);
+    assert_eq!(client.get("/api/secrets").await["items"], json!(["OTHER_TOKEN", "SHOP_TOKEN"]));
+    let owner = desk.client_of("olga").await;
+    owner.post("/api/spaces", json!({"id": "team"})).await;
+    let list = |names: &[&str]| Some(json!({"secrets": names}));
+    let path = "/api/spaces/team";
+    assert_eq!(owner.ask(Method::PATCH, path, list(&["SHOP_TOKEN"])).await.0, 403, "not hers");
+    assert_eq!(client.ask(Method::PATCH, path, list(&["NO_TOKEN"])).await.0, 422);
+    assert_eq!(client.ask(Method::PATCH, path, list(&["SHOP_TOKEN"])).await.0, 200);
+    let shown = owner.get(path).await;
+    assert_eq!(shown["secrets"], json!(["SHOP_TOKEN"]));
+    assert!(!shown.to_string().contains("canary"));
+    let file = desk.data().join("data/secrets.json");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let (status, said) = client.ask(Method::GET, "/api/secrets", None).await;
+    assert_eq!(status, 503);
+    assert!(said.to_string().contains("chmod 600"), "{said}");
+    let session = session_in(&owner, "team").await;
+    let run = owner.prompt(&session, "hi").await;
+    owner.until(&run, "failed").await;
+}
+
+// Seen to fail with a list of the server's own files that leaves them out.
+#[tokio::test]
+async fn agents_do_not_read_the_operators_files() {
+    for file in ["secrets.json", "mounts.json", "memory.md"] {
+        let mut desk = Desk::with(Script::new(), |config| config.allow_bypass = true).await;
+        keep(&desk);
+        let path = desk.data().join("data").join(file);
+        if file != "secrets.json" {
+            std::fs::write(&path, "canary").unwrap();
         }
+        desk.api.append(commands(&format!("cat {}", path.display())));
+        let client = desk.client();
+        let free = json!({"id": "team", "policy": {"permissionMode": "bypassPermissions"}});
+        client.post("/api/spaces", free).await;
+        let session = session_in(&client, "team").await;
+        let result = told(&desk, &client, &session).await;
+        assert!(!result.contains("canary") && result.contains("forbids"), "{file}: {result}");
+        desk.stop().await;
     }
 }

@@ -9,13 +9,13 @@ use super::stage::*;
 use crate::desk::{Client, Desk, within};
 
 /// Begins a run as whoever has the client's token.
-async fn begin(client: &Client, body: &Value) -> Events {
+pub(super) async fn begin(client: &Client, body: &Value) -> Events {
     let response = within(client.request(Method::POST, "/agui").json(body).send()).await.unwrap();
     assert!(response.status().is_success(), "{}", response.status());
     Events::new(response)
 }
 
-async fn run(client: &Client, body: &Value) -> Vec<Event> {
+pub(super) async fn run(client: &Client, body: &Value) -> Vec<Event> {
     begin(client, body).await.rest().await
 }
 
@@ -76,7 +76,7 @@ async fn a_thread_is_a_session_with_its_runs_and_its_log() {
     assert_eq!((&made["prompt"], &made["state"]), (&json!("hi"), &json!("completed")));
     let log = client.log(session["id"].as_str().unwrap()).await;
     let prompt = log.iter().find(|event| event["kind"] == "prompt").unwrap();
-    assert_eq!(prompt["body"]["messageIds"], json!(["u1"]));
+    assert_eq!(prompt["body"]["messages"], json!([user("u1", "hi")]));
     // Another user's thread of the same name is another session.
     let other = desk.client_of("bob").await;
     run(&other, &input("r1", &[user("u1", "hi")])).await;

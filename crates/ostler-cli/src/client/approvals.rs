@@ -1,0 +1,213 @@
+//! What waits for an answer, and the answers.
+
+use std::process::ExitCode;
+
+use serde_json::{Map, Value, json};
+
+use super::reach::{Server, Trouble};
+use super::{items, text};
+use crate::screen::{BOLD, Screen};
+use crate::text::clean;
+
+const APPROVALS: &str = "/api/approvals";
+
+pub(super) async fn list(server: &Server, screen: &mut Screen) -> Result<ExitCode, Trouble> {
+    let pending = server.get(APPROVALS).await?;
+    if server.is_json {
+        return super::json(screen, &pending);
+    }
+    let mut is_empty = true;
+    for approval in items(&pending) {
+        is_empty = false;
+        show(approval, screen)?;
+        screen.remark(&how_to_answer(approval))?;
+    }
+    if is_empty {
+        screen.remark("nothing waits for you")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is asked.
+pub(super) fn show(approval: &Value, screen: &mut Screen) -> Result<(), Trouble> {
+    if !is_question(approval) {
+        let summary = clean(text(&approval["summary"]));
+        for line in screen.fitted(&format!("allow {summary}?"), 0) {
+            screen.line(&format!("{BOLD}{line}{BOLD:#}"))?;
+        }
+        if let Some(reason) = approval["reason"].as_str() {
+            screen.remark(&format!("why: {reason}"))?;
+        }
+        return Ok(());
+    }
+    for question in questions(approval) {
+        screen.line(&format!("{BOLD}{}{BOLD:#}", clean(text(&question["question"]))))?;
+        for (n, option) in question["options"].as_array().into_iter().flatten().enumerate() {
+            let (label, about) = (text(&option["label"]), text(&option["description"]));
+            screen.line(&format!("  {}. {}  {}", n + 1, clean(label), clean(about)))?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn how_to_answer(approval: &Value) -> String {
+    let id = text(&approval["id"]);
+    if is_question(approval) {
+        return format!("answer with `ostler task answer {id} ANSWER…`");
+    }
+    format!("answer with `ostler task approve {id}` or `ostler task deny {id} --note …`")
+}
+
+pub(super) fn is_question(approval: &Value) -> bool {
+    approval["kind"] == "question"
+}
+
+pub(super) fn questions(approval: &Value) -> impl Iterator<Item = &Value> {
+    approval["input"]["questions"].as_array().into_iter().flatten()
+}
+
+async fn find(id: &str, server: &Server) -> Result<Value, Trouble> {
+    let id = server.named(APPROVALS, "approval", id).await?;
+    server.get(&format!("{APPROVALS}/{id}")).await
+}
+
+/// Decides about what is shown, and nothing else: the digest says what that was.
+pub(super) async fn send(
+    approval: &Value,
+    mut answer: Value,
+    server: &Server,
+) -> Result<Value, Trouble> {
+    let id = text(&approval["id"]);
+    answer["digest"] = approval["digest"].clone();
+    let path = if is_question(approval) {
+        format!("/api/questions/{id}/answers")
+    } else {
+        format!("{APPROVALS}/{id}/decision")
+    };
+    server.post(&path, answer).await
+}
+
+pub(super) async fn decide(
+    id: &str,
+    decision: Value,
+    server: &Server,
+    screen: &mut Screen,
+) -> Result<ExitCode, Trouble> {
+    let approval = find(id, server).await?;
+    if is_question(&approval) {
+        return Err(Trouble::Server(format!("these are questions: {}", how_to_answer(&approval))));
+    }
+    let decided = send(&approval, decision, server).await?;
+    done(&decided, server, screen)
+}
+
+pub(super) async fn deny(
+    id: &str,
+    note: Option<&str>,
+    stop: bool,
+    server: &Server,
+    screen: &mut Screen,
+) -> Result<ExitCode, Trouble> {
+    let approval = find(id, server).await?;
+    let no = if is_question(&approval) {
+        if stop {
+            let text = "a run ends with a tool call that is refused; questions are only declined";
+            return Err(Trouble::Server(text.to_owned()));
+        }
+        json!({"declined": true, "note": note})
+    } else {
+        json!({"approved": false, "note": note, "stop": stop})
+    };
+    let decided = send(&approval, no, server).await?;
+    done(&decided, server, screen)
+}
+
+pub(super) async fn answer(
+    id: &str,
+    answers: &[String],
+    server: &Server,
+    screen: &mut Screen,
+) -> Result<ExitCode, Trouble> {
+    let approval = find(id, server).await?;
+    if !is_question(&approval) {
+        return Err(Trouble::Server(format!("this is no question: {}", how_to_answer(&approval))));
+    }
+    let asked: Vec<&Value> = questions(&approval).collect();
+    if asked.len() != answers.len() {
+        let list: Vec<String> =
+            asked.iter().map(|it| format!("  {}", clean(text(&it["question"])))).collect();
+        return Err(Trouble::Server(format!(
+            "{} answers are wanted, one for each of these, in this order:\n{}",
+            asked.len(),
+            list.join("\n")
+        )));
+    }
+    let given: Map<String, Value> = asked
+        .iter()
+        .zip(answers)
+        .map(|(question, said)| (text(&question["question"]).to_owned(), chosen(question, said)))
+        .collect();
+    let answered = send(&approval, json!({"answers": given}), server).await?;
+    done(&answered, server, screen)
+}
+
+/// The labels behind what was said: a number, several with commas where several are wanted, or words of one's own.
+pub(super) fn chosen(question: &Value, said: &str) -> Value {
+    let labels: Vec<&str> = question["options"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|option| text(&option["label"]))
+        .collect();
+    let label = |word: &str| {
+        let at = word.parse::<usize>().ok()?.checked_sub(1)?;
+        labels.get(at).map(|label| Value::from(*label))
+    };
+    let said = said.trim();
+    let numbers: Option<Vec<Value>> = said.split(',').map(|word| label(word.trim())).collect();
+    let several = question["multiSelect"] == true;
+    match numbers {
+        Some(chosen) if several || chosen.len() == 1 => Value::Array(chosen),
+        _ => json!([said]),
+    }
+}
+
+fn done(decided: &Value, server: &Server, screen: &mut Screen) -> Result<ExitCode, Trouble> {
+    if server.is_json {
+        return super::json(screen, decided);
+    }
+    screen.line(&outcome(decided))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was decided, in words.
+pub(super) fn outcome(decided: &Value) -> String {
+    let answer = &decided["answer"];
+    let rule = match (answer["scope"].as_str(), answer["rule"].as_str()) {
+        (Some("session"), Some(rule)) => format!(", and {rule} for this session"),
+        (Some("always"), Some(rule)) => format!(", and {rule} always"),
+        _ => String::new(),
+    };
+    let (state, by) = (text(&decided["state"]), text(&answer["by"]));
+    let state = if is_question(decided) && state == "allowed" { "answered" } else { state };
+    clean(&format!("{state}{rule}, by {by} ({})", text(&answer["via"])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_for_labels_and_words_for_themselves() {
+        let question = json!({"options": [{"label": "red"}, {"label": "green"}]});
+        let mut several = question.clone();
+        several["multiSelect"] = json!(true);
+        assert_eq!(chosen(&question, " 2 "), json!(["green"]));
+        assert_eq!(chosen(&question, "red"), json!(["red"]));
+        assert_eq!(chosen(&question, "1,2"), json!(["1,2"]), "one question, one answer");
+        assert_eq!(chosen(&several, "1, 2"), json!(["red", "green"]));
+        for odd in ["0", "3", "99999999999999999999", "mauve, perhaps"] {
+            assert_eq!(chosen(&several, odd), json!([odd]));
+        }
+    }
+}

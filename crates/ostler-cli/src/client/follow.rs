@@ -1,0 +1,342 @@
+//! What happens in a task, as it happens; and what it waits for, asked here if somebody sits here.
+
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use serde_json::{Map, Value, json};
+
+use super::approvals::{chosen, how_to_answer, is_question, outcome, questions, send, show};
+use super::reach::{Server, Trouble};
+use super::{items, text};
+use crate::input::Input;
+use crate::screen::Screen;
+use crate::show::subject;
+use crate::text::clean;
+
+/// How often a broken connection is made again.
+const TRIES: usize = 10;
+const PAUSE: Duration = Duration::from_millis(500);
+/// An event that is longer is no event.
+const LONGEST: usize = 64 << 20;
+
+/// Shows what happens until the task is over.
+pub(super) async fn follow(
+    task: &str,
+    server: &Server,
+    screen: &mut Screen,
+) -> Result<ExitCode, Trouble> {
+    let is_attended = io::stdin().is_terminal() && io::stdout().is_terminal() && !server.is_json;
+    let mut input = is_attended.then(Input::from_stdin);
+    let mut scene = Scene { server, screen, asked: VecDeque::new(), given: Map::new(), end: None };
+    let path = format!("/api/tasks/{task}/events");
+    let (mut last, mut broken) = (0, 0);
+    loop {
+        let mut events = match server.events(&path, last).await {
+            Ok(answer) => Events::of(answer),
+            // Only a connection that stood may break.
+            Err(trouble) if last == 0 || broken >= TRIES => return Err(trouble),
+            Err(_) => {
+                broken += 1;
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        loop {
+            let typed = async {
+                match (&mut input, scene.asked.is_empty()) {
+                    (Some(input), false) => input.line().await,
+                    _ => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                event = events.next() => match event {
+                    Some((id, event)) => {
+                        (last, broken) = (id.max(last), 0);
+                        scene.happens(&event, is_attended).await?;
+                    }
+                    None => break,
+                },
+                line = typed => match line {
+                    Some(line) => scene.typed(&line.text).await?,
+                    // Nobody sits here any more; others can answer.
+                    None => input = None,
+                },
+            }
+            if let Some(code) = scene.end {
+                return Ok(code);
+            }
+        }
+        broken += 1;
+        if broken >= TRIES {
+            let text = format!("the stream broke; `ostler task log --follow {task}` goes on");
+            return Err(Trouble::Server(text));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Shows what has happened until now.
+pub(super) async fn log(
+    task: &str,
+    server: &Server,
+    screen: &mut Screen,
+) -> Result<ExitCode, Trouble> {
+    let found = server.get(&format!("/api/tasks/{task}")).await?;
+    let Some(session) = found["execution"]["session"].as_str() else {
+        return Err(Trouble::Server("this task was never executed".to_owned()));
+    };
+    let mut scene = Scene { server, screen, asked: VecDeque::new(), given: Map::new(), end: None };
+    let mut after = 0;
+    loop {
+        let path = format!("/api/sessions/{session}/log?limit=500&after={after}");
+        let page = server.get(&path).await?;
+        let mut is_empty = true;
+        for entry in items(&page) {
+            is_empty = false;
+            after = entry["seq"].as_u64().unwrap_or(u64::MAX);
+            if let Some(event) = as_event(entry) {
+                scene.happens(&event, false).await?;
+            }
+        }
+        if is_empty {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+}
+
+/// An entry of the log in the words of a task's stream.
+fn as_event(entry: &Value) -> Option<Value> {
+    let body = &entry["body"];
+    Some(match text(&entry["kind"]) {
+        "message" => {
+            let message = &body["message"];
+            json!({"type": "message", "messageType": message["type"], "content": message})
+        }
+        "approval" => json!({"type": "approval", "approval": body["approval"]}),
+        "run" => {
+            let run = &body["run"];
+            let error = &run["outcome"]["error"];
+            match text(&run["state"]) {
+                "failed" | "cancelled" | "interrupted" => {
+                    json!({"type": "error", "error": error["message"], "code": error["code"]})
+                }
+                state => json!({"type": "status", "status": state}),
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// What is shown, and what is asked.
+struct Scene<'a> {
+    server: &'a Server,
+    screen: &'a mut Screen,
+    /// What waits for whoever sits here, the first of it being asked.
+    asked: VecDeque<Value>,
+    /// Answers to the questions so far.
+    given: Map<String, Value>,
+    end: Option<ExitCode>,
+}
+
+impl Scene<'_> {
+    async fn happens(&mut self, event: &Value, is_attended: bool) -> Result<(), Trouble> {
+        if text(&event["type"]) == "status" {
+            match text(&event["status"]) {
+                "completed" => self.end = Some(ExitCode::SUCCESS),
+                "failed" | "cancelled" | "interrupted" => self.end = Some(ExitCode::FAILURE),
+                _ => {}
+            }
+        }
+        if self.server.is_json {
+            self.screen.line(&event.to_string())?;
+            return Ok(());
+        }
+        match text(&event["type"]) {
+            "message" => self.message(text(&event["messageType"]), &event["content"])?,
+            "status" if text(&event["status"]) == "queued" => {
+                self.screen.remark("waiting in line")?
+            }
+            "status" if text(&event["status"]) == "completed" => self.screen.remark("completed")?,
+            "error" => {
+                let what = format!("{} ({})", text(&event["error"]), text(&event["code"]));
+                self.screen.error(&what)?;
+            }
+            "approval" => self.approval(&event["approval"], is_attended)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, kind: &str, message: &Value) -> Result<(), Trouble> {
+        if kind != "assistant" {
+            return Ok(());
+        }
+        let indent = if message["parent_tool_use_id"].is_string() { "  " } else { "" };
+        for block in message["message"]["content"].as_array().into_iter().flatten() {
+            match text(&block["type"]) {
+                "text" if indent.is_empty() => {
+                    self.screen.text(text(&block["text"]))?;
+                    self.screen.end_line()?;
+                }
+                "tool_use" => {
+                    let about = subject(&block["input"], self.screen.columns());
+                    let name = clean(text(&block["name"]));
+                    let line = self.screen.one_line(&format!("{indent}• {name} {about}"));
+                    self.screen.line(&line)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn approval(&mut self, approval: &Value, is_attended: bool) -> Result<(), Trouble> {
+        if approval["state"] != "pending" {
+            let was_asked = self.asked.front().is_some_and(|it| it["id"] == approval["id"]);
+            self.asked.retain(|it| it["id"] != approval["id"]);
+            self.screen.remark(&format!("→ {}", outcome(approval)))?;
+            if was_asked {
+                self.given.clear();
+                self.ask()?;
+            }
+            return Ok(());
+        }
+        if !is_attended {
+            show(approval, self.screen)?;
+            return Ok(self.screen.remark(&how_to_answer(approval))?);
+        }
+        self.asked.push_back(approval.clone());
+        if self.asked.len() == 1 { self.ask() } else { Ok(()) }
+    }
+
+    /// Asks what is first in line.
+    fn ask(&mut self) -> Result<(), Trouble> {
+        let Some(approval) = self.asked.front() else { return Ok(()) };
+        if !is_question(approval) {
+            show(approval, self.screen)?;
+            let offered = approval["rules"].as_array().is_some_and(|rules| !rules.is_empty());
+            if offered {
+                self.screen.remark(&format!("s and a grant {}", text(&approval["rules"][0])))?;
+            }
+            let keys = if offered { "y once, s session, a always" } else { "y yes" };
+            return Ok(self.screen.prompt(&format!("{keys}, n no, or no and why:"))?);
+        }
+        let mut open = questions(approval).skip(self.given.len());
+        let Some(question) = open.next() else { return Ok(()) };
+        let one = json!({"kind": "question", "input": {"questions": [question]}});
+        show(&one, self.screen)?;
+        Ok(self.screen.prompt("number, or your own words:")?)
+    }
+
+    async fn typed(&mut self, line: &str) -> Result<(), Trouble> {
+        let Some(approval) = self.asked.front().cloned() else { return Ok(()) };
+        let line = line.trim();
+        if line.is_empty() {
+            return self.ask();
+        }
+        let answer = if is_question(&approval) {
+            let open = questions(&approval).nth(self.given.len());
+            if let Some(question) = open {
+                let said = chosen(question, line);
+                self.given.insert(text(&question["question"]).to_owned(), said);
+            }
+            if questions(&approval).count() > self.given.len() {
+                return self.ask();
+            }
+            json!({"answers": std::mem::take(&mut self.given)})
+        } else {
+            decision(line)
+        };
+        match send(&approval, answer, self.server).await {
+            // That it is decided comes with the events.
+            Ok(_) => {}
+            Err(Trouble::Server(why)) => self.screen.error(&why)?,
+            Err(trouble) => return Err(trouble),
+        }
+        Ok(())
+    }
+}
+
+/// What a line means; everything but a clear yes is a no.
+fn decision(line: &str) -> Value {
+    match line {
+        "y" | "yes" => json!({"approved": true}),
+        "s" => json!({"approved": true, "scope": "session"}),
+        "a" => json!({"approved": true, "scope": "always"}),
+        "n" | "no" => json!({"approved": false}),
+        note => json!({"approved": false, "note": note.strip_prefix("n ").unwrap_or(note)}),
+    }
+}
+
+/// Server-sent events with their numbers.
+struct Events {
+    pieces: futures::stream::BoxStream<'static, reqwest::Result<Vec<u8>>>,
+    held: Vec<u8>,
+    id: u64,
+}
+
+impl Events {
+    fn of(answer: reqwest::Response) -> Self {
+        let pieces = answer.bytes_stream().map(|piece| piece.map(|piece| piece.to_vec()));
+        Self { pieces: pieces.boxed(), held: Vec::new(), id: 0 }
+    }
+
+    /// The next one; `None` when the stream has ended. Nothing is lost when it is dropped.
+    async fn next(&mut self) -> Option<(u64, Value)> {
+        loop {
+            while let Some(end) = self.held.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.held.drain(..=end).collect();
+                let line = String::from_utf8_lossy(&line);
+                let line = line.trim_end();
+                if let Some(id) = line.strip_prefix("id:") {
+                    self.id = id.trim().parse().unwrap_or(self.id);
+                } else if let Some(data) = line.strip_prefix("data:")
+                    && let Ok(event) = serde_json::from_str(data.trim())
+                {
+                    return Some((self.id, event));
+                }
+            }
+            let piece = self.pieces.next().await?.ok()?;
+            if self.held.len() + piece.len() > LONGEST {
+                return None;
+            }
+            self.held.extend_from_slice(&piece);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_but_a_clear_yes_is_a_no() {
+        for (line, expected) in [
+            ("y", json!({"approved": true})),
+            ("s", json!({"approved": true, "scope": "session"})),
+            ("a", json!({"approved": true, "scope": "always"})),
+            ("n", json!({"approved": false})),
+            ("n use a folder", json!({"approved": false, "note": "use a folder"})),
+            ("Yes please", json!({"approved": false, "note": "Yes please"})),
+            ("ya", json!({"approved": false, "note": "ya"})),
+        ] {
+            assert_eq!(decision(line), expected, "{line}");
+        }
+    }
+
+    #[tokio::test]
+    async fn events_are_read_however_they_are_cut() {
+        let text = ": hello\n\nid: 7\ndata: {\"type\":\"a\"}\n\nid: 9\ndata: {\"é\":1}\n\n";
+        for size in [1, 2, 3, 5, 100] {
+            let pieces: Vec<_> = text.as_bytes().chunks(size).map(|it| Ok(it.to_vec())).collect();
+            let pieces = futures::stream::iter(pieces).boxed();
+            let mut events = Events { pieces, held: Vec::new(), id: 0 };
+            assert_eq!(events.next().await, Some((7, json!({"type": "a"}))), "{size}");
+            assert_eq!(events.next().await, Some((9, json!({"é": 1}))), "{size}");
+            assert_eq!(events.next().await, None);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! `ostler serve` with a key: what the commands of an agent find when they look for it.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use ostler_testkit::{Script, ScriptedApi, reply, when};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::run::PROGRAM;
+
+const KEY: &str = "canary-real-key-0123456789";
+/// Somebody with no rights, where tests run as root: root may look into everything.
+const NOBODY: u32 = 65_534;
+/// Far more than anything takes.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A server in a process of its own, with folders that its user can use.
+struct Served {
+    child: Child,
+    base: String,
+    token: String,
+    api: ScriptedApi,
+    http: reqwest::Client,
+    _folder: TempDir,
+}
+
+/// With which rights a server runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum As {
+    Nobody,
+    Whoever,
+}
+
+impl Served {
+    async fn start(script: Script, engine: Option<&Path>, user: As) -> Self {
+        let api = ScriptedApi::start(script).await;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("ostler");
+        fs::copy(PROGRAM, &program).unwrap();
+        let (home, work) = (folder.path().join("home"), folder.path().join("work"));
+        let drops = user == As::Nobody && nix::unistd::geteuid().is_root();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        for place in [&home, &work] {
+            fs::create_dir(place).unwrap();
+            if drops {
+                chown(place, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+        }
+        let mut command = Command::new(&program);
+        command.args(["--model", "claude-sonnet-4-5", "serve", "--listen", "127.0.0.1:0"]);
+        command.args(["--show-token", "--data"]).arg(home.join("data")).current_dir(&work);
+        match engine {
+            Some(engine) if engine == Path::new(PROGRAM) => command.arg("--engine").arg(&program),
+            Some(engine) => command.arg("--engine").arg(engine),
+            None => &mut command,
+        };
+        if drops {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let path = std::env::var("PATH").unwrap();
+        command.env_clear().env("PATH", path).env("HOME", &home);
+        command.env("ANTHROPIC_API_KEY", KEY).env("ANTHROPIC_BASE_URL", api.base_url());
+        for flag in [
+            "IS_SANDBOX",
+            "DISABLE_TELEMETRY",
+            "DISABLE_AUTOUPDATER",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+        ] {
+            command.env(flag, "1");
+        }
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut said = |beginning: &str| {
+            let line = lines.find_map(|line| Some(line.strip_prefix(beginning)?.to_owned()));
+            line.unwrap_or_else(|| panic!("the server did not say {beginning}"))
+        };
+        let (base, token) = (said("listening on "), said("token: "));
+        // Somebody has to choose how TLS is done; another test may have done so already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+        Self { child, base, token, api, http, _folder: folder }
+    }
+
+    async fn ask(&self, path: &str, body: Option<Value>) -> Value {
+        let url = format!("{}/api{path}", self.base);
+        let request = match body {
+            Some(body) => self.http.post(url).json(&body),
+            None => self.http.get(url),
+        };
+        let answer = request.bearer_auth(&self.token).send().await.unwrap();
+        let status = answer.status();
+        let answer: Value = answer.json().await.unwrap();
+        assert!(status.is_success(), "{path}: {status} {answer}");
+        answer
+    }
+
+    async fn until(&self, path: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        let looking = async {
+            loop {
+                let value = self.ask(path, None).await;
+                if is_it(&value) {
+                    return value;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        match tokio::time::timeout(PATIENCE, looking).await {
+            Ok(value) => value,
+            Err(_) => panic!("{path}: {}", self.ask(path, None).await),
+        }
+    }
+
+    /// Has the agent run its command, which somebody approves; what the command printed.
+    async fn run(&self) -> String {
+        let session = self.ask("/sessions", Some(json!({}))).await;
+        let runs = format!("/sessions/{}/runs", session["id"].as_str().unwrap());
+        let run = self.ask(&runs, Some(json!({"prompt": "look around"}))).await;
+        let asked = self.until("/approvals", |list| list["items"][0].is_object()).await;
+        let asked = &asked["items"][0];
+        let decision = format!("/approvals/{}/decision", asked["id"].as_str().unwrap());
+        self.ask(&decision, Some(json!({"approved": true, "digest": asked["digest"]}))).await;
+        let path = format!("/runs/{}", run["id"].as_str().unwrap());
+        let over = self.until(&path, |run| run["ended"].is_u64()).await;
+        assert_eq!(over["state"], "completed", "{over}");
+        let requests = self.api.requests();
+        let last = requests.iter().rev().find_map(|request| request.tool_results().pop());
+        last.unwrap().text
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn looks(command: &str) -> Script {
+    Script::new()
+        .rule(when().has_tool_result(true), reply().text("seen"))
+        .rule(when(), reply().tool_use("Bash", json!({"command": command, "description": "look"})))
+}
+
+/// Looks at its own environment, and at that and the arguments of every process from itself up to the server. Not further:
+/// what else runs on this machine is nobody's business here.
+fn up_to(server: u32) -> String {
+    format!(
+        "env; at=$$; while :; do \
+         tr '\\0' '\\n' < /proc/$at/cmdline; tr '\\0' '\\n' < /proc/$at/environ; \
+         [ $at -eq {server} ] && echo reached && break; [ $at -le 1 ] && break; \
+         at=$(sed -n 's/^PPid:[^0-9]*//p' /proc/$at/status); \
+         done 2>/dev/null; echo end"
+    )
+}
+
+async fn check(engine: Option<&Path>, user: As) {
+    let served = Served::start(Script::new(), engine, user).await;
+    let command = match user {
+        As::Nobody => up_to(served.child.id()),
+        // Root may look into everything, so there is nothing to be seen from that.
+        As::Whoever => "env; echo reached; echo end".to_owned(),
+    };
+    served.api.append(looks(&command));
+    let seen = served.run().await;
+    assert!(seen.contains("ANTHROPIC_BASE_URL=http://127.0.0.1:"), "{seen}");
+    assert!(seen.contains("\nreached\nend"), "{seen}");
+    assert!(!seen.contains(KEY), "the key was found: {seen}");
+    assert!(!seen.contains(&served.api.base_url()), "only the server goes there: {seen}");
+}
+
+// Seen to fail with a server that others can look into (without `shut_the_blinds`).
+#[tokio::test]
+async fn a_command_does_not_find_the_key_whose_engine_is_in_the_server() {
+    check(None, As::Nobody).await;
+}
+
+// Seen to fail likewise, and with a server that hands on its environment as it is.
+#[tokio::test]
+async fn a_command_does_not_find_the_key_whose_engine_is_a_program() {
+    check(Some(Path::new(PROGRAM)), As::Nobody).await;
+}
+
+/// A program of the vendor's, in a folder that `cargo xtask test` names.
+fn vendors() -> PathBuf {
+    let folder =
+        std::env::var_os("OSTLER_NATIVE_PEERS").expect("it names a folder with npm packages");
+    let machine = std::env::consts::ARCH.replace("x86_64", "x64").replace("aarch64", "arm64");
+    let package = format!("node_modules/@anthropic-ai/claude-agent-sdk-linux-{machine}/claude");
+    PathBuf::from(folder).canonicalize().unwrap().join(package)
+}
+
+#[tokio::test]
+#[ignore = "needs npm packages; run by cargo xtask test"]
+async fn a_command_does_not_find_the_key_whose_engine_is_the_vendors() {
+    check(Some(&vendors()), As::Whoever).await;
+}

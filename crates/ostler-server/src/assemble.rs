@@ -1,0 +1,167 @@
+//! The parts of the server, put together.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::http::Method;
+use ostler_store::Store;
+use tokio_util::sync::CancellationToken;
+
+use crate::agui::{AgUi, Desks, Pages};
+use crate::app::{App, Parts};
+use crate::approvals::Approvals;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::log::Log;
+use crate::metrics::Metrics;
+use crate::proxy::Proxy;
+use crate::records::Records;
+use crate::runs::options::Shape;
+use crate::runs::{self, Hub};
+use crate::schedules::Schedules;
+use crate::schedules::tools::OwnTools;
+use crate::scribe::Scribe;
+use crate::security::code::Browsers;
+use crate::security::guard::Guard;
+use crate::security::limits::BodyLimits;
+use crate::security::rate::{Buckets, Rate};
+use crate::security::redact::Redactor;
+use crate::security::site::Site;
+use crate::security::users::Users;
+use crate::security::{edge, routes};
+use crate::server::StartError;
+use crate::spaces::{self, Spaces};
+use crate::tasks::{Tasks, Workshop};
+use crate::{http, ids};
+
+/// What a server stands on.
+pub(crate) struct Ground {
+    pub(crate) config: Arc<Config>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Clock,
+    pub(crate) users: Arc<Users>,
+    pub(crate) address: SocketAddr,
+    pub(crate) redactor: Redactor,
+    pub(crate) proxy: Arc<Proxy>,
+}
+
+/// A server that nobody listens for yet.
+pub(crate) struct Assembled {
+    pub(crate) app: App,
+    pub(crate) agui: AgUi,
+    pub(crate) router: axum::Router,
+}
+
+/// What changes the engines of sessions.
+struct Shapes {
+    workshop: Arc<Workshop>,
+    desks: Arc<Desks>,
+    own_tools: Arc<OwnTools>,
+    spaces: Arc<Spaces>,
+}
+
+impl Ground {
+    /// Puts the server together. Runs of AG-UI end with the token.
+    pub(crate) fn assemble(
+        self,
+        agui_stopping: CancellationToken,
+    ) -> Result<Assembled, StartError> {
+        let records = Records::new(Arc::clone(&self.store));
+        let log = Log::new(Arc::clone(&self.store));
+        let node = ids::new("node");
+        let scribe = Arc::new(Scribe::new(log.clone(), Arc::clone(&self.store), node.clone()));
+        let shapes = self.shapes(&records, &scribe)?;
+        let hub = self.hub(&shapes, records, log, scribe);
+        let tasks = Tasks::new(shapes.workshop, Arc::clone(&hub), self.clock.clone());
+        let tasks = Arc::new(tasks);
+        let (users, store) = (Arc::clone(&self.users), Arc::clone(&self.store));
+        let schedules = Schedules::new(Arc::clone(&hub), Arc::clone(&tasks), users, store, node);
+        shapes.own_tools.reach(&schedules);
+        let guard = Arc::new(self.guard());
+        let (pages, document) = http::routes();
+        let app = App::new(Parts {
+            config: self.config,
+            store: self.store,
+            approvals: Arc::clone(&hub.approvals),
+            metrics: Arc::clone(&hub.metrics),
+            hub,
+            tasks,
+            spaces: shapes.spaces,
+            proxy: self.proxy,
+            schedules,
+            guard: Arc::clone(&guard),
+            document,
+            closing: CancellationToken::new(),
+        });
+        let bodies = BodyLimits { bytes: app.config.limits.body, ..BodyLimits::default() };
+        let agui = AgUi::new(app.clone(), shapes.desks, agui_stopping);
+        let pages = pages.with_state(app.clone()).merge(agui.guarded());
+        let router = edge::protect(pages, "/api", guard, bodies);
+        Ok(Assembled { app, agui, router })
+    }
+
+    fn shapes(&self, records: &Records, scribe: &Arc<Scribe>) -> Result<Shapes, StartError> {
+        let workshop = Workshop::new(&self.config, records.clone()).map_err(StartError::Skills)?;
+        Ok(Shapes {
+            workshop: Arc::new(workshop),
+            desks: Arc::new(Desks::new(Arc::clone(scribe))),
+            own_tools: Arc::default(),
+            spaces: Arc::new(Spaces::new(spaces::Parts {
+                config: Arc::clone(&self.config),
+                records: records.clone(),
+                users: Arc::clone(&self.users),
+                clock: self.clock.clone(),
+                redactor: self.redactor.clone(),
+            })),
+        })
+    }
+
+    fn hub(&self, shapes: &Shapes, records: Records, log: Log, scribe: Arc<Scribe>) -> Arc<Hub> {
+        let approvals = Arc::new(Approvals::new(
+            records.clone(),
+            Arc::clone(&scribe),
+            self.clock.clone(),
+            self.config.limits.approval,
+        ));
+        let pages = Pages::new(records.clone(), Arc::clone(&shapes.desks));
+        Hub::new(runs::Parts {
+            redactor: self.redactor.clone(),
+            // Whoever comes later has the last word: a skill cannot widen what the space allows.
+            shapes: vec![
+                Arc::clone(&shapes.workshop) as Arc<dyn Shape>,
+                Arc::new(pages),
+                Arc::clone(&shapes.own_tools) as _,
+                Arc::clone(&shapes.spaces) as _,
+                Arc::clone(&self.proxy) as _,
+            ],
+            config: Arc::clone(&self.config),
+            records,
+            log,
+            scribe,
+            approvals,
+            clock: self.clock.clone(),
+            metrics: Arc::new(Metrics::default()),
+        })
+    }
+
+    fn guard(&self) -> Guard {
+        let requests = f64::from(self.config.limits.requests_per_second);
+        let wrong = f64::from(self.config.limits.wrong_tokens);
+        Guard {
+            site: site(&self.config, self.address),
+            users: Arc::clone(&self.users),
+            browsers: Browsers::default(),
+            requests: Buckets::new(Rate { per_second: requests, burst: 10.0 * requests }),
+            failures: Buckets::new(Rate { per_second: 0.2, burst: wrong }),
+        }
+    }
+}
+
+/// What of the server is open, and to whom.
+fn site(config: &Config, address: SocketAddr) -> Site {
+    routes::open(Site::new(address, &config.hosts, false), "/api")
+        .public(Method::GET, "/healthz")
+        .public(Method::GET, "/docs")
+        .public(Method::GET, "/docs/*")
+        .share("/agui", &config.agui.origins)
+}

@@ -1,0 +1,208 @@
+//! One request on its way to the model and back, byte by byte as it comes.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::json;
+
+use super::{PREFIX, Proxy};
+
+/// Headers that are about one connection, and those that the other side must not see.
+const NOT_PASSED: [HeaderName; 12] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::HOST,
+    header::COOKIE,
+    header::SET_COOKIE,
+];
+
+const API_KEY: &str = "x-api-key";
+
+/// The client towards the model.
+pub(super) fn client(base: &str) -> Result<reqwest::Client, String> {
+    let url = reqwest::Url::parse(base)
+        .map_err(|error| format!("ANTHROPIC_BASE_URL is no address: {error}"))?;
+    // Somebody has to choose how TLS is done; whoever comes first has done so already.
+    _ = rustls::crypto::ring::default_provider().install_default();
+    let probe = std::time::Duration::from_secs(30);
+    let mut client = reqwest::Client::builder()
+        // A redirect would carry the key to wherever it points.
+        .redirect(reqwest::redirect::Policy::none())
+        // What is packed is unpacked by whoever asked for it so.
+        .no_gzip()
+        .connect_timeout(probe)
+        .http2_keep_alive_interval(probe)
+        .http2_keep_alive_timeout(probe);
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_here = host == "localhost"
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    if is_here {
+        client = client.no_proxy();
+        if url.scheme() == "http" {
+            // Nothing here will ever ask for a certificate.
+            client = client.tls_certs_only([]);
+        }
+    }
+    client.build().map_err(|error| format!("no client for the model: {error}"))
+}
+
+/// Whether the model could be asked; for whoever watches over the server, and without a word.
+pub(super) async fn health(State(proxy): State<Arc<Proxy>>) -> Response {
+    // Why it could not be, only those learn who ask the server itself: anybody on this machine can ask here.
+    match proxy.health().await.as_str() {
+        "ok" => Json(json!({"status": "ok"})).into_response(),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"status": "no usable key"})))
+            .into_response(),
+    }
+}
+
+/// Sends a request on, if it comes from an engine of ours and goes where engines may go.
+pub(super) async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
+    let Some(session) = word(request.headers()).and_then(|word| proxy.passes.session(word)) else {
+        let why = "this is the key of no engine that runs now";
+        return refused(StatusCode::UNAUTHORIZED, "authentication_error", why);
+    };
+    let target = request.uri().path_and_query().map(|target| target.as_str()).unwrap_or_default();
+    let target = target.strip_prefix(PREFIX).unwrap_or_default();
+    if !is_open(request.method(), target.split('?').next().unwrap_or_default()) {
+        let why = "only the Messages API can be reached from here";
+        return refused(StatusCode::NOT_FOUND, "not_found_error", why);
+    }
+    let credential = match proxy.credentials.headers().await {
+        Ok(credential) => credential,
+        Err(why) => {
+            tracing::error!(session, "the model cannot be asked: {why}");
+            // Not 401, of which engines only tell that their key is wrong; and nothing that they would try again.
+            return refused(StatusCode::FORBIDDEN, "permission_error", &why);
+        }
+    };
+    let url = format!("{}{target}", proxy.credentials.base());
+    let (head, body) = request.into_parts();
+    let mut headers = passed(&head.headers);
+    headers.remove(API_KEY);
+    headers.remove(header::AUTHORIZATION);
+    headers.extend(credential);
+    let sent = proxy.client.request(head.method, url).headers(headers);
+    let sent = sent.body(reqwest::Body::wrap_stream(body.into_data_stream())).send().await;
+    match sent {
+        Ok(answer) => {
+            let (status, headers) = (answer.status(), passed(answer.headers()));
+            (status, headers, Body::from_stream(answer.bytes_stream())).into_response()
+        }
+        Err(error) => {
+            // Its address is the operator's, and may have something in it that is nobody else's.
+            let error = error.without_url();
+            tracing::warn!(session, %error, "the model could not be reached");
+            refused(StatusCode::BAD_GATEWAY, "api_error", "the model could not be reached")
+        }
+    }
+}
+
+/// The word that an engine sends in the place of a key.
+fn word(headers: &HeaderMap) -> Option<&str> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = || text("authorization").and_then(|value| value.strip_prefix("Bearer "));
+    text(API_KEY).or_else(bearer)
+}
+
+/// The Messages API and what belongs to it; nothing else that the key would open.
+fn is_open(method: &Method, path: &str) -> bool {
+    let is_name = |name: &str| {
+        name.bytes().any(|byte| byte.is_ascii_alphanumeric())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.@:".contains(&byte))
+    };
+    match path {
+        "/v1/messages" | "/v1/messages/count_tokens" => method == Method::POST,
+        "/v1/models" => method == Method::GET,
+        _ => method == Method::GET && path.strip_prefix("/v1/models/").is_some_and(is_name),
+    }
+}
+
+/// The headers that go on: those about this connection do not, and neither do those it says are about it.
+fn passed(headers: &HeaderMap) -> HeaderMap {
+    let named = headers.get_all(header::CONNECTION).iter();
+    let named: Vec<String> = named
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .map(|name| name.trim().to_ascii_lowercase())
+        .collect();
+    let goes_on = |name: &HeaderName| {
+        !NOT_PASSED.contains(name) && !named.iter().any(|about| about == name.as_str())
+    };
+    let kept = headers.iter().filter(|(name, _)| goes_on(name));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// In the API's own shape, which engines read.
+fn refused(status: StatusCode, kind: &str, why: &str) -> Response {
+    let body = json!({"type": "error", "error": {"type": kind, "message": why}});
+    (status, Json(body)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Seen to fail with `is_open` that looks at the beginning of the path only.
+    #[test]
+    fn only_the_messages_api_is_open() {
+        let open = [
+            ("POST", "/v1/messages"),
+            ("POST", "/v1/messages/count_tokens"),
+            ("GET", "/v1/models"),
+            ("GET", "/v1/models/claude-sonnet-4-5"),
+        ];
+        for (method, path) in open {
+            assert!(is_open(&method.parse().unwrap(), path), "{method} {path}");
+        }
+        let closed = [
+            ("GET", "/v1/messages"),
+            ("DELETE", "/v1/models/x"),
+            ("POST", "/v1/messages/batches"),
+            ("POST", "/v1/messages/"),
+            ("POST", "/v1/messages/../organizations"),
+            ("GET", "/v1/models/.."),
+            ("GET", "/v1/models/../files"),
+            ("GET", "/v1/models/%2e%2e"),
+            ("GET", "/v1/models/"),
+            ("POST", "/v1/files"),
+            ("GET", "/v1/organizations/api_keys"),
+            ("POST", ""),
+        ];
+        for (method, path) in closed {
+            assert!(!is_open(&method.parse().unwrap(), path), "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn what_is_about_the_connection_stays_with_it() {
+        let lines = [
+            ("connection", "close, X-Hop"),
+            ("x-hop", "1"),
+            ("te", "trailers"),
+            ("host", "127.0.0.1"),
+            ("anthropic-version", "2023-06-01"),
+            ("content-length", "5"),
+            ("transfer-encoding", "chunked"),
+        ];
+        let headers: HeaderMap = lines
+            .iter()
+            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+            .collect();
+        let mut names: Vec<String> =
+            passed(&headers).keys().map(|name| name.as_str().to_owned()).collect();
+        names.sort();
+        assert_eq!(names, ["anthropic-version", "content-length"]);
+    }
+}

@@ -1,0 +1,209 @@
+//! What a session has of its space when its engine starts: looked at anew each time, so that what has changed since
+//! counts and what has been led elsewhere is refused.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use ostler::Options;
+use ostler::options::SystemPrompt;
+use sha2::{Digest as _, Sha256};
+
+use super::access::SpaceRole;
+use super::memory;
+use super::mounts::MountRules;
+use super::policy::Policy;
+use super::record::Space;
+use super::secrets;
+use super::{FOLDER, Spaces};
+use crate::fault::{self, ApiError, Fallible};
+use crate::runs::options::{Shape, Shaped};
+use crate::runs::record::Session;
+use crate::security::walls::{Opening, Walls};
+
+/// Everything that a space changes about a session.
+pub(crate) struct Fitting {
+    cwd: PathBuf,
+    walls: Walls,
+    place: Option<Place>,
+}
+
+/// What only sessions of a space have.
+struct Place {
+    policy: Policy,
+    zone: String,
+    secrets: BTreeMap<String, String>,
+    /// What the agent is told, apart from memories.
+    told: String,
+    folder: PathBuf,
+    data: PathBuf,
+}
+
+impl Spaces {
+    /// What a session has to be fitted with now.
+    ///
+    /// # Errors
+    /// When it must not begin: its space is gone, its user is not in it any more, or a folder leads elsewhere.
+    pub(crate) async fn fitting(&self, session: &Session) -> Fallible<Fitting> {
+        let all = self.all().await?;
+        let cwd = session.setup.cwd.clone();
+        let hidden = |own: Option<&Space>| {
+            let others = all.iter().filter(|space| own.is_none_or(|own| own.id != space.id));
+            let mut hidden: Vec<PathBuf> = others.map(|space| space.folder.clone()).collect();
+            if own.is_none_or(|own| !own.private) {
+                hidden.push(self.config.data.join(FOLDER));
+            }
+            hidden
+        };
+        let Some(id) = &session.setup.space else {
+            self.check_free(&session.setup.cwd).await?;
+            let walls = Walls { hidden: hidden(None), ..Walls::default() };
+            return Ok(Fitting { cwd, walls, place: None });
+        };
+        let gone = || fault::not_found("space", id);
+        let space = all.iter().find(|space| space.id == *id).ok_or_else(gone)?;
+        let on_server = self.users.role(&session.owner).ok_or_else(gone)?;
+        let role = space.role_of(&session.owner, on_server).ok_or_else(|| {
+            let message = format!("{} is not in the space {id} any more", session.owner);
+            ApiError::forbidden("not_in_space", message)
+        })?;
+        self.check_folder(space)?;
+        inside(&space.folder, &session.setup.cwd)?;
+        let (openings, hidden_names) = self.openings(space, &all, role)?;
+        let known = secrets::load(&self.config.data, &self.redactor)?;
+        let walls = Walls {
+            work: vec![space.folder.clone()],
+            openings,
+            hidden: hidden(Some(space)),
+            hidden_names,
+        };
+        let place = Place {
+            secrets: secrets::chosen(&known, &space.secrets)?,
+            told: told(space, &walls),
+            policy: space.policy.clone(),
+            zone: space.zone.clone(),
+            folder: space.folder.clone(),
+            data: self.config.data.clone(),
+        };
+        Ok(Fitting { cwd, walls, place: Some(place) })
+    }
+
+    fn openings(
+        &self,
+        space: &Space,
+        all: &[Space],
+        role: SpaceRole,
+    ) -> Fallible<(Vec<Opening>, Vec<String>)> {
+        if space.mounts.is_empty() {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let rules = MountRules::load(&self.config.data)?;
+        let mut openings = Vec::new();
+        for mount in &space.mounts {
+            let (place, writable) = rules.open(mount, role)?;
+            self.check_apart("mount", &place, all, Some(&space.id))?;
+            openings.push(Opening { place, writable });
+        }
+        Ok((openings, rules.blocked()))
+    }
+}
+
+#[async_trait]
+impl Shape for Spaces {
+    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
+        self.fitting(session).await?.apply(&mut shaped.options)
+    }
+
+    /// What the space says now: whoever is put out of it, or whose folder has been led elsewhere, does not go on with an
+    /// engine that was started before.
+    async fn stamp(&self, session: &Session) -> Fallible<String> {
+        Ok(self.fitting(session).await?.stamp())
+    }
+}
+
+impl Fitting {
+    /// Makes options fit.
+    ///
+    /// # Errors
+    /// When a memory cannot be read.
+    pub(crate) fn apply(&self, options: &mut Options) -> Fallible<()> {
+        if let Some(place) = &self.place {
+            place.policy.narrow(options);
+            let variables = &mut options.engine.env.variables;
+            variables.insert("TZ".to_owned(), place.zone.clone());
+            variables.extend(place.secrets.clone());
+            add(&mut options.context.system_prompt, place.told.clone());
+            for (title, folder, name) in [
+                ("What all spaces here remember", &place.data, memory::SHARED),
+                (
+                    "What this space remembers (CLAUDE.md in its folder)",
+                    &place.folder,
+                    memory::NAME,
+                ),
+            ] {
+                let text = memory::read(folder, name)?.text;
+                if !text.trim().is_empty() {
+                    add(&mut options.context.system_prompt, format!("# {title}\n\n{text}"));
+                }
+            }
+        }
+        self.walls.put_up(options);
+        Ok(())
+    }
+
+    /// Equal for fittings that need no new engine. What is remembered may change meanwhile: that is for the next one.
+    pub(crate) fn stamp(&self) -> String {
+        let of_space = self.place.as_ref().map(|it| (&it.policy, &it.zone, &it.secrets, &it.told));
+        let all = format!("{:?}", (&self.cwd, &self.walls, of_space));
+        let digest = Sha256::digest(all.as_bytes());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// The real place of a folder in another one, which must be where it says it is.
+pub(super) fn inside(folder: &Path, path: &Path) -> Fallible<()> {
+    let refused = |why: &str| {
+        let message = format!("{} {why}", path.display());
+        Err(ApiError::forbidden("outside_space", message).field("cwd"))
+    };
+    match path.canonicalize() {
+        Ok(real) if real == path && real.starts_with(folder) && real.is_dir() => Ok(()),
+        Ok(real) if real.starts_with(folder) => refused("is no folder, or a way around to one"),
+        Ok(_) => refused("is not in the folder of the space"),
+        Err(_) => refused("is not there any more"),
+    }
+}
+
+fn told(space: &Space, walls: &Walls) -> String {
+    let mut text = format!(
+        "You work in the space \"{}\", in the folder {}. Its people live in the time zone {}.",
+        space.title,
+        space.folder.display(),
+        space.zone,
+    );
+    for (mount, opening) in space.mounts.iter().zip(&walls.openings) {
+        let how = if opening.writable { "" } else { ", which you can only read" };
+        text.push_str(&format!("\nIts folder {} is {}{how}.", mount.name, opening.place.display()));
+    }
+    if !space.secrets.is_empty() {
+        let names = space.secrets.join(", ");
+        text.push_str(&format!("\nCommands find secrets in these variables: {names}. "));
+        text.push_str("Use them by name; never print them.");
+    }
+    text
+}
+
+fn add(prompt: &mut SystemPrompt, more: String) {
+    let more = match prompt {
+        SystemPrompt::Text(text) | SystemPrompt::Preset { append: Some(text) } => {
+            text.push_str("\n\n");
+            text.push_str(&more);
+            return;
+        }
+        _ => more,
+    };
+    *prompt = match prompt {
+        SystemPrompt::Preset { .. } => SystemPrompt::Preset { append: Some(more) },
+        _ => SystemPrompt::Text(more),
+    };
+}

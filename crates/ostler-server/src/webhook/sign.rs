@@ -1,0 +1,78 @@
+//! Signatures: HMAC with SHA-256 (RFC 2104) over a time and a body, so that neither can be another's.
+
+use sha2::{Digest as _, Sha256};
+
+/// How many bytes the hash works on at a time.
+const BLOCK: usize = 64;
+
+/// The signature of a body that was sent at a time, in seconds since 1970.
+pub(crate) fn signature(secret: &str, seconds: u64, body: &[u8]) -> String {
+    let mut signed = format!("{seconds}.").into_bytes();
+    signed.extend_from_slice(body);
+    let digest = hmac(secret.as_bytes(), &signed);
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("v1={hex}")
+}
+
+#[cfg(test)]
+/// Whether a signature is right, in the same time wherever it is wrong.
+pub(crate) fn is_right(secret: &str, seconds: u64, body: &[u8], said: &str) -> bool {
+    let right = signature(secret, seconds, body);
+    let differences =
+        right.bytes().zip(said.bytes()).fold(0_u8, |differences, (a, b)| differences | (a ^ b));
+    right.len() == said.len() && std::hint::black_box(differences) == 0
+}
+
+fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {
+    let mut block = [0_u8; BLOCK];
+    if key.len() > BLOCK {
+        block[..32].copy_from_slice(&Sha256::digest(key));
+    } else {
+        block[..key.len()].copy_from_slice(key);
+    }
+    let pad = |with: u8| block.map(|byte| byte ^ with);
+    let inner = Sha256::new().chain_update(pad(0x36)).chain_update(message).finalize();
+    Sha256::new().chain_update(pad(0x5c)).chain_update(inner).finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(key: &[u8], message: &[u8], expected: &str) {
+        let hex: String = hmac(key, message).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, expected);
+    }
+
+    // The cases of RFC 4231 with a short key, a plain one and one that is longer than a block.
+    #[test]
+    fn it_is_the_hmac_that_everybody_has() {
+        check(
+            b"Jefe",
+            b"what do ya want for nothing?",
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+        );
+        check(
+            &[0x0b; 20],
+            b"Hi There",
+            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
+        );
+        check(
+            &[0xaa; 131],
+            b"Test Using Larger Than Block-Size Key - Hash Key First",
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
+        );
+    }
+
+    #[test]
+    fn only_the_very_signature_is_right() {
+        let right = signature("secret", 7, b"{}");
+        assert!(is_right("secret", 7, b"{}", &right));
+        assert!(!is_right("secret", 8, b"{}", &right), "another time");
+        assert!(!is_right("secret", 7, b"{ }", &right), "another body");
+        assert!(!is_right("Secret", 7, b"{}", &right), "another secret");
+        for wrong in ["", "v1=", &right[..right.len() - 1], &format!("{right}0")] {
+            assert!(!is_right("secret", 7, b"{}", wrong), "{wrong}");
+        }
+    }
+}

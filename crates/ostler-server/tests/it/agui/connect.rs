@@ -1,0 +1,128 @@
+//! Clients that come later: what was said is told as one, what goes on from its beginning.
+
+use ostler_agui::event::{Body, Event};
+use ostler_testkit::{Script, reply as model, when};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::served::{begin, run};
+use super::stage::*;
+use crate::desk::{Client, Desk, within};
+
+async fn attach(client: &Client, thread: &str) -> Events {
+    let body = with(input("look", &[]), "threadId", json!(thread));
+    let request = client.request(Method::POST, "/agui/connect").json(&body);
+    let response = within(request.send()).await.unwrap();
+    assert!(response.status().is_success(), "{}", response.status());
+    Events::new(response)
+}
+
+/// The messages of a snapshot, with whose they are.
+fn told(events: &[Event]) -> Vec<Value> {
+    let mut snapshots = events.iter().filter_map(|event| match &event.body {
+        Body::MessagesSnapshot { messages } => Some(json!(messages)),
+        _ => None,
+    });
+    snapshots.next().unwrap().as_array().unwrap().clone()
+}
+
+fn script() -> Script {
+    Script::new()
+        .rule(when().prompt_contains("slow"), model().text_pieces(["be", "gun"]).gate(3, "half"))
+        .rule(when().prompt_contains("hi"), model().text("You said {{prompt}}"))
+        .rule(when().has_tool_result(true), model().text("Found"))
+        .rule(
+            when().prompt_contains("find"),
+            model().text("Looking").tool_use("Glob", json!({"pattern": "*.none"})),
+        )
+        .rule(when(), model().tool_use("Write", json!({"file_path": "a.txt", "content": "x"})))
+}
+
+#[tokio::test]
+async fn what_is_over_is_told_as_its_client_has_it() {
+    let desk = Desk::open(script()).await;
+    let client = desk.client();
+    let mut messages = vec![user("u1", "find it")];
+    let first = run(&client, &input("r1", &messages)).await;
+    let looked = attach(&client, "t").await.rest().await;
+    assert_eq!(kinds(&looked)[..2], ["RUN_STARTED", "MESSAGES_SNAPSHOT"]);
+    assert_eq!(outcome(&looked), "success");
+    let past = told(&looked);
+    let roles: Vec<_> = past.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
+    assert_eq!(past[0], messages[0]);
+    assert_eq!(past[1]["toolCalls"][0]["id"], json!(calls(&first)[0].0), "by the same names");
+    // What came from here is no news.
+    messages = past;
+    messages.push(user("u2", "hi"));
+    assert_eq!(text_of(&run(&client, &input("r2", &messages)).await), "You said hi");
+    assert_eq!(desk.api.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn what_goes_on_is_told_from_its_beginning_to_its_end() {
+    let desk = Desk::open(script()).await;
+    let client = desk.client();
+    run(&client, &input("r1", &[user("u1", "hi")])).await;
+    let messages = [user("u1", "hi"), reply("a1", "You said hi"), user("u2", "slow")];
+    let mut first = begin(&client, &input("r2", &messages)).await;
+    first.until(|event| matches!(event.body, Body::TextMessageContent { .. })).await;
+    let second = attach(&client, "t").await;
+    desk.api.gate("half").release();
+    let looked = second.rest().await;
+    assert_eq!(told(&looked).last(), Some(&user("u2", "slow")), "{:?}", told(&looked));
+    assert_eq!((text_of(&looked).as_str(), outcome(&looked).as_str()), ("begun", "success"));
+    assert_eq!(outcome(&first.rest().await), "success", "and the first is not disturbed");
+}
+
+#[tokio::test]
+async fn a_question_is_asked_of_everybody_who_comes() {
+    let desk = Desk::open(script()).await;
+    let client = desk.client();
+    let first = run(&client, &input("r1", &[user("u1", "write")])).await;
+    for _ in 0..2 {
+        let looked = attach(&client, "t").await.rest().await;
+        assert_eq!(interrupts(&looked), interrupts(&first));
+        assert_eq!(calls(&looked), calls(&first));
+    }
+}
+
+#[tokio::test]
+async fn what_others_said_is_there_and_is_not_said_again() {
+    let desk = Desk::open(script()).await;
+    let client = desk.client();
+    let session = client.session().await;
+    let made = client.prompt(&session, "hi from elsewhere").await;
+    client.until(&made, "completed").await;
+    let mut past = told(&attach(&client, &session).await.rest().await);
+    assert_eq!(past[0]["content"], "hi from elsewhere");
+    past.push(user("u2", "hi again"));
+    let body = with(input("r1", &past), "threadId", json!(session));
+    assert_eq!(text_of(&run(&client, &body).await), "You said hi again");
+    let said = desk.api.requests()[1].body["messages"].to_string();
+    assert_eq!(said.matches("\"hi from elsewhere\"").count(), 1, "{said}");
+}
+
+#[tokio::test]
+async fn what_the_user_took_back_is_not_told() {
+    let desk = Desk::open(script()).await;
+    let client = desk.client();
+    run(&client, &input("r1", &[user("u1", "hi")])).await;
+    let two = [user("u1", "hi"), reply("a1", "You said hi"), user("u2", "hi two")];
+    run(&client, &input("r2", &two)).await;
+    let other = [user("u1", "hi"), reply("a1", "You said hi"), user("u3", "hi three")];
+    run(&client, &input("r3", &other)).await;
+    let past = told(&attach(&client, "t").await.rest().await);
+    let texts: Vec<_> = past.iter().map(|message| message["content"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["hi", "You said hi", "hi three", "You said hi three"]);
+}
+
+#[tokio::test]
+async fn a_thread_of_somebody_else_is_not_there() {
+    let desk = Desk::open(script()).await;
+    run(&desk.client(), &input("r1", &[user("u1", "hi")])).await;
+    let other = desk.client_of("bob").await;
+    let body = Some(input("look", &[]));
+    let (status, said) = other.ask(Method::POST, "/agui/connect", body).await;
+    assert_eq!((status.as_u16(), &said["error"]["code"]), (404, &json!("not_found")));
+}

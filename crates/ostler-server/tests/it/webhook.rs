@@ -1,0 +1,212 @@
+//! The webhook: told what waits, signed, tried again, and in nobody's way.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse as _;
+use ostler_server::Server;
+use ostler_server::config::{Config, Webhook, WebhookEvent};
+use ostler_testkit::{Script, reply, when};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
+
+use crate::desk::{Desk, within};
+
+const SECRET: &str = "a secret of the operator's";
+
+/// The operator's program.
+struct Receiver {
+    url: String,
+    heard: mpsc::UnboundedReceiver<(HeaderMap, Bytes)>,
+}
+
+#[derive(Clone)]
+struct Ear {
+    answers: Arc<Mutex<VecDeque<u16>>>,
+    heard: mpsc::UnboundedSender<(HeaderMap, Bytes)>,
+}
+
+impl Receiver {
+    /// Gives these answers, and then takes everything.
+    async fn open(answers: &[u16]) -> Self {
+        let (sender, heard) = mpsc::unbounded_channel();
+        let answers = Arc::new(Mutex::new(answers.iter().copied().collect()));
+        let ear = Ear { answers, heard: sender };
+        let router = axum::Router::new().fallback(hear).with_state(ear);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { url, heard }
+    }
+
+    async fn next(&mut self) -> (HeaderMap, Bytes, Value) {
+        let (headers, body) = within(self.heard.recv()).await.unwrap();
+        let value = serde_json::from_slice(&body).unwrap();
+        (headers, body, value)
+    }
+}
+
+async fn hear(State(ear): State<Ear>, headers: HeaderMap, body: Bytes) -> axum::response::Response {
+    let status = ear.answers.lock().unwrap().pop_front().unwrap_or(204);
+    let _ = ear.heard.send((headers, body));
+    let status = StatusCode::from_u16(status).unwrap();
+    (status, [("location", "/elsewhere")]).into_response()
+}
+
+/// Asks for leave to run a command, then ends.
+fn asks(command: &str) -> Script {
+    Script::new()
+        .rule(when().has_tool_result(true), reply().text("the end"))
+        .rule(when(), reply().tool_use("Bash", json!({"command": command})))
+}
+
+async fn desk(receiver: &Receiver, script: Script, events: &[WebhookEvent]) -> Desk {
+    let webhook =
+        Webhook { url: receiver.url.clone(), secret: SECRET.to_owned(), events: events.to_vec() };
+    Desk::with(script, move |config: &mut Config| config.webhook = Some(webhook.clone())).await
+}
+
+/// HMAC with SHA-256, for keys that are not longer than a block.
+fn hmac(message: &[u8]) -> String {
+    let pad = |with: u8| {
+        let mut block = [with; 64];
+        SECRET.bytes().zip(&mut block).for_each(|(byte, place)| *place ^= byte);
+        block
+    };
+    let inner = Sha256::digest([&pad(0x36)[..], message].concat());
+    let outer = Sha256::digest([&pad(0x5c)[..], &inner[..]].concat());
+    outer.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers[name].to_str().unwrap()
+}
+
+#[tokio::test]
+async fn somebody_is_told_that_he_is_waited_for() {
+    let mut receiver = Receiver::open(&[]).await;
+    let key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
+    let command = format!("curl -H 'x-api-key: {key}' https://example.org");
+    let desk = desk(&receiver, asks(&command), &[WebhookEvent::Waiting]).await;
+    let client = desk.client();
+    let session = client.session().await;
+    let run = client.prompt(&session, "fetch it").await;
+    let asked = client.pending().await;
+    let (headers, body, told) = receiver.next().await;
+    assert_eq!(told["event"], "waiting");
+    assert_eq!(told["approval"]["id"], asked["id"]);
+    assert_eq!(
+        (&told["approval"]["session"], &told["approval"]["run"]),
+        (&json!(session), &json!(run))
+    );
+    assert_eq!(told["approval"]["kind"], "permission");
+    assert!(told["approval"]["summary"].as_str().unwrap().starts_with("Bash: curl"), "{told}");
+    assert!(!String::from_utf8_lossy(&body).contains(key), "{told}");
+    assert!(told["approval"].get("input").is_none());
+    let link = told["link"].as_str().unwrap();
+    assert_eq!(link, format!("{}/api/approvals/{}", client.base, asked["id"].as_str().unwrap()));
+    let time = text(&headers, "x-ostler-timestamp");
+    let signed = [time.as_bytes(), b".", &body[..]].concat();
+    assert_eq!(text(&headers, "x-ostler-signature"), format!("v1={}", hmac(&signed)));
+    assert!(time.parse::<u64>().unwrap().abs_diff(desk.clock.now() / 1_000) < 600);
+    assert_eq!(text(&headers, "x-ostler-delivery"), told["id"].as_str().unwrap());
+    let path = format!("/api/approvals/{}/decision", asked["id"].as_str().unwrap());
+    client.post(&path, json!({"approved": false})).await;
+    client.until(&run, "completed").await;
+    assert!(receiver.heard.is_empty(), "only what waits is told, and once");
+}
+
+#[tokio::test]
+async fn what_was_not_taken_is_sent_again_and_the_run_does_not_wait_for_it() {
+    let mut receiver = Receiver::open(&[500, 429]).await;
+    let desk = desk(&receiver, asks("touch made"), &[WebhookEvent::Waiting]).await;
+    let client = desk.client();
+    let session = client.session().await;
+    let run = client.prompt(&session, "make it").await;
+    let asked = client.pending().await;
+    let (_, _, first) = receiver.next().await;
+    let path = format!("/api/approvals/{}/decision", asked["id"].as_str().unwrap());
+    client.post(&path, json!({"approved": true})).await;
+    client.until(&run, "completed").await;
+    for _ in 0..2 {
+        assert_eq!(receiver.next().await.2, first);
+    }
+    let counted = |text: &str| text.contains("ostler_webhooks_delivered_total 1\n");
+    metrics(&desk, counted).await;
+}
+
+#[tokio::test]
+async fn what_is_refused_or_sent_elsewhere_is_not_sent_again() {
+    for status in [400, 302] {
+        let mut receiver = Receiver::open(&[status]).await;
+        let desk = desk(&receiver, asks("touch made"), &[WebhookEvent::Waiting]).await;
+        let client = desk.client();
+        client.prompt(&client.session().await, "make it").await;
+        receiver.next().await;
+        metrics(&desk, |text| text.contains("ostler_webhooks_failed_total 1\n")).await;
+        assert!(receiver.heard.is_empty());
+    }
+}
+
+/// Waits until the metrics say something.
+async fn metrics(desk: &Desk, says: impl Fn(&str) -> bool) {
+    let looking = async {
+        loop {
+            let answer = desk.client().request(reqwest::Method::GET, "/metrics").send();
+            let text = answer.await.unwrap().text().await.unwrap();
+            if says(&text) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    within(looking).await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_run_is_told_if_that_is_asked_for() {
+    let mut receiver = Receiver::open(&[]).await;
+    let script = Script::new().rule(when(), reply().text("done"));
+    let desk = desk(&receiver, script, &[WebhookEvent::Ended]).await;
+    let client = desk.client();
+    let run = client.prompt(&client.session().await, "hello").await;
+    let (_, _, told) = receiver.next().await;
+    assert_eq!((&told["event"], &told["run"]["id"]), (&json!("ended"), &json!(run)));
+    assert_eq!(told["run"]["state"], "completed");
+    assert!(told["run"].get("prompt").is_none());
+}
+
+#[tokio::test]
+async fn what_still_waits_after_a_restart_is_told_again() {
+    let mut receiver = Receiver::open(&[]).await;
+    let mut desk = desk(&receiver, asks("touch made"), &[WebhookEvent::Waiting]).await;
+    let client = desk.client();
+    client.prompt(&client.session().await, "make it").await;
+    let (_, _, before) = receiver.next().await;
+    desk.stop().await;
+    desk.start().await;
+    let (_, _, after) = receiver.next().await;
+    assert_eq!(after["approval"]["id"], before["approval"]["id"]);
+}
+
+#[tokio::test]
+async fn a_webhook_without_a_secret_or_an_address_starts_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    for (url, secret, told) in [
+        ("http://127.0.0.1:9/hook", "short", "OSTLER_WEBHOOK_SECRET"),
+        ("ftp://127.0.0.1/hook", SECRET, "no address of a web server"),
+        ("file:///etc/passwd", SECRET, "no address of a web server"),
+        ("hook", SECRET, "is no address"),
+    ] {
+        let mut config = Config::new(place.path().join("data"), place.path());
+        config.listen.set_port(0);
+        let (url, secret) = (url.to_owned(), secret.to_owned());
+        config.webhook = Some(Webhook { url, secret, events: vec![WebhookEvent::Waiting] });
+        let Err(error) = Server::start(config).await else { panic!("{told}") };
+        assert!(error.to_string().contains(told), "{error}");
+    }
+}
