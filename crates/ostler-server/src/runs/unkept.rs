@@ -109,7 +109,6 @@ impl Hub {
             }
         }
         self.unkept.lock().unwrap_or_else(PoisonError::into_inner).remove(&ended.run);
-        self.metrics.run_changed(ended.state);
         self.approvals.withdraw_all(&ended.run).await;
         // Most have none, and what stays behind is only in the way.
         let _ = self.records.remove::<Attached>(&ended.run).await;
@@ -131,6 +130,8 @@ impl Hub {
         ended.note(&mut run);
         let told = event::state(&run).map_err(unread)?;
         let put = run.put(Expected::Version(version)).map_err(unread)?;
-        self.scribe.write(&session.id, vec![told], vec![put]).await.map(drop)
+        self.scribe.write(&session.id, vec![told], vec![put]).await?;
+        self.changed(&run);
+        Ok(())
     }
 }

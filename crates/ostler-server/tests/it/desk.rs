@@ -114,8 +114,7 @@ impl Desk {
             opened = Some(Arc::clone(&store));
             Ok(store as Arc<dyn Store>)
         };
-        let server =
-            Server::start_with(self.config(), self.clock.clone(), open).await.unwrap();
+        let server = Server::start_with(self.config(), self.clock.clone(), open).await.unwrap();
         self.store = opened;
         self.token = server.token().unwrap();
         let (stop, stopped) = oneshot::channel();
