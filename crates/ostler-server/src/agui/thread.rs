@@ -26,6 +26,8 @@ pub(super) struct Thread {
     pub(super) here: Option<Place>,
     /// Calls that the client has answered or is to answer.
     pub(super) client_calls: BTreeSet<String>,
+    /// Calls of the turn that is under way, told and without an answer when they were.
+    pub(super) open_calls: BTreeSet<String>,
     /// Questions for which the client's own tool was called.
     pub(super) asked_by_call: BTreeSet<String>,
     pub(super) state: Value,
