@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::page::Page;
-use crate::records::Kept;
+use crate::records::kept;
 
 /// What is remembered of a thread. The conversation itself is in the log of its session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -56,17 +56,7 @@ impl Place {
     }
 }
 
-impl Kept for Thread {
-    const KIND: &'static str = "thread";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn owner(&self) -> Option<&str> {
-        Some(&self.owner)
-    }
-}
+kept!(Thread, "thread");
 
 /// Who has the word on a thread: one run at a time.
 #[derive(Debug, Default)]
