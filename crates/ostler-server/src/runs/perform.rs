@@ -31,6 +31,7 @@ impl Worker {
             })
             .await?;
         self.askers.run(run);
+        self.meter.begin(run);
         let ending = match self.begin(&started).await {
             Ok(()) => self.follow(run).await?,
             Err(error) => {
@@ -88,6 +89,7 @@ impl Worker {
                 said = next_message(&mut self.engine) => {
                     if let Some(Ok(message)) = &said {
                         times.heard(message);
+                        self.meter.heard(message);
                     }
                     if let Some(ending) = self.said(run, said, cancelled.is_some()).await? {
                         return Ok(ending);
@@ -116,6 +118,7 @@ impl Worker {
                 changed = waiting.changed() => if changed.is_ok() {
                     let is_waiting = *waiting.borrow_and_update() > 0;
                     times.stand(is_waiting);
+                    self.meter.stand(is_waiting);
                     self.make_way(is_waiting);
                     let state = if is_waiting { RunState::Waiting } else { RunState::Running };
                     self.note(run, |run| run.state = state).await?;
