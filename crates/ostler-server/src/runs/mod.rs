@@ -36,7 +36,7 @@ use crate::ids;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::records::{Kept as _, Records};
-use crate::scribe::Scribe;
+use crate::scribe::{self, Scribe};
 use crate::security::redact::Redactor;
 use crate::security::users::Caller;
 
@@ -150,7 +150,7 @@ impl Hub {
 
     /// A new session.
     pub(crate) async fn create(&self, owner: &str, title: &str, setup: Setup) -> Fallible<Session> {
-        let session = self.session(ids::new("session"), owner, title, None, setup)?;
+        let session = self.session(ids::new("session"), owner, title, setup)?;
         self.records.create(&session).await?;
         Ok(session)
     }
@@ -167,7 +167,11 @@ impl Hub {
         if let Some((session, _)) = self.records.find::<Session>(&id).await? {
             return Ok(session);
         }
-        let session = self.session(id.clone(), owner, title, Some(key.to_owned()), setup)?;
+        let session = Session {
+            key: Some(key.to_owned()),
+            begins: self.log.head(&scribe::stream(&id)?).await?,
+            ..self.session(id.clone(), owner, title, setup)?
+        };
         match self.records.create(&session).await {
             Err(error) if error.detail().code == "changed" => {
                 let found = self.records.find::<Session>(&id).await?;
@@ -194,14 +198,7 @@ impl Hub {
         self.live.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    fn session(
-        &self,
-        id: String,
-        owner: &str,
-        title: &str,
-        key: Option<String>,
-        setup: Setup,
-    ) -> Fallible<Session> {
+    fn session(&self, id: String, owner: &str, title: &str, setup: Setup) -> Fallible<Session> {
         self.check_setup(&setup)?;
         let title: String = title.chars().take(200).collect();
         let created = self.clock.now();
@@ -209,8 +206,9 @@ impl Hub {
             id,
             owner: owner.to_owned(),
             title: String::new(),
-            key,
+            key: None,
             created,
+            begins: 0,
             engine_session: None,
             setup,
             tally: Tally::default(),

@@ -24,6 +24,9 @@ pub(crate) struct Session {
     pub(crate) key: Option<String>,
     /// Milliseconds since 1970.
     pub(crate) created: u64,
+    /// Where in the log it begins. What comes before is of a session with the same key that was forgotten.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) begins: u64,
     /// The engine's name for the conversation, once there was a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) engine_session: Option<String>,
@@ -37,6 +40,10 @@ pub(crate) struct Session {
     /// What a search looks at: its title on the first line, then how prompts began.
     #[serde(default)]
     pub(crate) search: String,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What the agent of a session is like.
