@@ -4,7 +4,7 @@ mod access;
 mod approvals;
 pub(crate) mod listing;
 pub(crate) mod openapi;
-mod page;
+pub(crate) mod page;
 mod runs;
 mod schedules;
 mod sessions;

@@ -1,7 +1,7 @@
 //! The WebSocket: one connection for everything a page needs.
 //!
-//! A client that connects is told at once what waits for it, then what is asked and decided, and everything that happens
-//! in the sessions it watches. It sends prompts and answers on the same way. See [`super::spoken`] for the words.
+//! A client that connects is told at once what waits for it, then what is asked and decided, which runs begin and end, and
+//! everything that happens in the sessions it watches. It sends prompts and answers on the same way. See [`super::spoken`] for the words.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::fault::{ApiError, Fallible};
 use crate::log::{Logged, Reader};
 use crate::metrics::Gauged;
 use crate::runs::NewRun;
-use crate::runs::record::Setup;
+use crate::runs::record::{Run, Setup};
 use crate::scribe;
 use crate::security::error::Object;
 use crate::security::users::Caller;
@@ -59,6 +59,7 @@ struct Connection {
 async fn serve(app: App, caller: Caller, socket: WebSocket) -> Result<(), axum::Error> {
     let (out, mut incoming) = socket.split();
     let mut news = app.approvals.news();
+    let mut runs = app.hub.news();
     let mut connection = Connection {
         app,
         caller,
@@ -80,6 +81,12 @@ async fn serve(app: App, caller: Caller, socket: WebSocket) -> Result<(), axum::
             approval = news.recv() => match approval {
                 Ok(approval) => connection.tell(&approval).await?,
                 // It was too slow to hear everything, so it hears everything again.
+                Err(RecvError::Lagged(_)) => connection.greet().await?,
+                Err(RecvError::Closed) => return Ok(()),
+            },
+            run = runs.recv() => match run {
+                Ok(run) => connection.tell_run(&run).await?,
+                // It looks at everything again when it is greeted.
                 Err(RecvError::Lagged(_)) => connection.greet().await?,
                 Err(RecvError::Closed) => return Ok(()),
             },
@@ -122,6 +129,13 @@ impl Connection {
             spoken::resolved(approval)
         };
         self.say(told).await
+    }
+
+    async fn tell_run(&mut self, run: &Run) -> Result<(), axum::Error> {
+        if !self.caller.may_see(&run.owner) {
+            return Ok(());
+        }
+        self.say(json!({"type": "run", "run": run})).await
     }
 
     async fn pass_on(

@@ -121,7 +121,7 @@ impl Hub {
         })
     }
 
-    /// Runs that are over from now on, of all users.
+    /// Runs that come to a new state from now on, of all users.
     pub(crate) fn news(&self) -> broadcast::Receiver<Arc<Run>> {
         self.news.subscribe()
     }
@@ -134,10 +134,8 @@ impl Hub {
     /// A run has come to a new state, which is on disk.
     fn changed(&self, run: &Run) {
         self.metrics.run_changed(run.state);
-        if run.state.is_over() {
-            // Nobody may want to know.
-            let _ = self.news.send(Arc::new(run.clone()));
-        }
+        // Nobody may want to know.
+        let _ = self.news.send(Arc::new(run.clone()));
     }
 
     /// A new session.

@@ -183,7 +183,8 @@ impl Teller {
     async fn tell_of_ends(self: &Arc<Self>, mut news: broadcast::Receiver<Arc<Run>>) {
         loop {
             match news.recv().await {
-                Ok(run) => self.tell(self.ended(&run)),
+                Ok(run) if run.state.is_over() => self.tell(self.ended(&run)),
+                Ok(_) => {}
                 Err(RecvError::Lagged(missed)) => {
                     tracing::warn!(missed, "ends of runs were not told to the webhook");
                     self.metrics.webhook_failed(missed);

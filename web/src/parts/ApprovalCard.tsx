@@ -1,0 +1,132 @@
+import { useRef, useState } from "preact/hooks";
+import { type Decision, api } from "../api";
+import { complain, sessions, settle } from "../state/app";
+import { link } from "../state/route";
+import type { Approval, Scope } from "../types";
+import { ago } from "../text/say";
+import { QuestionCard } from "./QuestionCard";
+import { ToolInput } from "./ToolInput";
+
+/** Somebody is to decide about a call: what exactly would run, why it is asked, and what a yes would mean. */
+export function ApprovalCard({ approval, isInline = false }: { approval: Approval; isInline?: boolean }) {
+  if (approval.kind === "question") return <QuestionCard approval={approval} isInline={isInline} />;
+  return <PermissionCard approval={approval} isInline={isInline} />;
+}
+
+function PermissionCard({ approval, isInline }: { approval: Approval; isInline: boolean }) {
+  const [rule, choose] = useState(approval.rules[0] ?? "");
+  const [note, write] = useState<string | undefined>(undefined);
+  const [isSent, sent] = useState(false);
+  const card = useRef<HTMLElement>(null);
+
+  const decide = async (decision: Decision) => {
+    if (isSent) return;
+    sent(true);
+    try {
+      // Bound to what was shown: if something else is asked meanwhile, this answer does not count for it.
+      await api.decide(approval.id, { ...decision, digest: approval.digest });
+      settle(approval.id);
+    } catch (error) {
+      sent(false);
+      complain(error);
+    }
+  };
+  const allow = (scope: Scope) => decide({ approved: true, scope, ...(scope === "once" ? {} : { rule }) });
+  const deny = (stop: boolean) => decide({ approved: false, stop, ...(note ? { note } : {}) });
+
+  const press = (event: KeyboardEvent) => {
+    // Keys are for the card itself, not for fields in it.
+    if (event.target !== card.current || event.ctrlKey || event.metaKey || event.altKey) return;
+    const act = { y: () => allow("once"), s: () => allow("session"), a: () => allow("always"), n: () => write("") }[event.key];
+    if (!act || (approval.rules.length === 0 && (event.key === "s" || event.key === "a"))) return;
+    event.preventDefault();
+    void act();
+  };
+
+  return (
+    <section
+      ref={card} class="card approval" tabIndex={0} data-card={approval.id} aria-busy={isSent}
+      aria-label={`May the agent do this? ${approval.summary}`} onKeyDown={press}
+    >
+      <CardHead approval={approval} isInline={isInline} title={`May the agent use ${approval.toolName}?`} />
+      <ToolInput name={approval.toolName} input={approval.input} />
+      {approval.reason && <p class="why"><b>Why it asks:</b> {approval.reason}</p>}
+      {approval.rules.length > 0 && <Rules approval={approval} rule={rule} choose={choose} />}
+      {note === undefined ? (
+        <div class="actions">
+          <button type="button" class="primary" disabled={isSent} onClick={() => allow("once")}>Allow once <kbd>y</kbd></button>
+          {approval.rules.length > 0 && (
+            <>
+              <button type="button" disabled={isSent} onClick={() => allow("session")}>For this session <kbd>s</kbd></button>
+              <button type="button" disabled={isSent} onClick={() => allow("always")}>Always <kbd>a</kbd></button>
+            </>
+          )}
+          <button type="button" class="danger" disabled={isSent} onClick={() => write("")}>Deny… <kbd>n</kbd></button>
+        </div>
+      ) : (
+        <Denial note={note} write={write} deny={deny} isSent={isSent} back={() => { write(undefined); card.current?.focus(); }} />
+      )}
+    </section>
+  );
+}
+
+/** Which call asks, where it comes from and how long it has waited. */
+export function CardHead({ approval, isInline, title }: { approval: Approval; isInline: boolean; title: string }) {
+  const session = sessions.value?.find((it) => it.id === approval.session);
+  return (
+    <header>
+      <h3>{title}</h3>
+      <span class="hint">
+        {!isInline && <a href={link("chat", approval.session)}>{session?.title || "Open its session"}</a>}
+        {approval.agentId && " a subagent ·"} asked {ago(approval.asked)}
+        {approval.expires && ` · a no at ${new Date(approval.expires).toLocaleTimeString()}`}
+      </span>
+    </header>
+  );
+}
+
+/** The rule that "for this session" and "always" would grant. */
+function Rules({ approval, rule, choose }: { approval: Approval; rule: string; choose: (rule: string) => void }) {
+  if (approval.rules.length === 1) {
+    return <p class="hint">“Session” and “always” grant the rule <code>{rule}</code></p>;
+  }
+  return (
+    <fieldset class="rules">
+      <legend>“Session” and “always” grant the rule</legend>
+      {approval.rules.map((offered) => (
+        <label key={offered}>
+          <input type="radio" name={`rule-${approval.id}`} checked={offered === rule} onChange={() => choose(offered)} />
+          <code>{offered}</code>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+interface DenialProps {
+  note: string;
+  write: (note: string) => void;
+  deny: (stop: boolean) => void;
+  isSent: boolean;
+  back: () => void;
+}
+
+function Denial({ note, write, deny, isSent, back }: DenialProps) {
+  const send = (event: Event) => {
+    event.preventDefault();
+    deny(false);
+  };
+  return (
+    <form class="denial" onSubmit={send} onKeyDown={(event) => event.key === "Escape" && back()}>
+      <label>
+        Why not? The agent reads this (it may stay empty).
+        <input type="text" value={note} autoFocus onInput={(event) => write(event.currentTarget.value)} />
+      </label>
+      <div class="actions">
+        <button type="submit" class="danger" disabled={isSent}>Deny</button>
+        <button type="button" class="danger" disabled={isSent} onClick={() => deny(true)}>Deny and stop</button>
+        <button type="button" onClick={back}>Back</button>
+      </div>
+    </form>
+  );
+}
