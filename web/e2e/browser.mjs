@@ -67,7 +67,7 @@ export class Visitor {
   }
 
   card(name = /May the agent/) {
-    return this.page.getByRole("region", { name });
+    return this.page.getByRole("group", { name });
   }
 
   /** Waits until the session that is open has come to rest. */

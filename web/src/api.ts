@@ -58,8 +58,9 @@ export async function request(method: string, path: string, init: RequestInit = 
 
 export async function call<T>(method: string, path: string, body?: unknown, headers?: HeadersInit): Promise<T> {
   const init: RequestInit = { headers: { ...headers } };
-  if (body !== undefined) {
-    init.body = JSON.stringify(body);
+  // The server takes nothing from a browser that a form elsewhere could have sent, also where there is nothing to say.
+  if (body !== undefined || method === "POST") {
+    init.body = JSON.stringify(body ?? {});
     init.headers = { ...headers, "content-type": "application/json" };
   }
   const response = await request(method, path, init);

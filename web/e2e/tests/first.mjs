@@ -11,7 +11,7 @@ export default {
     await page.getByLabel("Code or token").fill(server.code);
     await page.getByRole("button", { name: "Come in" }).click();
     await page.getByRole("button", { name: 'write "hello world" to notes.txt' }).click();
-    const card = page.getByRole("region", { name: /May the agent/ });
+    const card = page.getByRole("group", { name: /May the agent/ });
     await card.getByText("+hello world").waitFor();
     assert.equal(existsSync(notes(server)), false, "nothing happens before the yes");
     await page.waitForFunction(() => document.title === "(1) Ostler");

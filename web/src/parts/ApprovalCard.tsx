@@ -1,4 +1,4 @@
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { type Decision, api } from "../api";
 import { complain, sessions, settle } from "../state/app";
 import { link } from "../state/route";
@@ -6,6 +6,7 @@ import type { Approval, Scope } from "../types";
 import { ago } from "../text/say";
 import { QuestionCard } from "./QuestionCard";
 import { ToolInput } from "./ToolInput";
+import { useDraft } from "./drafts";
 
 /** Somebody is to decide about a call: what exactly would run, why it is asked, and what a yes would mean. */
 export function ApprovalCard({ approval, isInline = false }: { approval: Approval; isInline?: boolean }) {
@@ -14,8 +15,8 @@ export function ApprovalCard({ approval, isInline = false }: { approval: Approva
 }
 
 function PermissionCard({ approval, isInline }: { approval: Approval; isInline: boolean }) {
-  const [rule, choose] = useState(approval.rules[0] ?? "");
-  const [note, write] = useState<string | undefined>(undefined);
+  const [rule, choose] = useDraft(approval.id, "rule", approval.rules[0] ?? "");
+  const [note, write] = useDraft<string | undefined>(approval.id, "note", undefined);
   const [isSent, sent] = useState(false);
   const card = useRef<HTMLElement>(null);
 
@@ -35,8 +36,8 @@ function PermissionCard({ approval, isInline }: { approval: Approval; isInline: 
   const deny = (stop: boolean) => decide({ approved: false, stop, ...(note ? { note } : {}) });
 
   const press = (event: KeyboardEvent) => {
-    // Keys are for the card itself, not for fields in it.
-    if (event.target !== card.current || event.ctrlKey || event.metaKey || event.altKey) return;
+    // Keys are for the card itself, not for fields in it, and a no that was begun is no yes whatever is typed.
+    if (event.target !== card.current || note !== undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     const act = { y: () => allow("once"), s: () => allow("session"), a: () => allow("always"), n: () => write("") }[event.key];
     if (!act || (approval.rules.length === 0 && (event.key === "s" || event.key === "a"))) return;
     event.preventDefault();
@@ -45,7 +46,7 @@ function PermissionCard({ approval, isInline }: { approval: Approval; isInline: 
 
   return (
     <section
-      ref={card} class="card approval" tabIndex={0} data-card={approval.id} aria-busy={isSent}
+      ref={card} class="card approval" role="group" tabIndex={0} data-card={approval.id} aria-busy={isSent}
       aria-label={`May the agent do this? ${approval.summary}`} onKeyDown={press}
     >
       <CardHead approval={approval} isInline={isInline} title={`May the agent use ${approval.toolName}?`} />
@@ -75,7 +76,7 @@ export function CardHead({ approval, isInline, title }: { approval: Approval; is
   const session = sessions.value?.find((it) => it.id === approval.session);
   return (
     <header>
-      <h3>{title}</h3>
+      <h2>{title}</h2>
       <span class="hint">
         {!isInline && <a href={link("chat", approval.session)}>{session?.title || "Open its session"}</a>}
         {approval.agentId && " a subagent ·"} asked {ago(approval.asked)}
@@ -112,15 +113,17 @@ interface DenialProps {
 }
 
 function Denial({ note, write, deny, isSent, back }: DenialProps) {
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
   const send = (event: Event) => {
     event.preventDefault();
     deny(false);
   };
   return (
-    <form class="denial" onSubmit={send} onKeyDown={(event) => event.key === "Escape" && back()}>
+    <form class="denial" onSubmit={send} onKeyDown={(event) => { if (event.key === "Escape") { event.preventDefault(); back(); } }}>
       <label>
         Why not? The agent reads this (it may stay empty).
-        <input type="text" value={note} autoFocus onInput={(event) => write(event.currentTarget.value)} />
+        <input type="text" ref={field} value={note} onInput={(event) => write(event.currentTarget.value)} />
       </label>
       <div class="actions">
         <button type="submit" class="danger" disabled={isSent}>Deny</button>

@@ -11,7 +11,7 @@ export function Diff({ path, before, after }: { path: string; before: string; af
         {hunks.map((hunk, index) => (
           <code key={index}>
             {hunks.length > 1 && <span class="hunk">@@ {hunk.oldStart} @@{"\n"}</span>}
-            {hunk.lines.map((line, at) => (
+            {hunk.lines.filter((line) => line[0] !== "\\").map((line, at) => (
               <span key={at} class={line[0] === "+" ? "plus" : line[0] === "-" ? "minus" : "same"}>
                 {line}
                 {"\n"}

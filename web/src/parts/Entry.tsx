@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { Item, UserItem } from "../agui/items";
 import type { Approval } from "../types";
 import { Copy } from "./Copy";
+import { focused } from "./focus";
 import { Markdown } from "./Markdown";
 import { Todos } from "./Todos";
 import { ToolCard } from "./ToolCard";
@@ -62,7 +63,7 @@ function Said({ item, onRetry }: { item: UserItem; onRetry?: (item: UserItem, te
       <form class="said editing" onSubmit={send}>
         <label>
           <span class="unseen">Say this instead</span>
-          <textarea value={draft} rows={3} autoFocus onInput={(event) => edit(event.currentTarget.value)} />
+          <textarea value={draft} rows={3} ref={focused} onInput={(event) => edit(event.currentTarget.value)} />
         </label>
         <p class="hint">Everything after it is as if it had not been said. Files stay as they are.</p>
         <div class="actions">

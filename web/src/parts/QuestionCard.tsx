@@ -3,6 +3,7 @@ import { api } from "../api";
 import { complain, settle } from "../state/app";
 import type { Approval, Question } from "../types";
 import { CardHead } from "./ApprovalCard";
+import { useDraft } from "./drafts";
 
 interface Chosen {
   labels: string[];
@@ -19,8 +20,8 @@ function answered({ labels, other }: Chosen): string[] {
 /** Questions of the agent, one tab each, sent together when all are answered. */
 export function QuestionCard({ approval, isInline }: { approval: Approval; isInline: boolean }) {
   const questions = Array.isArray(approval.input.questions) ? (approval.input.questions as Question[]) : [];
-  const [tab, open] = useState(0);
-  const [chosen, choose] = useState<Record<string, Chosen>>({});
+  const [tab, open] = useDraft(approval.id, "tab", 0);
+  const [chosen, choose] = useDraft<Record<string, Chosen>>(approval.id, "chosen", {});
   const [isSent, sent] = useState(false);
   const of = (question: Question) => chosen[question.question] ?? NOTHING;
   const missing = questions.findIndex((question) => answered(of(question)).length === 0);
@@ -44,7 +45,7 @@ export function QuestionCard({ approval, isInline }: { approval: Approval; isInl
   };
 
   return (
-    <section class="card question" data-card={approval.id} tabIndex={0} aria-label="The agent has a question" aria-busy={isSent}>
+    <section class="card question" role="group" data-card={approval.id} tabIndex={0} aria-label="The agent has a question" aria-busy={isSent}>
       <CardHead approval={approval} isInline={isInline} title={questions.length > 1 ? "The agent has questions" : "The agent has a question"} />
       <form onSubmit={submit}>
         {questions.length > 1 && (

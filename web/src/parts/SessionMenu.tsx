@@ -3,6 +3,7 @@ import { api } from "../api";
 import { complain, keepSession, say, sessions } from "../state/app";
 import { go } from "../state/route";
 import type { Session } from "../types";
+import { focused } from "./focus";
 
 /** What can be done with a session as a whole. */
 export function SessionMenu({ session }: { session: Session }) {
@@ -26,7 +27,7 @@ export function SessionMenu({ session }: { session: Session }) {
       <form class="rename" onSubmit={keep}>
         <label>
           <span class="unseen">Title</span>
-          <input type="text" value={title} maxLength={200} autoFocus onInput={(event) => rename(event.currentTarget.value)}
+          <input type="text" value={title} maxLength={200} ref={focused} onInput={(event) => rename(event.currentTarget.value)}
             onKeyDown={(event) => { if (event.key === "Escape") { event.preventDefault(); rename(undefined); } }} />
         </label>
         <button type="submit" class="primary">Keep</button>

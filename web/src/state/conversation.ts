@@ -10,12 +10,14 @@ import { ApiError, api, request } from "../api";
 import { type Picture, type UserItem, toMessages } from "../agui/items";
 import { portions } from "../agui/sse";
 import { Thread } from "../agui/thread";
-import { isOver } from "../types";
+import { type Run, isOver } from "../types";
 import { changed, complain, connection, live } from "./app";
 import { listen } from "./news";
 
 /** A conversation longer than this is not sent along with a prompt: the server knows it. */
 const LARGEST = 1 << 20;
+/** How long what was told before is shown while it is told anew. */
+const PATIENCE = 700;
 
 export interface Queued {
   run: string;
@@ -114,6 +116,7 @@ export class Conversation {
   private async follow(path: string, input: RunAgentInput, thread: Thread): Promise<void> {
     this.following?.abort();
     const following = new AbortController();
+    const since = Date.now();
     this.following = following;
     this.hasMissed = false;
     if (thread === this.thread) {
@@ -126,7 +129,7 @@ export class Conversation {
       for await (const events of portions<AGUIEvent>(response)) {
         if (following.signal.aborted) return;
         for (const event of events) thread.apply(event, Date.now());
-        // What is told anew takes the place of the old once there is something to see.
+        if (!this.isCaughtUp(thread, since)) continue;
         this.thread = thread;
         this.isLoading.value = false;
         this.failure.value = undefined;
@@ -143,6 +146,12 @@ export class Conversation {
     }
     void this.count();
     if (this.hasMissed) await this.attach();
+  }
+
+  /** What is told anew takes the place of the old when it has come as far, so that nothing jumps; or after a while. */
+  private isCaughtUp(thread: Thread, since: number): boolean {
+    const isLonger = thread.items.length >= this.thread.items.length;
+    return thread === this.thread || isLonger || thread.phase !== "running" || Date.now() - since > PATIENCE;
   }
 
   private fail(error: unknown): void {
@@ -167,12 +176,14 @@ export class Conversation {
       if (this.following === undefined) void this.attach();
       return;
     }
-    const run = told.run as { session: string; state: never; id: string } | undefined;
+    const run = told.run as Run | undefined;
     const isHere = told.sessionId === this.session || run?.session === this.session;
     if (!isHere) return;
     if (told.type === "run" && run) {
-      this.queued.value = this.queued.peek().filter((it) => it.run !== run.id);
-      if (run.state === "running" || isOver(run.state)) this.lookAgain();
+      if (run.state !== "queued") this.queued.value = this.queued.peek().filter((it) => it.run !== run.id);
+      const isNews = isOver(run.state) ? this.thread.phase !== "idle" : run.state === "running";
+      if (isNews) this.lookAgain();
+      else if (isOver(run.state)) void this.count();
     } else if (told.type.endsWith("_resolved")) this.lookAgain();
   }
 

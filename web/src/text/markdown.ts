@@ -1,10 +1,24 @@
 // Markdown of a model made into HTML that can do nothing: no scripts, no styles, no pictures from elsewhere, and links
-// that open by themselves nothing and tell nobody where one came from.
+// that tell nobody where one came from. Twice: no HTML of its own is let in, and what is made is cleaned.
 
 import DOMPurify from "dompurify";
 import { Marked } from "marked";
 
-const marked = new Marked({ gfm: true, breaks: false });
+const marked = new Marked({
+  gfm: true,
+  renderer: {
+    // HTML of a model is shown as the text that it is. Only line breaks are meant as such: tables have no other.
+    html: ({ text }) => (/^<br\s*\/?>$/i.test(text.trim()) ? "<br>" : escaped(text)),
+    // A picture would carry away what stands in its address.
+    image: ({ text, href }) => escaped(text || href),
+  },
+});
+
+const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"]/g, (letter) => ENTITIES[letter]!);
+}
 
 const ALLOWED = {
   ALLOWED_TAGS: [

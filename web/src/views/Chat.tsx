@@ -1,5 +1,6 @@
 import { useComputed } from "@preact/signals";
-import { useCallback, useEffect, useMemo, useRef } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Item, UserItem } from "../agui/items";
 import { api } from "../api";
 import { ApprovalCard } from "../parts/ApprovalCard";
@@ -87,7 +88,7 @@ function Open({ id }: { id: string }) {
         {conversation.isLoading.value && items.length === 0 && <p class="note" role="status">Loading what was said…</p>}
         <VirtualList items={items} keyOf={keyOf} render={render} scroller={scroller} label="Conversation" />
         <div class="foot">
-          {loose.map((approval) => <ApprovalCard key={approval.id} approval={approval} isInline />)}
+          {loose.map((approval) => <Late key={approval.id}><ApprovalCard approval={approval} isInline /></Late>)}
           <Status phase={here.length > 0 ? "waiting" : thread.phase} conversation={conversation} />
         </div>
       </div>
@@ -107,6 +108,16 @@ function Open({ id }: { id: string }) {
       />
     </main>
   );
+}
+
+/** A card whose call is not told yet usually has its place a moment later, and need not be shown in two. */
+function Late({ children }: { children: ComponentChildren }) {
+  const [isDue, due] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => due(true), 500);
+    return () => clearTimeout(timer);
+  }, []);
+  return isDue ? <>{children}</> : null;
 }
 
 const keyOf = (item: Item): string => item.id;

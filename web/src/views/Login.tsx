@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, api } from "../api";
+import { focused } from "../parts/focus";
 import { me } from "../state/app";
 
 /** A code that came with the address is used once and taken out of it at once. */
@@ -47,7 +48,7 @@ export function Login() {
         <p>This browser is not known to the server (any more). Give a one-time code, or a token.</p>
         <label>
           Code or token
-          <input type="password" autoComplete="off" value={word} autoFocus aria-describedby="login-problem" onInput={(event) => write(event.currentTarget.value)} />
+          <input type="password" autoComplete="off" value={word} ref={focused} aria-describedby="login-problem" onInput={(event) => write(event.currentTarget.value)} />
         </label>
         <p id="login-problem" class="problem" role="alert">{problem}</p>
         <button type="submit" class="primary" disabled={isBusy}>Come in</button>
