@@ -27,6 +27,7 @@ pub(crate) async fn run(
 ) -> anyhow::Result<ExitCode> {
     listen_to_log(serve);
     shut_the_blinds();
+    raise_file_limit();
     let mut signals = Signals::listen()?;
     let config = config(args, serve)?;
     let is_offline = config.model.as_deref() == Some(OFFLINE);
@@ -77,6 +78,7 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     }
     config.model_by_request = !serve.fixed_model;
     config.allow_bypass = serve.allow_bypass;
+    config.private_callbacks = serve.allow_private_callbacks;
     config.trust_project_servers = args.trust_project;
     if serve.no_questions {
         config.questions = Questions::Never;
@@ -136,6 +138,15 @@ fn announce(
     }
     screen.hint(&format!("what it can do: http://{address}/docs"))?;
     Ok(())
+}
+
+/// Every stream and every model that is asked is an open file, and the usual limit is for programs with a few.
+fn raise_file_limit() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let Ok((now, most)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    if let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, most, most) {
+        tracing::warn!(%error, "at most {now} files can be open at once; `ulimit -n` can change that");
+    }
 }
 
 /// The log goes to standard error; what it says is for whoever runs the server.

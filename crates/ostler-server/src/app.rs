@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use ostler_store::Store;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::approvals::Approvals;
 use crate::approvals::answer::{AnswersRequest, DecisionRequest};
 use crate::approvals::record::Approval;
 use crate::config::Config;
 use crate::fault::{ApiError, Fallible};
+use crate::hooks::Hooks;
 use crate::metrics::Metrics;
+use crate::proxy::Proxy;
 use crate::runs::Hub;
 use crate::runs::record::{Run, RunState};
 use crate::schedules::Schedules;
@@ -31,10 +34,14 @@ pub(crate) struct Parts {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) schedules: Arc<Schedules>,
+    pub(crate) hooks: Arc<Hooks>,
     pub(crate) spaces: Arc<Spaces>,
+    pub(crate) proxy: Arc<Proxy>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) guard: Arc<Guard>,
     pub(crate) document: Value,
+    /// Everything is told that will be; whoever only listens is to go.
+    pub(crate) closing: CancellationToken,
 }
 
 impl std::ops::Deref for App {

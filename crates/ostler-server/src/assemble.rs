@@ -12,6 +12,7 @@ use crate::app::{App, Parts};
 use crate::approvals::Approvals;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::hooks::Hooks;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::proxy::Proxy;
@@ -19,6 +20,7 @@ use crate::records::Records;
 use crate::runs::options::Shape;
 use crate::runs::{self, Hub};
 use crate::schedules::Schedules;
+use crate::schedules::starter::Starter;
 use crate::schedules::tools::OwnTools;
 use crate::scribe::Scribe;
 use crate::security::code::Browsers;
@@ -75,7 +77,11 @@ impl Ground {
         let tasks = Tasks::new(shapes.workshop, Arc::clone(&hub), self.clock.clone());
         let tasks = Arc::new(tasks);
         let (users, store) = (Arc::clone(&self.users), Arc::clone(&self.store));
-        let schedules = Schedules::new(Arc::clone(&hub), Arc::clone(&tasks), users, store, node);
+        let starter = Starter { hub: Arc::clone(&hub), tasks: Arc::clone(&tasks) };
+        let inside = self.config.private_callbacks;
+        let hooks = Hooks::new(starter.clone(), Arc::clone(&users), inside);
+        let hooks = hooks.map_err(StartError::Unsafe)?;
+        let schedules = Schedules::new(starter, users, store, node);
         shapes.own_tools.reach(&schedules);
         let guard = Arc::new(self.guard());
         let (pages, document) = http::routes();
@@ -87,9 +93,12 @@ impl Ground {
             hub,
             tasks,
             spaces: shapes.spaces,
+            proxy: self.proxy,
             schedules,
+            hooks,
             guard: Arc::clone(&guard),
             document,
+            closing: CancellationToken::new(),
         });
         let bodies = BodyLimits { bytes: app.config.limits.body, ..BodyLimits::default() };
         let agui = AgUi::new(app.clone(), shapes.desks, agui_stopping);
@@ -160,6 +169,7 @@ fn site(config: &Config, address: SocketAddr) -> Site {
     let site = routes::open(Site::new(address, &config.hosts, false), "/api");
     http::page::open(site)
         .public(Method::GET, "/healthz")
+        .public(Method::POST, "/api/hooks/*")
         .public(Method::GET, "/docs")
         .public(Method::GET, "/docs/*")
         .share("/agui", &config.agui.origins)

@@ -47,6 +47,8 @@ pub struct Config {
     pub trust_project_servers: bool,
     /// Who is told when somebody is waited for.
     pub webhook: Option<Webhook>,
+    /// Whether answers of hooks may be sent to addresses in the server's own network.
+    pub private_callbacks: bool,
     /// The limits.
     pub limits: Limits,
     /// What unattended runs do with questions of the agent.
@@ -185,6 +187,7 @@ impl Config {
             allow_bypass: false,
             trust_project_servers: false,
             webhook: None,
+            private_callbacks: false,
             limits: Limits::default(),
             questions: Questions::default(),
         }

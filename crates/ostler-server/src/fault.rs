@@ -32,6 +32,21 @@ impl From<ostler_store::Error> for ApiError {
             Error::TooLarge { .. } => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", error.to_string())
             }
+            Error::Fenced { .. } => {
+                Self::unavailable("interrupted", "the session has just changed hands")
+                    .hint("nothing was done; try again")
+            }
+            Error::Full { .. } => {
+                tracing::error!(%error, "nothing can be kept");
+                let message = "the server's disk is full, so nothing can be kept";
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk_full", message)
+                    .hint("nothing was done; whoever runs the server has to make room")
+            }
+            Error::Broken(_) | Error::Closed => {
+                tracing::error!(%error, "nothing can be kept");
+                Self::unavailable("store", "the server can keep nothing any more")
+                    .hint("whoever runs it has to look at its log and start it again")
+            }
             _ => internal(error),
         }
     }

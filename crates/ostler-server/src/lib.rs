@@ -9,6 +9,7 @@ mod assemble;
 mod clock;
 pub mod config;
 mod fault;
+mod hooks;
 mod http;
 mod ids;
 mod log;

@@ -64,11 +64,18 @@ impl Scribe {
         puts: Vec<Put>,
     ) -> Result<Vec<Arc<Logged>>, Error> {
         let slot = self.slot(session);
-        let place = slot.writer.lock().await;
-        if let Some(writer) = place.as_ref() {
-            let writer = writer.clone();
+        let mut place = slot.writer.lock().await;
+        if let Some(writer) = place.clone() {
             drop(place);
-            return writer.append(events, puts).await;
+            match writer.append(events.clone(), puts.clone()).await {
+                // The worker has lost the session, as after a commit that failed, and will notice.
+                Err(Error::Fenced { .. }) => {}
+                written => return written,
+            }
+            place = slot.writer.lock().await;
+            if place.as_ref().is_some_and(|known| known.lease() == writer.lease()) {
+                *place = None;
+            }
         }
         let writer = self.claim(session).await?;
         let written = writer.append(events, puts).await;

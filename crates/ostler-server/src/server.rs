@@ -2,10 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ostler_store::sqlite::SystemClock;
+use ostler_store::sqlite::{Clock as WallClock, SystemClock};
 use ostler_store::{Sqlite, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -85,10 +86,27 @@ impl Server {
     }
 
     /// The same, by another clock.
+    ///
+    /// # Errors
+    /// Likewise.
     #[doc(hidden)]
-    pub async fn start_at(
+    pub async fn start_at(config: Config, clock: Arc<dyn WallClock>) -> Result<Self, StartError> {
+        let timer = Arc::clone(&clock);
+        let open = async |folder: &Path| {
+            Ok(Arc::new(Sqlite::open_with(folder, timer).await?) as Arc<dyn Store>)
+        };
+        Self::start_with(config, clock, open).await
+    }
+
+    /// The same with a store of the caller's, which is opened when the folder for it is there.
+    ///
+    /// # Errors
+    /// Likewise.
+    #[doc(hidden)]
+    pub async fn start_with(
         mut config: Config,
-        clock: Arc<dyn ostler_store::sqlite::Clock>,
+        clock: Arc<dyn WallClock>,
+        open: impl AsyncFnOnce(&Path) -> Result<Arc<dyn Store>, ostler_store::Error>,
     ) -> Result<Self, StartError> {
         let warning = bind::check(config.listen, false, config.insecure_bind);
         if let Some(warning) = warning.map_err(StartError::Unsafe)? {
@@ -109,8 +127,7 @@ impl Server {
         let token = TokenFile::open(config.data.join("token")).map_err(folder)?;
         let users = Users::load(token, Box::new(UserFile(config.data.join("users.json"))))
             .map_err(folder)?;
-        let store: Arc<dyn Store> =
-            Arc::new(Sqlite::open_with(&config.data.join("log"), Arc::clone(&clock)).await?);
+        let store = open(&config.data.join("log")).await?;
         let listening = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
@@ -130,6 +147,7 @@ impl Server {
         let Assembled { app, agui, router } = ground.assemble(agui_stopping.clone())?;
         app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
         tokio::spawn(Arc::clone(&app.schedules).keep_time());
+        app.hooks.watch();
         let teller = teller(&app, address)?;
         Ok(Self { app, agui, router, listener, address, teller, agui_stopping, proxy_stopping })
     }
@@ -173,9 +191,11 @@ impl Server {
             app.schedules.shut_down().await;
             // Engines first: what they still say is told, and streams end with the log.
             app.hub.shut_down().await;
+            app.hooks.shut_down().await;
             if let Some(teller) = teller {
                 teller.shut_down().await;
             }
+            app.closing.cancel();
             stopping.cancel();
         };
         tokio::join!(door, ending);

@@ -56,8 +56,8 @@ pub trait Store: Send + Sync + 'static {
     /// The number of the last event that can be read; 0 when there is none.
     async fn head(&self, stream: &StreamId) -> Result<u64, Error>;
 
-    /// Tells when [`Store::head`] may have grown. A hint: events of other servers may come without it, so look now and
-    /// then as well. It ends when the store is closed or has failed.
+    /// Tells when [`Store::head`] has grown, whoever added to the stream: a store that several servers write to looks
+    /// for what the others did, so that not every reader has to. It ends when the store is closed or has failed.
     fn follow(&self, stream: &StreamId) -> watch::Receiver<u64>;
 
     /// Changes records: all of them, or none. Returns them as they are now.

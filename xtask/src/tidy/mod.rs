@@ -1,9 +1,10 @@
 //! `tidy`: format, lints, documentation, and the house rules that no lint knows.
 //!
-//! The rules are pure functions over a file's text, in [`source`], [`manifest`] and [`anywhere`]; this file only
+//! The rules are pure functions over texts, in [`source`], [`manifest`], [`anywhere`] and [`attacks`]; this file only
 //! runs them. A finding says where it is and what to do.
 
 mod anywhere;
+mod attacks;
 mod files;
 mod manifest;
 mod source;
@@ -43,7 +44,7 @@ pub(crate) fn tidy() -> Result<bool> {
 
 fn house_rules() -> Result<bool> {
     let root = cargo::root();
-    let mut findings = Vec::new();
+    let (mut findings, mut sources, mut page) = (Vec::new(), Vec::new(), String::new());
     for path in files::list(&root)? {
         let Some(file) = files::read(&root, &path)? else { continue };
         findings.extend(anywhere::check_size(&path, file.size));
@@ -51,10 +52,14 @@ fn house_rules() -> Result<bool> {
         findings.extend(anywhere::check_text(&path, &text));
         if path.ends_with(".rs") {
             findings.extend(source::check(&path, &text));
+            sources.push((path, text));
         } else if path.ends_with("Cargo.toml") {
             findings.extend(manifest::check(&path, &text));
+        } else if path == attacks::PAGE {
+            page = text;
         }
     }
+    findings.extend(attacks::check(&page, &sources));
     for finding in &findings {
         eprintln!("{finding}");
     }

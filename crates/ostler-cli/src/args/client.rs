@@ -114,6 +114,10 @@ pub(crate) struct HowTask {
     #[arg(long, value_name = "LEVEL")]
     pub(crate) isolation: Option<String>,
 
+    /// The space it belongs to
+    #[arg(long, value_name = "ID")]
+    pub(crate) space: Option<String>,
+
     /// Where it works, as the server sees it
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<PathBuf>,

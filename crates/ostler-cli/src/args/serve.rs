@@ -44,6 +44,10 @@ pub(crate) struct Serve {
     )]
     pub(crate) webhook_events: Vec<WebhookEvent>,
 
+    /// Let answers of hooks be sent to addresses in this network
+    #[arg(long)]
+    pub(crate) allow_private_callbacks: bool,
+
     /// A program to run agents with, instead of the engine inside: ostler, or Claude Code
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) engine: Option<PathBuf>,

@@ -95,6 +95,7 @@ async fn add(new: &AddSchedule, server: &Server) -> Result<Value, Trouble> {
             json!({
                 "prompt": prompt,
                 "session": new.session,
+                "space": new.how.space,
                 "cwd": cwd,
                 "permissionMode": new.how.mode,
             })

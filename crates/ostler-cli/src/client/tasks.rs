@@ -80,6 +80,7 @@ pub(super) fn body(
     };
     add("permissionMode", how.mode.clone().map(Value::from));
     add("isolation", how.isolation.clone().map(Value::from));
+    add("space", how.space.clone().map(Value::from));
     let project = how.project.as_deref().map(folder).transpose()?;
     add("project", project.map(|project| project.display().to_string().into()));
     Ok(body)

@@ -42,7 +42,8 @@ impl Served {
         let api = ScriptedApi::start(script).await;
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("ostler");
-        fs::copy(PROGRAM, &program).unwrap();
+        // By another process: one that this process starts meanwhile would hold the copy open, which then cannot be run.
+        assert!(Command::new("cp").arg(PROGRAM).arg(&program).status().unwrap().success());
         let (home, work) = (folder.path().join("home"), folder.path().join("work"));
         let drops = user == As::Nobody && nix::unistd::geteuid().is_root();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -116,8 +117,8 @@ impl Served {
         }
     }
 
-    /// Has the agent run its command, which somebody approves; what the command printed.
-    async fn run(&self) -> String {
+    /// Has the agent run its command, which somebody approves; what the command printed, and the session.
+    async fn run(&self) -> (String, String) {
         let session = self.ask("/sessions", Some(json!({}))).await;
         let runs = format!("/sessions/{}/runs", session["id"].as_str().unwrap());
         let run = self.ask(&runs, Some(json!({"prompt": "look around"}))).await;
@@ -130,7 +131,7 @@ impl Served {
         assert_eq!(over["state"], "completed", "{over}");
         let requests = self.api.requests();
         let last = requests.iter().rev().find_map(|request| request.tool_results().pop());
-        last.unwrap().text
+        (last.unwrap().text, session["id"].as_str().unwrap().to_owned())
     }
 }
 
@@ -167,11 +168,16 @@ async fn check(engine: Option<&Path>, user: As) {
         As::Whoever => "env; echo reached; echo end".to_owned(),
     };
     served.api.append(looks(&command));
-    let seen = served.run().await;
+    let (seen, session) = served.run().await;
     assert!(seen.contains("ANTHROPIC_BASE_URL=http://127.0.0.1:"), "{seen}");
     assert!(seen.contains("\nreached\nend"), "{seen}");
     assert!(!seen.contains(KEY), "the key was found: {seen}");
     assert!(!seen.contains(&served.api.base_url()), "only the server goes there: {seen}");
+    // A conversation of a program stays where the program will look for it.
+    let url = format!("{}/api/sessions/{session}", served.base);
+    let moved = served.http.patch(url).bearer_auth(&served.token).json(&json!({"cwd": "."}));
+    let expected = if engine.is_some() { 409 } else { 200 };
+    assert_eq!(moved.send().await.unwrap().status(), expected);
 }
 
 // Seen to fail with a server that others can look into (without `shut_the_blinds`).

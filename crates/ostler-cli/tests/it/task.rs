@@ -314,3 +314,13 @@ fn what_keeps_it_from_the_server_is_told_with_the_way_out() {
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(served.run(&list).code, Some(0));
 }
+
+#[test]
+fn what_is_run_or_planned_may_belong_to_a_space() {
+    let served = Served::start();
+    let ran = served.run(&["task", "run", "scribe", "hello", "--space", "nowhere"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("nowhere"), "{}", ran.stderr);
+    let plan = ["schedule", "add", "x", "y", "--every", "1h", "--space", "nowhere"];
+    let ran = served.run(&plan);
+    assert!(ran.code == Some(2) && ran.stderr.contains("nowhere"), "{}", ran.stderr);
+}

@@ -2,6 +2,7 @@
 
 mod access;
 mod approvals;
+mod hooks;
 pub(crate) mod listing;
 pub(crate) mod openapi;
 pub(crate) mod page;
@@ -23,7 +24,7 @@ use crate::app::App;
 
 /// All routes, and the document that describes them.
 pub(crate) fn routes() -> (Router<App>, Value) {
-    let parts: [fn(Api) -> Api; 8] = [
+    let parts: [fn(Api) -> Api; 9] = [
         access::describe,
         tasks::routes,
         sessions::routes,
@@ -31,6 +32,7 @@ pub(crate) fn routes() -> (Router<App>, Value) {
         runs::routes,
         approvals::routes,
         schedules::routes,
+        hooks::routes,
         status::routes,
     ];
     let api = parts.into_iter().fold(Api::new(), |api, routes| routes(api));

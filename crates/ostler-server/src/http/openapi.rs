@@ -161,7 +161,8 @@ impl Op {
         let content = json!({"application/json": {"schema": body}});
         let refused = json!({"description": "Refused; the body says why", "content": content});
         responses.insert("4XX".to_owned(), refused.clone());
-        responses.insert("503".to_owned(), refused);
+        responses.insert("503".to_owned(), refused.clone());
+        responses.insert("507".to_owned(), refused);
         Value::Object(responses)
     }
 }

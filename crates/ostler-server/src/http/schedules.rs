@@ -20,6 +20,7 @@ use crate::schedules::record::{CatchUp, Check, Firing, Start};
 use crate::schedules::{Changes, MOST_RETRIES, NewSchedule, ScheduleView};
 use crate::security::error::{JsonBody, PathOf, QueryOf};
 use crate::security::users::Caller;
+use crate::spaces::Asked;
 
 pub(super) fn routes(api: Api) -> Api {
     let runs = "Starts it now, out of turn; its check is asked as always";
@@ -78,7 +79,7 @@ pub(super) fn routes(api: Api) -> Api {
 /// What is started: a prompt in a session of its own, a prompt in a session that is there, or a task.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct StartBody {
+pub(super) struct StartBody {
     #[serde(default)]
     #[schemars(length(min = 1))]
     prompt: Option<String>,
@@ -88,7 +89,10 @@ struct StartBody {
     /// A task to execute instead.
     #[serde(default)]
     task: Option<String>,
-    /// For new sessions: where the agent works; the server's workspace if absent.
+    /// For new sessions: the space they belong to.
+    #[serde(default)]
+    space: Option<String>,
+    /// For new sessions: where the agent works; the folder of the space or the server's workspace if absent.
     #[serde(default)]
     cwd: Option<PathBuf>,
     /// For new sessions.
@@ -103,24 +107,33 @@ struct StartBody {
 }
 
 impl StartBody {
-    fn read(self, app: &App) -> Fallible<Start> {
+    /// What is meant, within what the owner may: it is started as him, whoever plans it.
+    pub(super) async fn read(self, app: &App, owner: &str) -> Fallible<Start> {
         let is_set_up = self.cwd.is_some()
+            || self.space.is_some()
             || self.model.is_some()
             || self.permission_mode.is_some()
             || self.append_system_prompt.is_some();
         match (self.prompt, self.session, self.task) {
             (Some(prompt), None, None) => {
-                let setup = Setup {
-                    cwd: resolved(&app.folder(self.cwd)?)?,
-                    model: app.model(self.model)?,
-                    mode: self.permission_mode.as_deref().map(mode).transpose()?,
-                    append_prompt: self.append_system_prompt,
-                    ..Setup::default()
+                let model = app.model(self.model)?;
+                let mode = self.permission_mode.as_deref().map(mode).transpose()?;
+                let mut setup = match &self.space {
+                    Some(space) => {
+                        let asked = Asked { cwd: self.cwd, mode, model };
+                        app.spaces.begin(&Caller::on_behalf(owner), space, asked).await?
+                    }
+                    None => {
+                        let cwd = resolved(&app.folder(self.cwd)?)?;
+                        app.spaces.check_free(&cwd).await?;
+                        Setup { cwd, model, mode, ..Setup::default() }
+                    }
                 };
+                setup.append_prompt = self.append_system_prompt;
                 Ok(Start::Prompt { prompt, setup: Box::new(setup) })
             }
             (Some(_), Some(_), None) | (None, None, Some(_)) if is_set_up => {
-                let message = "a session or a task is set up already: only a prompt in a new session takes cwd, model, permissionMode and appendSystemPrompt";
+                let message = "a session or a task is set up already: only a prompt in a new session takes space, cwd, model, permissionMode and appendSystemPrompt";
                 Err(ApiError::invalid("start", message))
             }
             (Some(prompt), Some(session), None) => Ok(Start::Session { prompt, session }),
@@ -217,9 +230,10 @@ async fn create(
     caller: Caller,
     JsonBody(body): JsonBody<ScheduleBody>,
 ) -> Fallible<(StatusCode, Json<ScheduleView>)> {
+    let start = body.start.read(&app, &caller.user).await?;
     let new = NewSchedule {
         name: body.name,
-        start: body.start.read(&app)?,
+        start,
         when: body.when,
         catch_up: body.catch_up,
         check: body.check,
@@ -243,9 +257,14 @@ async fn change(
     PathOf(id): PathOf<String>,
     JsonBody(body): JsonBody<ScheduleChange>,
 ) -> Fallible<Json<ScheduleView>> {
+    let owner = app.schedules.find(&caller, &id).await?.owner;
+    let start = match body.start {
+        Some(start) => Some(start.read(&app, &owner).await?),
+        None => None,
+    };
     let changes = Changes {
         name: body.name,
-        start: body.start.map(|start| start.read(&app)).transpose()?,
+        start,
         when: body.when,
         catch_up: body.catch_up,
         check: body.check,

@@ -16,6 +16,7 @@ use super::listing::{Listing, PageQuery, limit, seen_by};
 use super::openapi::{Api, Op};
 use super::sse::{self, Rendered};
 use crate::app::App;
+use crate::config::{Config, EngineChoice};
 use crate::fault::{self, ApiError, Fallible};
 use crate::runs::record::{Session, Setup};
 use crate::scribe;
@@ -25,7 +26,7 @@ use crate::spaces::Asked;
 
 const LONGEST_TITLE: usize = 200;
 /// What there is in a session's log.
-const KINDS: [&str; 5] = ["prompt", "run", "message", "approval", "notice"];
+const KINDS: [&str; 7] = ["prompt", "run", "message", "approval", "notice", "state", "engine"];
 
 pub(super) fn routes(api: Api) -> Api {
     let follow = "A session's log as server-sent events, from its beginning or after Last-Event-ID";
@@ -208,6 +209,18 @@ struct ChangeSession {
     cwd: Option<PathBuf>,
 }
 
+/// Programs may keep conversations by the folder they were held in, as the vendor's does, and would not find this one again.
+fn check_movable(config: &Config, session: &Session) -> Fallible<()> {
+    let is_program = matches!(config.engine, EngineChoice::Program(_));
+    if !is_program || session.engine_session.is_none() {
+        return Ok(());
+    }
+    let message = "the program that runs agents here may not find a conversation in another folder";
+    Err(ApiError::conflict("cannot_move", message)
+        .field("cwd")
+        .hint("begin another session in that folder"))
+}
+
 fn check_title(title: &str) -> Fallible<()> {
     if title.is_empty() || title.chars().count() > LONGEST_TITLE {
         return Err(ApiError::invalid("title", "a title has 1 to 200 characters"));
@@ -223,6 +236,9 @@ async fn change(
 ) -> Fallible<Json<Session>> {
     let session = app.hub.find(&caller, &id).await?;
     new.title.as_deref().map(check_title).transpose()?;
+    if new.cwd.is_some() {
+        check_movable(&app.config, &session)?;
+    }
     let cwd = match (new.cwd, &session.setup.space) {
         (None, _) => None,
         (Some(cwd), Some(space)) => Some(app.spaces.go_to(&caller, space, cwd).await?),

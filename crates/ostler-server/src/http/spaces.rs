@@ -15,7 +15,7 @@ use super::openapi::{Api, Op};
 use crate::app::App;
 use crate::fault::{ApiError, Fallible};
 use crate::runs::record::Session;
-use crate::security::error::{JsonBody, PathOf};
+use crate::security::error::{JsonBody, Object, PathOf};
 use crate::security::users::{Caller, Role};
 use crate::spaces::access::SpaceRole;
 use crate::spaces::memory::Memory;
@@ -151,7 +151,8 @@ struct NewSpaceBody {
     zone: Option<String>,
     /// What its sessions begin with, and cannot widen.
     #[serde(default)]
-    policy: Policy,
+    #[schemars(with = "Option<Policy>")]
+    policy: Option<Object<Policy>>,
 }
 
 async fn create(
@@ -160,6 +161,7 @@ async fn create(
     JsonBody(new): JsonBody<NewSpaceBody>,
 ) -> Fallible<(StatusCode, Json<Space>)> {
     let NewSpaceBody { id, title, folder, zone, policy } = new;
+    let policy = policy.map_or_else(Policy::default, |Object(policy)| policy);
     let new = NewSpace { id, title, folder, zone, policy };
     Ok((StatusCode::CREATED, Json(app.spaces.create(&caller, new).await?)))
 }
@@ -182,7 +184,8 @@ struct ChangeBody {
     zone: Option<String>,
     /// In place of the whole policy.
     #[serde(default)]
-    policy: Option<Policy>,
+    #[schemars(with = "Option<Policy>")]
+    policy: Option<Object<Policy>>,
     /// Names of secrets, in place of all that were listed; for the server's admins.
     #[serde(default)]
     secrets: Option<Vec<String>>,
@@ -195,6 +198,7 @@ async fn change(
     JsonBody(body): JsonBody<ChangeBody>,
 ) -> Fallible<Json<Space>> {
     let ChangeBody { title, zone, policy, secrets } = body;
+    let policy = policy.map(|Object(policy)| policy);
     let change = Change { title, zone, policy, secrets };
     Ok(Json(app.spaces.change(&caller, &id, change).await?))
 }

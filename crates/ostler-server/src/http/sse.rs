@@ -9,7 +9,8 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
+use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::fault::{ApiError, Fallible};
@@ -18,6 +19,9 @@ use crate::metrics::Metrics;
 
 /// How long a stream may be silent; proxies cut silent connections.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How long a client waits before it comes again; a server that is started anew takes about as long.
+const RETRY: &[u8] = b"retry: 2000\n\n";
 
 /// What a reader makes of an event.
 pub(crate) type Render = Box<dyn FnMut(&Logged) -> Rendered + Send>;
@@ -52,7 +56,9 @@ pub(crate) fn number(said: u64) -> Fallible<u64> {
 /// Answers with a stream of events.
 pub(crate) fn stream(app: &App, reader: Reader, render: Render) -> Fallible<Response> {
     let open = Open::new(app)?;
-    let mut response = Body::from_stream(events(reader, render, open)).into_response();
+    let retry = futures::stream::once(async { Ok(Bytes::from_static(RETRY)) });
+    let events = events(Following { reader, render, closing: app.closing.clone(), _open: open });
+    let mut response = Body::from_stream(retry.chain(events)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -61,24 +67,31 @@ pub(crate) fn stream(app: &App, reader: Reader, render: Render) -> Fallible<Resp
     Ok(response)
 }
 
-fn events(
+/// One who reads.
+struct Following {
     reader: Reader,
     render: Render,
-    open: Open,
-) -> impl Stream<Item = Result<Bytes, Infallible>> {
-    futures::stream::unfold(Some((reader, render, open)), async |state| {
-        let (mut reader, mut render, open) = state?;
-        let events = match tokio::time::timeout(HEARTBEAT, reader.next()).await {
-            Ok(Ok(events)) => events,
-            // The log has ended; the client will come again.
-            Ok(Err(_)) => return None,
-            Err(_) => {
-                let alive = Bytes::from_static(b": keep-alive\n\n");
-                return Some((Ok(alive), Some((reader, render, open))));
+    /// The server ends.
+    closing: CancellationToken,
+    _open: Open,
+}
+
+fn events(following: Following) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    futures::stream::unfold(Some(following), async |state| {
+        let mut following = state?;
+        let Following { reader, render, closing, .. } = &mut following;
+        let events = tokio::select! {
+            biased;
+            events = reader.next() => events,
+            () = tokio::time::sleep(HEARTBEAT) => {
+                return Some((Ok(Bytes::from_static(b": keep-alive\n\n")), Some(following)));
             }
+            // All that was to be told is told; the client will come again.
+            () = closing.cancelled() => return None,
         };
-        let (bytes, is_last) = joined(&events, &mut render);
-        Some((Ok(bytes), (!is_last).then_some((reader, render, open))))
+        // The log has ended, which is the same.
+        let (bytes, is_last) = joined(&events.ok()?, render);
+        Some((Ok(bytes), (!is_last).then_some(following)))
     })
 }
 

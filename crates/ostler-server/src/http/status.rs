@@ -30,6 +30,11 @@ pub(super) fn routes(api: Api) -> Api {
         get(metrics),
     )
     .on(
+        Op::get("/api/model", "modelHealth", "Whether there is a key for the model; for admins")
+            .returns::<ModelHealth>(200, "How it is"),
+        get(model),
+    )
+    .on(
         Op::get("/openapi.json", "openapi", "This document").returns::<Value>(200, "The document"),
         get(document),
     )
@@ -50,6 +55,18 @@ async fn health(State(app): State<App>) -> Response {
     }
     (StatusCode::OK, Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") }))
         .into_response()
+}
+
+/// How agents stand with the model.
+#[derive(Serialize, JsonSchema)]
+struct ModelHealth {
+    /// `ok`, `no key`, or why the key cannot be used.
+    status: String,
+}
+
+async fn model(State(app): State<App>, caller: Caller) -> Fallible<Json<ModelHealth>> {
+    caller.require(Role::Admin)?;
+    Ok(Json(ModelHealth { status: app.proxy.health().await }))
 }
 
 async fn metrics(State(app): State<App>, caller: Caller) -> Fallible<Response> {

@@ -23,6 +23,7 @@ use crate::security::error::{JsonBody, PathOf, QueryOf};
 use crate::security::users::Caller;
 use crate::skills::definition::Skill;
 use crate::skills::metadata::{Isolation, TaskType};
+use crate::spaces::Asked;
 use crate::tasks::NewTask;
 use crate::tasks::record::{Task, TaskView};
 
@@ -177,7 +178,11 @@ struct TaskBody {
     isolation: Option<Isolation>,
     #[serde(default)]
     model: Option<String>,
-    /// Where it works; the server's workspace if absent.
+    /// The space it belongs to, whose policy holds whatever the skill says.
+    #[serde(default)]
+    space: Option<String>,
+    /// Where it works: in the folder of the space, or else in the server's workspace, which are also what is meant if this is
+    /// absent.
     #[serde(default)]
     project: Option<PathBuf>,
 }
@@ -187,7 +192,17 @@ async fn create(
     caller: Caller,
     JsonBody(body): JsonBody<TaskBody>,
 ) -> Fallible<(StatusCode, Json<TaskView>)> {
-    let project = app.folder(body.project)?;
+    let project = match &body.space {
+        Some(space) => {
+            let asked = Asked { cwd: body.project, ..Asked::default() };
+            app.spaces.begin(&caller, space, asked).await?.cwd
+        }
+        None => {
+            let project = app.folder(body.project)?;
+            app.spaces.check_free(&project).await?;
+            project
+        }
+    };
     let new = NewTask {
         name: body.name,
         agent_id: body.agent_id,
@@ -197,6 +212,7 @@ async fn create(
         input_values: body.input_values,
         isolation: body.isolation,
         model: body.model,
+        space: body.space,
         project,
     };
     Ok((StatusCode::CREATED, Json(app.tasks.create(&caller, new).await?)))

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::extract::ws::{Message as Frame, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{CloseFrame, Message as Frame, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
 use futures::stream::{FuturesUnordered, SplitSink};
 use futures::{SinkExt as _, StreamExt as _};
@@ -68,6 +68,7 @@ async fn serve(app: App, caller: Caller, socket: WebSocket) -> Result<(), axum::
         names: std::collections::HashSet::new(),
     };
     connection.greet().await?;
+    let closing = connection.app.closing.clone();
     let mut heartbeat = tokio::time::interval(SILENCE);
     loop {
         tokio::select! {
@@ -91,6 +92,11 @@ async fn serve(app: App, caller: Caller, socket: WebSocket) -> Result<(), axum::
                 Err(RecvError::Closed) => return Ok(()),
             },
             Some((session, reader, events)) = connection.watched.next() => connection.pass_on(session, reader, events).await?,
+            () = closing.cancelled() => {
+                let reason = "the server ends".into();
+                let farewell = CloseFrame { code: close_code::AWAY, reason };
+                return connection.out.send(Frame::Close(Some(farewell))).await;
+            }
             _ = heartbeat.tick() => connection.out.send(Frame::Ping(bytes::Bytes::new())).await?,
         }
     }

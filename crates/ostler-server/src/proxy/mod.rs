@@ -70,6 +70,17 @@ impl Proxy {
         Ok(proxy)
     }
 
+    /// `ok`, `no key`, or why the key cannot be used.
+    pub(crate) async fn health(&self) -> String {
+        if !self.credentials.are_there() {
+            return "no key".to_owned();
+        }
+        match self.credentials.headers().await {
+            Ok(_) => "ok".to_owned(),
+            Err(why) => why,
+        }
+    }
+
     /// Lets an engine in, for as long as the pass lives. `None` if the operator has no key: then there is no model to be
     /// reached, and the engine has to say so.
     pub(crate) fn admit(&self, session: &str) -> Option<Pass> {

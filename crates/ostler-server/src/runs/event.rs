@@ -1,6 +1,5 @@
 //! What is written to the log of a session.
 
-use ostler::Message;
 use ostler::proto::api::ContentBlock;
 use ostler_store::NewEvent;
 use serde_json::{Value, json};
@@ -8,7 +7,6 @@ use serde_json::{Value, json};
 use super::record::{Begin, Run};
 use crate::approvals::record::Approval;
 use crate::fault::{self, Fallible};
-use crate::security::redact::Redactor;
 
 /// A run has come to a new state.
 pub(crate) fn state(run: &Run) -> Fallible<NewEvent> {
@@ -39,14 +37,7 @@ pub(crate) fn said(run: &str, text: &str) -> Fallible<NewEvent> {
 }
 
 /// The engine said something. Pieces of a response may be lost in a power cut: the whole comes after them.
-pub(crate) fn message(
-    run: Option<&str>,
-    message: Message,
-    redactor: &Redactor,
-) -> Fallible<NewEvent> {
-    let is_piece = matches!(message, Message::StreamEvent(_));
-    let mut message = serde_json::to_value(message.into_frame()).map_err(fault::internal)?;
-    redactor.value(&mut message);
+pub(crate) fn message(run: Option<&str>, message: &Value, is_piece: bool) -> Fallible<NewEvent> {
     event("message", json!({"runId": run, "message": message}), !is_piece)
 }
 

@@ -7,6 +7,8 @@ mod perform;
 pub(crate) mod record;
 mod recover;
 mod time;
+mod unkept;
+mod veil;
 mod worker;
 
 use std::collections::HashMap;
@@ -60,6 +62,8 @@ pub(crate) struct Hub {
     news: broadcast::Sender<Arc<Run>>,
     tracker: TaskTracker,
     stopping: CancellationToken,
+    /// How runs ended that is not written down yet.
+    unkept: Mutex<HashMap<String, unkept::Ended>>,
 }
 
 /// What a run is asked for with.
@@ -118,6 +122,7 @@ impl Hub {
             news: broadcast::channel(NEWS).0,
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
+            unkept: Mutex::default(),
         })
     }
 
@@ -228,7 +233,7 @@ impl Hub {
     /// A run that the caller may see.
     pub(crate) async fn find_run(&self, caller: &Caller, id: &str) -> Fallible<Run> {
         match self.records.find::<Run>(id).await? {
-            Some((run, _)) if caller.may_see(&run.owner) => Ok(run),
+            Some((run, _)) if caller.may_see(&run.owner) => Ok(self.as_it_is(run)),
             _ => Err(fault::not_found("run", id)),
         }
     }
@@ -238,7 +243,7 @@ impl Hub {
         let field = Some(("session".to_owned(), session.to_owned()));
         let mut runs: Vec<Run> = self.records.all(Filter { field, ..Filter::default() }).await?;
         runs.sort_by_key(|run| run.created);
-        Ok(runs)
+        Ok(runs.into_iter().map(|run| self.as_it_is(run)).collect())
     }
 
     /// Has a prompt answered. When this returns, the run is kept, whatever happens next.

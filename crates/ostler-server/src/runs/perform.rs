@@ -167,9 +167,10 @@ impl Worker {
         self.agents_work = agents_work(&message).unwrap_or(self.agents_work);
         let more_comes = self.agents_work && !is_cancelled;
         let ending = message.as_result().and_then(|result| over(result, is_cancelled, more_comes));
-        self.writer
-            .append(vec![event::message(Some(run), message, &self.hub.redactor)?], Vec::new())
-            .await?;
+        let told = self.veil.events(Some(run), message)?;
+        if !told.is_empty() {
+            self.writer.append(told, Vec::new()).await?;
+        }
         self.hub.metrics.message();
         Ok(ending)
     }

@@ -10,6 +10,8 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use super::ask::Askers;
 use super::options::Shaped;
 use super::record::{Attached, Failure, Outcome, Run, RunState, Session};
+use super::unkept::Ended;
+use super::veil::Veil;
 use super::{Hub, event, options, perform};
 use crate::fault::{ApiError, Fallible};
 use crate::log::Writer;
@@ -35,6 +37,7 @@ pub(super) struct Worker {
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) queue: VecDeque<String>,
     pub(super) askers: Askers,
+    pub(super) veil: Veil,
     pub(super) engine: Option<Engine>,
     /// The message behind which the next engine goes on, if not at the end.
     pub(super) behind: Option<String>,
@@ -45,6 +48,8 @@ pub(super) struct Worker {
     pub(super) closed: Option<oneshot::Sender<()>>,
     /// The place among the runs that may work at the same time. A run that waits for people gives it up.
     pub(super) permit: Option<OwnedSemaphorePermit>,
+    /// How runs ended that could not be written down. Then nothing else can be done either.
+    pub(super) unkept: Vec<Ended>,
 }
 
 /// A running engine with what it needs.
@@ -78,12 +83,14 @@ pub(super) async fn run(hub: Arc<Hub>, session: Session, commands: mpsc::Receive
         commands,
         queue: VecDeque::new(),
         askers,
+        veil: Veil::new(hub.redactor.clone()),
         engine: None,
         behind: None,
         agents_work: false,
         holds,
         closed: None,
         permit: None,
+        unkept: Vec::new(),
     };
     worker.work().await;
     if let Some(engine) = worker.engine.take() {
@@ -94,6 +101,9 @@ pub(super) async fn run(hub: Arc<Hub>, session: Session, commands: mpsc::Receive
     hub.scribe.close(&id).await;
     if let Some(closed) = worker.closed.take() {
         let _ = closed.send(());
+    }
+    if !worker.unkept.is_empty() {
+        hub.keep_later(worker.session, worker.unkept, worker.queue, worker.commands);
     }
 }
 
@@ -117,10 +127,14 @@ impl Worker {
             if let Err(error) = self.perform(&run).await {
                 tracing::error!(run, %error, "a run could not be kept");
                 self.engine = None;
+                let failure = Failure::new("not_kept", error.detail().message.clone());
+                let outcome = Outcome { error: Some(failure), ..Outcome::default() };
+                self.end(&run, RunState::Failed, outcome).await;
             }
             self.permit = None;
             let is_stopping = self.hub.stopping.is_cancelled();
-            if is_stopping || !*self.holds.borrow() || self.closed.is_some() {
+            let ends = is_stopping || self.closed.is_some() || !self.unkept.is_empty();
+            if ends || !*self.holds.borrow() {
                 return;
             }
         }
@@ -141,7 +155,7 @@ impl Worker {
                 () = self.hub.stopping.cancelled() => return None,
                 changed = self.holds.changed() => if changed.is_err() || !*self.holds.borrow() { return None },
             }
-            if self.closed.is_some() {
+            if self.closed.is_some() || !self.unkept.is_empty() {
                 return None;
             }
         }
@@ -163,9 +177,11 @@ impl Worker {
     async fn heard(&mut self, said: Option<Result<Message, ostler::Error>>) {
         match said {
             Some(Ok(message)) => {
-                if let Ok(told) = event::message(None, message, &self.hub.redactor) {
+                if let Ok(told) = self.veil.events(None, message)
+                    && !told.is_empty()
+                {
                     // A lost lease is noticed by itself.
-                    let _ = self.writer.append(vec![told], Vec::new()).await;
+                    let _ = self.writer.append(told, Vec::new()).await;
                 }
             }
             Some(Err(_)) | None => self.engine = None,
@@ -250,18 +266,15 @@ impl Worker {
     /// A run is over.
     pub(super) async fn end(&mut self, run: &str, state: RunState, mut outcome: Outcome) {
         // The last words are words of the agent like all before them.
-        let said = outcome.result.iter_mut();
-        for text in said.chain(outcome.error.iter_mut().map(|error| &mut error.message)) {
+        let said = outcome.error.as_mut().map(|error| &mut error.message);
+        for text in outcome.result.as_mut().into_iter().chain(said) {
             *text = self.hub.redactor.text(text).into_owned();
         }
-        let now = self.hub.clock.now();
-        let noted = self.note(run, |run| {
-            run.state = state;
-            run.ended = Some(now);
-            run.outcome = Some(outcome.clone());
-        });
-        if let Err(error) = noted.await {
+        let ended = Ended { run: run.to_owned(), state, outcome, at: self.hub.clock.now() };
+        if let Err(error) = self.note(run, |run| ended.note(run)).await {
             tracing::error!(run, %error, "the end of a run could not be kept");
+            self.unkept.push(ended);
+            return;
         }
         self.hub.approvals.withdraw_all(run).await;
         // Most have none, and what stays behind is only in the way.

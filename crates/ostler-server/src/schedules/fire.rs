@@ -1,14 +1,12 @@
 //! One firing: whether it starts something, what, and what came of it.
 
-use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
+use super::Schedules;
 use super::check::Said;
-use super::record::{Firing, FiringState, Schedule, ScheduleState, Start};
-use super::{Schedules, on_behalf};
+use super::record::{Firing, FiringState, Schedule, ScheduleState};
+use super::starter::Occasion;
 use crate::fault::{ApiError, Fallible};
-use crate::ids;
-use crate::runs::NewRun;
 use crate::runs::record::{Failure, Run, RunState};
 
 /// How long is waited before the first time that something is tried again; then twice as long each time.
@@ -42,7 +40,7 @@ impl Schedules {
             FiringState::Due | FiringState::Retrying => {}
             _ => return Ok(None),
         }
-        if !self.users.knows(&schedule.owner) {
+        if self.users.role(&schedule.owner).is_none() {
             self.stop_for_good(&schedule).await?;
             let gone = Refusal::Final(format!("there is no user {} any more", schedule.owner));
             return self.refused(&schedule, firing, gone).await;
@@ -69,59 +67,39 @@ impl Schedules {
     }
 
     async fn start(&self, schedule: &Schedule, firing: &Firing) -> Result<Run, Refusal> {
-        let folder = self.folder(schedule).await?;
-        let told = match &schedule.check {
-            // Once it has said yes, that counts for further tries too.
-            Some(check) if firing.retries == 0 => {
+        let Schedule { owner, start, .. } = schedule;
+        let folder = self.starter.folder(owner, start).await?;
+        let said = match &schedule.check {
+            // It is asked once; a yes counts for further tries too.
+            Some(_) if firing.check_said.is_some() => firing.check_said.clone(),
+            Some(check) => {
                 let about = [
                     ("OSTLER_SCHEDULE", schedule.id.clone()),
                     ("OSTLER_PLANNED", firing.planned.to_string()),
                 ];
                 match check.run(&folder, &about).await {
-                    Said::Wake(output) => Some(output).filter(|_| check.tell),
+                    Said::Wake(output) => Some(self.remember(firing, output).await?),
                     Said::Sleep(why) => return Err(Refusal::Skipped(why)),
                 }
             }
-            _ => None,
+            None => None,
         };
+        let is_told = schedule.check.as_ref().is_some_and(|check| check.tell);
+        let more = said.filter(|said| is_told && !said.trim().is_empty()).map(|said| {
+            format!("The command that was run before this printed:\n\n{}", said.trim_end())
+        });
         // The same try has the same name, so it is made once.
         let key = format!("{}/{}", firing.id, firing.retries);
-        let caller = on_behalf(schedule);
-        let (session, prompt) = match &schedule.start {
-            Start::Task { task } => {
-                let task =
-                    self.tasks.execute_as(&caller, task, Some(&key), told.as_deref()).await?;
-                let run = task.execution.map(|execution| execution.run).unwrap_or_default();
-                return Ok(self.hub.find_run(&caller, &run).await?);
-            }
-            Start::Session { session, prompt } => (self.hub.find(&caller, session).await?, prompt),
-            Start::Prompt { prompt, setup } => {
-                let owner = &schedule.owner;
-                let made = self.hub.by_key(owner, &key, &schedule.name, (**setup).clone());
-                (made.await?, prompt)
-            }
-        };
-        let new = NewRun {
-            prompt: with_output(prompt, told.as_deref()),
-            id: Some(ids::of("run", &key)),
-            ..NewRun::default()
-        };
-        Ok(self.hub.submit(&session, new).await?)
+        let occasion = Occasion { owner, title: &schedule.name, key: &key, more };
+        Ok(self.starter.start(start, occasion).await?)
     }
 
-    /// Where the agent, and before it the check, works.
-    async fn folder(&self, schedule: &Schedule) -> Result<PathBuf, Refusal> {
-        let caller = on_behalf(schedule);
-        let folder = match &schedule.start {
-            // It was resolved when it was named; since then it may lead elsewhere.
-            Start::Prompt { setup, .. } => {
-                let found = setup.cwd.canonicalize().ok();
-                found.filter(|found| *found == setup.cwd).ok_or_else(|| gone(&setup.cwd))?
-            }
-            Start::Session { session, .. } => self.hub.find(&caller, session).await?.setup.cwd,
-            Start::Task { task } => self.tasks.find(&caller, task).await?.project,
-        };
-        if folder.is_dir() { Ok(folder) } else { Err(gone(&folder)) }
+    async fn remember(&self, firing: &Firing, output: String) -> Fallible<String> {
+        let remembered = self.records.update::<Firing, ()>(&firing.id, |firing| {
+            firing.check_said = Some(output.clone());
+            Ok(())
+        });
+        remembered.await.map(|_| output)
     }
 
     async fn refused(
@@ -236,10 +214,6 @@ impl Schedules {
     }
 }
 
-fn gone(folder: &Path) -> Refusal {
-    Refusal::Final(format!("the folder {} is gone", folder.display()))
-}
-
 /// Whether a run that failed so may do better in a while: the model or the engine could not be reached. What the agent
 /// itself did not manage it does not manage a second time, and its time and money are spent.
 fn is_passing(failure: &Failure) -> bool {
@@ -247,14 +221,4 @@ fn is_passing(failure: &Failure) -> bool {
         failure.code.as_str(),
         "api" | "engine" | "no_engine" | "engine_lost" | "held_elsewhere"
     )
-}
-
-/// The prompt, and what a check has printed.
-pub(crate) fn with_output(prompt: &str, told: Option<&str>) -> String {
-    match told.map(str::trim_end) {
-        Some(told) if !told.is_empty() => {
-            format!("{prompt}\n\nThe command that was run before this printed:\n\n{told}")
-        }
-        _ => prompt.to_owned(),
-    }
 }

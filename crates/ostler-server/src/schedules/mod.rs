@@ -9,6 +9,7 @@ mod check;
 mod fire;
 pub(crate) mod plan;
 pub(crate) mod record;
+pub(crate) mod starter;
 mod tick;
 pub(crate) mod tools;
 
@@ -22,16 +23,16 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::fire::with_output;
 use self::plan::When;
 use self::record::{CatchUp, Check, Firing, Schedule, ScheduleState, Start, firings_of};
+use self::starter::Starter;
 use crate::clock::Clock;
 use crate::fault::{self, ApiError, Fallible};
 use crate::ids;
 use crate::records::Records;
 use crate::runs::Hub;
 use crate::security::users::{Caller, Role, Users};
-use crate::tasks::Tasks;
+use crate::spaces::record::Space;
 
 /// How many schedules one user may have.
 const MOST: usize = 1_000;
@@ -46,7 +47,7 @@ const LONGEST_NAME: usize = 200;
 /// All schedules of the server.
 pub(crate) struct Schedules {
     hub: Arc<Hub>,
-    tasks: Arc<Tasks>,
+    starter: Starter,
     users: Arc<Users>,
     store: Arc<dyn Store>,
     records: Records,
@@ -97,16 +98,16 @@ pub(crate) struct ScheduleView {
 
 impl Schedules {
     pub(crate) fn new(
-        hub: Arc<Hub>,
-        tasks: Arc<Tasks>,
+        starter: Starter,
         users: Arc<Users>,
         store: Arc<dyn Store>,
         node: String,
     ) -> Arc<Self> {
+        let hub = Arc::clone(&starter.hub);
         let (records, clock) = (hub.records.clone(), hub.clock.clone());
         Arc::new(Self {
             hub,
-            tasks,
+            starter,
             users,
             store,
             records,
@@ -127,7 +128,7 @@ impl Schedules {
             owner: caller.user.clone(),
             name: new.name,
             start: new.start,
-            when: new.when.pinned(),
+            when: new.when,
             catch_up: new.catch_up,
             check: new.check,
             retries: new.retries,
@@ -136,6 +137,7 @@ impl Schedules {
             anchor: created,
             next: None,
         };
+        self.pin_zone(&mut schedule).await?;
         self.validate(caller, &schedule).await?;
         schedule.next = Some(first_time(&schedule, created)?);
         self.room_for(&caller.user).await?;
@@ -160,23 +162,21 @@ impl Schedules {
                 error.field("check").hint("only administrators give a schedule a check command")
             })?;
         }
-        match &schedule.start {
-            Start::Prompt { prompt, .. } | Start::Session { prompt, .. }
-                if prompt.trim().is_empty() =>
-            {
-                Err(ApiError::invalid("start.prompt", "a prompt says something"))
-            }
-            Start::Prompt { setup, .. } => self.hub.check_setup(setup),
-            // What runs at night runs as the owner: it reaches his own things only.
-            Start::Session { session, .. } => {
-                let found = self.hub.find(&on_behalf(schedule), session).await;
-                found.map(drop).map_err(|error| error.field("start.session"))
-            }
-            Start::Task { task } => {
-                let found = self.tasks.find(&on_behalf(schedule), task).await;
-                found.map(drop).map_err(|error| error.field("start.task"))
-            }
+        self.starter.validate(&schedule.owner, &schedule.start).await
+    }
+
+    /// Writes down the zone that is meant where none is named: that of the space, or else the server's. It does not move
+    /// when they do.
+    async fn pin_zone(&self, schedule: &mut Schedule) -> Fallible<()> {
+        if let Start::Prompt { setup, .. } = &schedule.start
+            && let Some(space) = &setup.space
+            && schedule.when.is_zoneless()
+            && let Some((space, _)) = self.records.find::<Space>(space).await?
+        {
+            schedule.when.zone = Some(space.zone);
         }
+        schedule.when.pin_zone();
+        Ok(())
     }
 
     async fn room_for(&self, owner: &str) -> Fallible<()> {
@@ -239,6 +239,7 @@ impl Schedules {
         let mut wanted = before.clone();
         changes.apply(&mut wanted, now);
         if is_new_plan {
+            self.pin_zone(&mut wanted).await?;
             wanted.next = Some(first_time(&wanted, now)?);
         }
         // A member may not even rename what an administrator has given a check: it would run in his name.
@@ -366,7 +367,7 @@ impl Changes {
             schedule.start = start;
         }
         if let Some(when) = self.when {
-            schedule.when = when.pinned();
+            schedule.when = when;
             schedule.anchor = now;
         }
         if let Some(catch_up) = self.catch_up {
@@ -394,9 +395,4 @@ fn first_time(schedule: &Schedule, now: u64) -> Fallible<u64> {
 /// The name of a timer.
 fn timer_of(what: &str) -> String {
     format!("schedules/{what}")
-}
-
-/// What runs at its time runs as its owner, and reaches no more than is his.
-fn on_behalf(schedule: &Schedule) -> Caller {
-    Caller::on_behalf(&schedule.owner)
 }

@@ -82,13 +82,17 @@ impl When {
         }
     }
 
-    /// With the zone written down that it has now, so that it does not move when the server does.
-    pub(crate) fn pinned(mut self) -> Self {
-        if self.every.is_none() && self.zone.is_none() {
+    /// Whether it is meant in a zone, and none is named.
+    pub(crate) fn is_zoneless(&self) -> bool {
+        self.every.is_none() && self.zone.is_none()
+    }
+
+    /// Writes down the zone of this machine, where one is meant and none is named.
+    pub(crate) fn pin_zone(&mut self) {
+        if self.is_zoneless() {
             let here = TimeZone::system();
             self.zone = Some(here.iana_name().unwrap_or("UTC").to_owned());
         }
-        self
     }
 
     fn zone(&self) -> Fallible<TimeZone> {

@@ -114,6 +114,9 @@ pub(crate) struct Firing {
     /// Why it was skipped, or what went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
+    /// What the check printed that woke the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) check_said: Option<String>,
     /// When it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retry_at: Option<u64>,
@@ -156,6 +159,7 @@ impl Firing {
             session: None,
             run: None,
             note: None,
+            check_said: None,
             retry_at: None,
         }
     }

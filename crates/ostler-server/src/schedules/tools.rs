@@ -139,7 +139,9 @@ impl Hand {
             serde_json::from_value(arguments).map_err(unreadable)?;
         let when: When = serde_json::from_value(Value::Object(when)).map_err(unreadable)?;
         let now = &self.session.setup;
-        let setup = Setup { cwd: now.cwd.clone(), model: now.model.clone(), ..Setup::default() };
+        // In the space of the session, if it is in one: what holds there holds then, too.
+        let (cwd, model, space) = (now.cwd.clone(), now.model.clone(), now.space.clone());
+        let setup = Setup { cwd, model, space, ..Setup::default() };
         let start = Start::Prompt { prompt, setup: Box::new(setup) };
         let catch_up = CatchUp::default();
         Ok(NewSchedule { name, start, when, catch_up, check: None, retries: MOST_RETRIES })

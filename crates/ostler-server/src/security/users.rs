@@ -176,12 +176,6 @@ impl Users {
         known.iter().find(|user| user.name == name).map(|user| user.role)
     }
 
-    /// Whether there is such a user.
-    pub(crate) fn knows(&self, name: &str) -> bool {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        name == OWNER || known.iter().any(|user| user.name == name)
-    }
-
     /// Everybody beside the owner.
     pub(crate) fn list(&self) -> Vec<User> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()

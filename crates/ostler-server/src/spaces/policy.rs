@@ -16,7 +16,8 @@ const LONGEST_RULE: usize = 1_000;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct Policy {
-    /// The freest permission mode; sessions begin with it, and may ask for a stricter one.
+    /// The freest permission mode; sessions begin with it, and may ask for a stricter one. `default`, `acceptEdits`, `plan`,
+    /// `dontAsk`, or `bypassPermissions` where the operator allows it.
     #[schemars(with = "Option<String>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) permission_mode: Option<PermissionMode>,

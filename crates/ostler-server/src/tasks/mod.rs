@@ -18,7 +18,7 @@ use crate::records::Records;
 use crate::runs::options::{Shape, Shaped};
 use crate::runs::record::{Run, Session, Setup};
 use crate::runs::{Hub, NewRun};
-use crate::schedules::with_output;
+use crate::schedules::starter::joined;
 use crate::security::users::Caller;
 use crate::skills::cms::Cms;
 use crate::skills::folder::Folder;
@@ -41,6 +41,7 @@ pub(crate) struct NewTask {
     pub(crate) input_values: Map<String, Value>,
     pub(crate) isolation: Option<Isolation>,
     pub(crate) model: Option<String>,
+    pub(crate) space: Option<String>,
     pub(crate) project: PathBuf,
 }
 
@@ -146,6 +147,7 @@ impl Tasks {
             input_values: new.input_values,
             isolation: new.isolation,
             model: new.model,
+            space: new.space,
             project: new.project,
             created: self.clock.now(),
             execution: None,
@@ -168,7 +170,7 @@ impl Tasks {
             Some(execution) => self.hub.records.find::<Run>(&execution.run).await?,
             None => None,
         };
-        Ok(TaskView::new(task, run.map(|(run, _)| run)))
+        Ok(TaskView::new(task, run.map(|(run, _)| self.hub.as_it_is(run))))
     }
 
     /// Executes a task, in a session of its own.
@@ -176,17 +178,18 @@ impl Tasks {
         self.execute_as(caller, id, None, None).await
     }
 
-    /// The same; once for each key, if there is one. `told` is what a command said before.
+    /// The same; once for each key, if there is one. `more` is said beside its prompt.
     pub(crate) async fn execute_as(
         &self,
         caller: &Caller,
         id: &str,
         key: Option<&str>,
-        told: Option<&str>,
+        more: Option<&str>,
     ) -> Fallible<Task> {
         let task = self.find(caller, id).await?;
         let prepared = self.workshop.prepare(&task).await?;
         let setup = Setup {
+            space: task.space.clone(),
             cwd: prepared.project.clone(),
             task: Some(task.id.clone()),
             ..Setup::default()
@@ -195,7 +198,7 @@ impl Tasks {
             Some(key) => self.hub.by_key(&task.owner, key, &task.name, setup).await?,
             None => self.hub.create(&task.owner, &task.name, setup).await?,
         };
-        let prompt = with_output(&prepared.prompt, told);
+        let prompt = joined(&prepared.prompt, more);
         let new = NewRun { id: key.map(|key| ids::of("run", key)), ..NewRun::text(prompt) };
         let run = self.hub.submit(&session, new).await?;
         let execution =

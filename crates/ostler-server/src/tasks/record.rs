@@ -30,6 +30,9 @@ pub(crate) struct Task {
     pub(crate) isolation: Option<Isolation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
+    /// The space it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) space: Option<String>,
     /// Where it works.
     pub(crate) project: PathBuf,
     /// Milliseconds since 1970.

@@ -14,7 +14,6 @@ pub(crate) fn signature(secret: &str, seconds: u64, body: &[u8]) -> String {
     format!("v1={hex}")
 }
 
-#[cfg(test)]
 /// Whether a signature is right, in the same time wherever it is wrong.
 pub(crate) fn is_right(secret: &str, seconds: u64, body: &[u8], said: &str) -> bool {
     let right = signature(secret, seconds, body);

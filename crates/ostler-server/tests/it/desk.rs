@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use ostler_server::Server;
 use ostler_server::config::Config;
-use ostler_store::Timestamp;
 use ostler_store::sqlite::{Clock, SystemClock};
+use ostler_store::{Sqlite, Store, Timestamp};
 use ostler_testkit::{Script, ScriptedApi};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -25,6 +25,7 @@ pub(crate) struct Desk {
     pub(crate) workspace: TempDir,
     data: TempDir,
     running: Option<Running>,
+    store: Option<Arc<Sqlite>>,
     change: Box<dyn Fn(&mut Config) + Send + Sync>,
     pub(crate) token: String,
     pub(crate) clock: Arc<HandClock>,
@@ -82,6 +83,7 @@ impl Desk {
             workspace: tempfile::tempdir().unwrap(),
             data: tempfile::tempdir().unwrap(),
             running: None,
+            store: None,
             change: Box::new(change),
             token: String::new(),
             clock: Arc::default(),
@@ -106,7 +108,14 @@ impl Desk {
     }
 
     pub(crate) async fn start(&mut self) {
-        let server = Server::start_at(self.config(), self.clock.clone()).await.unwrap();
+        let (mut opened, clock) = (None, self.clock.clone());
+        let open = async |folder: &Path| {
+            let store = Arc::new(Sqlite::open_with(folder, clock).await?);
+            opened = Some(Arc::clone(&store));
+            Ok(store as Arc<dyn Store>)
+        };
+        let server = Server::start_with(self.config(), self.clock.clone(), open).await.unwrap();
+        self.store = opened;
         self.token = server.token().unwrap();
         let (stop, stopped) = oneshot::channel();
         let address = server.address();
@@ -121,6 +130,12 @@ impl Desk {
         let Running { stop, served, .. } = self.running.take().unwrap();
         stop.send(()).unwrap();
         within(served).await.unwrap();
+        self.store = None;
+    }
+
+    /// What the server remembers with, for tests that spoil it.
+    pub(crate) fn store(&self) -> &Sqlite {
+        self.store.as_ref().unwrap()
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -137,7 +152,7 @@ impl Desk {
     }
 
     /// Where the store of the server is.
-    pub(crate) fn store(&self) -> std::path::PathBuf {
+    pub(crate) fn store_folder(&self) -> std::path::PathBuf {
         self.data.path().join("data/log")
     }
 

@@ -4,10 +4,14 @@
 
 mod agui;
 mod approvals;
+mod attacks;
 mod desk;
+mod disk;
 mod door;
 mod foreign;
+mod hooks;
 mod mounts;
+mod pieces;
 mod proxy;
 mod runs;
 mod schedules;

@@ -33,10 +33,13 @@ async fn a_key_that_cannot_be_read_is_told_and_a_new_one_counts_at_once() {
     let run = client.prompt(&session, "hi").await;
     let failed = client.until(&run, "failed").await;
     assert!(failed["outcome"]["error"].to_string().contains("key file"), "{failed}");
+    let health = client.get("/api/model").await;
+    assert!(health["status"].as_str().unwrap().contains("key file"), "{health}");
     let file = desk.data().join("data/key");
     std::fs::write(&file, "the-operators-key").unwrap();
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(&file, private).unwrap();
+    assert_eq!(client.get("/api/model").await["status"], "ok");
     let run = client.prompt(&session, "and now?").await;
     client.until(&run, "completed").await;
 }

@@ -251,6 +251,23 @@ async fn a_run_that_a_restart_cuts_off_is_marked_and_can_be_resumed() {
     assert_eq!((status.as_u16(), &refused["error"]["code"]), (409, &json!("not_interrupted")));
 }
 
+// Seen to fail when streams do not hear that the server ends: they are cut off after ten seconds.
+#[tokio::test]
+async fn a_stream_says_when_to_come_again_and_ends_well_with_the_server() {
+    let mut desk = Desk::open(says("hello")).await;
+    let client = desk.client();
+    let session = client.session().await;
+    let path = format!("/api/sessions/{session}/events");
+    let answer = within(client.request(Method::GET, &path).send()).await.unwrap();
+    let mut bytes = answer.bytes_stream();
+    let first = within(bytes.next()).await.unwrap().unwrap();
+    assert!(first.starts_with(b"retry: "), "{first:?}");
+    desk.stop().await;
+    while let Some(piece) = within(bytes.next()).await {
+        piece.expect("the answer has an end");
+    }
+}
+
 #[tokio::test]
 async fn what_waited_in_line_goes_on_after_a_restart() {
     let script = Script::new()

@@ -124,7 +124,7 @@ async fn what_was_missed_is_skipped_made_up_for_once_or_every_time() {
 
 /// Undoes what was written last, as if the server had been killed before it.
 async fn forget(desk: &Desk, kind: &str, id: &str, change: impl Fn(&mut Value)) {
-    let store = Sqlite::open(desk.store()).await.unwrap();
+    let store = Sqlite::open(desk.store_folder()).await.unwrap();
     let mut record = store.get(kind, id).await.unwrap().unwrap();
     change(&mut record.body);
     store.put(vec![Put::update(record)]).await.unwrap();
@@ -184,6 +184,7 @@ async fn a_check_decides_whether_the_agent_is_woken() {
     desk.clock.advance(HOUR);
     let woken = settled(&client, &wakes, 1).await;
     assert_eq!(woken[0]["state"], "completed");
+    assert_eq!(woken[0]["checkSaid"], "three new letters\n");
     let slept = settled(&client, &sleeps, 1).await;
     assert_eq!((&slept[0]["state"], &slept[0]["run"]), (&json!("skipped"), &Value::Null));
     assert!(slept[0]["note"].as_str().unwrap().contains("nothing.txt"), "{slept:?}");
@@ -510,4 +511,44 @@ async fn an_agent_plans_only_where_it_may_and_somebody_is_asked() {
     let requests = desk.api.requests();
     let theirs = requests.iter().find(|it| it.last_user_text() == "hello").unwrap();
     assert!(!theirs.tool_names().iter().any(|name| name.contains("schedules")));
+}
+
+// Seen to fail when what an agent plans is not in the space that the agent is in.
+#[tokio::test]
+async fn a_schedule_in_a_space_has_its_zone_and_stays_in_it() {
+    let plan = json!({"name": "planned", "prompt": "go on", "cron": "0 9 * * *"});
+    let script = Script::new()
+        .rule(
+            when().prompt_contains("plan").has_tool_result(false),
+            reply().tool_use("mcp__schedules__schedule", plan),
+        )
+        .rule(when(), reply().text("done"));
+    let desk = Desk::open(script).await;
+    let client = desk.client();
+    client.post("/api/spaces", json!({"id": "team", "zone": "Asia/Tokyo"})).await;
+    let body = with(json!({
+        "start": {"prompt": "look around", "space": "team"}, "when": {"cron": "0 9 * * *"},
+    }));
+    let made = client.post("/api/schedules", body.clone()).await;
+    assert_eq!(made["when"]["zone"], "Asia/Tokyo");
+    let next = made["nextRuns"][0].as_u64().unwrap();
+    assert_eq!(next % 86_400_000, 0, "nine o'clock in Tokyo is midnight in Greenwich");
+    desk.clock.set(i64::try_from(next).unwrap());
+    let entries = settled(&client, made["id"].as_str().unwrap(), 1).await;
+    let session = format!("/api/sessions/{}", entries[0]["session"].as_str().unwrap());
+    assert_eq!(client.get(&session).await["setup"]["space"], "team");
+    let ann = desk.client_of("ann").await;
+    let (status, answer) = ann.ask(Method::POST, "/api/schedules", Some(body)).await;
+    assert!([403, 404].contains(&status.as_u16()), "who is not in it: {answer}");
+    let session = client.post("/api/sessions", json!({"space": "team", "schedules": true})).await;
+    client.prompt(session["id"].as_str().unwrap(), "plan").await;
+    let asked = client.pending().await;
+    let path = format!("/api/approvals/{}/decision", asked["id"].as_str().unwrap());
+    client.post(&path, json!({"approved": true})).await;
+    let is_planned = |list: &Value| list["items"].as_array().unwrap().len() == 2;
+    let listed = client.watch("/api/schedules", "a plan", is_planned).await;
+    let items = listed["items"].as_array().unwrap();
+    let planned = items.iter().find(|it| it["name"] == "planned").unwrap();
+    assert_eq!(planned["start"]["setup"]["space"], "team");
+    assert_eq!(planned["when"]["zone"], "Asia/Tokyo");
 }

@@ -101,6 +101,23 @@ async fn two_pages_race_and_a_third_finds_what_is_left() {
 }
 
 #[tokio::test]
+async fn a_server_that_ends_says_so() {
+    let mut desk = Desk::open(writes()).await;
+    let mut page = Socket::open(&desk.client()).await;
+    page.hear("hello").await;
+    desk.stop().await;
+    let farewell = within(async {
+        loop {
+            if let Message::Close(farewell) = page.stream.next().await.unwrap().unwrap() {
+                return farewell;
+            }
+        }
+    })
+    .await;
+    assert_eq!(u16::from(farewell.unwrap().code), 1001);
+}
+
+#[tokio::test]
 async fn what_is_no_message_is_refused_and_the_connection_stays() {
     let desk = Desk::open(writes()).await;
     let mut page = Socket::open(&desk.client()).await;

@@ -252,6 +252,7 @@ async fn policies_make_sense_and_stay_within_what_the_operator_allows() {
         (json!({"allowed": ["Bash("]}), 422),
         (json!({"tools": ["Bash(ls)"]}), 422),
         (json!({"owner": "me"}), 422),
+        (json!([null, null]), 422),
     ] {
         let body = json!({"id": "team", "policy": policy});
         let (status, said) = client.ask(Method::POST, "/api/spaces", Some(body)).await;

@@ -169,3 +169,27 @@ async fn somebody_elses_tasks_are_not_there() {
     }
     assert_eq!(ann.ask(Method::DELETE, &format!("/api/tasks/{id}"), None).await.0, 204);
 }
+
+// Seen to fail with a space that has its say before the skill has.
+#[tokio::test]
+async fn a_task_in_a_space_works_there_and_its_skill_cannot_widen_the_policy() {
+    let desk = desk(says()).await;
+    let client = desk.client();
+    let policy = json!({"tools": ["Grep"]});
+    let space = client.post("/api/spaces", json!({"id": "team", "policy": policy})).await;
+    let folder = space["folder"].as_str().unwrap();
+    let mut body = task();
+    body["space"] = json!("team");
+    let mia = desk.client_of("mia").await;
+    assert_eq!(mia.ask(Method::POST, "/api/tasks", Some(body.clone())).await.0, 404);
+    let made = client.post("/api/tasks", body.clone()).await;
+    assert_eq!(made["project"], folder);
+    let id = made["id"].as_str().unwrap();
+    let executed = client.post(&format!("/api/tasks/{id}/execute"), json!({})).await;
+    client.until(executed["execution"]["run"].as_str().unwrap(), "completed").await;
+    let request = desk.api.requests().last().unwrap().clone();
+    assert!(!request.tool_names().contains(&"Read"), "{:?}", request.tool_names());
+    assert!(request.system_text().contains(folder));
+    body["project"] = json!("..");
+    assert_eq!(client.ask(Method::POST, "/api/tasks", Some(body)).await.0, 403);
+}

@@ -19,9 +19,9 @@ use crate::desk::{Desk, within};
 const SECRET: &str = "a secret of the operator's";
 
 /// The operator's program.
-struct Receiver {
-    url: String,
-    heard: mpsc::UnboundedReceiver<(HeaderMap, Bytes)>,
+pub(crate) struct Receiver {
+    pub(crate) url: String,
+    pub(crate) heard: mpsc::UnboundedReceiver<(HeaderMap, Bytes)>,
 }
 
 #[derive(Clone)]
@@ -32,7 +32,7 @@ struct Ear {
 
 impl Receiver {
     /// Gives these answers, and then takes everything.
-    async fn open(answers: &[u16]) -> Self {
+    pub(crate) async fn open(answers: &[u16]) -> Self {
         let (sender, heard) = mpsc::unbounded_channel();
         let answers = Arc::new(Mutex::new(answers.iter().copied().collect()));
         let ear = Ear { answers, heard: sender };
@@ -43,7 +43,7 @@ impl Receiver {
         Self { url, heard }
     }
 
-    async fn next(&mut self) -> (HeaderMap, Bytes, Value) {
+    pub(crate) async fn next(&mut self) -> (HeaderMap, Bytes, Value) {
         let (headers, body) = within(self.heard.recv()).await.unwrap();
         let value = serde_json::from_slice(&body).unwrap();
         (headers, body, value)
@@ -71,10 +71,10 @@ async fn desk(receiver: &Receiver, script: Script, events: &[WebhookEvent]) -> D
 }
 
 /// HMAC with SHA-256, for keys that are not longer than a block.
-fn hmac(message: &[u8]) -> String {
+pub(crate) fn hmac(secret: &str, message: &[u8]) -> String {
     let pad = |with: u8| {
         let mut block = [with; 64];
-        SECRET.bytes().zip(&mut block).for_each(|(byte, place)| *place ^= byte);
+        secret.bytes().zip(&mut block).for_each(|(byte, place)| *place ^= byte);
         block
     };
     let inner = Sha256::digest([&pad(0x36)[..], message].concat());
@@ -82,7 +82,7 @@ fn hmac(message: &[u8]) -> String {
     outer.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers[name].to_str().unwrap()
 }
 
@@ -111,7 +111,7 @@ async fn somebody_is_told_that_he_is_waited_for() {
     assert_eq!(link, format!("{}/api/approvals/{}", client.base, asked["id"].as_str().unwrap()));
     let time = text(&headers, "x-ostler-timestamp");
     let signed = [time.as_bytes(), b".", &body[..]].concat();
-    assert_eq!(text(&headers, "x-ostler-signature"), format!("v1={}", hmac(&signed)));
+    assert_eq!(text(&headers, "x-ostler-signature"), format!("v1={}", hmac(SECRET, &signed)));
     assert!(time.parse::<u64>().unwrap().abs_diff(desk.clock.now() / 1_000) < 600);
     assert_eq!(text(&headers, "x-ostler-delivery"), told["id"].as_str().unwrap());
     let path = format!("/api/approvals/{}/decision", asked["id"].as_str().unwrap());

@@ -1,0 +1,100 @@
+//! Starting something for somebody who is not there: a prompt or a task, once for each key, within what is his.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::record::Start;
+use crate::fault::{ApiError, Fallible};
+use crate::ids;
+use crate::runs::record::Run;
+use crate::runs::{Hub, NewRun};
+use crate::security::users::Caller;
+use crate::tasks::Tasks;
+
+/// What is needed for it.
+#[derive(Clone)]
+pub(crate) struct Starter {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) tasks: Arc<Tasks>,
+}
+
+/// For whom, and what for.
+pub(crate) struct Occasion<'a> {
+    pub(crate) owner: &'a str,
+    /// What new sessions are called.
+    pub(crate) title: &'a str,
+    /// Whoever comes with the same key gets the same run.
+    pub(crate) key: &'a str,
+    /// What is said beside the prompt.
+    pub(crate) more: Option<String>,
+}
+
+impl Starter {
+    /// Refuses what could not be started. What it names belongs to the owner, whoever plans it.
+    pub(crate) async fn validate(&self, owner: &str, start: &Start) -> Fallible<()> {
+        let caller = Caller::on_behalf(owner);
+        match start {
+            Start::Prompt { prompt, .. } | Start::Session { prompt, .. }
+                if prompt.trim().is_empty() =>
+            {
+                Err(ApiError::invalid("start.prompt", "a prompt says something"))
+            }
+            Start::Prompt { setup, .. } => self.hub.check_setup(setup),
+            Start::Session { session, .. } => {
+                let found = self.hub.find(&caller, session).await;
+                found.map(drop).map_err(|error| error.field("start.session"))
+            }
+            Start::Task { task } => {
+                let found = self.tasks.find(&caller, task).await;
+                found.map(drop).map_err(|error| error.field("start.task"))
+            }
+        }
+    }
+
+    /// Where the agent works.
+    pub(crate) async fn folder(&self, owner: &str, start: &Start) -> Fallible<PathBuf> {
+        let caller = Caller::on_behalf(owner);
+        let folder = match start {
+            // It was resolved when it was named; since then it may lead elsewhere.
+            Start::Prompt { setup, .. } => {
+                let found = setup.cwd.canonicalize().ok();
+                found.filter(|found| *found == setup.cwd).ok_or_else(|| gone(&setup.cwd))?
+            }
+            Start::Session { session, .. } => self.hub.find(&caller, session).await?.setup.cwd,
+            Start::Task { task } => self.tasks.find(&caller, task).await?.project,
+        };
+        if folder.is_dir() { Ok(folder) } else { Err(gone(&folder)) }
+    }
+
+    /// Starts it, or finds that it was started.
+    pub(crate) async fn start(&self, start: &Start, occasion: Occasion<'_>) -> Fallible<Run> {
+        let Occasion { owner, title, key, more } = occasion;
+        let caller = Caller::on_behalf(owner);
+        let (session, prompt) = match start {
+            Start::Task { task } => {
+                let task = self.tasks.execute_as(&caller, task, Some(key), more.as_deref()).await?;
+                let run = task.execution.map(|execution| execution.run).unwrap_or_default();
+                return self.hub.find_run(&caller, &run).await;
+            }
+            Start::Session { session, prompt } => (self.hub.find(&caller, session).await?, prompt),
+            Start::Prompt { prompt, setup } => {
+                (self.hub.by_key(owner, key, title, (**setup).clone()).await?, prompt)
+            }
+        };
+        let prompt = joined(prompt, more.as_deref());
+        let new = NewRun { id: Some(ids::of("run", key)), ..NewRun::text(prompt) };
+        self.hub.submit(&session, new).await
+    }
+}
+
+/// A prompt, and what is said beside it.
+pub(crate) fn joined(prompt: &str, more: Option<&str>) -> String {
+    match more {
+        Some(more) => format!("{prompt}\n\n{more}"),
+        None => prompt.to_owned(),
+    }
+}
+
+fn gone(folder: &Path) -> ApiError {
+    ApiError::conflict("folder_gone", format!("the folder {} is gone", folder.display()))
+}

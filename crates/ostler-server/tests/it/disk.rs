@@ -1,0 +1,61 @@
+//! A disk that is full: who asks is told, what was at work ends, and all goes on when there is room.
+
+use ostler_testkit::{Script, reply, when};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::desk::{Client, Desk};
+
+fn script() -> Script {
+    let long = "much to say ".repeat(40_000);
+    Script::new()
+        .rule(when().prompt_contains("slow"), reply().hold("slow").text(long))
+        .rule(when(), reply().text("quick"))
+}
+
+/// Prompts until there is no room, not even for a word; what is said then.
+async fn fill(client: &Client, session: &str) -> (u16, Value) {
+    let path = format!("/api/sessions/{session}/runs");
+    let mut length = 100_000;
+    for _ in 0..1_000 {
+        let prompt = json!({"prompt": "x".repeat(length)});
+        let (status, answer) = client.ask(Method::POST, &path, Some(prompt)).await;
+        if !status.is_success() && length == 1 {
+            return (status.as_u16(), answer);
+        }
+        if !status.is_success() {
+            length = (length / 10).max(1);
+        }
+    }
+    panic!("the disk does not get full");
+}
+
+// Seen to fail when what cannot be written is only logged: the run is at work for ever, and so is what waits behind it.
+#[tokio::test]
+async fn a_full_disk_is_told_and_what_ended_meanwhile_is_written_later() {
+    let desk = Desk::open(script()).await;
+    let client = desk.client();
+    let (session, other) = (client.session().await, client.session().await);
+    let slow = client.prompt(&session, "slow").await;
+    desk.api.gate("slow").reached().await;
+    let behind = client.prompt(&session, "quick").await;
+    desk.store().limit_growth(Some(0)).await.unwrap();
+    let (status, told) = fill(&client, &other).await;
+    assert_eq!((status, &told["error"]["code"]), (507, &json!("disk_full")), "{told}");
+    assert!(told["error"]["hint"].is_string());
+    desk.api.gate("slow").release();
+    // There is no room to say so in the log, but whoever asks is told.
+    let failed = client.until(&slow, "failed").await;
+    assert_eq!(failed["outcome"]["error"]["code"], "not_kept", "{failed}");
+    let is_told =
+        |event: &Value| event["kind"] == "run" && event["body"]["run"]["state"] == "failed";
+    assert!(!client.log(&session).await.iter().any(is_told));
+    let listed = client.get(&format!("/api/sessions/{session}/runs")).await;
+    assert_eq!(listed["items"][0]["state"], "failed");
+    assert_eq!(client.get("/api/auth/me").await["role"], "owner", "what needs no room works");
+    desk.store().limit_growth(None).await.unwrap();
+    client.until(&behind, "completed").await;
+    assert!(client.log(&session).await.iter().any(is_told), "now it is written");
+    let next = client.prompt(&session, "quick").await;
+    client.until(&next, "completed").await;
+}

@@ -1,0 +1,50 @@
+//! Secrets of the server, which an agent may come to know, do not reach those who watch it.
+
+use futures::StreamExt as _;
+use ostler_testkit::{Script, reply, when};
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::desk::{Desk, within};
+
+const CANARY: &str = "canary-0123456789-value";
+
+// Seen to fail when pieces are looked at one by one.
+#[tokio::test]
+async fn a_secret_that_the_model_says_in_pieces_reaches_nobody() {
+    let pieces = [
+        "The key is cana",
+        "ry-01234",
+        "56789",
+        "-value, and ",
+        "sk-ant-aaaabbbb",
+        "ccccdddd",
+        "eeee. Bye",
+    ];
+    let script = Script::new().rule(when(), reply().text_pieces(pieces));
+    let desk = Desk::with(script, |config| {
+        config.env.insert("DEPLOY_TOKEN".to_owned(), CANARY.to_owned());
+    })
+    .await;
+    let client = desk.client();
+    let session = client.session().await;
+    let run = client.prompt(&session, "What is the key?").await;
+    let done = client.until(&run, "completed").await;
+    let log = client.log(&session).await;
+    let deltas: String = log
+        .iter()
+        .filter_map(|event| event["body"]["message"]["event"]["delta"]["text"].as_str())
+        .collect();
+    assert_eq!(deltas, "The key is [redacted DEPLOY_TOKEN], and [redacted]. Bye");
+    let path = format!("/api/sessions/{session}/events");
+    let answer = client.request(Method::GET, &path).send().await.unwrap();
+    let (mut stream, mut told) = (answer.bytes_stream(), String::new());
+    while !told.contains("\"completed\"") {
+        told.push_str(std::str::from_utf8(&within(stream.next()).await.unwrap().unwrap()).unwrap());
+    }
+    for text in [Value::from(log).to_string(), told, done.to_string()] {
+        for part in ["ry-01234", "56789", "-value", "aaaabbbb", "ccccdddd"] {
+            assert!(!text.contains(part), "{part} is in {text}");
+        }
+    }
+}
