@@ -121,6 +121,12 @@ export const api = {
       if (items.length < 500) return found;
     }
   },
+  /** The commands that a prompt in this session can begin with; the engine says so when it begins. */
+  async commands(session: string): Promise<string[]> {
+    const { items } = await call<Listing<LogEntry>>("GET", `/api/sessions/${id(session)}/log?limit=50`);
+    const said = items.map((entry) => entry.body.message as { subtype?: string; slash_commands?: string[] } | undefined);
+    return said.find((message) => message?.subtype === "init")?.slash_commands ?? [];
+  },
   runs: (session: string) => call<Listing<Run>>("GET", `/api/sessions/${id(session)}/runs`),
   say: (session: string, prompt: string, push: boolean) =>
     call<Run>("POST", `/api/sessions/${id(session)}/runs`, { prompt, push }),

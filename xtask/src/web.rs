@@ -25,6 +25,17 @@ pub(crate) fn build() -> Result<()> {
     run(npm(&["run", "build"]))
 }
 
+/// For whoever wants the server and not the page in particular: without npm the server does without it, and says so.
+pub(crate) fn build_if_missing() {
+    if folder().join("dist/page/index.html").is_file() || !setup::works("npm", &["--version"]) {
+        return;
+    }
+    eprintln!("building the page (once; later by cargo xtask web)…");
+    if let Err(error) = build() {
+        eprintln!("the server will be without its page: {error:#}");
+    }
+}
+
 /// The tests without a browser.
 pub(crate) fn unit_tests() -> Command {
     npm(&["test", "--silent"])

@@ -67,6 +67,35 @@ export default {
     await visitor.page.getByRole("article", { name: "Agent" }).filter({ hasText: "ochre" }).waitFor();
   },
 
+  async "several questions are tabs and are sent together when all are answered"({ visit }) {
+    const visitor = await visit();
+    const option = (label, preview) => ({ label, description: `About ${label}`, ...(preview ? { preview } : {}) });
+    const questions = [
+      { question: "Which base?", header: "Base", multiSelect: false, options: [option("Rust", "fn main() {}"), option("Go")] },
+      { question: "Which parts?", header: "Parts", multiSelect: true, options: [option("Server"), option("Page")] },
+    ];
+    await visitor.say(`use the tool AskUserQuestion with ${JSON.stringify({ questions })}`);
+    const card = visitor.page.getByRole("group", { name: "The agent has a question" });
+    await card.getByLabel(/Rust/).check();
+    await card.getByText("fn main() {}").waitFor();
+    await card.getByRole("button", { name: "Next question" }).click();
+    await card.getByLabel(/Server/).check();
+    await card.getByLabel("Something else").fill("Docs");
+    await visitor.page.reload();
+    await card.getByRole("tab", { name: "Base" }).waitFor();
+    await card.getByLabel(/Go/).check();
+    await card.getByRole("tab", { name: "Parts" }).click();
+    await card.getByLabel(/Server/).check();
+    await card.getByLabel(/Page/).check();
+    await card.getByLabel("Something else").fill("Docs");
+    await card.getByRole("button", { name: "Send" }).click();
+    await visitor.rest();
+    const tool = visitor.page.locator('.tool[data-tool="AskUserQuestion"]');
+    await tool.locator("summary").click();
+    const told = await tool.locator(".output pre").textContent();
+    for (const word of ["Go", "Server", "Page", "Docs"]) assert.match(told, new RegExp(word));
+  },
+
   async "a card is there again after reloading and in the inbox"({ server, visit }) {
     const visitor = await visit();
     await visitor.say('write "x" to a.txt');

@@ -28,6 +28,16 @@ export default {
     assert.equal(await visitor.page.getByRole("article", { name: "You" }).count(), 1, "nothing is shown twice");
   },
 
+  async "whoever comes later sees which session is at work"({ server, visit }) {
+    const visitor = await visit();
+    await waitAtTheGate(visitor);
+    const later = await visit();
+    const entry = later.page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: /until/ });
+    await entry.getByText("at work").waitFor();
+    pass(server);
+    await entry.getByText("just now").waitFor();
+  },
+
   async "an interrupted run ends and the next one works"({ visit }) {
     const visitor = await visit();
     await waitAtTheGate(visitor);

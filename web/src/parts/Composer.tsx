@@ -1,5 +1,6 @@
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Picture } from "../agui/items";
+import { api } from "../api";
 import { complain } from "../state/app";
 
 const LARGEST = 5 << 20;
@@ -7,15 +8,18 @@ const LARGEST = 5 << 20;
 interface Props {
   /** Where the draft is kept, so that reloading loses nothing. */
   name: string;
+  /** Whose commands can be used; there is none before the first prompt. */
+  session?: string;
   isWorking: boolean;
   onSay: (text: string, images: Picture[], how: "turn" | "queue" | "steer") => void;
   onStop: () => void;
 }
 
-export function Composer({ name, isWorking, onSay, onStop }: Props) {
+export function Composer({ name, session, isWorking, onSay, onStop }: Props) {
   const key = `ostler-draft-${name}`;
   const [text, setText] = useState(() => sessionStorage.getItem(key) ?? "");
   const [images, attach] = useState<Picture[]>([]);
+  const commands = useCommands(session, text);
   const field = useRef<HTMLTextAreaElement>(null);
   const write = (next: string) => {
     setText(next);
@@ -60,6 +64,15 @@ export function Composer({ name, isWorking, onSay, onStop }: Props) {
         onInput={(event) => write(event.currentTarget.value)} onKeyDown={press}
         onPaste={(event) => { if (event.clipboardData?.files.length) void add(event.clipboardData.files); }}
       />
+      {commands.length > 0 && (
+        <ul class="commands" aria-label="Commands">
+          {commands.map((command) => (
+            <li key={command}>
+              <button type="button" onClick={() => { write(`/${command} `); field.current?.focus(); }}>/{command}</button>
+            </li>
+          ))}
+        </ul>
+      )}
       <div class="actions">
         {isWorking ? (
           <>
@@ -79,6 +92,21 @@ export function Composer({ name, isWorking, onSay, onStop }: Props) {
       </div>
     </form>
   );
+}
+
+const MOST = 8;
+
+/** Commands that begin with what was typed. Asked for when a slash is typed, and not before. */
+function useCommands(session: string | undefined, text: string): string[] {
+  const [known, set] = useState<string[] | undefined>(undefined);
+  const typed = /^\/(\S*)$/.exec(text)?.[1];
+  const isWanted = typed !== undefined && session !== undefined && known === undefined;
+  useEffect(() => {
+    // Whoever has no commands types on; that is no reason to complain.
+    if (isWanted) void api.commands(session).then(set).catch(() => set([]));
+  }, [isWanted, session]);
+  if (typed === undefined) return [];
+  return (known ?? []).filter((command) => command.startsWith(typed)).slice(0, MOST);
 }
 
 async function picture(file: File): Promise<Picture> {

@@ -35,6 +35,8 @@ export class Conversation {
   readonly queued = signal<Queued[]>([]);
   readonly cost = signal<number | undefined>(undefined);
   private following: AbortController | undefined;
+  /** What is being told; it becomes what is shown. */
+  private told = this.thread;
   private hasMissed = false;
   private unlisten: () => void;
   private frame = 0;
@@ -119,10 +121,9 @@ export class Conversation {
     const since = Date.now();
     this.following = following;
     this.hasMissed = false;
-    if (thread === this.thread) {
-      thread.phase = "running";
-      this.draw();
-    }
+    this.told = thread;
+    thread.phase = "running";
+    if (thread === this.thread) this.draw();
     try {
       const init = { signal: following.signal, headers: HEADERS, body: JSON.stringify(input) };
       const response = await request("POST", path, init);
@@ -161,6 +162,7 @@ export class Conversation {
     if (refused && this.thread.items.length === 0) this.failure.value = error;
     else if (refused) complain(error);
     if (refused) this.thread.phase = "idle";
+    this.told = this.thread;
     this.draw();
     // While the server cannot be reached the WebSocket notices when it can be again. If that never lost it, now is the time.
     if (!refused && connection.peek() === "open") setTimeout(() => void this.catchUp(), 1000);
@@ -189,7 +191,7 @@ export class Conversation {
 
   /** Something goes on that is not being followed. */
   private lookAgain(): void {
-    if (this.following) this.hasMissed = this.thread.phase !== "running";
+    if (this.following) this.hasMissed = this.told.phase !== "running";
     else void this.attach();
   }
 

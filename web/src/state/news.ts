@@ -82,9 +82,9 @@ function hear(told: Told): void {
   batch(() => {
     switch (told.type) {
       case "hello":
-        // What waits is told anew after this.
+        // What waits and what is at work is told anew after this.
         approvals.value = [];
-        live.value = new Map((told.runs as Run[] | undefined)?.map((run) => [run.session, run]));
+        live.value = new Map();
         connection.value = "open";
         break;
       case "permission_request":

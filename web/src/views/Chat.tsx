@@ -103,7 +103,7 @@ function Open({ id }: { id: string }) {
         </ul>
       )}
       <Composer
-        name={id} isWorking={isWorking} onStop={stop}
+        name={id} session={id} isWorking={isWorking} onStop={stop}
         onSay={(text, images, how) => void conversation.say(text, images, how).catch(complain)}
       />
     </main>

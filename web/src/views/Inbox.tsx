@@ -15,7 +15,7 @@ export function Inbox() {
         </div>
       ) : (
         <>
-          <p class="hint"><kbd>j</kbd> <kbd>k</kbd> go from card to card; <kbd>y</kbd> <kbd>s</kbd> <kbd>a</kbd> <kbd>n</kbd> answer; <kbd>?</kbd> shows all keys.</p>
+          <p class="hint keys"><kbd>j</kbd> <kbd>k</kbd> go from card to card; <kbd>y</kbd> <kbd>s</kbd> <kbd>a</kbd> <kbd>n</kbd> answer; <kbd>?</kbd> shows all keys.</p>
           <div class="cards">
             {list.map((approval) => <ApprovalCard key={approval.id} approval={approval} />)}
           </div>

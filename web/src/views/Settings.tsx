@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { api } from "../api";
+import { api, call } from "../api";
 import { complain, forget, me, sessions } from "../state/app";
 import { link } from "../state/route";
 import { type Theme, theme } from "../state/theme";
@@ -26,8 +26,20 @@ export function Settings() {
         </fieldset>
       </section>
       <Rules />
+      <About />
       {me.value?.role !== "member" && <Users />}
     </main>
+  );
+}
+
+function About() {
+  const [health, set] = useState<{ status: string; version: string } | undefined>(undefined);
+  useEffect(() => void call<{ status: string; version: string }>("GET", "/healthz").then(set).catch(complain), []);
+  return (
+    <section>
+      <h2>Server</h2>
+      {health && <p>Ostler {health.version}: {health.status === "ok" ? "works" : health.status}. Programs find what it can do at <a href="/docs">/docs</a>.</p>}
+    </section>
   );
 }
 

@@ -1,6 +1,6 @@
 //! The WebSocket: one connection for everything a page needs.
 //!
-//! A client that connects is told at once what waits for it, then what is asked and decided, which runs begin and end, and
+//! A client that connects is told at once what waits for it and what is at work, then what is asked and decided, which runs begin and end, and
 //! everything that happens in the sessions it watches. It sends prompts and answers on the same way. See [`super::spoken`] for the words.
 
 use std::sync::Arc;
@@ -10,9 +10,11 @@ use axum::extract::ws::{CloseFrame, Message as Frame, WebSocket, WebSocketUpgrad
 use axum::response::Response;
 use futures::stream::{FuturesUnordered, SplitSink};
 use futures::{SinkExt as _, StreamExt as _};
+use ostler_store::Filter;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
+use super::listing::seen_by;
 use super::spoken::{self, Said};
 use crate::app::App;
 use crate::approvals::record::Approval;
@@ -111,7 +113,7 @@ impl Connection {
         self.say(json!({"type": "error", "error": error.detail()})).await
     }
 
-    /// Who the client is and what waits for it.
+    /// Who the client is, what waits for it and what is at work.
     async fn greet(&mut self) -> Result<(), axum::Error> {
         let pending = match self.app.approvals.pending(&self.caller).await {
             Ok(pending) => pending,
@@ -122,7 +124,15 @@ impl Connection {
         for approval in pending {
             self.say(spoken::request(&approval)).await?;
         }
-        Ok(())
+        match at_work(&self.app, &self.caller).await {
+            Ok(runs) => {
+                for run in runs {
+                    self.tell_run(&run).await?;
+                }
+                Ok(())
+            }
+            Err(error) => self.complain(&error).await,
+        }
     }
 
     async fn tell(&mut self, approval: &Approval) -> Result<(), axum::Error> {
@@ -244,6 +254,17 @@ impl Connection {
         let run = self.app.hub.submit(&session, NewRun { pushes, ..NewRun::text(text) }).await?;
         Ok(json!({"type": "accepted", "sessionId": session.id, "runId": run.id}))
     }
+}
+
+/// The runs that are not over. One that changes meanwhile is told by itself.
+async fn at_work(app: &App, caller: &Caller) -> Fallible<Vec<Run>> {
+    let mut runs = Vec::new();
+    for state in ["queued", "running", "waiting"] {
+        let field = Some(("state".to_owned(), state.to_owned()));
+        let filter = Filter { field, ..seen_by(caller) };
+        runs.extend(app.hub.records.all::<Run>(filter).await?);
+    }
+    Ok(runs)
 }
 
 fn next(session: String, mut reader: Reader) -> Watched {
