@@ -66,7 +66,15 @@ fn install() -> Result<()> {
     if fs::read_to_string(&mark).is_ok_and(|found| found == wanted) {
         return Ok(());
     }
-    run(npm(&["ci", "--ignore-scripts", "--fetch-retries=5", "--loglevel=error"]))?;
+    // Not `npm ci`: it wants the packages of all other systems in the lock file too, and not every registry has them.
+    // This takes the locked versions as well, checks them, and leaves the lock file alone.
+    run(npm(&[
+        "install",
+        "--no-save",
+        "--ignore-scripts",
+        "--fetch-retries=5",
+        "--loglevel=error",
+    ]))?;
     fs::write(&mark, wanted).context("noting what was installed")
 }
 
