@@ -61,7 +61,7 @@ struct Connection {
 async fn serve(app: App, caller: Caller, socket: WebSocket) -> Result<(), axum::Error> {
     let (out, mut incoming) = socket.split();
     let mut news = app.approvals.news();
-    let mut runs = app.hub.news();
+    let mut runs = app.hub.changes();
     let mut connection = Connection {
         app,
         caller,

@@ -136,8 +136,7 @@ impl Teller {
     async fn tell_of_ends(&self, mut news: broadcast::Receiver<Arc<Run>>) {
         loop {
             match news.recv().await {
-                Ok(run) if run.state.is_over() => self.tell(self.ended(&run)),
-                Ok(_) => {}
+                Ok(run) => self.tell(self.ended(&run)),
                 Err(RecvError::Lagged(missed)) => {
                     tracing::warn!(missed, "ends of runs were not told to the webhook");
                     self.courier.missed(missed);
