@@ -30,6 +30,25 @@ pub(crate) trait Kept: Serialize + DeserializeOwned + Send + Sync {
     }
 }
 
+/// Makes a type one that the store keeps, by its `id` and for its `owner`.
+macro_rules! kept {
+    ($type:ty, $kind:literal) => {
+        impl $crate::records::Kept for $type {
+            const KIND: &'static str = $kind;
+
+            fn id(&self) -> &str {
+                &self.id
+            }
+
+            fn owner(&self) -> Option<&str> {
+                Some(&self.owner)
+            }
+        }
+    };
+}
+
+pub(crate) use kept;
+
 /// The store, for documents.
 #[derive(Clone)]
 pub(crate) struct Records {

@@ -73,11 +73,12 @@ impl Telling<'_> {
         let mut stopping = false;
         let mut quiet_since = Instant::now();
         while !followed.awaited.is_empty() {
-            if let Some(waits) = self.waits(quiet_since).filter(|_| may_wait) {
+            // One look at the clock for both: a turn that was not quiet a moment ago must be looked at again.
+            let is_quiet = quiet_since.elapsed() >= settles;
+            if let Some(waits) = self.waits(is_quiet).filter(|_| may_wait) {
                 return self.wait(waits).await;
             }
             let stops_with_client = self.agui.config().disconnect == Disconnect::Stop;
-            let settled = quiet_since + settles;
             tokio::select! {
                 some = reader.next() => {
                     quiet_since = Instant::now();
@@ -87,7 +88,7 @@ impl Telling<'_> {
                     }
                 }
                 () = desk.changed() => quiet_since = Instant::now(),
-                () = tokio::time::sleep_until(settled), if self.is_waiting() && settled > Instant::now() => {}
+                () = tokio::time::sleep_until(quiet_since + settles), if self.is_waiting() && !is_quiet => {}
                 () = stop.cancelled(), if !stopping => {
                     stopping = true;
                     self.stop_all(&followed).await?;
@@ -194,7 +195,7 @@ impl Telling<'_> {
     }
 
     /// Whether the turn can only go on with the client's help.
-    fn waits(&self, quiet_since: Instant) -> Option<Waits> {
+    fn waits(&self, is_quiet: bool) -> Option<Waits> {
         let (calls, asks) = (self.desk.waiting_calls(), self.asks.open());
         if calls.is_empty() && asks.is_empty() {
             return None;
@@ -206,10 +207,9 @@ impl Telling<'_> {
         let is_told = |id: &str| self.waited.contains(id) || self.translator.knows(id);
         let all_told = about.iter().copied().chain(calls.iter().map(String::as_str)).all(is_told);
         let all = all_told && self.translator.only_waits(&waiting, &|_| true);
-        let settled = quiet_since.elapsed() >= self.agui.config().settle;
         let begun = self.desk.begun();
         let rest_is_quiet =
-            settled && self.translator.only_waits(&waiting, &|id| begun.contains(id));
+            is_quiet && self.translator.only_waits(&waiting, &|id| begun.contains(id));
         (all || rest_is_quiet).then_some(Waits { has_asks: !asks.is_empty(), calls })
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ostler::Hook;
 use ostler::hook::{HookOutput, PreToolUseInput};
-use ostler::options::SystemPrompt;
 use ostler_agui::input::Tool;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +14,7 @@ use super::shared_state;
 use super::thread::Thread;
 use crate::fault::Fallible;
 use crate::records::Records;
-use crate::runs::options::{Shape, Shaped};
+use crate::runs::options::{Shape, Shaped, add_to_prompt};
 use crate::runs::record::Session;
 
 /// What the engine of a thread is to be like. When that changes, another one goes on.
@@ -87,21 +86,9 @@ impl Page {
                 Some(format!("The user cannot be asked: the application has no tool `{name}`."));
         }
         options.session.ephemeral |= self.forgets;
-        add_to(&mut options.context.system_prompt, self.surroundings.as_deref());
+        if let Some(surroundings) = &self.surroundings {
+            add_to_prompt(&mut options, surroundings);
+        }
         shaped.options = options;
-    }
-}
-
-fn add_to(prompt: &mut SystemPrompt, more: Option<&str>) {
-    let Some(more) = more else { return };
-    let append = |text: &mut String| {
-        text.push_str("\n\n");
-        text.push_str(more);
-    };
-    match prompt {
-        SystemPrompt::Text(text) => append(text),
-        SystemPrompt::Preset { append: Some(text) } => append(text),
-        SystemPrompt::Preset { append } => *append = Some(more.to_owned()),
-        _ => *prompt = SystemPrompt::Text(more.to_owned()),
     }
 }

@@ -81,7 +81,7 @@ pub(super) struct Telling<'a> {
     pub(super) translator: Translator,
     pub(super) outlet: &'a mut Outlet,
     pub(super) stop: CancellationToken,
-    /// Calls that waited when the run began: earlier ones have told them.
+    /// Calls that were open when the run began: earlier ones have told them.
     pub(super) waited: BTreeSet<String>,
     /// Changes of the state up to here are not for this client, which brought a state of its own.
     pub(super) state_from: u64,
@@ -157,7 +157,13 @@ impl Run {
         let asked = asks.open().iter().filter_map(|ask| ask.tool_use_id.clone());
         Ok(Telling {
             agui: &self.agui,
-            waited: asked.chain(desk.waiting_calls()).collect(),
+            waited: thread
+                .open_calls
+                .iter()
+                .cloned()
+                .chain(asked)
+                .chain(desk.waiting_calls())
+                .collect(),
             desk,
             session,
             caller: &self.caller,
@@ -250,6 +256,7 @@ impl Telling<'_> {
             begin => begin,
         };
         self.thread.page = page;
+        self.thread.open_calls.clear();
         self.desk.clear();
         self.turn_to_log().await?;
         let next = self.new_run(before, now, begin)?;
@@ -422,6 +429,7 @@ impl Telling<'_> {
         self.thread.known.said(self.translator.message_ids());
         self.thread.reported.clone_from(self.translator.reported());
         self.thread.client_calls.extend(self.desk.waiting_calls());
+        self.thread.open_calls.extend(self.translator.unanswered());
         self.thread.state = self.desk.state().await;
         if self.agui.config().memory == Memory::None && !self.is_waiting() {
             self.thread = begun(&self.session);

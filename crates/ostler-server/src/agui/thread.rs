@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::page::Page;
-use crate::records::Kept;
+use crate::records::kept;
 
 /// What is remembered of a thread. The conversation itself is in the log of its session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -26,6 +26,8 @@ pub(super) struct Thread {
     pub(super) here: Option<Place>,
     /// Calls that the client has answered or is to answer.
     pub(super) client_calls: BTreeSet<String>,
+    /// Calls of the turn that is under way, told and without an answer when they were.
+    pub(super) open_calls: BTreeSet<String>,
     /// Questions for which the client's own tool was called.
     pub(super) asked_by_call: BTreeSet<String>,
     pub(super) state: Value,
@@ -54,17 +56,7 @@ impl Place {
     }
 }
 
-impl Kept for Thread {
-    const KIND: &'static str = "thread";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn owner(&self) -> Option<&str> {
-        Some(&self.owner)
-    }
-}
+kept!(Thread, "thread");
 
 /// Who has the word on a thread: one run at a time.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::record::{Approval, ApprovalState, Scope};
-use crate::records::Kept;
+use crate::records::kept;
 
 /// A decision.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -72,14 +72,4 @@ fn word(state: ApprovalState) -> &'static str {
     }
 }
 
-impl Kept for Audited {
-    const KIND: &'static str = "audit";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn owner(&self) -> Option<&str> {
-        Some(&self.owner)
-    }
-}
+kept!(Audited, "audit");

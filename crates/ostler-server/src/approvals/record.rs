@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::records::Kept;
+use crate::records::kept;
 
 /// Somebody is to decide: about a tool call, or on questions of the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -116,14 +116,4 @@ impl Approval {
     }
 }
 
-impl Kept for Approval {
-    const KIND: &'static str = "approval";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn owner(&self) -> Option<&str> {
-        Some(&self.owner)
-    }
-}
+kept!(Approval, "approval");

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::record::Scope;
-use crate::records::Kept;
+use crate::records::kept;
 
 /// A rule that somebody granted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,17 +43,7 @@ impl Granted {
     }
 }
 
-impl Kept for Granted {
-    const KIND: &'static str = "rule";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn owner(&self) -> Option<&str> {
-        Some(&self.owner)
-    }
-}
+kept!(Granted, "rule");
 
 /// The rules an engine suggests for a call, one line for each suggestion. A suggestion of another kind, such as a
 /// change of mode, would allow far more than this call and is not offered. Without any, the tool itself is offered.

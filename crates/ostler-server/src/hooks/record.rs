@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::records::Kept;
+use crate::records::kept;
 use crate::schedules::record::Start;
 
 /// What another program can start, without a token and with a signature.
@@ -60,26 +60,6 @@ pub(crate) struct Owed {
     pub(crate) owner: String,
 }
 
-impl Kept for Hook {
-    const KIND: &'static str = "hook";
+kept!(Hook, "hook");
 
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn owner(&self) -> Option<&str> {
-        Some(&self.owner)
-    }
-}
-
-impl Kept for Owed {
-    const KIND: &'static str = "owed";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn owner(&self) -> Option<&str> {
-        Some(&self.owner)
-    }
-}
+kept!(Owed, "owed");

@@ -57,6 +57,18 @@ impl Shaped {
     }
 }
 
+/// Tells the agent more, behind what it is told already.
+pub(crate) fn add_to_prompt(options: &mut Options, more: &str) {
+    match &mut options.context.system_prompt {
+        SystemPrompt::Text(text) | SystemPrompt::Preset { append: Some(text) } => {
+            text.push_str("\n\n");
+            text.push_str(more);
+        }
+        SystemPrompt::Preset { append } => *append = Some(more.to_owned()),
+        prompt => *prompt = SystemPrompt::Text(more.to_owned()),
+    }
+}
+
 /// What every engine of this server is started with.
 /// `behind` is a message of the conversation, if the engine is to go on behind it in a copy.
 pub(crate) fn of(config: &Config, session: &Session, behind: Option<String>) -> Options {

@@ -7,7 +7,7 @@ use ostler::proto::api::ContentBlock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::records::Kept;
+use crate::records::kept;
 
 /// A conversation. Everything said in it is in the event log of the same name.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -170,38 +170,8 @@ impl Failure {
     }
 }
 
-impl Kept for Session {
-    const KIND: &'static str = "session";
+kept!(Session, "session");
 
-    fn id(&self) -> &str {
-        &self.id
-    }
+kept!(Attached, "attached");
 
-    fn owner(&self) -> Option<&str> {
-        Some(&self.owner)
-    }
-}
-
-impl Kept for Attached {
-    const KIND: &'static str = "attached";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn owner(&self) -> Option<&str> {
-        Some(&self.owner)
-    }
-}
-
-impl Kept for Run {
-    const KIND: &'static str = "run";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn owner(&self) -> Option<&str> {
-        Some(&self.owner)
-    }
-}
+kept!(Run, "run");

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::plan::When;
-use crate::records::Kept;
+use crate::records::kept;
 use crate::runs::record::Setup;
 
 /// Something that is started at certain times.
@@ -175,26 +175,6 @@ pub(crate) fn firings_of(schedule: &str) -> String {
     format!("firing_{}_", schedule.trim_start_matches("schedule_"))
 }
 
-impl Kept for Schedule {
-    const KIND: &'static str = "schedule";
+kept!(Schedule, "schedule");
 
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn owner(&self) -> Option<&str> {
-        Some(&self.owner)
-    }
-}
-
-impl Kept for Firing {
-    const KIND: &'static str = "firing";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn owner(&self) -> Option<&str> {
-        Some(&self.owner)
-    }
-}
+kept!(Firing, "firing");

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use ostler::Options;
-use ostler::options::SystemPrompt;
 use sha2::{Digest as _, Sha256};
 
 use super::access::SpaceRole;
@@ -17,7 +16,7 @@ use super::record::Space;
 use super::secrets;
 use super::{FOLDER, Spaces};
 use crate::fault::{self, ApiError, Fallible};
-use crate::runs::options::{Shape, Shaped};
+use crate::runs::options::{Shape, Shaped, add_to_prompt};
 use crate::runs::record::Session;
 use crate::security::walls::{Opening, Walls};
 
@@ -132,7 +131,7 @@ impl Fitting {
             let variables = &mut options.engine.env.variables;
             variables.insert("TZ".to_owned(), place.zone.clone());
             variables.extend(place.secrets.clone());
-            add(&mut options.context.system_prompt, place.told.clone());
+            add_to_prompt(options, &place.told);
             for (title, folder, name) in [
                 ("What all spaces here remember", &place.data, memory::SHARED),
                 (
@@ -143,7 +142,7 @@ impl Fitting {
             ] {
                 let text = memory::read(folder, name)?.text;
                 if !text.trim().is_empty() {
-                    add(&mut options.context.system_prompt, format!("# {title}\n\n{text}"));
+                    add_to_prompt(options, &format!("# {title}\n\n{text}"));
                 }
             }
         }
@@ -191,19 +190,4 @@ fn told(space: &Space, walls: &Walls) -> String {
         text.push_str("Use them by name; never print them.");
     }
     text
-}
-
-fn add(prompt: &mut SystemPrompt, more: String) {
-    let more = match prompt {
-        SystemPrompt::Text(text) | SystemPrompt::Preset { append: Some(text) } => {
-            text.push_str("\n\n");
-            text.push_str(&more);
-            return;
-        }
-        _ => more,
-    };
-    *prompt = match prompt {
-        SystemPrompt::Preset { .. } => SystemPrompt::Preset { append: Some(more) },
-        _ => SystemPrompt::Text(more),
-    };
 }

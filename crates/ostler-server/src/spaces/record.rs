@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::policy::Policy;
 use crate::fault::{ApiError, Fallible};
-use crate::records::Kept;
+use crate::records::kept;
 use crate::security::error::shown;
 
 /// The longest name of a space, and of a mount.
@@ -72,17 +72,7 @@ pub(crate) struct Mount {
     pub(crate) write: bool,
 }
 
-impl Kept for Space {
-    const KIND: &'static str = "space";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn owner(&self) -> Option<&str> {
-        Some(&self.owner)
-    }
-}
+kept!(Space, "space");
 
 /// Refuses what is no name for a space or a mount: it becomes a part of a path.
 pub(super) fn check_name(field: &str, name: &str) -> Fallible<()> {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::records::Kept;
+use crate::records::kept;
 use crate::runs::record::{Failure, Run, RunState};
 use crate::skills::metadata::{Isolation, Metadata, TaskType};
 
@@ -52,17 +52,7 @@ pub(crate) struct Execution {
     pub(crate) metadata: Metadata,
 }
 
-impl Kept for Task {
-    const KIND: &'static str = "task";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn owner(&self) -> Option<&str> {
-        Some(&self.owner)
-    }
-}
+kept!(Task, "task");
 
 /// A task with how it stands.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

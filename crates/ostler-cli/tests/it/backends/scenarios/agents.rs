@@ -68,8 +68,8 @@ async fn answered(stage: &Stage, prompts: &[&str]) {
     let mut client = stage.client(stage.options()).await;
     let mut first = None;
     for prompt in prompts {
-        client.send(*prompt).await.unwrap();
         let before = stage.requests().len();
+        client.send(*prompt).await.unwrap();
         let result = loop {
             let message = stage.within("a message", client.next()).await.unwrap().unwrap();
             if let Message::Result(result) = message {
