@@ -11,7 +11,7 @@ const FOLDER = process.env.OSTLER_PAGE;
 export const PATIENCE = 30_000;
 
 // Files that do not come from the server make the browser take the server for another network.
-const ARGS = ["--no-sandbox", "--disable-gpu", ...(FOLDER ? ["--disable-features=LocalNetworkAccessChecks"] : [])];
+const ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", ...(FOLDER ? ["--disable-features=LocalNetworkAccessChecks"] : [])];
 export const launch = () => chromium.launch({ executablePath: EXECUTABLE, args: ARGS });
 
 const KINDS = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json" };

@@ -37,11 +37,12 @@ for (const [name, test] of tests.filter(([name]) => name.includes(wanted.replace
   } catch (error) {
     console.log(`test ${name} ... FAILED`);
     failures.push([name, error]);
+    console.error(`${name}: ${error.stack ?? error}\nserver: ${server.errors?.slice(-2000)}`);
     mkdirSync("test-results", { recursive: true });
     for (const [index, { page, problems }] of visitors.entries()) {
       const picture = `test-results/${name.replaceAll("::", "-")}-${index}.png`;
       await page.screenshot({ path: picture }).catch(() => {});
-      console.error(`${name}: ${error.stack ?? error}\n${problems.join("\n")}\nserver: ${server.errors.slice(-2000)}`);
+      if (problems.length > 0) console.error(`browser ${index}: ${problems.join("\n")}`);
     }
   } finally {
     for (const { context } of visitors) await context.close().catch(() => {});
