@@ -5,6 +5,7 @@
 
 import { readdirSync, mkdirSync } from "node:fs";
 import { Visitor, launch } from "./browser.mjs";
+import { Model } from "./model.mjs";
 import { Server } from "./server.mjs";
 
 if (!process.env.OSTLER_PROGRAM) throw new Error("set OSTLER_PROGRAM to the program to test");
@@ -21,7 +22,10 @@ const browser = await launch();
 let passed = 0;
 const failures = [];
 for (const [name, test] of tests.filter(([name]) => name.includes(wanted.replaceAll(" ", "_")))) {
-  const server = new Server();
+  // A test that speaks for the model has its script beside it.
+  const { script, run = test } = test;
+  const model = script && (await new Model(script).start());
+  const server = new Server({ model });
   const visitors = [];
   try {
     await server.start();
@@ -30,7 +34,7 @@ for (const [name, test] of tests.filter(([name]) => name.includes(wanted.replace
       visitors.push(visitor);
       return options.stays_out ? visitor : visitor.enter();
     };
-    await test({ server, visit, browser });
+    await run({ server, model, visit, browser });
     for (const visitor of visitors) await visitor.leave();
     console.log(`test ${name} ... ok`);
     passed += 1;
@@ -47,6 +51,7 @@ for (const [name, test] of tests.filter(([name]) => name.includes(wanted.replace
   } finally {
     for (const { context } of visitors) await context.close().catch(() => {});
     await server.end();
+    await model?.end();
   }
 }
 await browser.close();

@@ -1,4 +1,4 @@
-// A real `ostler serve` with folders of its own and the offline model.
+// A real `ostler serve` with folders of its own.
 
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -24,7 +24,9 @@ Greet {{ who }}.
 `;
 
 export class Server {
-  constructor() {
+  /** With a `model` that a test speaks for; otherwise the offline one answers. */
+  constructor({ model } = {}) {
+    this.model = model;
     this.folder = mkdtempSync(join(tmpdir(), "ostler-page-"));
     this.workspace = join(this.folder, "workspace");
     mkdirSync(join(this.folder, "skills", "greet"), { recursive: true });
@@ -37,6 +39,7 @@ export class Server {
     const args = ["serve", "--listen", listen, "--data", join(this.folder, "data"), "--skills", join(this.folder, "skills")];
     const env = { ...process.env, HOME: this.folder };
     for (const name of Object.keys(env)) if (/^(ANTHROPIC|CLAUDE)_/.test(name)) delete env[name];
+    if (this.model) Object.assign(env, { ANTHROPIC_BASE_URL: this.model.url, ANTHROPIC_API_KEY: "none" });
     this.child = spawn(PROGRAM, [...args, "--show-code", "--show-token"], { cwd: this.workspace, env, stdio: ["ignore", "pipe", "pipe"] });
     this.errors = "";
     this.child.stderr.on("data", (data) => (this.errors += data));
