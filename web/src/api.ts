@@ -122,11 +122,15 @@ export const api = {
     }
   },
   /** The commands that a prompt in this session can begin with; the engine says so when it begins. */
-  async commands(session: string): Promise<string[]> {
+  async commands(session: string): Promise<{ text: string }[]> {
     const { items } = await call<Listing<LogEntry>>("GET", `/api/sessions/${id(session)}/log?limit=50`);
     const said = items.map((entry) => entry.body.message as { subtype?: string; slash_commands?: string[] } | undefined);
-    return said.find((message) => message?.subtype === "init")?.slash_commands ?? [];
+    const names = said.find((message) => message?.subtype === "init")?.slash_commands ?? [];
+    return names.map((name) => ({ text: `/${name}` }));
   },
+  files: (session: string, q: string, signal: AbortSignal) =>
+    request("GET", `/api/sessions/${id(session)}/files?limit=8&q=${id(q)}`, { signal })
+      .then((response) => response.json() as Promise<Listing<{ path: string; kind: "file" | "folder" }>>),
   runs: (session: string) => call<Listing<Run>>("GET", `/api/sessions/${id(session)}/runs`),
   say: (session: string, prompt: string, push: boolean) =>
     call<Run>("POST", `/api/sessions/${id(session)}/runs`, { prompt, push }),

@@ -49,6 +49,8 @@ export interface Approval {
   digest: string;
   summary: string;
   reason?: string;
+  /** The steps that led to the question; the last one decided. */
+  why?: { looked: string; result: string; decided?: boolean }[];
   rules: string[];
   asked: number;
   expires?: number;

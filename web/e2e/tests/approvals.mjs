@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { lastSaid } from "../model.mjs";
 
 const has = (server, name) => existsSync(join(server.workspace, name));
 const allow = (scope) => ({ name: scope });
@@ -32,7 +33,7 @@ export default {
   async "always means no card the next time until the rule is taken back"({ server, visit }) {
     const visitor = await visit();
     await visitor.say('write "x" to a.txt');
-    await visitor.card().getByText("grant the rule").waitFor();
+    assert.equal(await visitor.card().getByLabel(/grant this rule/).inputValue(), "Write");
     await visitor.card().getByRole("button", allow(/Always/)).click();
     await visitor.rest();
     await visitor.go("#/chat");
@@ -50,6 +51,94 @@ export default {
     await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
     await visitor.say('write "z" to c.txt');
     await visitor.card().waitFor();
+  },
+
+  async "the rule is written by hand, and one that does not cover the call is refused"({ server, visit }) {
+    const visitor = await visit();
+    // The refusal is what is tested, and the browser notes every one.
+    visitor.excused = /400|422/;
+    await visitor.say("run `touch a.txt`");
+    const rule = visitor.card().getByLabel(/grant this rule/);
+    assert.equal(await rule.inputValue(), "Bash(touch a.txt)");
+    await rule.fill("Bash(rm:*)");
+    await visitor.card().getByRole("button", allow(/Always/)).click();
+    await visitor.page.getByText(/does not cover this call/).waitFor();
+    assert.equal(has(server, "a.txt"), false);
+    await rule.fill("Bash(touch:*)");
+    await visitor.card().getByRole("button", allow(/Always/)).click();
+    await visitor.rest();
+    assert.ok(has(server, "a.txt"));
+    assert.deepEqual((await server.call("GET", "/api/rules")).items.map((it) => it.rule), ["Bash(touch:*)"]);
+    await visitor.say("run `touch b.txt`");
+    await visitor.page.locator(".tool.done").nth(1).waitFor();
+    await visitor.rest();
+    assert.ok(has(server, "b.txt"), "covered by what was written");
+    await visitor.say("run `touch c.txt; mkdir d`");
+    await visitor.card().waitFor();
+    assert.equal(has(server, "c.txt"), false, "more than what was written");
+  },
+
+  "a plan is sent back with what is missing, and then agreed to": {
+    script: (asked) => {
+      const said = lastSaid(asked);
+      const plan = (text) => ({ calls: [{ name: "ExitPlanMode", input: { plan: text } }] });
+      if (!said.startsWith("result:")) return plan("# The plan\n\n1. Write **a.txt**");
+      if (said.includes("and a test")) return plan("# A better plan\n\n1. Write it\n2. Test it");
+      return "Now I would begin.";
+    },
+    async run({ visit }) {
+      const visitor = await visit();
+      const { page } = visitor;
+      await page.getByLabel("How it works").selectOption("plan");
+      await visitor.say("write a.txt");
+      const card = visitor.card("Is this plan good?");
+      await card.getByRole("heading", { name: "The plan", exact: true }).waitFor();
+      assert.equal(await card.getByRole("button", allow(/Always/)).count(), 0, "a plan is agreed to once");
+      await card.getByRole("button", { name: /Keep planning/ }).click();
+      await card.getByLabel(/What should be different/).fill("and a test");
+      await page.keyboard.press("Enter");
+      await card.getByRole("heading", { name: "A better plan" }).waitFor();
+      await card.getByRole("button", { name: /Go ahead/ }).click();
+      await page.getByRole("article", { name: "Agent" }).filter({ hasText: "Now I would begin." }).waitFor();
+      await visitor.rest();
+      const tool = page.locator('.tool[data-tool="ExitPlanMode"]').last();
+      await tool.locator("summary").click();
+      await tool.getByRole("heading", { name: "A better plan" }).waitFor();
+    },
+  },
+
+  async "whoever looks elsewhere is told by the browser, and comes to the inbox"({ server, visit }) {
+    const visitor = await visit({ permissions: ["notifications"], stays_out: true });
+    // Whether a page is looked at cannot be changed from outside; what the browser shows nobody sees.
+    await visitor.page.addInitScript(() => {
+      window.shown = [];
+      window.isAway = false;
+      Object.defineProperty(document, "hidden", { get: () => window.isAway });
+      window.Notification = class {
+        static permission = "granted";
+        constructor(title, options) {
+          window.shown.push({ title, ...options });
+          window.last = this;
+        }
+      };
+    });
+    await visitor.enter();
+    const { page } = visitor;
+    const ask = async (name) => {
+      const session = await server.call("POST", "/api/sessions", { title: name });
+      await server.call("POST", `/api/sessions/${session.id}/runs`, { prompt: `write "x" to ${name}.txt` });
+    };
+    await ask("one");
+    await page.waitForFunction(() => document.title === "(1) Ostler");
+    assert.deepEqual(await page.evaluate(() => window.shown), [], "who looks at it sees it anyway");
+    await page.evaluate(() => (window.isAway = true));
+    await ask("two");
+    await page.waitForFunction(() => window.shown.length > 0);
+    const [{ title, body }] = await page.evaluate(() => window.shown);
+    assert.equal(title, "An agent waits for you");
+    assert.match(body, /two\.txt/);
+    await page.evaluate(() => window.last.onclick());
+    await visitor.card(/two\.txt/).waitFor();
   },
 
   async "a question is answered with an option or with words of one's own"({ visit }) {

@@ -38,7 +38,7 @@ class Pair {
   async say(text) {
     const id = crypto.randomUUID();
     this.agent.addMessage({ id, role: "user", content: text });
-    this.thread.say({ id, kind: "user", text, images: [], files: [] });
+    this.thread.say({ id, kind: "user", text, attached: [] });
     return this.run();
   }
 

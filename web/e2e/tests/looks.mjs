@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -60,6 +61,19 @@ export default {
     await visitor.page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: /Inbox/ }).click();
     await visitor.card().getByRole("button", { name: /Allow once/ }).click();
     await visitor.card().waitFor({ state: "detached" });
+  },
+
+  async "whoever wants no motion has none"({ server, visit }) {
+    for (const reducedMotion of ["no-preference", "reduce"]) {
+      const visitor = await visit({ reducedMotion });
+      await visitor.say("run `until [ -e go ]; do sleep 0.05; done`");
+      await visitor.page.locator(".tool.runs").waitFor();
+      const moving = await visitor.page.evaluate(() => document.getAnimations().length);
+      assert.equal(moving > 0, reducedMotion === "no-preference", `${moving} animations with ${reducedMotion}`);
+      writeFileSync(join(server.workspace, "go"), "");
+      await visitor.rest();
+      rmSync(join(server.workspace, "go"));
+    }
   },
 
   async "dark follows the system and can be chosen for good"({ visit }) {

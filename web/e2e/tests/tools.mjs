@@ -64,8 +64,8 @@ export default {
 
   async "a picture is attached and reaches the agent"({ server, visit }) {
     const visitor = await visit();
-    await visitor.page.getByLabel("Attach picture").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: Buffer.from(PICTURE, "base64") });
-    await visitor.page.getByRole("img", { name: "Picture 1" }).waitFor();
+    await visitor.page.getByLabel("Attach", { exact: true }).setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: Buffer.from(PICTURE, "base64") });
+    await visitor.page.getByRole("img", { name: "dot.png" }).waitFor();
     await visitor.say("list the files");
     await visitor.page.getByRole("article", { name: "You" }).getByRole("img").waitFor();
     await visitor.page.getByRole("article", { name: "Agent" }).filter({ hasText: "README.md" }).waitFor();
@@ -77,6 +77,32 @@ export default {
     await visitor.page.getByRole("article", { name: "You" }).getByRole("img").waitFor();
   },
 
+  "a PDF and a text are attached and reach the model; what it cannot read is refused": {
+    script: ({ messages }) => {
+      const documents = messages.at(-1).content.filter((it) => it.type === "document");
+      return `Seen: ${documents.map((it) => `${it.title} as ${it.source.media_type}: ${it.source.data}`).join("; ")}`;
+    },
+    async run({ visit }) {
+      const visitor = await visit();
+      const { page } = visitor;
+      const field = page.getByLabel("Attach", { exact: true });
+      const pdf = Buffer.from("%PDF-1.4 nothing");
+      await field.setInputFiles([
+        { name: "paper.pdf", mimeType: "application/pdf", buffer: pdf },
+        { name: "main.rs", mimeType: "", buffer: Buffer.from("fn main() {}") },
+      ]);
+      await page.getByRole("list", { name: "Attached" }).getByText("main.rs").waitFor();
+      await field.setInputFiles({ name: "x.zip", mimeType: "application/zip", buffer: Buffer.from([80, 75, 0, 1]) });
+      await page.getByText("x.zip is neither a picture, a PDF nor a text").waitFor();
+      await visitor.say("look at these");
+      const answer = page.getByRole("article", { name: "Agent" });
+      await answer.filter({ hasText: `paper.pdf as application/pdf: ${pdf.toString("base64")}` }).filter({ hasText: "main.rs as text/plain: fn main() {}" }).waitFor();
+      await visitor.rest();
+      await page.reload();
+      await page.getByRole("article", { name: "You" }).getByText("paper.pdf").waitFor();
+    },
+  },
+
   async "commands are offered when a slash is typed"({ visit }) {
     const visitor = await visit();
     await visitor.say("list the files");
@@ -84,11 +110,15 @@ export default {
     await visitor.rest();
     const prompt = visitor.page.getByLabel("What the agent is to do");
     await prompt.fill("/co");
-    const offered = visitor.page.getByRole("list", { name: "Commands" });
-    await offered.getByRole("button", { name: "/compact" }).waitFor();
-    assert.equal(await offered.getByRole("button", { name: "/help" }).count(), 0);
-    await offered.getByRole("button", { name: "/cost" }).click();
+    const offered = visitor.page.getByRole("listbox", { name: "Suggestions" });
+    await offered.getByRole("option", { name: "/compact" }).waitFor();
+    assert.equal(await offered.getByRole("option", { name: "/help" }).count(), 0);
+    await offered.getByRole("option", { name: "/cost" }).click();
     assert.equal(await prompt.inputValue(), "/cost ");
+    await prompt.fill("/comp");
+    await offered.getByRole("option", { name: "/compact", selected: true }).waitFor();
+    await visitor.page.keyboard.press("Tab");
+    assert.equal(await prompt.inputValue(), "/compact ");
     await offered.waitFor({ state: "detached" });
   },
 

@@ -11,7 +11,7 @@ interface Common {
 export interface UserItem extends Common {
   kind: "user";
   text: string;
-  images: Picture[];
+  attached: Attachment[];
   /** Said here and not yet in the server's own words. */
   isLocal?: boolean;
 }
@@ -55,16 +55,19 @@ export interface NoteItem extends Common {
 
 export type Item = UserItem | TextItem | ThinkingItem | ToolItem | TodoItem | NoteItem;
 
-export interface Picture {
+/** A picture, or another file, that goes along with a text. */
+export interface Attachment {
+  kind: "image" | "document";
   mime: string;
   /** base64 */
   data: string;
+  name?: string;
 }
 
 export interface Result {
   id: string;
   text: string;
-  images: Picture[];
+  attached: Attachment[];
   failed: boolean;
 }
 
@@ -75,14 +78,16 @@ export interface Todo {
 }
 
 /** What is said in content that is a text or a list of parts. */
-export function spoken(content: string | ContentPart[] | undefined): { text: string; images: Picture[] } {
-  if (content === undefined || typeof content === "string") return { text: content ?? "", images: [] };
+export function spoken(content: string | ContentPart[] | undefined): { text: string; attached: Attachment[] } {
+  if (content === undefined || typeof content === "string") return { text: content ?? "", attached: [] };
   const text = content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
-  const images = content.flatMap((part) => {
-    if (part.type !== "image" || part.source.type !== "data") return [];
-    return [{ mime: part.source.mimeType, data: part.source.value }];
+  const attached = content.flatMap((part): Attachment[] => {
+    if ((part.type !== "image" && part.type !== "document") || part.source.type !== "data") return [];
+    const name = part.metadata?.filename;
+    const common = { kind: part.type, mime: part.source.mimeType, data: part.source.value };
+    return [typeof name === "string" ? { ...common, name } : common];
   });
-  return { text, images };
+  return { text, attached };
 }
 
 /** The call that a subagent was started with: the server makes the one name of the other. */
@@ -184,11 +189,12 @@ function toolMessage(toolCallId: string, result: Result, lane: { subagentRunId?:
   return { id: result.id, role: "tool", toolCallId, content: result.text, ...error, ...lane };
 }
 
-export function userContent(item: { text: string; images: Picture[] }): string | ContentPart[] {
-  if (item.images.length === 0) return item.text;
-  const images = item.images.map(({ mime, data }) => ({
-    type: "image" as const,
+export function userContent(item: { text: string; attached: Attachment[] }): string | ContentPart[] {
+  if (item.attached.length === 0) return item.text;
+  const parts = item.attached.map(({ kind, mime, data, name }) => ({
+    type: kind,
     source: { type: "data" as const, value: data, mimeType: mime },
+    ...(name === undefined ? {} : { metadata: { filename: name } }),
   }));
-  return [{ type: "text", text: item.text }, ...images];
+  return [{ type: "text", text: item.text }, ...parts];
 }

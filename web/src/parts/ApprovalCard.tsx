@@ -1,37 +1,27 @@
-import { useEffect, useRef, useState } from "preact/hooks";
-import { type Decision, api } from "../api";
-import { complain, sessions, settle } from "../state/app";
+import { useEffect, useRef } from "preact/hooks";
+import { sessions } from "../state/app";
 import { link } from "../state/route";
 import type { Approval, Scope } from "../types";
 import { ago } from "../text/say";
+import { PlanCard } from "./PlanCard";
 import { QuestionCard } from "./QuestionCard";
 import { ToolInput } from "./ToolInput";
+import { Why } from "./Why";
+import { useDecide } from "./decide";
 import { useDraft } from "./drafts";
 
 /** Somebody is to decide about a call: what exactly would run, why it is asked, and what a yes would mean. */
 export function ApprovalCard({ approval, isInline = false }: { approval: Approval; isInline?: boolean }) {
   if (approval.kind === "question") return <QuestionCard approval={approval} isInline={isInline} />;
+  if (approval.toolName === "ExitPlanMode") return <PlanCard approval={approval} isInline={isInline} />;
   return <PermissionCard approval={approval} isInline={isInline} />;
 }
 
 function PermissionCard({ approval, isInline }: { approval: Approval; isInline: boolean }) {
   const [rule, choose] = useDraft(approval.id, "rule", approval.rules[0] ?? "");
   const [note, write] = useDraft<string | undefined>(approval.id, "note", undefined);
-  const [isSent, sent] = useState(false);
+  const { isSent, decide } = useDecide(approval);
   const card = useRef<HTMLElement>(null);
-
-  const decide = async (decision: Decision) => {
-    if (isSent) return;
-    sent(true);
-    try {
-      // Bound to what was shown: if something else is asked meanwhile, this answer does not count for it.
-      await api.decide(approval.id, { ...decision, digest: approval.digest });
-      settle(approval.id);
-    } catch (error) {
-      sent(false);
-      complain(error);
-    }
-  };
   const allow = (scope: Scope) => decide({ approved: true, scope, ...(scope === "once" ? {} : { rule }) });
   const deny = (stop: boolean) => decide({ approved: false, stop, ...(note ? { note } : {}) });
 
@@ -51,7 +41,7 @@ function PermissionCard({ approval, isInline }: { approval: Approval; isInline: 
     >
       <CardHead approval={approval} isInline={isInline} title={`May the agent use ${approval.toolName}?`} />
       <ToolInput name={approval.toolName} input={approval.input} />
-      {approval.reason && <p class="why"><b>Why it asks:</b> {approval.reason}</p>}
+      <Why approval={approval} />
       {approval.rules.length > 0 && <Rules approval={approval} rule={rule} choose={choose} />}
       {note === undefined ? (
         <div class="actions">
@@ -65,7 +55,7 @@ function PermissionCard({ approval, isInline }: { approval: Approval; isInline: 
           <button type="button" class="danger" disabled={isSent} onClick={() => write("")}>Deny… <kbd>n</kbd></button>
         </div>
       ) : (
-        <Denial note={note} write={write} deny={deny} isSent={isSent} back={() => { write(undefined); card.current?.focus(); }} />
+        <Denial note={note} write={write} deny={(stop) => void deny(stop)} isSent={isSent} back={() => { write(undefined); card.current?.focus(); }} />
       )}
     </section>
   );
@@ -86,25 +76,22 @@ export function CardHead({ approval, isInline, title }: { approval: Approval; is
   );
 }
 
-/** The rule that "for this session" and "always" would grant. */
+/** The rule that "for this session" and "always" would grant: one that is offered, or one of one's own that covers the call. */
 function Rules({ approval, rule, choose }: { approval: Approval; rule: string; choose: (rule: string) => void }) {
-  if (approval.rules.length === 1) {
-    return <p class="hint">“Session” and “always” grant the rule <code>{rule}</code></p>;
-  }
+  const offered = `rules-${approval.id}`;
   return (
-    <fieldset class="rules">
-      <legend>“Session” and “always” grant the rule</legend>
-      {approval.rules.map((offered) => (
-        <label key={offered}>
-          <input type="radio" name={`rule-${approval.id}`} checked={offered === rule} onChange={() => choose(offered)} />
-          <code>{offered}</code>
-        </label>
-      ))}
-    </fieldset>
+    <label class="rules">
+      <span class="hint">“Session” and “always” grant this rule</span>
+      <input type="text" value={rule} list={offered} spellcheck={false} autoComplete="off" onInput={(event) => choose(event.currentTarget.value)} />
+      <datalist id={offered}>{approval.rules.map((it) => <option key={it} value={it} />)}</datalist>
+    </label>
   );
 }
 
 interface DenialProps {
+  label?: string;
+  /** What is on the button that sends it. */
+  yes?: string;
   note: string;
   write: (note: string) => void;
   deny: (stop: boolean) => void;
@@ -112,7 +99,7 @@ interface DenialProps {
   back: () => void;
 }
 
-function Denial({ note, write, deny, isSent, back }: DenialProps) {
+export function Denial({ label, yes = "Deny", note, write, deny, isSent, back }: DenialProps) {
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);
   const send = (event: Event) => {
@@ -122,11 +109,11 @@ function Denial({ note, write, deny, isSent, back }: DenialProps) {
   return (
     <form class="denial" onSubmit={send} onKeyDown={(event) => { if (event.key === "Escape") { event.preventDefault(); back(); } }}>
       <label>
-        Why not? The agent reads this (it may stay empty).
+        {label ?? "Why not? The agent reads this (it may stay empty)."}
         <input type="text" ref={field} value={note} onInput={(event) => write(event.currentTarget.value)} />
       </label>
       <div class="actions">
-        <button type="submit" class="danger" disabled={isSent}>Deny</button>
+        <button type="submit" class="danger" disabled={isSent}>{yes}</button>
         <button type="button" class="danger" disabled={isSent} onClick={() => deny(true)}>Deny and stop</button>
         <button type="button" onClick={back}>Back</button>
       </div>

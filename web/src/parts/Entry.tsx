@@ -2,6 +2,7 @@ import { memo } from "preact/compat";
 import { useState } from "preact/hooks";
 import type { Item, UserItem } from "../agui/items";
 import type { Approval } from "../types";
+import { Attached } from "./Attached";
 import { Copy } from "./Copy";
 import { focused } from "./focus";
 import { Markdown } from "./Markdown";
@@ -76,9 +77,7 @@ function Said({ item, onRetry }: { item: UserItem; onRetry?: (item: UserItem, te
   return (
     <article class="said" aria-label="You">
       <p>{item.text}</p>
-      {item.images.map((image, index) => (
-        <img key={index} src={`data:${image.mime};base64,${image.data}`} alt={`Attached picture ${index + 1}`} />
-      ))}
+      <Attached list={item.attached} />
       <div class="actions">
         <Copy text={item.text} label="Copy what you said" />
         {onRetry && (

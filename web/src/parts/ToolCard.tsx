@@ -4,6 +4,7 @@ import type { Approval } from "../types";
 import { lasted } from "../text/say";
 import { parsed, summary } from "../text/summary";
 import { ApprovalCard } from "./ApprovalCard";
+import { Attached } from "./Attached";
 import { Clip } from "./Clip";
 import { Copy } from "./Copy";
 import { Entry } from "./Entry";
@@ -64,9 +65,7 @@ function Output({ item }: { item: ToolItem }) {
           <Clip label={`Output of ${item.name}`} text={result.text} />
         </>
       )}
-      {result.images.map((image, index) => (
-        <img key={index} src={`data:${image.mime};base64,${image.data}`} alt={`Picture ${index + 1} from ${item.name}`} />
-      ))}
+      <Attached list={result.attached} from={item.name} />
     </div>
   );
 }

@@ -1,6 +1,7 @@
 import { type Input, str } from "../text/summary";
 import { Clip } from "./Clip";
 import { Diff } from "./Diff";
+import { Markdown } from "./Markdown";
 
 /** What a call is about to do, exactly: a command, a change to a file, or its arguments. */
 export function ToolInput({ name, input }: { name: string; input: Input }) {
@@ -22,6 +23,7 @@ export function ToolInput({ name, input }: { name: string; input: Input }) {
       </>
     );
   }
+  if (name === "ExitPlanMode") return <Markdown text={str(input.plan)} done />;
   if (Object.keys(input).length === 0) return <p class="hint">Without arguments.</p>;
   return <Clip label={`Arguments of ${name}`} text={JSON.stringify(input, null, 2)} />;
 }

@@ -7,7 +7,7 @@
 import type { AGUIEvent, RunAgentInput } from "@ag-ui/core";
 import { signal } from "@preact/signals";
 import { ApiError, api, request } from "../api";
-import { type Picture, type UserItem, toMessages } from "../agui/items";
+import { type Attachment, type UserItem, toMessages } from "../agui/items";
 import { portions } from "../agui/sse";
 import { Thread } from "../agui/thread";
 import { type Run, isOver } from "../types";
@@ -42,11 +42,11 @@ export class Conversation {
   private frame = 0;
 
   /** `first` is what is said in a session that was just made, of which there is nothing to tell. */
-  constructor(readonly session: string, first?: { text: string; images: Picture[] }) {
+  constructor(readonly session: string, first?: { text: string; attached: Attachment[] }) {
     this.unlisten = listen((told) => this.hear(told));
     if (first) {
       this.isLoading.value = false;
-      void this.say(first.text, first.images, "turn");
+      void this.say(first.text, first.attached, "turn");
     } else void this.attach();
   }
 
@@ -61,12 +61,12 @@ export class Conversation {
   }
 
   /** Says something: a turn of its own, or behind the one that works, or into it. */
-  async say(text: string, images: Picture[], how: "turn" | "queue" | "steer"): Promise<void> {
+  async say(text: string, attached: Attachment[], how: "turn" | "queue" | "steer"): Promise<void> {
     if (how !== "turn") return this.sayLater(text, how);
-    const item: UserItem = { id: crypto.randomUUID(), kind: "user", text, images };
+    const item: UserItem = { id: crypto.randomUUID(), kind: "user", text, attached };
     this.thread.say(item);
     const input = this.input(toMessages(this.thread.items));
-    if (JSON.stringify(input).length > LARGEST && images.length === 0) {
+    if (JSON.stringify(input).length > LARGEST && attached.length === 0) {
       await api.say(this.session, text, false);
       return this.attach();
     }
@@ -110,7 +110,7 @@ export class Conversation {
     const run = await api.say(this.session, text, how === "steer");
     if (how === "steer") {
       // The stream that is followed does not repeat what was said into it.
-      this.thread.say({ id: `said-${crypto.randomUUID()}`, kind: "user", text, images: [], isLocal: true });
+      this.thread.say({ id: `said-${crypto.randomUUID()}`, kind: "user", text, attached: [], isLocal: true });
       this.draw();
     } else this.queued.value = [...this.queued.peek(), { run: run.id, text }];
   }

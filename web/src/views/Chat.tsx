@@ -20,11 +20,13 @@ export function Chat({ id }: { id?: string }) {
 
 /** Nothing said yet: the first prompt makes the session. */
 function Fresh() {
-  const begin = async (text: string, images: UserItem["images"]) => {
+  const [mode, choose] = useState("default");
+  const begin = async (text: string, attached: UserItem["attached"]) => {
     try {
-      const session = await api.createSession({ title: text.split("\n")[0]!.slice(0, 80) });
+      const title = text.split("\n")[0]!.slice(0, 80);
+      const session = await api.createSession({ title, ...(mode === "default" ? {} : { permissionMode: mode }) });
       keepSession(session);
-      first.set(session.id, { text, images });
+      first.set(session.id, { text, attached });
       go("chat", session.id);
     } catch (error) {
       sessionStorage.setItem("ostler-draft-new", text);
@@ -34,13 +36,31 @@ function Fresh() {
   return (
     <main class="chat fresh" id="main">
       <Welcome onTry={(text) => void begin(text, [])} />
-      <Composer name="new" isWorking={false} onSay={(text, images) => void begin(text, images)} onStop={() => {}} />
+      <Mode mode={mode} choose={choose} />
+      <Composer name="new" isWorking={false} onSay={(text, attached) => void begin(text, attached)} onStop={() => {}} />
     </main>
   );
 }
 
+const MODES: [string, string][] = [
+  ["default", "Asks before it changes anything"],
+  ["plan", "Plans first, and changes nothing until you agree"],
+  ["acceptEdits", "Edits files unasked, and asks for the rest"],
+];
+
+function Mode({ mode, choose }: { mode: string; choose: (mode: string) => void }) {
+  return (
+    <label class="mode">
+      <span class="unseen">How it works</span>
+      <select value={mode} onChange={(event) => choose(event.currentTarget.value)}>
+        {MODES.map(([name, words]) => <option key={name} value={name}>{words}</option>)}
+      </select>
+    </label>
+  );
+}
+
 /** What is to be said first in a session that was just made. */
-const first = new Map<string, { text: string; images: UserItem["images"] }>();
+const first = new Map<string, { text: string; attached: UserItem["attached"] }>();
 
 function Open({ id }: { id: string }) {
   const conversation = useMemo(() => new Conversation(id, first.get(id)), [id]);
@@ -104,7 +124,7 @@ function Open({ id }: { id: string }) {
       )}
       <Composer
         name={id} session={id} isWorking={isWorking} onStop={stop}
-        onSay={(text, images, how) => void conversation.say(text, images, how).catch(complain)}
+        onSay={(text, attached, how) => void conversation.say(text, attached, how).catch(complain)}
       />
     </main>
   );
