@@ -103,6 +103,11 @@ impl Log {
         }
     }
 
+    /// The number of the last event of a session that can be read.
+    pub(crate) async fn head(&self, stream: &StreamId) -> Fallible<u64> {
+        Ok(self.store.head(stream).await?)
+    }
+
     fn tail(&self, stream: &StreamId) -> Arc<Tail> {
         let mut tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tail) = tails.get(stream).and_then(Weak::upgrade) {

@@ -288,6 +288,7 @@ async fn events(
 ) -> Fallible<Response> {
     let session = readable(&app, &caller, &id).await?;
     let after = sse::position(&headers, query.after)?;
+    let after = after.max(session.begins);
     let reader = app.hub.log.reader(&scribe::stream(&session.id)?, after);
     sse::stream(&app, reader, Box::new(|it| Rendered { frame: it.sse(), is_last: false }))
 }
@@ -323,7 +324,7 @@ async fn log(
 ) -> Fallible<Json<Listing<LogEntry>>> {
     let session = readable(&app, &caller, &id).await?;
     let stream = scribe::stream(&session.id)?;
-    let after = sse::number(query.after.unwrap_or(0))?;
+    let after = sse::number(query.after.unwrap_or(0))?.max(session.begins);
     let found = app.store.read_from(&stream, after, limit(query.limit)?).await?;
     let entry = |event: ostler_store::Event| {
         let body = event.body.to().map_err(fault::internal)?;

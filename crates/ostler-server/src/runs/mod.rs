@@ -33,7 +33,7 @@ use crate::ids;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::records::{Kept as _, Records};
-use crate::scribe::Scribe;
+use crate::scribe::{self, Scribe};
 use crate::security::redact::Redactor;
 use crate::security::users::Caller;
 
@@ -157,7 +157,7 @@ impl Hub {
 
     /// A new session.
     pub(crate) async fn create(&self, owner: &str, title: &str, setup: Setup) -> Fallible<Session> {
-        let session = self.session(ids::new("session"), owner, title, None, setup)?;
+        let session = self.session(ids::new("session"), owner, title, setup)?;
         self.records.create(&session).await?;
         Ok(session)
     }
@@ -174,7 +174,11 @@ impl Hub {
         if let Some((session, _)) = self.records.find::<Session>(&id).await? {
             return Ok(session);
         }
-        let session = self.session(id.clone(), owner, title, Some(key.to_owned()), setup)?;
+        let session = Session {
+            key: Some(key.to_owned()),
+            begins: self.log.head(&scribe::stream(&id)?).await?,
+            ..self.session(id.clone(), owner, title, setup)?
+        };
         match self.records.create(&session).await {
             Err(error) if error.detail().code == "changed" => {
                 let found = self.records.find::<Session>(&id).await?;
@@ -201,14 +205,7 @@ impl Hub {
         self.live.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    fn session(
-        &self,
-        id: String,
-        owner: &str,
-        title: &str,
-        key: Option<String>,
-        setup: Setup,
-    ) -> Fallible<Session> {
+    fn session(&self, id: String, owner: &str, title: &str, setup: Setup) -> Fallible<Session> {
         self.check_setup(&setup)?;
         let title: String = title.chars().take(200).collect();
         let created = self.clock.now();
@@ -216,8 +213,9 @@ impl Hub {
             id,
             owner: owner.to_owned(),
             title,
-            key,
+            key: None,
             created,
+            begins: 0,
             engine_session: None,
             setup,
         })

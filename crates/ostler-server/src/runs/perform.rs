@@ -115,10 +115,13 @@ impl Worker {
                 },
                 changed = waiting.changed() => if changed.is_ok() {
                     let is_waiting = *waiting.borrow_and_update() > 0;
-                    times.stand(is_waiting);
-                    self.make_way(is_waiting);
-                    let state = if is_waiting { RunState::Waiting } else { RunState::Running };
-                    self.note(run, |run| run.state = state).await?;
+                    // A second question beside the first changes nothing.
+                    if is_waiting != times.stands() {
+                        times.stand(is_waiting);
+                        self.make_way(is_waiting);
+                        let state = if is_waiting { RunState::Waiting } else { RunState::Running };
+                        self.note(run, |run| run.state = state).await?;
+                    }
                 },
                 () = grace(cancelled) => {
                     // It was asked to stop and did not: it is ended with everything it started.

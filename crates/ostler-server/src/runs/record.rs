@@ -23,10 +23,17 @@ pub(crate) struct Session {
     pub(crate) key: Option<String>,
     /// Milliseconds since 1970.
     pub(crate) created: u64,
+    /// Where in the log it begins. What comes before is of a session with the same key that was forgotten.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) begins: u64,
     /// The engine's name for the conversation, once there was a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) engine_session: Option<String>,
     pub(crate) setup: Setup,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What the agent of a session is like.

@@ -93,6 +93,9 @@ pub(super) async fn run(hub: Arc<Hub>, session: Session, commands: mpsc::Receive
         unkept: Vec::new(),
     };
     worker.work().await;
+    if worker.closed.is_some() {
+        worker.cancel_rest().await;
+    }
     if let Some(engine) = worker.engine.take() {
         // What it still had to say nobody waits for.
         let _ = engine.client.close().await;
@@ -145,6 +148,9 @@ impl Worker {
         let idle = tokio::time::sleep(self.hub.config.limits.idle);
         tokio::pin!(idle);
         loop {
+            if self.closed.is_some() || !self.unkept.is_empty() {
+                return None;
+            }
             if let Some(run) = self.queue.pop_front() {
                 return Some(run);
             }
@@ -154,9 +160,6 @@ impl Worker {
                 () = &mut idle => if self.hub.let_go(&self.session.id, &mut self.commands) { return None },
                 () = self.hub.stopping.cancelled() => return None,
                 changed = self.holds.changed() => if changed.is_err() || !*self.holds.borrow() { return None },
-            }
-            if self.closed.is_some() || !self.unkept.is_empty() {
-                return None;
             }
         }
     }
@@ -208,8 +211,20 @@ impl Worker {
                 },
             }
             if self.closed.is_some() {
+                self.queue.push_front(run.to_owned());
                 return None;
             }
+        }
+    }
+
+    /// Nothing that waits in a session that is closed will ever begin.
+    async fn cancel_rest(&mut self) {
+        self.hub.gone_closed(&mut self.commands);
+        while let Ok(command) = self.commands.try_recv() {
+            self.take(command).await;
+        }
+        for run in std::mem::take(&mut self.queue) {
+            self.end(&run, RunState::Cancelled, cancelled_outcome()).await;
         }
     }
 
