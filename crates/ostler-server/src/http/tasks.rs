@@ -86,7 +86,7 @@ struct SkillList {
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct SkillView {
+pub(super) struct SkillView {
     id: String,
     name: String,
     description: String,
