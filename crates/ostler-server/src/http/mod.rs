@@ -5,15 +5,18 @@ mod approvals;
 mod hooks;
 pub(crate) mod listing;
 pub(crate) mod openapi;
-mod page;
+pub(crate) mod page;
 mod runs;
 mod schedules;
+mod session_view;
 mod sessions;
+mod skills;
 mod spaces;
 mod spoken;
 pub(crate) mod sse;
 mod status;
 mod tasks;
+mod usage;
 mod ws;
 
 use axum::Router;
@@ -24,10 +27,12 @@ use crate::app::App;
 
 /// All routes, and the document that describes them.
 pub(crate) fn routes() -> (Router<App>, Value) {
-    let parts: [fn(Api) -> Api; 9] = [
+    let parts: [fn(Api) -> Api; 11] = [
         access::describe,
         tasks::routes,
+        skills::routes,
         sessions::routes,
+        usage::routes,
         spaces::routes,
         runs::routes,
         approvals::routes,

@@ -31,6 +31,7 @@ impl Worker {
             })
             .await?;
         self.askers.run(run);
+        self.meter.begin(run);
         let ending = match self.begin(&started).await {
             Ok(()) => self.follow(run).await?,
             Err(error) => {
@@ -88,6 +89,7 @@ impl Worker {
                 said = next_message(&mut self.engine) => {
                     if let Some(Ok(message)) = &said {
                         times.heard(message);
+                        self.meter.heard(message);
                     }
                     if let Some(ending) = self.said(run, said, cancelled.is_some()).await? {
                         return Ok(ending);
@@ -118,6 +120,7 @@ impl Worker {
                     // A second question beside the first changes nothing.
                     if is_waiting != times.stands() {
                         times.stand(is_waiting);
+                        self.meter.stand(is_waiting);
                         self.make_way(is_waiting);
                         let state = if is_waiting { RunState::Waiting } else { RunState::Running };
                         self.note(run, |run| run.state = state).await?;

@@ -7,10 +7,11 @@ use ostler::proto::api::ContentBlock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::tally::Tally;
 use crate::records::kept;
 
 /// A conversation. Everything said in it is in the event log of the same name.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Session {
     pub(crate) id: String,
@@ -30,6 +31,15 @@ pub(crate) struct Session {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) engine_session: Option<String>,
     pub(crate) setup: Setup,
+    /// What happened in it so far.
+    #[serde(default)]
+    pub(crate) tally: Tally,
+    /// Where it stands among others: when something happened last, and its id.
+    #[serde(default)]
+    pub(crate) place: String,
+    /// What a search looks at: its title on the first line, then how prompts began.
+    #[serde(default)]
+    pub(crate) search: String,
 }
 
 fn is_zero(number: &u64) -> bool {

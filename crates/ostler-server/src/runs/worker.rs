@@ -8,12 +8,13 @@ use ostler::{Client, Message};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use super::ask::Askers;
+use super::meter::Meter;
 use super::options::Shaped;
 use super::record::{Attached, Failure, Outcome, Run, RunState, Session};
 use super::unkept::Ended;
 use super::veil::Veil;
-use super::{Hub, event, options, perform};
-use crate::fault::{ApiError, Fallible};
+use super::{Hub, TRIES, event, options, perform, tally};
+use crate::fault::{self, ApiError, Fallible};
 use crate::log::Writer;
 use crate::records::Kept as _;
 use crate::scribe::LEASE;
@@ -38,6 +39,7 @@ pub(super) struct Worker {
     pub(super) queue: VecDeque<String>,
     pub(super) askers: Askers,
     pub(super) veil: Veil,
+    pub(super) meter: Meter,
     pub(super) engine: Option<Engine>,
     /// The message behind which the next engine goes on, if not at the end.
     pub(super) behind: Option<String>,
@@ -84,6 +86,7 @@ pub(super) async fn run(hub: Arc<Hub>, session: Session, commands: mpsc::Receive
         queue: VecDeque::new(),
         askers,
         veil: Veil::new(hub.redactor.clone()),
+        meter: Meter::default(),
         engine: None,
         behind: None,
         agents_work: false,
@@ -260,6 +263,7 @@ impl Worker {
             let client = Client::connect(asking).await.map_err(perform::unstarted)?;
             self.engine = Some(Engine { client, stamp, _guards: guards });
             self.agents_work = false;
+            self.meter.engine_starts();
             self.writer.append(vec![event::engine()?], Vec::new()).await?;
         }
         self.engine.as_mut().ok_or_else(ApiError::internal)
@@ -267,15 +271,36 @@ impl Worker {
 
     /// Changes the run's record and says so in the log, in one step.
     pub(super) async fn note(&mut self, run: &str, change: impl Fn(&mut Run)) -> Fallible<Run> {
-        let found = self.hub.records.find::<Run>(run).await?;
-        let Some((mut run, version)) = found else {
-            return Err(crate::fault::not_found("run", run));
-        };
+        let (mut run, version) = self.find(run).await?;
         change(&mut run);
         let put = run.put(ostler_store::Expected::Version(version))?;
         self.writer.append(vec![event::state(&run)?], vec![put]).await?;
         self.hub.changed(&run);
         Ok(run)
+    }
+
+    async fn find(&self, run: &str) -> Fallible<(Run, u64)> {
+        let found = self.hub.records.find::<Run>(run).await?;
+        found.ok_or_else(|| fault::not_found("run", run))
+    }
+
+    /// The same for a run that is over, with what it used.
+    async fn note_end(&mut self, ended: &Ended) -> Fallible<()> {
+        for _ in 0..TRIES {
+            let (mut run, version) = self.find(&ended.run).await?;
+            ended.note(&mut run);
+            let mut puts = vec![run.put(ostler_store::Expected::Version(version))?];
+            puts.extend(self.hub.end_puts(ended, &run).await?);
+            match self.writer.append(vec![event::state(&run)?], puts).await {
+                Err(error) if tally::is_behind(&error) => {}
+                written => {
+                    written?;
+                    self.hub.changed(&run);
+                    return Ok(());
+                }
+            }
+        }
+        Err(fault::internal(format!("the record of {} changes too fast", self.session.id)))
     }
 
     /// A run is over.
@@ -285,8 +310,11 @@ impl Worker {
         for text in outcome.result.as_mut().into_iter().chain(said) {
             *text = self.hub.redactor.text(text).into_owned();
         }
-        let ended = Ended { run: run.to_owned(), state, outcome, at: self.hub.clock.now() };
-        if let Err(error) = self.note(run, |run| ended.note(run)).await {
+        let used = self.meter.finish(run);
+        // Engines tell what they have used since they started.
+        outcome.cost_usd = used.spent().cost_usd;
+        let ended = Ended { run: run.to_owned(), state, outcome, at: self.hub.clock.now(), used };
+        if let Err(error) = self.note_end(&ended).await {
             tracing::error!(run, %error, "the end of a run could not be kept");
             self.unkept.push(ended);
             return;

@@ -286,3 +286,28 @@ async fn questions_are_answered_and_never_allowed() {
     let results = desk.api.requests().last().unwrap().tool_results();
     assert!(results[0].text.contains("Blue"), "{results:?}");
 }
+
+// Seen to fail when the engine keeps its steps to itself.
+#[tokio::test]
+async fn a_request_says_step_by_step_why_it_is_asked() {
+    let desk = Desk::open(writes()).await;
+    std::fs::create_dir(desk.workspace().join(".claude")).unwrap();
+    let rules = json!({"permissions": {"deny": ["Bash(rm:*)"], "allow": ["Bash(ls:*)"]}});
+    std::fs::write(desk.workspace().join(".claude/settings.json"), rules.to_string()).unwrap();
+    let client = desk.client();
+    let (_, run, asked) = begin(&client).await;
+    let steps = asked["why"].as_array().unwrap();
+    let found =
+        |what: &str| steps.iter().find(|step| step["looked"].as_str().unwrap().contains(what));
+    let denied = found("deny rule Bash(rm:*)").unwrap();
+    assert!(denied["looked"].as_str().unwrap().contains("project"), "where it stands: {denied}");
+    assert_eq!(denied["result"], "does not match");
+    assert_eq!(found("mode").unwrap()["result"], "default");
+    let decided: Vec<bool> = steps.iter().map(|step| step["decided"] == true).collect();
+    assert_eq!(decided.iter().filter(|it| **it).count(), 1);
+    assert!(decided.last().unwrap(), "the last one decided: {steps:?}");
+    let reason = asked["reason"].as_str().unwrap();
+    assert_eq!(steps.last().unwrap()["result"], format!("ask: {reason}"));
+    decide(&client, &asked["id"], json!({"approved": false})).await;
+    client.until(&run, "completed").await;
+}
