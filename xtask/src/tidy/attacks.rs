@@ -47,7 +47,7 @@ fn find<'a>(name: &str, sources: &'a [(String, String)]) -> Option<&'a str> {
 /// The lines right above a function, up to an empty one.
 fn above(before: &str) -> &str {
     // Without the beginning of its own line.
-    let before = before.rsplit_once('\n').map_or("", |(before, _)| before);
+    let before = &before[..before.rfind('\n').map_or(0, |at| at + 1)];
     before.rsplit("\n\n").next().unwrap_or_default()
 }
 
