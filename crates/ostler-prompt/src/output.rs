@@ -2,8 +2,8 @@
 
 use std::any::TypeId;
 
+use ostler_sdk::answer_schema;
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -19,8 +19,8 @@ pub trait Output: DeserializeOwned + JsonSchema + Send + 'static {
         if is_unit::<Self>() {
             return None;
         }
-        let plain = schema_of::<Self>();
-        Some(if is_object(&plain) { plain } else { schema_of::<Wrapped<Self>>() })
+        let plain = answer_schema::<Self>();
+        Some(if is_object(&plain) { plain } else { answer_schema::<Wrapped<Self>>() })
     }
 
     /// Reads an answer.
@@ -29,7 +29,7 @@ pub trait Output: DeserializeOwned + JsonSchema + Send + 'static {
     /// Names the field that is wrong.
     #[doc(hidden)]
     fn read(answer: Value) -> Result<Self, AnswerError> {
-        if is_unit::<Self>() || is_object(&schema_of::<Self>()) {
+        if is_unit::<Self>() || is_object(&answer_schema::<Self>()) {
             return read(answer);
         }
         read::<Wrapped<Self>>(answer).map(|wrapped| wrapped.value)
@@ -81,12 +81,6 @@ fn is_object(schema: &Value) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object")
 }
 
-/// Without references where that is possible: not every engine follows them.
-fn schema_of<T: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
-    settings.into_generator().into_root_schema_for::<T>().to_value()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -114,6 +108,7 @@ mod tests {
     fn a_struct_is_asked_for_as_it_is() {
         let schema = Review::schema().unwrap();
         assert_eq!(schema["type"], "object");
+        assert_eq!(schema["properties"]["score"]["format"], Value::Null);
         assert_eq!(schema["required"], json!(["score", "remarks"]));
         let read = Review::read(json!({"score": 3, "remarks": [{"line": 7}]}));
         assert_eq!(read, Ok(Review { score: 3, remarks: vec![Remark { line: 7 }] }));

@@ -120,8 +120,7 @@ async fn review(backend: Backend) {
         .allowed_host_roots([host.path()])
         .open()
         .unwrap();
-    // The vendor's programs read only absolute paths.
-    let stage = Stage::on(backend, script_for(&workspace)).await;
+    let stage = Stage::on(backend, script()).await;
     let session = Session::new();
     let mut heard = Heard::of(&session);
     let prompt = prompt(&workspace);
@@ -192,12 +191,6 @@ async fn review(backend: Backend) {
     assert!(folder.exists(), "the prompt still has it");
     drop(prompt);
     assert!(!folder.exists());
-}
-
-/// The script, with the path of the workspace in it.
-fn script_for(workspace: &Workspace) -> Script {
-    let _ = workspace;
-    script()
 }
 
 #[tokio::test]
