@@ -26,7 +26,7 @@ async function tour(visitor, each) {
   await visitor.say('write "hello" to notes.txt');
   await visitor.card().waitFor();
   await each("approval");
-  for (const place of ["inbox", "tasks", "tasks/greet", "schedules", "sessions", "settings"]) {
+  for (const place of ["inbox", "tasks", "tasks/greet", "schedules", "sessions", "usage", "settings"]) {
     await visitor.go(`#/${place}`);
     await visitor.page.locator("main h1").waitFor();
     await visitor.page.waitForLoadState("networkidle");
