@@ -2,6 +2,8 @@
 
 mod access;
 mod approvals;
+mod changes;
+mod fork;
 mod hooks;
 pub(crate) mod listing;
 pub(crate) mod openapi;
@@ -10,6 +12,7 @@ mod runs;
 mod schedules;
 mod session_view;
 mod sessions;
+mod setup;
 mod skills;
 mod spaces;
 mod spoken;
@@ -27,12 +30,15 @@ use crate::app::App;
 
 /// All routes, and the document that describes them.
 pub(crate) fn routes() -> (Router<App>, Value) {
-    let parts: [fn(Api) -> Api; 11] = [
+    let parts: [fn(Api) -> Api; 14] = [
         access::describe,
         tasks::routes,
         skills::routes,
         sessions::routes,
         usage::routes,
+        fork::routes,
+        changes::routes,
+        setup::routes,
         spaces::routes,
         runs::routes,
         approvals::routes,

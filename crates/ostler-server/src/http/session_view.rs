@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::fault::Fallible;
-use crate::runs::record::{Run, RunState, Session, Setup};
+use crate::runs::record::{Forked, Run, RunState, Session, Setup};
 use crate::runs::tally::Tokens;
 
 /// A conversation. Everything said in it is in the event log of the same name.
@@ -38,6 +38,9 @@ pub(super) struct SessionView {
     cost_usd: f64,
     tokens: Tokens,
     state: SessionState,
+    /// The session it was made from, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_from: Option<Forked>,
 }
 
 /// Whether something goes on in a session.
@@ -53,7 +56,8 @@ pub(super) enum SessionState {
 
 impl SessionView {
     fn new(session: Session, state: SessionState) -> Self {
-        let Session { id, owner, title, key, created, engine_session, setup, tally, .. } = session;
+        let Session { id, owner, title, key, created, engine_session, setup, .. } = session;
+        let (tally, forked_from) = (session.tally, session.forked_from);
         Self {
             id,
             owner,
@@ -68,6 +72,7 @@ impl SessionView {
             cost_usd: tally.spent.cost_usd,
             tokens: tally.spent.tokens,
             state,
+            forked_from,
         }
     }
 }

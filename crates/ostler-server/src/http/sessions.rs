@@ -28,7 +28,7 @@ use crate::security::error::{JsonBody, PathOf, QueryOf};
 use crate::security::users::Caller;
 use crate::spaces::Asked;
 
-const LONGEST_TITLE: usize = 200;
+pub(super) const LONGEST_TITLE: usize = 200;
 /// What there is in a session's log.
 const KINDS: [&str; 7] = ["prompt", "run", "message", "approval", "notice", "state", "engine"];
 
@@ -253,7 +253,7 @@ struct ChangeSession {
 /// Programs may keep conversations by the folder they were held in, as the vendor's does, and would not find this one again.
 fn check_movable(config: &Config, session: &Session) -> Fallible<()> {
     let is_program = matches!(config.engine, EngineChoice::Program(_));
-    if !is_program || session.engine_session.is_none() {
+    if !is_program || !session.has_conversation() {
         return Ok(());
     }
     let message = "the program that runs agents here may not find a conversation in another folder";
@@ -262,7 +262,7 @@ fn check_movable(config: &Config, session: &Session) -> Fallible<()> {
         .hint("begin another session in that folder"))
 }
 
-fn check_title(title: &str) -> Fallible<()> {
+pub(super) fn check_title(title: &str) -> Fallible<()> {
     if title.is_empty() || title.chars().count() > LONGEST_TITLE {
         return Err(ApiError::invalid("title", "a title has 1 to 200 characters"));
     }

@@ -98,9 +98,8 @@ async fn by_days(
     caller: Caller,
     QueryOf(query): QueryOf<UsageQuery>,
 ) -> Fallible<Json<Usage>> {
-    let days = match query.days.unwrap_or(30) {
-        days @ 1..=MOST_DAYS => days,
-        _ => return Err(ApiError::invalid("days", format!("days are between 1 and {MOST_DAYS}"))),
+    let days @ 1..=MOST_DAYS = query.days.unwrap_or(30) else {
+        return Err(ApiError::invalid("days", format!("days are between 1 and {MOST_DAYS}")));
     };
     let mut filter = seen_by(&caller);
     if query.mine == Some(true) {

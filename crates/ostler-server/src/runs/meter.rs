@@ -1,6 +1,7 @@
 //! Watches what an engine says, and adds up what a run uses: tokens, dollars, the time of its tools.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::time::Duration;
 
 use ostler::Message;
@@ -8,6 +9,7 @@ use ostler::proto::api::{Content, ContentBlock, Usage};
 use ostler::proto::message::{Assistant, TurnResult};
 use tokio::time::Instant;
 
+use super::edits::{Edits, FileChange};
 use super::tally::{Context, ModelUsed, Spent, Tokens, ToolUsed};
 
 /// What a run used.
@@ -16,6 +18,10 @@ pub(super) struct Used {
     pub(super) models: Vec<ModelUsed>,
     pub(super) tools: Vec<ToolUsed>,
     pub(super) context: Option<Context>,
+    /// What it changed in files.
+    pub(super) files: Vec<FileChange>,
+    /// Whether there were more files.
+    pub(super) more_files: bool,
 }
 
 impl Used {
@@ -38,6 +44,7 @@ pub(super) struct Meter {
     last: Option<(String, u64)>,
     open: HashMap<String, Call>,
     tools: BTreeMap<String, ToolUsed>,
+    edits: Edits,
     /// How long people were waited for, and since when they are.
     waited: Duration,
     waits_since: Option<Instant>,
@@ -64,6 +71,7 @@ impl Meter {
         self.last = None;
         self.open.clear();
         self.tools.clear();
+        self.edits = Edits::default();
         self.waits_since = None;
     }
 
@@ -76,7 +84,8 @@ impl Meter {
         }
     }
 
-    pub(super) fn heard(&mut self, message: &Message) {
+    pub(super) fn heard(&mut self, message: &Message, cwd: &Path) {
+        self.edits.heard(message, cwd);
         match message {
             Message::Assistant(said) => self.said(said),
             Message::User(said) => {
@@ -142,8 +151,8 @@ impl Meter {
         }
     }
 
-    /// What a run used, if it is the one that was watched.
-    pub(super) fn finish(&mut self, run: &str) -> Used {
+    /// What a run used, if it is the one that was watched. `clean` takes secrets out.
+    pub(super) fn finish(&mut self, run: &str, clean: impl Fn(&str) -> String) -> Used {
         if self.run.as_deref() != Some(run) {
             return Used::default();
         }
@@ -162,7 +171,9 @@ impl Meter {
         };
         let last = self.last.take();
         let context = last.map(|(model, used)| Context { used, size: size(&model) });
-        Used { models, tools: std::mem::take(&mut self.tools).into_values().collect(), context }
+        let tools = std::mem::take(&mut self.tools).into_values().collect();
+        let (files, more_files) = self.edits.finish(clean);
+        Used { models, tools, context, files, more_files }
     }
 }
 

@@ -1,12 +1,16 @@
 //! Sessions and their runs: one worker per session, one run at a time, all of it in the log before anybody sees it.
 
+pub(crate) mod about;
 pub(crate) mod ask;
+pub(crate) mod edits;
 pub(crate) mod event;
+pub(crate) mod fork;
 mod meter;
 pub(crate) mod options;
 mod perform;
 pub(crate) mod record;
 mod recover;
+pub(crate) mod rewind;
 pub(crate) mod tally;
 mod time;
 mod unkept;
@@ -221,6 +225,8 @@ impl Hub {
             begins: 0,
             engine_session: None,
             setup,
+            origin: None,
+            forked_from: None,
             tally: Tally::default(),
             place: String::new(),
             search: String::new(),

@@ -31,6 +31,11 @@ pub(crate) struct Session {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) engine_session: Option<String>,
     pub(crate) setup: Setup,
+    /// Where the conversation began in another one, until the engine has a name for this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<Origin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) forked_from: Option<Forked>,
     /// What happened in it so far.
     #[serde(default)]
     pub(crate) tally: Tally,
@@ -44,6 +49,29 @@ pub(crate) struct Session {
 
 fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+impl Session {
+    /// Whether the engine knows of something that was said.
+    pub(crate) fn has_conversation(&self) -> bool {
+        self.engine_session.is_some() || self.origin.is_some()
+    }
+}
+
+/// A place in a conversation of the engine's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    pub(crate) conversation: String,
+    pub(crate) message: String,
+}
+
+/// The session that another one was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Forked {
+    pub(crate) session: String,
+    /// The run whose prompt was taken back, or that said the last word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) run: Option<String>,
 }
 
 /// What the agent of a session is like.

@@ -151,7 +151,7 @@ impl Session {
         title.clone_into(&mut self.title);
     }
 
-    fn said(&mut self, prompt: &str) {
+    pub(super) fn said(&mut self, prompt: &str) {
         let words = searched(&first_words(prompt));
         if self.search.chars().count() + words.len() < SEARCHED {
             self.search.push_str(&words);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ostler_store::{Error, Expected, Put};
 use tokio::sync::mpsc;
 
+use super::edits::RunChanges;
 use super::meter::Used;
 use super::record::{Attached, Outcome, Run, RunState, Session};
 use super::tally::{self, RunUsage};
@@ -154,12 +155,15 @@ impl Hub {
         if ended.used != Used::default() {
             puts.push(usage(ended, run).put(Expected::Any)?);
         }
+        if !ended.used.files.is_empty() {
+            puts.push(changes(ended, run).put(Expected::Any)?);
+        }
         Ok(puts)
     }
 }
 
 fn usage(ended: &Ended, run: &Run) -> RunUsage {
-    let Used { models, tools, context } = ended.used.clone();
+    let Used { models, tools, context, .. } = ended.used.clone();
     RunUsage {
         id: format!("{}:{}", crate::clock::day(ended.at), run.id),
         owner: run.owner.clone(),
@@ -171,5 +175,17 @@ fn usage(ended: &Ended, run: &Run) -> RunUsage {
         models,
         tools,
         context,
+    }
+}
+
+fn changes(ended: &Ended, run: &Run) -> RunChanges {
+    RunChanges {
+        id: run.id.clone(),
+        owner: run.owner.clone(),
+        session: run.session.clone(),
+        prompt: tally::first_words(&run.prompt),
+        at: ended.at,
+        files: ended.used.files.clone(),
+        cut: ended.used.more_files,
     }
 }

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use ostler::{Client, Message};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 
+use super::about::{About, WantsEngine};
 use super::ask::Askers;
 use super::meter::Meter;
 use super::options::Shaped;
 use super::record::{Attached, Failure, Outcome, Run, RunState, Session};
+use super::rewind::{Rewind, busy};
 use super::unkept::Ended;
 use super::veil::Veil;
 use super::{Hub, TRIES, event, options, perform, tally};
@@ -27,6 +29,10 @@ pub(super) enum Command {
     Push { text: String, taken: oneshot::Sender<Option<String>> },
     /// A run is to end.
     Cancel(String),
+    /// Files are to be put back.
+    Rewind(Rewind),
+    /// Somebody wants to ask the engine something.
+    Engine(WantsEngine),
     /// Everything is to end, and the session is to be forgotten.
     Close(oneshot::Sender<()>),
 }
@@ -40,6 +46,8 @@ pub(super) struct Worker {
     pub(super) askers: Askers,
     pub(super) veil: Veil,
     pub(super) meter: Meter,
+    /// What the engine last said about itself.
+    pub(super) about: About,
     pub(super) engine: Option<Engine>,
     /// The message behind which the next engine goes on, if not at the end.
     pub(super) behind: Option<String>,
@@ -87,6 +95,7 @@ pub(super) async fn run(hub: Arc<Hub>, session: Session, commands: mpsc::Receive
         askers,
         veil: Veil::new(hub.redactor.clone()),
         meter: Meter::default(),
+        about: About::default(),
         engine: None,
         behind: None,
         agents_work: false,
@@ -175,6 +184,8 @@ impl Worker {
                 let _ = taken.send(None);
             }
             Command::Cancel(run) => self.cancel_queued(&run).await,
+            Command::Rewind(rewind) => self.rewind(rewind).await,
+            Command::Engine(wants) => self.give_engine(wants).await,
             Command::Close(closed) => self.closed = Some(closed),
         }
     }
@@ -209,6 +220,9 @@ impl Worker {
                     Command::Cancel(cancelled) if cancelled == run => {
                         self.end(run, RunState::Cancelled, cancelled_outcome()).await;
                         return None;
+                    }
+                    Command::Rewind(rewind) => {
+                        let _ = rewind.answer.try_send(Err(busy()));
                     }
                     other => self.take(other).await,
                 },
@@ -310,7 +324,7 @@ impl Worker {
         for text in outcome.result.as_mut().into_iter().chain(said) {
             *text = self.hub.redactor.text(text).into_owned();
         }
-        let used = self.meter.finish(run);
+        let used = self.meter.finish(run, |text| self.hub.redacted(text));
         // Engines tell what they have used since they started.
         outcome.cost_usd = used.spent().cost_usd;
         let ended = Ended { run: run.to_owned(), state, outcome, at: self.hub.clock.now(), used };

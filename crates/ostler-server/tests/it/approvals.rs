@@ -289,16 +289,13 @@ async fn questions_are_answered_and_never_allowed() {
 #[tokio::test]
 async fn a_request_says_step_by_step_why_it_is_asked() {
     let desk = Desk::open(writes()).await;
-    std::fs::create_dir(desk.workspace().join(".claude")).unwrap();
-    let rules = json!({"permissions": {"deny": ["Bash(rm:*)"], "allow": ["Bash(ls:*)"]}});
-    std::fs::write(desk.workspace().join(".claude/settings.json"), rules.to_string()).unwrap();
     let client = desk.client();
     let (_, run, asked) = begin(&client).await;
     let steps = asked["why"].as_array().unwrap();
     let found =
         |what: &str| steps.iter().find(|step| step["looked"].as_str().unwrap().contains(what));
-    let denied = found("deny rule Bash(rm:*)").unwrap();
-    assert!(denied["looked"].as_str().unwrap().contains("project"), "where it stands: {denied}");
+    let denied = found("deny rule Read(").unwrap_or_else(|| panic!("{steps:?}"));
+    assert!(denied["looked"].as_str().unwrap().contains(" from "), "where it stands: {denied}");
     assert_eq!(denied["result"], "does not match");
     assert_eq!(found("mode").unwrap()["result"], "default");
     let decided: Vec<bool> = steps.iter().map(|step| step["decided"] == true).collect();
