@@ -8,7 +8,7 @@ const USAGE = { input_tokens: 1200, output_tokens: 1, cache_read_input_tokens: 1
 export class Model {
   /**
    * `script` is given what was asked, and says what is answered: a text, or `{thinking, text, calls: [{name, input}],
-   * between}`; `between` is awaited before each piece of the text.
+   * between}`, or several `{parts: [{thinking, text}, …]}`; `between` is awaited before each piece of the text.
    */
   constructor(script) {
     this.script = script;
@@ -35,7 +35,7 @@ export class Model {
     response.end();
   }
 
-  async *events({ thinking, text, calls = [], between }, model) {
+  async *events({ thinking, text, parts = [{ thinking, text }], calls = [], between }, model) {
     const id = `msg_${(this.calls += 1)}`;
     const message = { id, type: "message", role: "assistant", model, content: [], stop_reason: null, stop_sequence: null, usage: USAGE };
     yield { type: "message_start", message };
@@ -50,8 +50,10 @@ export class Model {
       yield { type: "content_block_stop", index };
       index += 1;
     };
-    if (thinking) yield* block({ type: "thinking", thinking: "", signature: "" }, [{ type: "thinking_delta", thinking }, { type: "signature_delta", signature: "c2ln" }]);
-    if (text) yield* block({ type: "text", text: "" }, text.match(/\s*\S+\s*/g).map((piece) => ({ type: "text_delta", text: piece })));
+    for (const { thinking, text } of parts) {
+      if (thinking) yield* block({ type: "thinking", thinking: "", signature: "" }, [{ type: "thinking_delta", thinking }, { type: "signature_delta", signature: "c2ln" }]);
+      if (text) yield* block({ type: "text", text: "" }, pieces(text, parts.length).map((piece) => ({ type: "text_delta", text: piece })));
+    }
     for (const [at, { name, input }] of calls.entries()) {
       const call = { type: "tool_use", id: `toolu_${this.calls}_${at}`, name, input: {} };
       yield* block(call, [{ type: "input_json_delta", partial_json: JSON.stringify(input) }]);
@@ -65,6 +67,9 @@ export class Model {
     await new Promise((done) => this.server.close(done));
   }
 }
+
+/** Word by word, unless there are very many texts. */
+const pieces = (text, count) => (count > 100 ? [text] : text.match(/\s*\S+\s*/g));
 
 /** The texts of the last message that was said to the model. */
 export function lastSaid({ messages }) {

@@ -7,11 +7,15 @@ import type {
   Listing,
   LogEntry,
   Me,
+  Part,
   Run,
   Schedule,
   Session,
+  SessionUsage,
   SkillList,
+  SkillText,
   Task,
+  Usage,
   User,
 } from "./types";
 
@@ -70,6 +74,11 @@ export async function call<T>(method: string, path: string, body?: unknown, head
 
 const id = encodeURIComponent;
 
+function query(asked: Record<string, string | number | undefined>): string {
+  const said = Object.entries(asked).filter(([, value]) => value !== undefined && value !== "");
+  return new URLSearchParams(said.map(([name, value]) => [name, String(value)])).toString();
+}
+
 /** Everything of a kind: the server gives it in parts. */
 async function all<T extends { id: string }>(path: string): Promise<T[]> {
   const found: T[] = [];
@@ -105,7 +114,9 @@ export const api = {
   codeFor: (token: string) =>
     call<{ code: string }>("POST", "/api/auth/code", {}, { authorization: `Bearer ${token}` }),
 
-  sessions: () => all<Session>("/api/sessions"),
+  /** Newest activity first. */
+  sessions: (asked: { q?: string; after?: string; limit?: number } = {}, signal?: AbortSignal) =>
+    request("GET", `/api/sessions?${query(asked)}`, signal ? { signal } : {}).then((it) => it.json() as Promise<Part<Session>>),
   session: (session: string) => call<Session>("GET", `/api/sessions/${id(session)}`),
   createSession: (body: { title?: string; permissionMode?: string; model?: string }) =>
     call<Session>("POST", "/api/sessions", body),
@@ -129,7 +140,7 @@ export const api = {
     return names.map((name) => ({ text: `/${name}` }));
   },
   files: (session: string, q: string, signal: AbortSignal) =>
-    request("GET", `/api/sessions/${id(session)}/files?limit=8&q=${id(q)}`, { signal })
+    request("GET", `/api/sessions/${id(session)}/files?${query({ limit: 8, q })}`, { signal })
       .then((response) => response.json() as Promise<Listing<{ path: string; kind: "file" | "folder" }>>),
   runs: (session: string) => call<Listing<Run>>("GET", `/api/sessions/${id(session)}/runs`),
   say: (session: string, prompt: string, push: boolean) =>
@@ -145,6 +156,10 @@ export const api = {
   rules: () => call<Listing<Granted>>("GET", "/api/rules"),
   revokeRule: (rule: string) => call<void>("DELETE", `/api/rules/${id(rule)}`),
 
+  usage: (days: number) => call<Usage>("GET", `/api/usage?days=${days}`),
+  sessionUsage: (session: string) => call<SessionUsage>("GET", `/api/sessions/${id(session)}/usage`),
+
+  skill: (skill: string) => call<SkillText>("GET", `/api/skills/${id(skill)}`),
   skills: () => call<SkillList>("GET", "/api/skills"),
   tasks: () => all<Task>("/api/tasks"),
   task: (task: string) => call<Task>("GET", `/api/tasks/${id(task)}`),

@@ -11,6 +11,7 @@ import "./styles/base.css";
 import "./styles/layout.css";
 import "./styles/chat.css";
 import "./styles/cards.css";
+import "./styles/charts.css";
 
 whenStranger(() => (me.value = null));
 

@@ -4,6 +4,18 @@ export interface Listing<T> {
   items: T[];
 }
 
+/** A part of a list; `next` is where the rest begins. */
+export interface Part<T> extends Listing<T> {
+  next?: string;
+}
+
+export interface Tokens {
+  input: number;
+  output: number;
+  cacheRead: number;
+  cacheCreation: number;
+}
+
 export interface Me {
   user: string;
   role: "member" | "admin" | "owner";
@@ -14,7 +26,12 @@ export interface Session {
   owner: string;
   title: string;
   created: number;
+  lastActivity: number;
+  runs: number;
+  costUsd: number;
+  tokens: Tokens;
   key?: string;
+  forkedFrom?: { session: string; run?: string };
   setup: { cwd?: string; model?: string; mode?: string; task?: string; space?: string };
 }
 
@@ -94,6 +111,40 @@ export interface Skill {
 export interface SkillList {
   items: Skill[];
   problems: string[];
+}
+
+/** A skill with its text. */
+export interface SkillText extends Skill {
+  model?: string;
+  frontMatter: Record<string, unknown>;
+  body: string;
+}
+
+export interface Spent {
+  runs: number;
+  costUsd: number;
+  tokens: Tokens;
+}
+
+export interface Usage {
+  from: string;
+  to: string;
+  days: { day: string; models: (Spent & { model: string })[] }[];
+  total: Spent;
+}
+
+export interface ToolTime {
+  name: string;
+  count: number;
+  totalMs: number;
+  longestMs: number;
+}
+
+export interface SessionUsage {
+  runs: { run: string; prompt: string; ended: number; durationMs: number; costUsd: number; tokens: Tokens; cacheShare?: number; tools: ToolTime[] }[];
+  total: Spent;
+  tools: ToolTime[];
+  context?: { used: number; size?: number };
 }
 
 export interface Task {

@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
 import { frames } from "../src/agui/sse";
+import { isText } from "../src/parts/attach";
 import { read } from "../src/parts/fields";
 import { Heights } from "../src/parts/heights";
-import { ago, dollars, lasted } from "../src/text/say";
+import { taken, typed } from "../src/parts/offers";
+import { ago, days, dollars, lasted } from "../src/text/say";
 import { summary } from "../src/text/summary";
 
 test("events are found however they are cut", () => {
@@ -45,4 +47,25 @@ test("heights of ten thousand rows add up, measured or guessed", () => {
   expect(heights.after(9_999)).toBe(90);
   heights.list(["2", "x"]);
   expect(heights.before(2)).toBe(280);
+});
+
+test("the word at the cursor is completed, and nothing else changes", () => {
+  expect(typed("/co", 3)).toEqual({ kind: "command", word: "co", from: 0 });
+  expect(typed("see /co", 7)).toBeUndefined();
+  expect(typed("a@b.org", 7)).toBeUndefined();
+  const now = typed("read @src/ma please", 12)!;
+  expect(now).toEqual({ kind: "file", word: "src/ma", from: 5 });
+  expect(taken("read @src/ma please", now, { text: "@src/main.rs" })).toEqual({ text: "read @src/main.rs please", cursor: 18 });
+  // Looking on in a folder, nothing stands between.
+  expect(taken("@sr", typed("@sr", 3)!, { text: "@src/" })).toEqual({ text: "@src/", cursor: 5 });
+});
+
+test("texts are known by what is in them", () => {
+  expect(isText(new TextEncoder().encode("fn main() { // ü }"))).toBe(true);
+  expect(isText(new Uint8Array([0x80, 0x81]))).toBe(false);
+  expect(isText(new Uint8Array([65, 0]))).toBe(false);
+});
+
+test("days are counted across months", () => {
+  expect(days("2026-02-27", "2026-03-01")).toEqual(["2026-02-27", "2026-02-28", "2026-03-01"]);
 });

@@ -141,6 +141,16 @@ export default {
     await visitor.card(/two\.txt/).waitFor();
   },
 
+  async "why it asks is told step by step"({ visit }) {
+    const visitor = await visit();
+    await visitor.say('write "x" to a.txt');
+    await visitor.card().getByText("Why it asks:").click();
+    const steps = visitor.card().getByRole("list", { name: "How this was decided" }).getByRole("listitem");
+    await steps.first().waitFor();
+    assert.ok((await steps.count()) > 1, "what was looked at, and what decided");
+    assert.equal(await steps.last().getAttribute("class"), "decided");
+  },
+
   async "a question is answered with an option or with words of one's own"({ visit }) {
     const visitor = await visit();
     await visitor.say("ask me which colour I like: red, green or blue");

@@ -26,7 +26,7 @@ async function tour(visitor, each) {
   await visitor.say('write "hello" to notes.txt');
   await visitor.card().waitFor();
   await each("approval");
-  for (const place of ["inbox", "tasks", "tasks/greet", "schedules", "sessions", "settings"]) {
+  for (const place of ["inbox", "tasks", "tasks/greet", "schedules", "sessions", "usage", "settings"]) {
     await visitor.go(`#/${place}`);
     await visitor.page.locator("main h1").waitFor();
     await visitor.page.waitForLoadState("networkidle");
@@ -138,53 +138,7 @@ export default {
     assert.equal(await visitor.page.evaluate(() => window.evil), undefined);
     await visitor.page.getByText("<b>hi</b>").waitFor();
   },
-
-  async "ten thousand messages scroll and stream smoothly"({ server, visit }) {
-    const session = await server.call("POST", "/api/sessions", { title: "Long" });
-    const visitor = await visit({ stays_out: true });
-    const paragraph = "Some **text** with `code` that fills a line or two, as answers do. ".repeat(3);
-    const messages = Array.from({ length: 10_000 }, (_, index) =>
-      index % 2 ? { id: `m${index}`, role: "assistant", content: `${index}: ${paragraph}` } : { id: `m${index}`, role: "user", content: `Question ${index}` },
-    );
-    const pieces = Array.from({ length: 400 }, (_, index) => ({ type: "TEXT_MESSAGE_CONTENT", messageId: "last", delta: `word${index} ` }));
-    const more = [{ type: "TEXT_MESSAGE_START", messageId: "last", role: "assistant" }, ...pieces, { type: "TEXT_MESSAGE_END", messageId: "last" }];
-    await told(visitor, messages, more);
-    await visitor.enter();
-    await visitor.go(`#/chat/${session.id}`);
-    const { page } = visitor;
-    await page.getByText("word399").waitFor();
-    const drawn = await page.locator(".row").count();
-    const frames = await page.evaluate(scrollThrough);
-    frames.sort((a, b) => a - b);
-    const at = (share) => frames[Math.floor(frames.length * share)].toFixed(1);
-    console.log(`10,000 messages: ${drawn} rows drawn; ${frames.length} frames while scrolling: median ${at(0.5)} ms, 95 % ${at(0.95)} ms, longest ${frames.at(-1).toFixed(1)} ms`);
-    // What does not depend on the machine: only what is near is drawn, and both ends can be reached.
-    assert.ok(drawn < 60, `${drawn} rows`);
-    await page.getByText("Question 0", { exact: true }).waitFor();
-    assert.ok((await page.locator(".row").count()) < 60);
-    await page.locator(".scroll").evaluate((box) => box.scrollTo(0, box.scrollHeight));
-    await page.getByText("word399").waitFor();
-  },
 };
-
-/** Scrolls from the end to the beginning and says how long each frame took. */
-async function scrollThrough() {
-  const box = document.querySelector(".scroll");
-  const frames = [];
-  let before = await new Promise(requestAnimationFrame);
-  for (let step = 200; step >= 0; step -= 1) {
-    box.scrollTop = (box.scrollHeight * step) / 200;
-    const now = await new Promise(requestAnimationFrame);
-    frames.push(now - before);
-    before = now;
-  }
-  // Rows that were guessed are measured when they come into view, and may push the beginning away.
-  for (let times = 0; times < 10; times += 1) {
-    box.scrollTop = 0;
-    await new Promise(requestAnimationFrame);
-  }
-  return frames;
-}
 
 /** A server that tells of a conversation which nobody had. */
 async function told(visitor, messages, more = []) {

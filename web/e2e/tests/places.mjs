@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { lastSaid } from "../model.mjs";
 
 export default {
   async "a task with a wrong and then a right parameter is run"({ visit }) {
@@ -22,6 +24,34 @@ export default {
     await visitor.go("#/tasks");
     const row = page.getByRole("listitem").filter({ hasText: "list the files" }).filter({ hasText: "completed" });
     await row.getByRole("button", { name: "Run again" }).waitFor();
+  },
+
+  async "a task is followed in its log while it works, and is run again"({ server, visit }) {
+    const visitor = await visit();
+    const { page } = visitor;
+    const body = { name: "Wait", agentId: "greet", taskType: "skill", inputValues: { who: "Ann" } };
+    const task = await server.call("POST", "/api/tasks", { ...body, userPrompt: "run `until [ -e go ]; do sleep 0.05; done; echo passed`" });
+    await server.call("POST", `/api/tasks/${task.id}/execute`);
+    await visitor.go("#/tasks");
+    const row = page.locator(`[data-task="${task.id}"]`);
+    await row.getByText("Log", { exact: true }).click();
+    await row.getByRole("log").locator('.tool.runs[data-tool="Bash"]').waitFor();
+    writeFileSync(join(server.workspace, "go"), "");
+    await row.getByRole("log").locator('.tool.done[data-tool="Bash"]').waitFor();
+    await row.getByText("completed").waitFor();
+    const first = await row.getByRole("link", { name: "Wait" }).getAttribute("href");
+    await row.getByRole("button", { name: "Run again" }).click();
+    await page.waitForFunction(([id, before]) => document.querySelector(`[data-task="${id}"] a`).getAttribute("href") !== before, [task.id, first]);
+    await row.getByText("completed").waitFor();
+    assert.equal((await server.call("GET", "/api/sessions")).items.length, 2, "a session for each time");
+  },
+
+  async "what a skill says can be read before it is run"({ visit }) {
+    const visitor = await visit();
+    await visitor.go("#/tasks/greet");
+    await visitor.page.getByText("What the skill says").click();
+    await visitor.page.locator(".skill .markdown").getByText("Greet {{ who }}.").waitFor();
+    await visitor.page.getByRole("row", { name: "description Greets somebody." }).waitFor();
   },
 
   async "a value that only the server refuses is told at its field"({ server, visit }) {
@@ -57,6 +87,51 @@ export default {
     await row.getByText(/next: .*9:00/).waitFor();
     await row.getByRole("button", { name: "Pause" }).click();
     await row.getByText("no next time").waitFor();
+  },
+
+  async "sessions come with what happened last, are found by what was said, and are shown in parts"({ server, visit }) {
+    const old = await server.call("POST", "/api/sessions", { title: "An old one" });
+    for (let count = 0; count < 55; count += 1) await server.call("POST", "/api/sessions", { title: `Number ${count}` });
+    await server.call("POST", `/api/sessions/${old.id}/runs`, { prompt: "list the files" });
+    const visitor = await visit();
+    const { page } = visitor;
+    const rows = page.getByRole("main").locator(".rows > li");
+    await visitor.go("#/sessions");
+    await rows.first().getByText("An old one").waitFor();
+    await rows.first().getByText("1 run", { exact: false }).waitFor();
+    assert.equal(await rows.count(), 50);
+    await page.getByRole("button", { name: "Show more" }).click();
+    await page.getByRole("main").getByRole("link", { name: "Number 0", exact: false }).first().waitFor();
+    assert.equal(await rows.count(), 56);
+    await page.getByLabel("Search").fill("list the");
+    await page.waitForFunction(() => document.querySelectorAll("main .rows > li").length === 1);
+    await rows.first().getByText("An old one").waitFor();
+  },
+
+  "what was used is shown in figures, charts and tables, and how full the conversation is": {
+    script: (asked) => (lastSaid(asked).startsWith("result:") ? "There it is." : { text: "I look.", calls: [{ name: "Glob", input: { pattern: "*" } }] }),
+    async run({ visit }) {
+      const visitor = await visit();
+      const { page } = visitor;
+      for (const prompt of ["look", "look again"]) {
+        await visitor.say(prompt);
+        await visitor.rest();
+      }
+      const meter = page.getByRole("link", { name: "What this session used" });
+      await meter.getByText("2 % full").waitFor();
+      await meter.getByText(/^\$0\.0\d$/).waitFor();
+      await meter.click();
+      await page.getByRole("list", { name: "Time by tool" }).getByText(/in 2 calls, the longest/).waitFor();
+      await page.getByRole("img", { name: /^Cost per run: \$0\.0\d in all/ }).waitFor();
+      await page.getByText("From the cache").locator("xpath=..").getByText("90 %").waitFor();
+      await visitor.go("#/usage");
+      await page.getByRole("img", { name: /^Tokens per day: 8\d\.\dk in all/ }).waitFor();
+      const chart = page.getByRole("figure").filter({ hasText: "Tokens per day" });
+      await chart.getByText("As a table").click();
+      assert.deepEqual((await chart.getByRole("row").nth(1).getByRole("cell").allTextContents()), ["72.0k", "3.2k", "4.8k", "1.0k"]);
+      await page.getByLabel("Days").selectOption("7");
+      await page.getByRole("img", { name: /^Tokens per day/ }).waitFor();
+    },
   },
 
   async "sessions are searched, renamed, exported and forgotten"({ server, visit }) {

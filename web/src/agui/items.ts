@@ -154,6 +154,17 @@ function fromCall(call: ToolCall, message: string, lane: string | undefined): To
   return item;
 }
 
+/** What is shown on the first level, and what below calls. */
+export function arranged(all: Item[]): { items: Item[]; lanes: Map<string, Item[]> } {
+  const items: Item[] = [];
+  const lanes = new Map<string, Item[]>();
+  for (const item of all) {
+    if (item.lane === undefined) items.push(item);
+    else lanes.set(item.lane, [...(lanes.get(item.lane) ?? []), item]);
+  }
+  return { items, lanes };
+}
+
 /** The conversation as the protocol wants it back. What only this page knows is left out. */
 export function toMessages(items: Item[]): Message[] {
   const messages: Message[] = [];

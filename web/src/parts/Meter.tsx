@@ -1,14 +1,22 @@
-import type { TokenUsage } from "@ag-ui/core";
-import { dollars, tokens } from "../text/say";
+import { link } from "../state/route";
+import type { SessionUsage } from "../types";
+import { dollars, percent, tokens } from "../text/say";
 
-/** What the conversation cost so far, and how many tokens the last run took. */
-export function Meter({ usage, cost }: { usage: TokenUsage[]; cost: number | undefined }) {
-  const used = usage.reduce((sum, it) => sum + (it.inputTokens ?? 0) + (it.outputTokens ?? 0), 0);
-  if (cost === undefined && used === 0) return null;
+/** What the conversation cost so far, and how much of it the model can still hold. */
+export function Meter({ session, usage }: { session: string; usage: SessionUsage | undefined }) {
+  if (!usage || usage.total.runs === 0) return null;
+  const { used = 0, size } = usage.context ?? {};
+  const share = size ? used / size : undefined;
   return (
-    <span class="meter hint">
-      {used > 0 && <span title="Tokens of the last run">{tokens(used)} tokens</span>}
-      {cost !== undefined && <span title="Cost of this session so far">{dollars(cost)}</span>}
-    </span>
+    <a class="meter hint" href={link("about", session)} aria-label="What this session used">
+      {share !== undefined && (
+        <span class="context" title={`${tokens(used)} of the ${tokens(size!)} tokens that the model can hold`}>
+          <svg viewBox="0 0 40 6" aria-hidden="true"><rect width="40" height="6" rx="3" class="ground" /><rect width={Math.min(40, share * 40)} height="6" rx="3" class={share > 0.8 ? "full" : "series-0"} /></svg>
+          {percent(share)} full
+        </span>
+      )}
+      {share === undefined && used > 0 && <span>{tokens(used)} tokens</span>}
+      <span title="Cost of this session so far">{dollars(usage.total.costUsd)}</span>
+    </a>
   );
 }

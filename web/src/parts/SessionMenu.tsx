@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { api } from "../api";
 import { complain, keepSession, say, sessions } from "../state/app";
-import { go } from "../state/route";
+import { go, link } from "../state/route";
 import type { Session } from "../types";
 import { focused } from "./focus";
 
@@ -38,6 +38,7 @@ export function SessionMenu({ session }: { session: Session }) {
     <details class="menu">
       <summary aria-label="Session menu">⋯</summary>
       <div>
+        <a class="button" href={link("about", session.id)}>Changes and usage</a>
         <button type="button" onClick={() => rename(session.title)}>Rename</button>
         <button type="button" onClick={() => attempt(() => exported(session))}>Export</button>
         <button type="button" class="danger" onClick={() => attempt(forget)}>Forget</button>

@@ -57,14 +57,21 @@ export function changed(run: Run): void {
   live.value = next;
 }
 
+/** Those in which something happened last; of the others one hears when they are opened or searched. */
 export async function loadSessions(): Promise<void> {
-  const found = await api.sessions();
-  sessions.value = found.sort((a, b) => b.created - a.created);
+  const { items } = await api.sessions({ limit: 100 });
+  const ids = new Set(items.map((it) => it.id));
+  const older = (sessions.peek() ?? []).filter((it) => !ids.has(it.id) && it.lastActivity < (items.at(-1)?.lastActivity ?? 0));
+  sessions.value = inOrder([...items, ...older]);
 }
 
 export function keepSession(session: Session): void {
   const others = (sessions.peek() ?? []).filter((known) => known.id !== session.id);
-  sessions.value = [session, ...others].sort((a, b) => b.created - a.created);
+  sessions.value = inOrder([session, ...others]);
+}
+
+function inOrder(list: Session[]): Session[] {
+  return list.sort((a, b) => b.lastActivity - a.lastActivity);
 }
 
 const ENTERED = "ostler-entered";

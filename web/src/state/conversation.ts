@@ -10,7 +10,7 @@ import { ApiError, api, request } from "../api";
 import { type Attachment, type UserItem, toMessages } from "../agui/items";
 import { portions } from "../agui/sse";
 import { Thread } from "../agui/thread";
-import { type Run, isOver } from "../types";
+import { type Run, type SessionUsage, isOver } from "../types";
 import { changed, complain, connection, live } from "./app";
 import { listen } from "./news";
 
@@ -33,7 +33,7 @@ export class Conversation {
   readonly failure = signal<ApiError | undefined>(undefined);
   /** What is in line behind the run that works. */
   readonly queued = signal<Queued[]>([]);
-  readonly cost = signal<number | undefined>(undefined);
+  readonly usage = signal<SessionUsage | undefined>(undefined);
   private following: AbortController | undefined;
   /** What is being told; it becomes what is shown. */
   private told = this.thread;
@@ -197,7 +197,7 @@ export class Conversation {
 
   private async count(): Promise<void> {
     const { items } = await api.runs(this.session).catch(() => ({ items: [] }));
-    this.cost.value = items.reduce((sum, run) => sum + (run.outcome?.costUsd ?? 0), 0);
+    this.usage.value = await api.sessionUsage(this.session).catch(() => undefined);
     this.queued.value = items.filter((run) => run.state === "queued").map((run) => ({ run: run.id, text: run.prompt }));
     const last = items.findLast((run) => !isOver(run.state) && run.state !== "queued");
     if (last) changed(last);

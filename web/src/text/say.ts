@@ -29,3 +29,14 @@ export function tokens(count: number): string {
 export function moment(at: number): string {
   return new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 }
+
+export function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
+}
+
+/** All days from one to another, as the server writes them. */
+export function days(from: string, to: string): string[] {
+  const found = [];
+  for (let at = Date.parse(from); at <= Date.parse(to); at += 86_400_000) found.push(new Date(at).toISOString().slice(0, 10));
+  return found;
+}

@@ -1,7 +1,7 @@
 import { useComputed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Item, UserItem } from "../agui/items";
+import { type Item, type UserItem, arranged } from "../agui/items";
 import { api } from "../api";
 import { ApprovalCard } from "../parts/ApprovalCard";
 import { Composer } from "../parts/Composer";
@@ -12,6 +12,7 @@ import { VirtualList } from "../parts/VirtualList";
 import { approvals, complain, keepSession, sessions } from "../state/app";
 import { Conversation } from "../state/conversation";
 import { go } from "../state/route";
+import type { Session } from "../types";
 import { Welcome } from "./Welcome";
 
 export function Chat({ id }: { id?: string }) {
@@ -81,6 +82,7 @@ function Open({ id }: { id: string }) {
     [lanes, here, isWorking, retry],
   );
 
+  const session = useSession(id);
   const failure = conversation.failure.value;
   if (failure) {
     return (
@@ -93,7 +95,6 @@ function Open({ id }: { id: string }) {
       </main>
     );
   }
-  const session = sessions.value?.find((it) => it.id === id);
   return (
     <main
       class="chat" id="main"
@@ -101,7 +102,7 @@ function Open({ id }: { id: string }) {
     >
       <header class="bar">
         <h1>{session?.title || "Session"}</h1>
-        <Meter usage={thread.usage} cost={conversation.cost.value} />
+        <Meter session={id} usage={conversation.usage.value} />
         {session && <SessionMenu session={session} />}
       </header>
       <div class="scroll" ref={scroller}>
@@ -130,6 +131,17 @@ function Open({ id }: { id: string }) {
   );
 }
 
+/** A session that is open is known, however long nothing happened in it. */
+function useSession(id: string): Session | undefined {
+  const found = useComputed(() => sessions.value?.find((it) => it.id === id)).value;
+  const isMissing = found === undefined && sessions.value !== undefined;
+  useEffect(() => {
+    // If it cannot be had, the conversation says so.
+    if (isMissing) void api.session(id).then(keepSession).catch(() => {});
+  }, [id, isMissing]);
+  return found;
+}
+
 /** A card whose call is not told yet usually has its place a moment later, and need not be shown in two. */
 function Late({ children }: { children: ComponentChildren }) {
   const [isDue, due] = useState(false);
@@ -141,17 +153,6 @@ function Late({ children }: { children: ComponentChildren }) {
 }
 
 const keyOf = (item: Item): string => item.id;
-
-/** What is shown on the first level, and what below calls. */
-function arranged(all: Item[]): { items: Item[]; lanes: Map<string, Item[]> } {
-  const items: Item[] = [];
-  const lanes = new Map<string, Item[]>();
-  for (const item of all) {
-    if (item.lane === undefined) items.push(item);
-    else lanes.set(item.lane, [...(lanes.get(item.lane) ?? []), item]);
-  }
-  return { items, lanes };
-}
 
 function Status({ phase, conversation }: { phase: string; conversation: Conversation }) {
   const { error, wasCancelled } = conversation.thread;

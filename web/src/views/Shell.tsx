@@ -4,13 +4,16 @@ import { Keys, isShown, press } from "../parts/Keys";
 import { approvals, complain, connection, live, loadSessions, sessions, toast, waitingIn } from "../state/app";
 import { connect, disconnect, hurry, listen } from "../state/news";
 import { type Place, link, route } from "../state/route";
+import { type Run, isOver } from "../types";
 import { ago } from "../text/say";
+import { About } from "./About";
 import { Chat } from "./Chat";
 import { Inbox } from "./Inbox";
 import { Schedules } from "./Schedules";
 import { Sessions } from "./Sessions";
 import { Settings } from "./Settings";
 import { Tasks } from "./Tasks";
+import { Usage } from "./Usage";
 
 const RECENT = 30;
 
@@ -21,7 +24,7 @@ export function Shell() {
     connect();
     const unlisten = listen((told) => {
       if (told.type === "hello") void loadSessions().catch(complain);
-      if (told.type === "run" && isNew(told)) void loadSessions().catch(complain);
+      if (told.type === "run" && isNews(told.run as Run)) void loadSessions().catch(complain);
       if (told.type === "permission_request" || told.type === "question_request") notify(String(told.summary ?? "An agent asks."));
     });
     const seen = () => document.visibilityState === "visible" && hurry();
@@ -61,9 +64,9 @@ export function Shell() {
   );
 }
 
-function isNew(told: Record<string, unknown>): boolean {
-  const run = told.run as { session: string };
-  return !sessions.peek()?.some((it) => it.id === run.session);
+/** Whether the list of sessions is another one now. */
+function isNews(run: Run): boolean {
+  return isOver(run.state) || sessions.peek()?.[0]?.id !== run.session;
 }
 
 function notify(text: string): void {
@@ -84,11 +87,13 @@ function View() {
     case "tasks": return <Tasks {...given} />;
     case "schedules": return <Schedules />;
     case "sessions": return <Sessions />;
+    case "about": return id ? <About key={id} id={id} /> : <Sessions />;
+    case "usage": return <Usage />;
     case "settings": return <Settings />;
   }
 }
 
-const LINKS: [Place, string][] = [["chat", "New session"], ["inbox", "Inbox"], ["tasks", "Tasks"], ["schedules", "Schedules"], ["sessions", "Sessions"], ["settings", "Settings"]];
+const LINKS: [Place, string][] = [["chat", "New session"], ["inbox", "Inbox"], ["tasks", "Tasks"], ["schedules", "Schedules"], ["sessions", "Sessions"], ["usage", "Usage"], ["settings", "Settings"]];
 
 function Side({ place, id }: { place: Place; id?: string }) {
   return (
@@ -111,7 +116,7 @@ function Side({ place, id }: { place: Place; id?: string }) {
               <span class="title">{session.title || "Without a title"}</span>
               {waitingIn.value.has(session.id) ? <span class="badge">{waitingIn.value.get(session.id)}<span class="unseen"> waiting</span></span>
                 : live.value.has(session.id) ? <span class="at-work">at work</span>
-                : <span class="hint">{ago(session.created)}</span>}
+                : <span class="hint">{ago(session.lastActivity)}</span>}
             </a>
           </li>
         ))}

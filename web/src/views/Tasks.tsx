@@ -1,6 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api";
+import { SkillView } from "../parts/SkillView";
 import { TaskForm } from "../parts/TaskForm";
+import { TaskLog } from "../parts/TaskLog";
 import { complain } from "../state/app";
 import { listen } from "../state/news";
 import { link } from "../state/route";
@@ -22,6 +24,7 @@ export function Tasks({ id }: { id?: string }) {
     <main class="page" id="main">
       <header class="bar"><h1>{skill ? skill.name : "Tasks"}</h1>{skill && <a href="#/tasks">All skills</a>}</header>
       {skill ? <TaskForm key={skill.id} skill={skill} onDone={load} /> : <Skills list={skills} />}
+      {skill && <SkillView key={skill.id} id={skill.id} />}
       <History tasks={skill ? tasks?.filter((it) => it.agentId === skill.id || it.agentId === skill.name) : tasks} load={load} />
     </main>
   );
@@ -74,6 +77,7 @@ function History({ tasks, load }: { tasks: Task[] | undefined; load: () => void 
               ? <button type="button" class="danger" onClick={() => attempt(api.cancelTask(task.id))}>End</button>
               : <button type="button" onClick={() => attempt(api.executeTask(task.id))}>Run again</button>}
             <button type="button" class="quiet" onClick={() => attempt(api.removeTask(task.id))}>Forget</button>
+            {task.execution && <TaskLog key={task.execution.run} session={task.execution.session} name={task.name} />}
           </li>
         ))}
       </ul>
