@@ -170,7 +170,8 @@ impl Ground {
 
 /// What of the server is open, and to whom.
 fn site(config: &Config, address: SocketAddr) -> Site {
-    routes::open(Site::new(address, &config.hosts, false), "/api")
+    let site = routes::open(Site::new(address, &config.hosts, false), "/api");
+    http::page::open(site)
         .public(Method::GET, "/healthz")
         .public(Method::POST, "/api/hooks/*")
         .public(Method::GET, "/docs")

@@ -8,7 +8,7 @@ mod fork;
 mod hooks;
 pub(crate) mod listing;
 pub(crate) mod openapi;
-mod page;
+pub(crate) mod page;
 mod runs;
 mod schedules;
 mod session_view;

@@ -67,6 +67,8 @@ pub(crate) struct Hub {
     shapes: Vec<Arc<dyn Shape>>,
     /// Runs that are over.
     news: broadcast::Sender<Arc<Run>>,
+    /// Runs that have come to a new state.
+    changes: broadcast::Sender<Arc<Run>>,
     tracker: TaskTracker,
     stopping: CancellationToken,
     /// How runs ended that is not written down yet.
@@ -127,6 +129,7 @@ impl Hub {
             live: Mutex::default(),
             shapes,
             news: broadcast::channel(NEWS).0,
+            changes: broadcast::channel(NEWS).0,
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
             unkept: Mutex::default(),
@@ -138,6 +141,11 @@ impl Hub {
         self.news.subscribe()
     }
 
+    /// Runs that come to a new state from now on, of all users.
+    pub(crate) fn changes(&self) -> broadcast::Receiver<Arc<Run>> {
+        self.changes.subscribe()
+    }
+
     /// A text without the secrets that are known.
     pub(crate) fn redacted(&self, text: &str) -> String {
         self.redactor.text(text).into_owned()
@@ -146,9 +154,11 @@ impl Hub {
     /// A run has come to a new state, which is on disk.
     fn changed(&self, run: &Run) {
         self.metrics.run_changed(run.state);
+        let run = Arc::new(run.clone());
+        // Nobody may want to know.
+        let _ = self.changes.send(Arc::clone(&run));
         if run.state.is_over() {
-            // Nobody may want to know.
-            let _ = self.news.send(Arc::new(run.clone()));
+            let _ = self.news.send(run);
         }
     }
 
