@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::desk::{Client, Desk};
+use crate::spaces;
 
 /// Answers with what it was asked, so that a conversation can be told from another.
 fn echoes() -> Script {
@@ -168,5 +169,26 @@ async fn places_that_are_not_there_and_runs_under_way_are_refused() {
         told(&client, forked["id"].as_str().unwrap()).await,
         ["one", "Heard one.", "notice"]
     );
+    desk.api.finish();
+}
+
+// Seen to fail when the place where the copy works is taken over unasked.
+#[tokio::test]
+async fn who_is_not_in_a_space_any_more_copies_nothing_into_it() {
+    let desk = Desk::open(echoes()).await;
+    let (client, ann) = (desk.client(), desk.client_of("ann").await);
+    spaces::space(&client, "team").await;
+    let member = "/api/spaces/team/members/ann";
+    let joined = client.ask(Method::PUT, member, Some(json!({"role": "member"}))).await;
+    assert!(joined.0.is_success(), "{}", joined.1);
+    let session = spaces::session_in(&ann, "team").await;
+    say(&ann, &session, "one").await;
+    let (status, forked) = fork(&ann, &session, json!({})).await;
+    assert_eq!((status, &forked["setup"]["space"]), (201, &json!("team")));
+    say(&ann, forked["id"].as_str().unwrap(), "two").await;
+    assert!(last_request(&desk).contains("Heard one."));
+    client.ask(Method::DELETE, member, None).await;
+    let (status, answer) = fork(&ann, &session, json!({})).await;
+    assert!((400..500).contains(&status), "{status}: {answer}");
     desk.api.finish();
 }

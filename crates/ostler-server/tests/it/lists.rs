@@ -1,5 +1,8 @@
 //! Lists of sessions: by what happened last, searched, in parts, with what they used.
 
+use std::collections::HashSet;
+
+use ostler_store::{Put, Store as _};
 use ostler_testkit::{Script, reply, when};
 use serde_json::{Value, json};
 
@@ -130,4 +133,35 @@ async fn titles_and_prompts_are_searched_in_ones_own_sessions() {
     assert_eq!(found(&client, "harbour%20wall").await, "");
     assert_eq!(found(&client, "the%20mole").await, "The Mole");
     desk.api.finish();
+}
+
+#[tokio::test]
+async fn ten_thousand_sessions_are_told_in_parts_and_each_once() {
+    let desk = Desk::open(Script::new()).await;
+    let client = desk.client();
+    let made = desk.store().get("session", &client.session().await).await.unwrap().unwrap();
+    let copy = |number: usize| {
+        let id = format!("session_{number:032x}");
+        let mut body = made.body.clone();
+        // All at one time, as a program may make them.
+        body["place"] = json!(format!("000000000000001-{id}"));
+        body["id"] = json!(id);
+        body["search"] = json!(format!("title {number}\n"));
+        Put::new("session", id, body).owner("owner")
+    };
+    for first in (0..10_000).step_by(500) {
+        desk.store().put((first..first + 500).map(copy).collect()).await.unwrap();
+    }
+    let (mut seen, mut after) = (HashSet::new(), String::new());
+    loop {
+        let part = client.get(&format!("/api/sessions?limit=500{after}")).await;
+        for item in part["items"].as_array().unwrap() {
+            assert!(seen.insert(item["id"].as_str().unwrap().to_owned()), "{item} comes twice");
+        }
+        let Some(next) = part["next"].as_str() else { break };
+        after = format!("&after={next}");
+    }
+    assert_eq!(seen.len(), 10_001);
+    let found = client.get("/api/sessions?q=title%209999").await;
+    assert_eq!(found["items"].as_array().unwrap().len(), 1);
 }
