@@ -6,6 +6,7 @@ pub mod agui;
 mod app;
 mod approvals;
 mod assemble;
+pub mod checkup;
 mod clock;
 pub mod config;
 mod fault;

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use ostler_engine::store::Projects;
-use rustix::fs::{Access, access, statvfs};
+use ostler_server::checkup;
+use rustix::fs::{Access, access};
 
 use super::Finding;
 
@@ -47,17 +48,5 @@ fn writable(folder: &Path, there: &Path) -> Finding {
 
 fn space(there: &Path) -> Finding {
     let fix = "make room on the disk, or set CLAUDE_CONFIG_DIR to another one";
-    let Ok(disk) = statvfs(there) else {
-        return Finding::odd("disk: it does not say how much room is left", fix);
-    };
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let text = match free / 1_000_000 {
-        megabytes @ ..10_000 => format!("disk: {megabytes} MB free"),
-        megabytes => format!("disk: {} GB free", megabytes / 1_000),
-    };
-    match free {
-        ..TOO_LITTLE => Finding::bad(text, fix),
-        TOO_LITTLE..LITTLE => Finding::odd(text, fix),
-        _ => Finding::good(text),
-    }
+    checkup::room(there, LITTLE, TOO_LITTLE, fix).about("disk")
 }

@@ -3,49 +3,17 @@
 mod disk;
 mod key;
 mod model;
-mod programs;
 mod settings;
 
 use std::process::ExitCode;
 
 use ostler::engine::rules;
+use ostler_server::checkup::{self, Finding, Health};
 
 use crate::args::Args;
 use crate::scene;
 use crate::screen::{GREEN, RED, Screen, YELLOW};
 use crate::text::clean;
-
-/// What was found about one thing.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Finding {
-    health: Health,
-    /// What, and how it is.
-    text: String,
-    /// What to do about it.
-    fix: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Health {
-    Good,
-    /// It works, but perhaps not as meant.
-    Odd,
-    Bad,
-}
-
-impl Finding {
-    fn good(text: impl Into<String>) -> Self {
-        Self { health: Health::Good, text: text.into(), fix: None }
-    }
-
-    fn odd(text: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { health: Health::Odd, text: text.into(), fix: Some(fix.into()) }
-    }
-
-    fn bad(text: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { health: Health::Bad, text: text.into(), fix: Some(fix.into()) }
-    }
-}
 
 /// Looks at everything, and fails if something is broken.
 pub(crate) async fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
@@ -64,7 +32,8 @@ pub(crate) async fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<Exit
     }
     tell(settings::check(&scene))?;
     tell(disk::check(&scene.cwd))?;
-    tell(programs::check(scene.env.get("PATH").as_deref()))?;
+    let path = scene.env.get("PATH");
+    tell(vec![checkup::shell().about("shell"), checkup::git(path.as_deref()).about("git")])?;
     match n_bad {
         0 => screen.line("All that is needed works.")?,
         1 => screen.line("One thing is broken.")?,

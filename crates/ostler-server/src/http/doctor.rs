@@ -6,16 +6,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::Json;
 use axum::extract::State;
 use axum::routing::get;
-use ostler_store::{Filter, Page};
-use rustix::fs::{Access, access, statvfs};
+use ostler_store::{Filter, Page, StreamId};
+use rustix::fs::{Access, access};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::openapi::{Api, Op};
 use crate::app::App;
+use crate::checkup::{self, Finding};
 use crate::config::EngineChoice;
 use crate::fault::Fallible;
+use crate::records::Kept as _;
 use crate::runs::about::About;
+use crate::runs::record::Session;
 use crate::security::users::{Caller, Role};
 
 /// With less than this, the event log may not fit.
@@ -70,6 +73,15 @@ impl Check {
         Self { id, title, state: Health::Ok, says: says.into(), next: None }
     }
 
+    fn found(id: &'static str, title: &'static str, finding: Finding) -> Self {
+        let state = match finding.health {
+            checkup::Health::Good => Health::Ok,
+            checkup::Health::Odd => Health::Warn,
+            checkup::Health::Bad => Health::Fail,
+        };
+        Self { id, title, state, says: finding.text, next: finding.fix }
+    }
+
     fn warn(self, next: impl Into<String>) -> Self {
         Self { state: Health::Warn, next: Some(next.into()), ..self }
     }
@@ -85,7 +97,9 @@ async fn look(State(app): State<App>, caller: Caller) -> Fallible<Json<Checkup>>
     checks.extend(store(&app).await);
     checks.push(engine(&app));
     checks.extend(model(&app).await);
-    checks.extend([shell(), git(std::env::var("PATH").ok().as_deref())]);
+    let path = std::env::var("PATH").ok();
+    checks.push(Check::found("shell", "Shell", checkup::shell()));
+    checks.push(Check::found("git", "Git", checkup::git(path.as_deref())));
     checks.extend([skills(&app).await, servers(&app).await, exposure(&app), leave(&app)]);
     Ok(Json(Checkup { checks }))
 }
@@ -104,40 +118,22 @@ fn data(folder: &Path) -> Check {
 }
 
 fn space(folder: &Path) -> Check {
-    let next =
-        "make room on the disk; what does not fit is refused, and nothing that was kept is lost";
-    let Ok(disk) = statvfs(folder) else {
-        let says = "the disk does not say how much room is left";
-        return Check::ok("space", "Disk space", says).warn(next);
-    };
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let says = match free / 1_000_000 {
-        megabytes @ ..10_000 => format!("{megabytes} MB free"),
-        megabytes => format!("{} GB free", megabytes / 1_000),
-    };
-    let check = Check::ok("space", "Disk space", says);
-    match free {
-        ..TOO_LITTLE => check.fail(next),
-        TOO_LITTLE..LITTLE => check.warn(next),
-        _ => check,
-    }
+    let next = "make room; what does not fit is refused, and nothing that was kept is lost";
+    Check::found("space", "Disk space", checkup::room(folder, LITTLE, TOO_LITTLE, next))
 }
 
 /// The event log, and its clock beside the machine's.
 async fn store(app: &App) -> Vec<Check> {
-    let newest =
-        Page { limit: 1, descending: true, by: Some("place".to_owned()), ..Page::default() };
-    let read = app.store.list("session", &Filter::default(), &newest).await;
+    let intact = intact(app).await;
+    // Behind what takes its time, and beside the other clock.
     let now = app.store.now().await;
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let next =
         "restart the server; if it does not start, put back the last backup of the folder log";
-    let store = match read.map(drop).and(now.clone().map(drop)) {
-        Ok(()) => {
-            Check::ok("store", "Event log", "it can be read, and its version is the right one")
-        }
+    let store = match intact.and_then(|says| now.clone().map(|_| says)) {
+        Ok(says) => Check::ok("store", "Event log", says),
         Err(error) => Check::ok("store", "Event log", error.to_string()).fail(next),
     };
-    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let apart = now.map(|now| u64::try_from(now.as_millis()).unwrap_or(0).abs_diff(wall as u64));
     let clock = match apart {
         Ok(apart @ ..APART) => format!("{apart} ms from the time of the event log"),
@@ -149,6 +145,21 @@ async fn store(app: &App) -> Vec<Check> {
     let next =
         "somebody set the clock back: schedules wait until it has caught up; use a time server";
     vec![store, if is_off { check.warn(next) } else { check }]
+}
+
+/// Whether records can be read, and the log of the session in which something happened last is as it was written.
+async fn intact(app: &App) -> Result<&'static str, ostler_store::Error> {
+    let by = Some("place".to_owned());
+    let newest = Page { limit: 1, descending: true, by, after: None };
+    let found = app.store.list(Session::KIND, &Filter::default(), &newest).await?;
+    let Some(newest) = found.first() else { return Ok("it can be read; there was no session yet") };
+    let stream = StreamId::new(&newest.id)?;
+    match tokio::time::timeout(PATIENCE, app.store.verify(&stream)).await {
+        Ok(verified) => {
+            verified.map(|()| "it can be read, and the last session is as it was written")
+        }
+        Err(_) => Ok("it can be read; the last session is too long to be checked here"),
+    }
 }
 
 fn engine(app: &App) -> Check {
@@ -196,29 +207,6 @@ async fn model(app: &App) -> Vec<Check> {
         }
     };
     vec![key, model]
-}
-
-/// What the tool Bash runs.
-fn shell() -> Check {
-    let found = |shells: &[&'static str]| shells.iter().copied().find(|it| Path::new(it).exists());
-    let title = "Shell";
-    match (found(&["/bin/bash", "/usr/bin/bash"]), found(&["/bin/sh"])) {
-        (Some(bash), _) => Check::ok("shell", title, bash),
-        (None, Some(sh)) => Check::ok("shell", title, format!("only {sh}; models write for bash"))
-            .warn("install bash"),
-        (None, None) => {
-            Check::ok("shell", title, "there is none, so no command can run").fail("install bash")
-        }
-    }
-}
-
-fn git(path: Option<&str>) -> Check {
-    let folders = path.unwrap_or_default().split(':').filter(|folder| !folder.is_empty());
-    let git = folders.map(|folder| Path::new(folder).join("git")).find(|it| it.is_file());
-    match git {
-        Some(git) => Check::ok("git", "Git", git.display().to_string()),
-        None => Check::ok("git", "Git", "not found; agents work without it").warn("install git"),
-    }
 }
 
 async fn skills(app: &App) -> Check {
