@@ -287,7 +287,7 @@ async fn questions_are_answered_and_never_allowed() {
     assert!(results[0].text.contains("Blue"), "{results:?}");
 }
 
-// Seen to fail when the engine keeps its steps to itself.
+// Seen to fail when the engine's steps are left out.
 #[tokio::test]
 async fn a_request_says_step_by_step_why_it_is_asked() {
     let desk = Desk::open(writes()).await;

@@ -91,7 +91,7 @@ async fn changes_are_told_by_run_and_can_be_put_back() {
     desk.api.finish();
 }
 
-// Seen to fail when a worker does what it is told in the middle of a run.
+// Seen to fail when neither the hub nor the worker looks whether a run is under way.
 #[tokio::test]
 async fn nothing_is_put_back_under_way_nor_where_there_is_nothing() {
     let slow = |_: &std::path::Path| {

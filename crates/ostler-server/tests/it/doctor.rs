@@ -43,7 +43,7 @@ async fn a_server_that_is_well_says_so_to_administrators_alone() {
     desk.api.finish();
 }
 
-// Seen to fail when what is wrong is only counted.
+// Seen to fail when problems of skills are not told.
 #[tokio::test]
 async fn what_is_wrong_is_named_with_a_way_out() {
     let desk = Desk::with(Script::new(), |config: &mut Config| {

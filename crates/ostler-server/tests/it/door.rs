@@ -168,7 +168,7 @@ async fn an_agent_does_not_read_what_is_the_servers_own() {
     desk.api.finish();
 }
 
-// Seen to fail when cookies are kept in memory only, and when who is put out stays in the file.
+// Seen to fail when who is put out stays in the file.
 #[tokio::test]
 async fn browsers_stay_in_over_a_restart_and_can_be_put_out() {
     let mut desk = desk().await;

@@ -23,7 +23,7 @@ async fn say(desk: &Desk, session: &str, prompt: &str) -> Value {
     desk.client().until(&run, "completed").await
 }
 
-// Seen to fail when a run does not touch its session, and when the cursor is the id.
+// Seen to fail when the cursor is the id.
 #[tokio::test]
 async fn sessions_come_by_what_happened_last_and_parts_stay_right_while_others_come() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("Fine."))).await;

@@ -43,7 +43,7 @@ async fn found(client: &Client, session: &str, query: &str) -> Vec<String> {
     items.iter().map(|it| it["path"].as_str().unwrap().to_owned()).collect()
 }
 
-// Seen to fail when the guard of the engine is not asked, and when folders are shown in any case.
+// Seen to fail when folders are shown in any case.
 #[tokio::test]
 async fn files_are_found_that_the_agent_may_read() {
     // Where the server keeps its own things, which are no agent's business.

@@ -10,7 +10,7 @@ use crate::desk::Desk;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-// Seen to fail when the time that somebody is asked counts for the tool.
+// Seen to fail when results of calls are not counted.
 #[tokio::test]
 async fn a_session_tells_what_each_run_used_and_how_long_its_tools_took() {
     let call = |command: &str| json!({"command": command, "description": "Do"});
@@ -55,7 +55,7 @@ async fn a_session_tells_what_each_run_used_and_how_long_its_tools_took() {
     desk.api.finish();
 }
 
-// Seen to fail when days are counted from the first instead of the last.
+// Seen to fail when all days there ever were are told.
 #[tokio::test]
 async fn usage_is_told_by_day_and_model_to_whom_it_concerns() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("Fine."))).await;
