@@ -187,3 +187,80 @@ fn filled(usage: &Usage) -> u64 {
     ];
     parts.into_iter().flatten().sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn message(mut frame: Value) -> Message {
+        frame["session_id"] = json!("s");
+        frame["uuid"] = json!("00000000-0000-4000-8000-000000000000");
+        Message::from_frame(serde_json::from_value(frame).unwrap()).unwrap()
+    }
+
+    fn calls(id: &str, parent: Option<&str>, tokens: u64) -> Message {
+        let call = json!({"type": "tool_use", "id": id, "name": "Bash", "input": {}});
+        let usage = json!({"input_tokens": tokens, "output_tokens": 1});
+        message(json!({"type": "assistant", "parent_tool_use_id": parent, "message": {"id": "m",
+            "type": "message", "role": "assistant", "model": "big", "content": [call],
+            "stop_reason": null, "stop_sequence": null, "usage": usage}}))
+    }
+
+    fn answers(id: &str) -> Message {
+        let result = json!({"type": "tool_result", "tool_use_id": id, "content": "ok"});
+        message(json!({"type": "user", "parent_tool_use_id": null,
+            "message": {"role": "user", "content": [result]}}))
+    }
+
+    fn ends(input: u64) -> Message {
+        let used = json!({"inputTokens": input, "outputTokens": 0, "cacheReadInputTokens": 0,
+            "cacheCreationInputTokens": 0, "webSearchRequests": 0, "costUSD": input as f64, "contextWindow": 1000});
+        message(json!({"type": "result", "subtype": "success", "is_error": false, "duration_ms": 1,
+            "duration_api_ms": 1, "num_turns": 1, "total_cost_usd": input, "usage": {},
+            "modelUsage": {"big": used}, "permission_denials": []}))
+    }
+
+    // Seen to fail when the time that somebody is asked counts for the tool.
+    #[tokio::test(start_paused = true)]
+    async fn time_that_people_take_is_not_a_tools() {
+        let mut meter = Meter::default();
+        let pass = |seconds| tokio::time::advance(Duration::from_secs(seconds));
+        meter.begin("run");
+        meter.heard(&calls("one", None, 5), Path::new("/"));
+        pass(2).await;
+        meter.stand(true);
+        pass(100).await;
+        meter.heard(&calls("two", None, 5), Path::new("/"));
+        pass(50).await;
+        meter.stand(false);
+        pass(3).await;
+        meter.heard(&answers("two"), Path::new("/"));
+        pass(1).await;
+        meter.heard(&answers("one"), Path::new("/"));
+        meter.heard(&answers("nobody"), Path::new("/"));
+        let [tool] = meter.finish("run", str::to_owned).tools.try_into().unwrap();
+        assert_eq!((tool.count, tool.total_ms, tool.longest_ms), (2, 9_000, 6_000));
+    }
+
+    #[test]
+    fn a_run_used_what_came_since_the_one_before_it() {
+        let mut meter = Meter::default();
+        let root = Path::new("/");
+        meter.engine_starts();
+        let mut used = |run: &str, total: u64| {
+            meter.begin(run);
+            meter.heard(&calls("a", None, 40), root);
+            meter.heard(&calls("b", Some("a"), 900), root);
+            meter.heard(&ends(total), root);
+            assert_eq!(meter.finish("another", str::to_owned), Used::default());
+            meter.finish(run, str::to_owned)
+        };
+        assert_eq!(used("one", 100).spent().tokens.input, 100);
+        let second = used("two", 130);
+        assert_eq!((second.spent().tokens.input, second.spent().cost_usd), (30, 30.0));
+        let window = Context { used: 41, size: Some(1000) };
+        assert_eq!(second.context, Some(window), "a subagent has a window of its own");
+    }
+}
