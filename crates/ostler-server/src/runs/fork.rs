@@ -177,9 +177,12 @@ impl Copy {
             Begin::Here | Begin::Anew => {}
         }
         let mut body: Value = event.body.to().map_err(fault::internal)?;
-        if let Some(body) = body.as_object_mut() {
+        let messages = body.get_mut("messages").and_then(Value::as_array_mut);
+        let messages = messages.into_iter().flatten().filter_map(Value::as_object_mut);
+        for (number, message) in messages.enumerate() {
             // Names that a client gave are for the other conversation; here it comes from elsewhere.
-            body.remove("messages");
+            let name = foreign_id(&prompt.run_id, event.seq, number);
+            message.insert("id".to_owned(), Value::String(name));
         }
         self.events.push(NewEvent::new("prompt", body));
         self.prompts.push(prompt.text);
@@ -234,6 +237,11 @@ impl Copy {
         }
         Ok(())
     }
+}
+
+/// What a message is called that came from no client of AG-UI, as [`crate::agui`] knows it.
+fn foreign_id(run: &str, seq: u64, number: usize) -> String {
+    format!("prompt-{run}-{seq}-{number}")
 }
 
 /// Refuses two places.

@@ -232,6 +232,8 @@ async fn a_fork_is_a_thread_that_knows_what_was_said() {
     let mut past = told(&attach(&client, forked.as_str().unwrap()).await.rest().await);
     let texts: Vec<_> = past.iter().map(|message| message["content"].as_str().unwrap()).collect();
     assert_eq!(texts, ["hi one", "You said hi one"]);
+    let named = past[0]["id"].as_str().unwrap();
+    assert!(named.starts_with("prompt-run_"), "it came from elsewhere: {named}");
     past.push(user("u2", "hi two"));
     let body = with(input("r2", &past), "threadId", forked.clone());
     assert_eq!(text_of(&run(&client, &body).await), "You said hi two");
