@@ -1,10 +1,12 @@
-//! Other people's programs examine the server: a WebSocket client in Python, and Schemathesis with the OpenAPI document.
+//! Other people's programs examine the server: a WebSocket client in Python, Schemathesis with the OpenAPI document, and
+//! the vendor's program as its engine.
 
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ostler_testkit::{Script, reply, when};
+use ostler_server::config::{Config, EngineChoice};
+use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::json;
 use tokio::process::Command;
 
@@ -96,4 +98,62 @@ async fn schemathesis_finds_no_answer_that_the_document_does_not_promise() {
     for phase in ["Coverage", "Fuzzing", "Stateful"] {
         assert!(said.contains(&format!("✅ {phase}")), "{phase} was not played:\n{said}");
     }
+}
+
+/// The vendor's newer program, which is to talk to nobody else.
+fn vendor(config: &mut Config) {
+    let folder =
+        std::env::var_os("OSTLER_NATIVE_PEERS").expect("it names a folder with npm packages");
+    let machine = std::env::consts::ARCH.replace("x86_64", "x64").replace("aarch64", "arm64");
+    let package = format!("node_modules/@anthropic-ai/claude-agent-sdk-linux-{machine}/claude");
+    config.engine = EngineChoice::Program(PathBuf::from(folder).join(package));
+    for quiet in [
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+        "DISABLE_TELEMETRY",
+        "DISABLE_AUTOUPDATER",
+        "IS_SANDBOX",
+    ] {
+        config.env.insert(quiet.to_owned(), "1".to_owned());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs npm packages; run by cargo xtask test"]
+async fn the_vendors_program_forks_counts_and_puts_files_back_as_well() {
+    // The script names a file of the workspace, which is there when the server is.
+    let mut desk = Desk::with(Script::new(), vendor).await;
+    let poem = desk.workspace().join("poem.txt");
+    let write = json!({"file_path": poem.display().to_string(), "content": "roses\nare\nred\n"});
+    let script = Script::new()
+        .rule(when().offers_tool("Write").turn(0), reply().tool_use("Write", write))
+        .rule(when(), reply().text("Done."));
+    desk.api = ScriptedApi::start(script).await;
+    desk.stop().await;
+    desk.start().await;
+    let client = desk.client();
+    let made = client.post("/api/sessions", json!({"permissionMode": "acceptEdits"})).await;
+    let session = format!("/api/sessions/{}", made["id"].as_str().unwrap());
+    let run = client.prompt(made["id"].as_str().unwrap(), "write it").await;
+    client.until(&run, "completed").await;
+    let changes = client.get(&format!("{session}/changes")).await;
+    assert_eq!(
+        (&changes["added"], &changes["runs"][0]["files"][0]["path"]),
+        (&json!(3), &json!("poem.txt"))
+    );
+    let usage = client.get(&format!("{session}/usage")).await;
+    assert_eq!(usage["tools"][0]["name"], "Write", "{usage}");
+    assert!(usage["total"]["costUsd"].as_f64().unwrap() > 0.0, "{usage}");
+    assert!(client.get(&format!("{session}/setup")).await["live"] == true);
+
+    let forked = client.post(&format!("{session}/fork"), json!({})).await;
+    let next = client.prompt(forked["id"].as_str().unwrap(), "and now").await;
+    client.until(&next, "completed").await;
+    let sent = desk.api.requests().last().unwrap().body["messages"].to_string();
+    assert!(sent.contains("write it") && sent.contains("and now"), "{sent}");
+    let forked = client.get(&format!("/api/sessions/{}", forked["id"].as_str().unwrap())).await;
+    assert_ne!(forked["engineSession"], client.get(&session).await["engineSession"]);
+
+    let back = json!({"before": run});
+    let rewound = client.post(&format!("{session}/rewind"), back).await;
+    assert_eq!((rewound["files"].as_array().unwrap().len(), poem.exists()), (1, false));
 }
