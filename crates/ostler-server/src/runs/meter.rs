@@ -40,6 +40,9 @@ pub(super) struct Meter {
     before: BTreeMap<String, Spent>,
     now: BTreeMap<String, Spent>,
     windows: HashMap<String, u64>,
+    /// Responses that no result has counted yet, by their ids, with their models. A run that is cut off has only these;
+    /// what they cost is not known.
+    uncounted: HashMap<String, (String, Tokens)>,
     /// The model that spoke last, and what it had before it with what it said.
     last: Option<(String, u64)>,
     open: HashMap<String, Call>,
@@ -69,6 +72,7 @@ impl Meter {
         self.run = Some(run.to_owned());
         self.before = self.now.clone();
         self.last = None;
+        self.uncounted.clear();
         self.open.clear();
         self.tools.clear();
         self.edits = Edits::default();
@@ -108,14 +112,17 @@ impl Meter {
             let begun = Call { name: call.name.clone(), begun: Instant::now(), waited };
             self.open.insert(call.id.to_string(), begun);
         }
+        let Some(usage) = &said.message.usage else { return };
+        let (model, used) = (said.message.model.clone(), filled(usage));
+        if used == 0 {
+            return;
+        }
+        if let Some(id) = &said.message.id {
+            self.uncounted.insert(id.clone(), (model.clone(), tokens(usage)));
+        }
         // A subagent has a window of its own.
-        if said.parent_tool_use_id.is_none()
-            && let Some(usage) = &said.message.usage
-        {
-            let used = filled(usage);
-            if used > 0 {
-                self.last = Some((said.message.model.clone(), used));
-            }
+        if said.parent_tool_use_id.is_none() {
+            self.last = Some((model, used));
         }
     }
 
@@ -136,6 +143,7 @@ impl Meter {
     }
 
     fn counted(&mut self, result: &TurnResult) {
+        self.uncounted.clear();
         for (model, usage) in &result.model_usage {
             let tokens = Tokens {
                 input: usage.input_tokens,
@@ -162,7 +170,14 @@ impl Meter {
             let spent = now.since(&before);
             (spent != Spent::default()).then(|| ModelUsed { model: model.clone(), spent })
         };
-        let models = self.now.iter().filter_map(model).collect();
+        let mut models: Vec<ModelUsed> = self.now.iter().filter_map(model).collect();
+        for (model, tokens) in std::mem::take(&mut self.uncounted).into_values() {
+            let spent = Spent { cost_usd: 0.0, tokens };
+            match models.iter_mut().find(|known| known.model == model) {
+                Some(known) => known.spent.add(&spent),
+                None => models.push(ModelUsed { model, spent }),
+            }
+        }
         let size = |model: &str| {
             let exact = self.windows.get(model).copied();
             // The only one there is goes by an alias, then.
@@ -177,15 +192,19 @@ impl Meter {
     }
 }
 
+fn tokens(usage: &Usage) -> Tokens {
+    Tokens {
+        input: usage.input_tokens.unwrap_or_default(),
+        output: usage.output_tokens.unwrap_or_default(),
+        cache_read: usage.cache_read_input_tokens.unwrap_or_default(),
+        cache_creation: usage.cache_creation_input_tokens.unwrap_or_default(),
+    }
+}
+
 /// How many tokens a response and all before it have.
 fn filled(usage: &Usage) -> u64 {
-    let parts = [
-        usage.input_tokens,
-        usage.cache_read_input_tokens,
-        usage.cache_creation_input_tokens,
-        usage.output_tokens,
-    ];
-    parts.into_iter().flatten().sum()
+    let Tokens { input, output, cache_read, cache_creation } = tokens(usage);
+    input + output + cache_read + cache_creation
 }
 
 #[cfg(test)]
@@ -242,6 +261,22 @@ mod tests {
         meter.heard(&answers("nobody"), Path::new("/"));
         let [tool] = meter.finish("run", str::to_owned).tools.try_into().unwrap();
         assert_eq!((tool.count, tool.total_ms, tool.longest_ms), (2, 9_000, 6_000));
+    }
+
+    // Seen to fail when only results are counted.
+    #[test]
+    fn a_run_that_is_cut_off_used_what_was_answered() {
+        let mut meter = Meter::default();
+        meter.begin("run");
+        meter.heard(&ends(100), Path::new("/"));
+        // Two blocks of one response.
+        meter.heard(&calls("a", None, 40), Path::new("/"));
+        meter.heard(&calls("b", None, 40), Path::new("/"));
+        let used = meter.finish("run", str::to_owned);
+        assert_eq!(used.spent().tokens.input, 140);
+        assert_eq!(used.spent().cost_usd, 100.0, "what the rest costs nobody has said");
+        meter.begin("next");
+        assert_eq!(meter.finish("next", str::to_owned).models, []);
     }
 
     #[test]
