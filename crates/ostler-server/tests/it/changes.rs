@@ -111,8 +111,8 @@ async fn nothing_is_put_back_under_way_nor_where_there_is_nothing() {
     assert_eq!((status, &answer["error"]["code"]), (409, &json!("run_in_progress")));
     let queued = client.prompt(&session, "never said").await;
     client.post(&format!("/api/runs/{queued}/cancel"), json!({})).await;
-    desk.api.gate("slow").release();
     client.until(&queued, "cancelled").await;
+    desk.api.gate("slow").release();
     client.until(&running, "completed").await;
     let (status, answer) = rewind(&client, &session, &queued, false).await;
     assert_eq!((status, &answer["error"]["code"]), (409, &json!("cannot_rewind")), "{answer}");
