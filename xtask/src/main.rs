@@ -13,6 +13,7 @@ mod setup;
 mod tally;
 mod test;
 mod tidy;
+mod web;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ usage: cargo xtask <command>
   run chat [ARGS…]                  the same with a conversation in this folder
   run ARGS…                         the same with these arguments
   test [--no-peers] [-- FILTER…]    run all tests; with a filter, only tests of that name
+  web                               build the page that the server shows, for the next build of ostler
   tidy                              check format, lints and house rules
   bench [NAME…]                     run the benchmarks
   conformance [--cli PATH|vendor] [--only NAME] [--sdk NAME] [--against vendor]
@@ -66,6 +68,7 @@ fn dispatch(mut args: Vec<OsString>) -> anyhow::Result<ExitCode> {
     match command.to_str() {
         Some("run") => run::run(&args),
         Some("test") => test::test(&args),
+        Some("web") => web::command(&args),
         Some("tidy") => tidy::command(&args),
         Some("bench") => bench::bench(&args),
         Some("conformance") => conformance::command(&args),

@@ -5,10 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::{cargo, setup};
+use crate::{cargo, setup, web};
 
 pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
     setup::linker()?;
+    if is_server(args) {
+        web::build_if_missing();
+    }
     eprintln!("building ostler (the first time takes a few minutes)…");
     let mut command = cargo::cargo(&["run", "--quiet", "--package", "ostler-cli"]);
     command.args(["--bin", "ostler", "--manifest-path"]).arg(cargo::root().join("Cargo.toml"));
@@ -16,6 +19,10 @@ pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
     // The agent works where it is called, not at the top of this repository.
     command.current_dir(std::env::current_dir()?);
     replace(command)
+}
+
+fn is_server(args: &[OsString]) -> bool {
+    args.first().is_none_or(|first| first == "serve")
 }
 
 /// What `ostler` is to be started with.

@@ -16,6 +16,11 @@ pub(crate) fn tmux() -> Result<()> {
     provide(&["tmux", "-V"], "tmux", "tmux, in which the tests drive the terminal")
 }
 
+/// A browser, in which the tests use the page.
+pub(crate) fn chromium() -> Result<()> {
+    provide(&["chromium", "--version"], "chromium", "Chromium, in which the page is tested")
+}
+
 /// Installs a package when `probe` does not run and this machine allows it.
 fn provide(probe: &[&str], package: &str, what: &str) -> Result<()> {
     let is_there = || works(probe[0], &probe[1..]);

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::conformance::Peers;
 use crate::tally::Tally;
-use crate::{Misuse, cargo, conformance, fuzz, setup, tidy};
+use crate::{Misuse, cargo, conformance, fuzz, setup, tidy, web};
 
 /// How long the fuzz targets run: enough for some hundred thousand inputs, not enough to be waited for.
 const FUZZ_SECONDS: &str = "20";
@@ -74,6 +74,11 @@ fn perform(plan: &Plan, tally: &mut Tally) {
             Err(error) => tally.fail(format!("peers: {error:#}")),
         }
     }
+    // First, so that the program that the tests build has it.
+    let has_page = plan.peers && plan.filter.is_empty();
+    if has_page && let Err(error) = step("the web page", || page(tally)) {
+        tally.fail(format!("web: {error:#}"));
+    }
     if let Err(error) = step("cargo test", || cargo_test(plan, folder, tally)) {
         tally.fail(format!("cargo test: {error:#}"));
     }
@@ -82,6 +87,12 @@ fn perform(plan: &Plan, tally: &mut Tally) {
         if let Err(error) = step("conformance", || conform(tally)) {
             tally.fail(format!("conformance: {error:#}"));
         }
+    }
+    if has_page
+        && let Err(error) =
+            step("the web page in a browser", || count_tests(&mut web::browser_tests()?, tally))
+    {
+        tally.fail(format!("web: {error:#}"));
     }
     if plan.filter.is_empty() {
         let fuzz =
@@ -96,6 +107,11 @@ fn prepare() -> Result<()> {
     let status = cargo::status(&mut cargo::cargo(&["fetch", "--locked"]))?;
     ensure!(status.success(), "cargo fetch ended with {status}");
     Ok(())
+}
+
+fn page(tally: &mut Tally) -> Result<()> {
+    web::build()?;
+    count_tests(&mut web::unit_tests(), tally)
 }
 
 fn cargo_test(plan: &Plan, peers: Option<Peers>, tally: &mut Tally) -> Result<()> {

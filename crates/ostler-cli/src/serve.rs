@@ -132,6 +132,10 @@ fn announce(
     if serve.show_code {
         let code = server.code().context("there is no code")?;
         screen.line(&format!("code for one browser, for five minutes: {code}"))?;
+        // The part behind `#` is never sent anywhere; the page takes it from there.
+        if !address.ip().is_unspecified() {
+            screen.line(&format!("or open http://{address}/#code={code}"))?;
+        }
     }
     if is_offline {
         screen.line("the offline demo answers; set ANTHROPIC_API_KEY for a real model")?;

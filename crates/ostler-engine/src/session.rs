@@ -39,6 +39,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub use self::options::{BACKGROUND_WAIT, Reload, SessionOptions};
 use self::queue::{Answers, Queue};
+use self::requests::find::Walks;
 use self::setup::Setup;
 pub use self::state::StateEvents;
 use self::state::Told;
@@ -167,6 +168,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         background_wait,
         held: None,
         asides: JoinSet::new(),
+        walks: Walks::default(),
         begun: Instant::now(),
         is_told_to_end: false,
         wants_suggestions: false,
@@ -232,6 +234,8 @@ struct Session {
     is_conversation: bool,
     /// Answers to the host that take their time; given up with the session.
     asides: JoinSet<()>,
+    /// The files it has looked at for somebody who types.
+    walks: Walks,
     begun: Instant,
     /// The host wants no more of it.
     is_told_to_end: bool,

@@ -23,6 +23,7 @@ use crate::schedules::Schedules;
 use crate::schedules::starter::Starter;
 use crate::schedules::tools::OwnTools;
 use crate::scribe::Scribe;
+use crate::security::browsers::Cookies;
 use crate::security::code::Browsers;
 use crate::security::guard::Guard;
 use crate::security::limits::BodyLimits;
@@ -42,6 +43,8 @@ pub(crate) struct Ground {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Clock,
     pub(crate) users: Arc<Users>,
+    /// Browsers that are in.
+    pub(crate) cookies: Cookies,
     pub(crate) address: SocketAddr,
     pub(crate) redactor: Redactor,
     pub(crate) proxy: Arc<Proxy>,
@@ -65,7 +68,7 @@ struct Shapes {
 impl Ground {
     /// Puts the server together. Runs of AG-UI end with the token.
     pub(crate) fn assemble(
-        self,
+        mut self,
         agui_stopping: CancellationToken,
     ) -> Result<Assembled, StartError> {
         let records = Records::new(Arc::clone(&self.store));
@@ -83,7 +86,8 @@ impl Ground {
         let hooks = hooks.map_err(StartError::Unsafe)?;
         let schedules = Schedules::new(starter, users, store, node);
         shapes.own_tools.reach(&schedules);
-        let guard = Arc::new(self.guard());
+        let cookies = std::mem::take(&mut self.cookies);
+        let guard = Arc::new(self.guard(cookies));
         let (pages, document) = http::routes();
         let app = App::new(Parts {
             config: self.config,
@@ -151,13 +155,13 @@ impl Ground {
         })
     }
 
-    fn guard(&self) -> Guard {
+    fn guard(&self, cookies: Cookies) -> Guard {
         let requests = f64::from(self.config.limits.requests_per_second);
         let wrong = f64::from(self.config.limits.wrong_tokens);
         Guard {
             site: site(&self.config, self.address),
             users: Arc::clone(&self.users),
-            browsers: Browsers::default(),
+            browsers: Browsers::new(cookies),
             requests: Buckets::new(Rate { per_second: requests, burst: 10.0 * requests }),
             failures: Buckets::new(Rate { per_second: 0.2, burst: wrong }),
         }
@@ -166,7 +170,8 @@ impl Ground {
 
 /// What of the server is open, and to whom.
 fn site(config: &Config, address: SocketAddr) -> Site {
-    routes::open(Site::new(address, &config.hosts, false), "/api")
+    let site = routes::open(Site::new(address, &config.hosts, false), "/api");
+    http::page::open(site)
         .public(Method::GET, "/healthz")
         .public(Method::POST, "/api/hooks/*")
         .public(Method::GET, "/docs")

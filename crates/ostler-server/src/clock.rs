@@ -15,3 +15,9 @@ impl Clock {
         u64::try_from(self.0.wall().as_millis()).unwrap_or(0)
     }
 }
+
+/// The day of a time in UTC, such as `2026-11-16`.
+pub(crate) fn day(millis: u64) -> String {
+    let time = i64::try_from(millis).ok().and_then(|it| jiff::Timestamp::from_millisecond(it).ok());
+    time.unwrap_or(jiff::Timestamp::MAX).to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
+}

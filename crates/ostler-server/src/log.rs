@@ -103,6 +103,21 @@ impl Log {
         }
     }
 
+    /// A part of a session's events, after a number.
+    pub(crate) async fn read(
+        &self,
+        stream: &StreamId,
+        after: u64,
+        limit: usize,
+    ) -> Fallible<Vec<Event>> {
+        Ok(self.store.read_from(stream, after, limit).await?)
+    }
+
+    /// The number of the last event of a session that can be read.
+    pub(crate) async fn head(&self, stream: &StreamId) -> Fallible<u64> {
+        Ok(self.store.head(stream).await?)
+    }
+
     fn tail(&self, stream: &StreamId) -> Arc<Tail> {
         let mut tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tail) = tails.get(stream).and_then(Weak::upgrade) {

@@ -17,6 +17,7 @@ use crate::assemble::{Assembled, Ground};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::proxy::{Credentials, Proxy};
+use crate::security::browsers::{BROWSERS, Cookies};
 use crate::security::redact::Redactor;
 use crate::security::serve::{self, ConnectionLimits};
 use crate::security::token::TokenFile;
@@ -127,6 +128,7 @@ impl Server {
         let token = TokenFile::open(config.data.join("token")).map_err(folder)?;
         let users = Users::load(token, Box::new(UserFile(config.data.join("users.json"))))
             .map_err(folder)?;
+        let cookies = Cookies::load(config.data.join(BROWSERS)).map_err(folder)?;
         let store = open(&config.data.join("log")).await?;
         let listening = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(listening)?;
@@ -140,6 +142,7 @@ impl Server {
             store,
             clock: Clock::new(clock),
             users: Arc::new(users),
+            cookies,
             address,
             redactor,
             proxy,

@@ -88,7 +88,8 @@ macro_rules! contract_tests {
                 what_is_too_large_is_refused, streams_are_apart }
             record { versions_count_up, a_conflict_changes_nothing, one_of_many_writers_wins,
                 a_removed_version_never_comes_back, removing_minds_the_version,
-                lists_are_filtered_and_paged, names_are_checked }
+                lists_are_filtered_and_paged, lists_go_by_another_field_if_asked_to,
+                names_are_checked }
             due { what_is_due_is_claimed_once, the_earliest_comes_first,
                 an_abandoned_claim_goes_to_another, a_completed_one_is_gone_or_due_again,
                 rescheduling_voids_a_claim, an_id_used_again_does_not_revive_a_claim }

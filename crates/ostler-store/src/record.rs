@@ -82,9 +82,11 @@ pub struct Filter {
     pub prefix: Option<String>,
     /// Those whose body has this field, on top, with this string in it. Looking for `state` is fast.
     pub field: Option<(String, String)>,
+    /// Those whose body has this field, on top, with a string that has this one in it, letter by letter.
+    pub contains: Option<(String, String)>,
 }
 
-/// Which part of a list, ordered by id.
+/// Which part of a list, ordered by id unless it says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Only what comes after this id; whether there is a record of that id does not matter.
@@ -93,10 +95,13 @@ pub struct Page {
     pub limit: usize,
     /// From the last id to the first.
     pub descending: bool,
+    /// Ordered by this field of the body, on top, in place of the id; `after` is then a value of it. It has strings that no
+    /// two records of the kind share. Records without it are left out. Order by `place` is fast.
+    pub by: Option<String>,
 }
 
 impl Default for Page {
     fn default() -> Self {
-        Self { after: None, limit: 100, descending: false }
+        Self { after: None, limit: 100, descending: false, by: None }
     }
 }

@@ -1,7 +1,8 @@
 //! May this call run, and with which input? Hooks first, then the rules, then the host.
 
+use ostler_proto::Extra;
 use ostler_proto::api::ToolUseBlock;
-use ostler_proto::control::{CanUseTool, DecisionReasonType};
+use ostler_proto::control::{CanUseTool, DECISION_STEPS, DecisionReasonType};
 use ostler_proto::hook::{HookEvent, PermissionRequestDecision};
 use ostler_proto::launch::Answerer;
 use ostler_proto::permission::{Allow, Deny, PermissionResult, PermissionUpdate};
@@ -14,7 +15,7 @@ use crate::hooks::Event;
 use crate::hooks::verdict::{Verdict, Word};
 use crate::host::Host;
 use crate::mcp::for_people;
-use crate::permission::{CallFacts, Decision, Outcome};
+use crate::permission::{CallFacts, Decision, Outcome, Step};
 use crate::tool::{Effect, Prepared, ToolCx};
 
 /// A call that may run.
@@ -78,7 +79,9 @@ pub(super) async fn permit(
             return Err(Refusal::Denied { message, interrupt: false, by });
         }
         (_, Some((Word::Ask, reason))) => {
-            Decision { reason, reason_type: DecisionReasonType::Hook, ..decision }
+            let mut chain = decision.chain;
+            chain.push(Step::hooks(format!("say to ask: {reason}")));
+            Decision { reason, reason_type: DecisionReasonType::Hook, chain, ..decision }
         }
         // A hook can stand in for a permission, not for a person's answer, nor for a rule that says to ask.
         (Outcome::Ask, Some((Word::Allow, _)))
@@ -97,6 +100,11 @@ pub(super) async fn permit(
                 _ => Judge::config(&decision.reason_type),
             };
             return Ok(Permit { prepared, input, context, stop, by });
+        }
+        (Outcome::Ask, Some((Word::Allow, _))) => {
+            let mut chain = vec![Step::hooks("say yes, which does not count for this")];
+            chain.extend(decision.chain);
+            Decision { chain, ..decision }
         }
         (Outcome::Ask, _) => decision,
     };
@@ -164,6 +172,9 @@ fn request(
     let mcp_server = tools.get(&call.name).and_then(|tool| tool.provenance());
     let shown = tools.get(&call.name).and_then(|tool| tool.shown()).and_then(|it| it.tool_name);
     let display_name = shown.map_or_else(|| call.name.clone(), |name| for_people(&name));
+    let mut extra = Extra::default();
+    let steps: Vec<Value> = decision.chain.iter().map(Step::told).collect();
+    extra.insert(DECISION_STEPS, Value::Array(steps));
     CanUseTool {
         tool_name: call.name.clone(),
         display_name: Some(display_name),
@@ -177,6 +188,7 @@ fn request(
         agent_id: host.agent.clone(),
         requires_user_interaction: is_for_person.then_some(true),
         mcp_server,
+        extra,
         ..CanUseTool::default()
     }
 }

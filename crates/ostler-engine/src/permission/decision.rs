@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ostler_proto::control::DecisionReasonType;
 use ostler_proto::permission::PermissionUpdate;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::tool::Effect;
 
@@ -55,6 +55,18 @@ pub struct Step {
     pub looked_at: String,
     /// What came of it: `does not match`.
     pub result: String,
+}
+
+impl Step {
+    /// What the hooks before a call had to say about it.
+    pub(crate) fn hooks(result: impl Into<String>) -> Self {
+        Self { looked_at: "PreToolUse hooks".to_owned(), result: result.into() }
+    }
+
+    /// As hosts are told it.
+    pub(crate) fn told(&self) -> Value {
+        json!({"looked_at": self.looked_at, "result": self.result})
+    }
 }
 
 impl fmt::Display for Step {

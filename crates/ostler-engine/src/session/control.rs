@@ -59,7 +59,7 @@ impl Session {
             }
             AskEngine::McpCall(call) => return self.call_tool(request.request_id, call.clone()),
             AskEngine::FileSuggestions(it) => {
-                return self.suggest_files(request.request_id, it.query.clone());
+                return self.suggest_files(request.request_id, it);
             }
             AskEngine::ReloadPlugins(reload) => {
                 return self.reload_plugins(request.request_id, reload).await;

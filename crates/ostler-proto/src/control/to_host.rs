@@ -75,6 +75,10 @@ pub struct CanUseTool {
     pub extra: Extra,
 }
 
+/// A field of [`CanUseTool`] that is our own and that hosts may overlook: everything that was looked at before somebody is
+/// asked, in order, as a list of `{"looked_at", "result"}`. The last one decided.
+pub const DECISION_STEPS: &str = "decision_steps";
+
 /// Why an engine asks for permission.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[wire(rename_all = "camelCase")]

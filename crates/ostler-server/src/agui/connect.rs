@@ -78,11 +78,13 @@ impl Telling<'_> {
             self.outlet.send([Event::from(Body::StateSnapshot { snapshot: state })]).await;
         }
         let stream = scribe::stream(&self.session.id)?;
-        self.state_from = self.app().store.head(&stream).await?;
+        self.state_from = self.app().hub.log.head(&stream).await?;
         match (self.live.take(), begins) {
             (Some(run), Some(seq)) => {
                 self.thread.told = seq;
+                // Whatever others were told, this client was not.
                 self.waited.clear();
+                self.thread.asked_by_call.clear();
                 self.follow(vec![run.id]).await
             }
             _ if !self.asks.open().is_empty() => self.ask_again().await,
@@ -106,7 +108,7 @@ impl Telling<'_> {
             live,
             begins: None,
         };
-        let mut after = 0;
+        let mut after = self.session.begins;
         loop {
             let events = self.app().store.read_from(&stream, after, STEP).await?;
             let Some(last) = events.last() else { break };

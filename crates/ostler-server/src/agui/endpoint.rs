@@ -161,6 +161,11 @@ fn known(caller: Option<Extension<Caller>>) -> Fallible<users::Caller> {
     Ok(caller)
 }
 
+fn full() -> ApiError {
+    let words = "as many runs as this server allows are going on; try again later";
+    ApiError::unavailable("too_many_runs", words)
+}
+
 fn read(body: &[u8]) -> Fallible<RunAgentInput> {
     let mut input = RunAgentInput::from_json(body)
         .map_err(|error| ApiError::bad_request("invalid_input", error.to_string()))?;
@@ -180,10 +185,7 @@ async fn run(
 ) -> Fallible<Response> {
     let caller = known(caller)?;
     let input = read(&body)?;
-    let Ok(permit) = Arc::clone(&agui.0.runs).try_acquire_owned() else {
-        let words = "as many runs as this server allows are going on; try again later";
-        return Err(ApiError::unavailable("too_many_runs", words));
-    };
+    let Ok(permit) = Arc::clone(&agui.0.runs).try_acquire_owned() else { return Err(full()) };
     let session = agui.open(&caller, &input).await?;
     let floor = agui.0.floors.of(&session.id);
     if agui.config().busy == Busy::Refuse && floor.word.try_lock().is_err() {
@@ -212,8 +214,9 @@ async fn attach(
     let Some(session) = agui.find(&caller, &input.thread_id).await? else {
         return Err(crate::fault::not_found("thread", &input.thread_id));
     };
-    let thread = agui.0.app.hub.records.find::<Thread>(&session.id).await?;
-    if let (true, Some((thread, _))) = (input.tools.is_empty(), thread) {
+    let Ok(permit) = Arc::clone(&agui.0.runs).try_acquire_owned() else { return Err(full()) };
+    let thread = Thread::find(&agui.0.app.hub.records, &session).await?;
+    if let (true, Some(thread)) = (input.tools.is_empty(), thread) {
         // Its own tools are called by their own names, also by a page that does not know them yet.
         input.tools = thread.page.tools;
     }
@@ -227,6 +230,7 @@ async fn attach(
             () = carry(run, events, false) => {}
             () = gone.closed() => {}
         }
+        drop(permit);
     });
     Ok(stream(ReceiverStream::new(receiver), keep_alive))
 }

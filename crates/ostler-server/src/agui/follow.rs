@@ -78,7 +78,8 @@ impl Telling<'_> {
             if let Some(waits) = self.waits(is_quiet).filter(|_| may_wait) {
                 return self.wait(waits).await;
             }
-            let stops_with_client = self.agui.config().disconnect == Disconnect::Stop;
+            let stops_with_client =
+                self.agui.config().disconnect == Disconnect::Stop && !self.looks_on;
             tokio::select! {
                 some = reader.next() => {
                     quiet_since = Instant::now();

@@ -49,9 +49,7 @@ impl Pages {
 #[async_trait]
 impl Shape for Pages {
     async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
-        let Some((thread, _)) = self.records.find::<Thread>(&session.id).await? else {
-            return Ok(());
-        };
+        let Some(thread) = Thread::find(&self.records, session).await? else { return Ok(()) };
         let desk = self.desks.of(&session.id);
         thread.page.shape(&desk, shaped);
         // The desk is there for as long as the engine is.

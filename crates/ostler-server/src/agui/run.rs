@@ -81,6 +81,8 @@ pub(super) struct Telling<'a> {
     pub(super) translator: Translator,
     pub(super) outlet: &'a mut Outlet,
     pub(super) stop: CancellationToken,
+    /// Whether the client has no part in the run: it only looks on.
+    pub(super) looks_on: bool,
     /// Calls that were open when the run began: earlier ones have told them.
     pub(super) waited: BTreeSet<String>,
     /// Changes of the state up to here are not for this client, which brought a state of its own.
@@ -124,6 +126,7 @@ impl Run {
         let failure = match self.telling(outlet, CancellationToken::new()).await {
             Ok(mut telling) => {
                 telling.translator = translator;
+                telling.looks_on = true;
                 if let Err(failure) = telling.attach().await {
                     telling.fail(&failure).await;
                 }
@@ -141,8 +144,8 @@ impl Run {
     ) -> Result<Telling<'a>, Failure> {
         let hub = &self.agui.app().hub;
         let session = hub.find(&self.caller, &self.session.id).await?;
-        let found = hub.records.find::<Thread>(&session.id).await?;
-        let thread = found.map_or_else(|| begun(&session), |(thread, _)| thread);
+        let thread = Thread::find(&hub.records, &session).await?;
+        let thread = thread.unwrap_or_else(|| Thread::of(&session));
         let asks = Asks::of(self.agui.app(), &self.caller, &session.id).await?;
         let live = hub.live_run(&session.id).await?;
         let cut_off = match (&live, &thread.run) {
@@ -175,13 +178,10 @@ impl Run {
             translator,
             outlet,
             stop,
+            looks_on: false,
             state_from: 0,
         })
     }
-}
-
-fn begun(session: &Session) -> Thread {
-    Thread { id: session.id.clone(), owner: session.owner.clone(), ..Thread::default() }
 }
 
 pub(super) fn settings(agui: &AgUi, input: &RunAgentInput, thread: Option<&Thread>) -> Settings {
@@ -256,7 +256,10 @@ impl Telling<'_> {
             begin => begin,
         };
         self.thread.page = page;
+        // Of calls that belong to turns before, nothing more is to come.
         self.thread.open_calls.clear();
+        self.thread.client_calls.clear();
+        self.thread.asked_by_call.clear();
         self.desk.clear();
         self.turn_to_log().await?;
         let next = self.new_run(before, now, begin)?;
@@ -306,7 +309,7 @@ impl Telling<'_> {
     /// What was logged before is of no interest to this run.
     async fn turn_to_log(&mut self) -> Fallible<()> {
         let stream = scribe::stream(&self.session.id)?;
-        self.thread.told = self.app().store.head(&stream).await?;
+        self.thread.told = self.app().hub.log.head(&stream).await?;
         Ok(())
     }
 
@@ -384,7 +387,7 @@ impl Telling<'_> {
     /// The state is what the client holds, and it is told where that is not so.
     async fn take_state(&mut self) -> Result<(), Failure> {
         let stream = scribe::stream(&self.session.id)?;
-        self.state_from = self.app().store.head(&stream).await?;
+        self.state_from = self.app().hub.log.head(&stream).await?;
         let held = self.input.state.clone();
         let keys = &self.agui.config().server_keys;
         let state = shared_state::begin(held.clone(), &self.thread.state, keys);
@@ -432,7 +435,7 @@ impl Telling<'_> {
         self.thread.open_calls.extend(self.translator.unanswered());
         self.thread.state = self.desk.state().await;
         if self.agui.config().memory == Memory::None && !self.is_waiting() {
-            self.thread = begun(&self.session);
+            self.thread = Thread::of(&self.session);
         }
         self.save().await
     }

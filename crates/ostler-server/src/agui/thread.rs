@@ -10,7 +10,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::page::Page;
-use crate::records::kept;
+use crate::fault::Fallible;
+use crate::records::{Records, kept};
+use crate::runs::record::Session;
 
 /// What is remembered of a thread. The conversation itself is in the log of its session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -19,6 +21,8 @@ pub(super) struct Thread {
     /// The session.
     pub(super) id: String,
     pub(super) owner: String,
+    /// Where that session begins: one of the same name that was forgotten before has another beginning.
+    pub(super) begins: u64,
     pub(super) page: Page,
     pub(super) known: Known,
     pub(super) reported: BTreeMap<String, Counts>,
@@ -35,6 +39,20 @@ pub(super) struct Thread {
     pub(super) told: u64,
     /// The run of the session that was told of last.
     pub(super) run: Option<String>,
+}
+
+impl Thread {
+    /// A thread on which nothing was said.
+    pub(super) fn of(session: &Session) -> Self {
+        let Session { id, owner, begins, .. } = session;
+        Self { id: id.clone(), owner: owner.clone(), begins: *begins, ..Self::default() }
+    }
+
+    /// What is remembered of a session's thread, if there is anything.
+    pub(super) async fn find(records: &Records, session: &Session) -> Fallible<Option<Self>> {
+        let found = records.find::<Self>(&session.id).await?.map(|(thread, _)| thread);
+        Ok(found.filter(|thread| thread.begins == session.begins))
+    }
 }
 
 /// A place in the engine's conversation.

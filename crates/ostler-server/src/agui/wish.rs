@@ -69,7 +69,7 @@ impl<'a> Telling<'a> {
             self.thread.known.heard(message, None);
         }
         // A conversation that was had by other ways need not be told again.
-        let is_known = self.session.engine_session.is_some();
+        let is_known = self.session.has_conversation();
         let before = if is_known { Vec::new() } else { messages[..from].to_vec() };
         Wish::Turn { before, now, begin: Begin::Here }
     }
@@ -101,7 +101,7 @@ impl<'a> Telling<'a> {
         if can_go_on && (now.is_empty() || (goes_on && !self.is_waiting())) {
             return Wish::GoOn { then: now };
         }
-        if self.session.engine_session.is_none()
+        if !self.session.has_conversation()
             && let Some(first) = now.first()
         {
             before = self.before(first);

@@ -16,7 +16,7 @@ pub(crate) struct DecisionRequest {
     /// How far a yes reaches.
     #[serde(default)]
     pub(crate) scope: Scope,
-    /// Which of the offered rules is granted; the first if absent. Only with a scope beyond this call.
+    /// Which of the offered rules is granted, or a wider one that covers the call; the first if absent. Only with a scope beyond this call.
     #[serde(default)]
     pub(crate) rule: Option<String>,
     /// For the model to read; with a no.
@@ -109,7 +109,7 @@ fn rule(approval: &Approval, wanted: Option<String>) -> Fallible<String> {
     };
     match wanted {
         None => Ok(first.clone()),
-        Some(rule) if approval.rules.contains(&rule) => Ok(rule),
+        Some(rule) if super::rule::covers(&rule, &approval.tool_name, &approval.rules) => Ok(rule),
         Some(rule) => {
             let offered = approval.rules.join("`, `");
             Err(ApiError::invalid(

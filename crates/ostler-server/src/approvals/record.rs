@@ -32,6 +32,10 @@ pub(crate) struct Approval {
     /// Why it is asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
+    /// Everything that was looked at before somebody was asked, in order; the last one decided. Empty where the engine does
+    /// not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) why: Vec<Step>,
     /// Rules that would make this question unnecessary; "session" and "always" grant one of them.
     pub(crate) rules: Vec<String>,
     /// Milliseconds since 1970.
@@ -45,6 +49,19 @@ pub(crate) struct Approval {
     /// Whether the engine has had the answer.
     #[serde(default)]
     pub(crate) delivered: bool,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Step {
+    /// What: the mode, a rule and where it stands, a part of the command, a path, the hooks.
+    #[serde(alias = "looked_at")]
+    pub(crate) looked: String,
+    /// What came of it.
+    pub(crate) result: String,
+    /// Whether this decided.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) decided: bool,
 }
 
 /// What is to be decided.

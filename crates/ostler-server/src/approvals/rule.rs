@@ -45,6 +45,13 @@ impl Granted {
 
 kept!(Granted, "rule");
 
+/// Between rules that are granted together.
+const JOINT: &str = " + ";
+
+/// A command with one of these may be several, of which only the first begins as the rule says.
+const MORE_THAN_ONE: [char; 13] =
+    [';', '|', '&', '$', '`', '<', '>', '{', '}', '\\', '#', '\n', '\r'];
+
 /// The rules an engine suggests for a call, one line for each suggestion. A suggestion of another kind, such as a
 /// change of mode, would allow far more than this call and is not offered. Without any, the tool itself is offered.
 pub(crate) fn offered(tool: &str, suggestions: &[PermissionUpdate]) -> Vec<String> {
@@ -63,7 +70,7 @@ fn line(update: &PermissionUpdate) -> Option<String> {
         return None;
     }
     let rules: Vec<String> = update.rules.iter().map(written).collect();
-    Some(rules.join(" + "))
+    Some(rules.join(JOINT))
 }
 
 fn written(rule: &PermissionRule) -> String {
@@ -73,10 +80,46 @@ fn written(rule: &PermissionRule) -> String {
     }
 }
 
-/// Whether one of the granted lines covers a call: it is one that the engine itself suggests for the call, or it is
-/// the whole tool.
+/// Whether a granted line covers a call: it is the whole tool, or one that the engine itself suggests for the call, or
+/// wider than that. What is not certainly wider is not.
 pub(crate) fn covers(granted: &str, tool: &str, offered: &[String]) -> bool {
-    granted == tool || offered.iter().any(|line| line == granted)
+    let rules: Vec<&str> = granted.split(JOINT).collect();
+    let covered =
+        |line: &str| line.split(JOINT).all(|one| rules.iter().any(|rule| is_wider(rule, one)));
+    granted == tool || offered.iter().any(|line| line == granted || covered(line))
+}
+
+/// Whether a rule allows all that another one allows.
+fn is_wider(rule: &str, narrow: &str) -> bool {
+    let (Some((tool, rule)), Some((narrow_tool, narrow))) = (parts(rule), parts(narrow)) else {
+        return false;
+    };
+    let Some(rule) = rule else { return tool == narrow_tool };
+    let Some(narrow) = narrow.filter(|_| tool == narrow_tool) else { return false };
+    // What a text means depends on the tool: a pattern for paths says nothing about commands.
+    if let ("Bash", Some(prefix)) = (tool, rule.strip_suffix(":*")) {
+        let narrow = narrow.strip_suffix(":*").unwrap_or(narrow);
+        let is_plain = !prefix.trim().is_empty() && !narrow.contains(MORE_THAN_ONE);
+        let rest = narrow.strip_prefix(prefix).filter(|_| is_plain);
+        return rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+    }
+    if let ("Read" | "Edit" | "Write", Some(folder)) = (tool, rule.strip_suffix("/**")) {
+        let below = narrow.strip_prefix(folder).filter(|_| !folder.contains(['*', '?', '[']));
+        return below.is_some_and(|rest| rest.starts_with('/') && !rest.contains(".."));
+    }
+    rule == narrow
+}
+
+/// The tool of a rule and what of it is allowed. Nothing with brackets inside: where such a rule ends is not certain.
+fn parts(rule: &str) -> Option<(&str, Option<&str>)> {
+    let is_name = |it: &str| !it.is_empty() && !it.contains([' ', '(', ')', ':', '*']);
+    match rule.split_once('(') {
+        None => is_name(rule).then_some((rule, None)),
+        Some((tool, content)) => {
+            let content = content.strip_suffix(')').filter(|it| !it.contains(['(', ')']))?;
+            is_name(tool).then_some((tool, Some(content)))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -108,7 +151,38 @@ mod tests {
         let lines = vec!["Bash(git log:*)".to_owned()];
         assert!(covers("Bash(git log:*)", "Bash", &lines));
         assert!(covers("Bash", "Bash", &lines));
-        assert!(!covers("Bash(git:*)", "Bash", &lines));
         assert!(!covers("Read", "Bash", &lines));
+    }
+
+    #[test]
+    fn a_wider_rule_covers_too_and_a_doubtful_one_does_not() {
+        for (granted, offered, expected) in [
+            ("Bash(git:*)", "Bash(git log:*)", true),
+            ("Bash(git log:*)", "Bash(git log --oneline)", true),
+            ("Bash(touch:*)", "Bash(touch a.txt)", true),
+            ("Bash(touch:*)", "Bash(touch a.txt; rm -r b)", false),
+            ("Bash(touch:*)", "Bash(touch a.txt\nrm -r b)", false),
+            ("Bash(touch:*)", "Bash(touch $HOME > x)", false),
+            ("Bash(gi:*)", "Bash(git log:*)", false),
+            ("Bash(:*)", "Bash(git log:*)", false),
+            ("Bash( :*)", "Bash( git)", false),
+            ("Bash(git log --oneline)", "Bash(git log:*)", false),
+            ("Bash(git push:*)", "Bash(git log:*)", false),
+            ("Bash(git:*)", "Bash(git log:*) + Bash(wc:*)", false),
+            ("Bash(git:*) + Bash(wc:*)", "Bash(git log:*) + Bash(wc:*)", true),
+            ("Bash + Read", "Bash(git log:*)", true),
+            ("Bash(a:*) + Bash(b:*)", "Bash(a $(x) + Bash(b)", false),
+            ("Bash(rm /**)", "Bash(rm /a; curl b)", false),
+            ("Read(a:*)", "Read(a b)", false),
+            ("Read(//src/**)", "Read(//src/deep/**)", true),
+            ("Read(//src/**)", "Read(//src/../etc/**)", false),
+            ("Read(//src/**)", "Read(//srcs/**)", false),
+            ("Write(//src/**)", "Read(//src/deep/**)", false),
+            ("Read(//src/deep)", "Read", false),
+            ("", "Read", false),
+        ] {
+            let lines = [offered.to_owned()];
+            assert_eq!(covers(granted, "Other", &lines), expected, "{granted} for {offered}");
+        }
     }
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use ostler::CancellationToken;
-use ostler::proto::control::CanUseTool;
+use ostler::proto::control::{CanUseTool, DECISION_STEPS};
 use ostler_store::{Expected, Filter};
 use tokio::sync::oneshot;
 
-use super::record::{Answer, Approval, ApprovalKind, ApprovalState};
+use super::record::{Answer, Approval, ApprovalKind, ApprovalState, Step};
 use super::rule::{self, Granted};
 use super::{Approvals, Asker, digest, summary, unattended};
 use crate::fault::Fallible;
@@ -66,6 +66,7 @@ impl Approvals {
             digest: digest::of(&call.tool_name, &call.input),
             summary: summary::of(&call.tool_name, &call.input),
             reason: call.decision_reason.clone(),
+            why: steps(call),
             rules: if offers_rules {
                 rule::offered(&call.tool_name, suggestions)
             } else {
@@ -231,6 +232,16 @@ impl Drop for Forget<'_> {
     fn drop(&mut self) {
         self.approvals.forget(self.id);
     }
+}
+
+/// What the engine says it looked at. Not all engines do, and what cannot be read is not shown.
+fn steps(call: &CanUseTool) -> Vec<Step> {
+    let told = call.extra.get(DECISION_STEPS).cloned().unwrap_or_default();
+    let mut steps: Vec<Step> = serde_json::from_value(told).unwrap_or_default();
+    if let Some(last) = steps.last_mut() {
+        last.decided = true;
+    }
+    steps
 }
 
 fn until(asked: &Approval, now: u64) -> Duration {

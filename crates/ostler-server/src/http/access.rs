@@ -34,6 +34,14 @@ pub(super) fn describe(api: Api) -> Api {
             .returns_nothing(204, "Gone"),
     )
     .describe(
+        Op::get("/api/auth/browsers", "listBrowsers", "Browsers that are in, the last used first")
+            .returns::<Browsers>(200, "The browsers"),
+    )
+    .describe(
+        Op::delete("/api/auth/browsers/{id}", "putOutBrowser", "Makes a browser come in again")
+            .returns_nothing(204, "It is out"),
+    )
+    .describe(
         Op::get("/api/users", "listUsers", "Everybody beside the owner; for administrators")
             .returns::<Everybody>(200, "The users"),
     )
@@ -89,6 +97,26 @@ struct Code {
 #[schemars(deny_unknown_fields)]
 struct Entering {
     code: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Browsers {
+    items: Vec<Browser>,
+}
+
+/// A browser that is in. Times are in milliseconds since 1970.
+#[derive(Serialize, JsonSchema)]
+struct Browser {
+    id: String,
+    user: String,
+    /// What people know it by.
+    label: String,
+    made: u64,
+    used: u64,
+    /// When it has to come in again, if it is not used before.
+    expires: u64,
+    /// Whether it is the one that asks.
+    current: bool,
 }
 
 #[derive(Serialize, JsonSchema)]

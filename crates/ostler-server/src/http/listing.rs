@@ -26,7 +26,7 @@ pub(crate) struct PageQuery {
 
 impl PageQuery {
     pub(crate) fn page(self) -> Fallible<Page> {
-        Ok(Page { after: self.after, limit: limit(self.limit)?, descending: false })
+        Ok(Page { after: self.after, limit: limit(self.limit)?, ..Page::default() })
     }
 }
 

@@ -2,18 +2,24 @@
 
 mod access;
 mod approvals;
+mod changes;
+mod fork;
 mod hooks;
 pub(crate) mod listing;
 pub(crate) mod openapi;
-mod page;
+pub(crate) mod page;
 mod runs;
 mod schedules;
+mod session_view;
 mod sessions;
+mod setup;
+mod skills;
 mod spaces;
 mod spoken;
 pub(crate) mod sse;
 mod status;
 mod tasks;
+mod usage;
 mod ws;
 
 use axum::Router;
@@ -24,10 +30,15 @@ use crate::app::App;
 
 /// All routes, and the document that describes them.
 pub(crate) fn routes() -> (Router<App>, Value) {
-    let parts: [fn(Api) -> Api; 9] = [
+    let parts: [fn(Api) -> Api; 14] = [
         access::describe,
         tasks::routes,
+        skills::routes,
         sessions::routes,
+        usage::routes,
+        fork::routes,
+        changes::routes,
+        setup::routes,
         spaces::routes,
         runs::routes,
         approvals::routes,

@@ -8,23 +8,27 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::routing::{delete, get, patch, post};
 use ostler::PermissionMode;
+use ostler_store::{Filter, Page};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::listing::{Listing, PageQuery, limit, seen_by};
+use super::listing::{Listing, limit, seen_by};
 use super::openapi::{Api, Op};
+use super::session_view::{SessionView, view, views};
 use super::sse::{self, Rendered};
 use crate::app::App;
 use crate::config::{Config, EngineChoice};
 use crate::fault::{self, ApiError, Fallible};
+use crate::records::Kept as _;
 use crate::runs::record::{Session, Setup};
+use crate::runs::tally;
 use crate::scribe;
 use crate::security::error::{JsonBody, PathOf, QueryOf};
 use crate::security::users::Caller;
 use crate::spaces::Asked;
 
-const LONGEST_TITLE: usize = 200;
+pub(super) const LONGEST_TITLE: usize = 200;
 /// What there is in a session's log.
 const KINDS: [&str; 7] = ["prompt", "run", "message", "approval", "notice", "state", "engine"];
 
@@ -32,27 +36,28 @@ pub(super) fn routes(api: Api) -> Api {
     let follow = "A session's log as server-sent events, from its beginning or after Last-Event-ID";
     let changes = "Gives a session another title, or sends its agent to another folder";
     let closes = "Ends what a session does and forgets it; its log is kept";
+    let lists = "Sessions, those first in which something happened last";
     api.on(
-        Op::get("/api/sessions", "listSessions", "Sessions")
-            .query::<PageQuery>()
-            .returns::<Listing<Session>>(200, "The sessions"),
+        Op::get("/api/sessions", "listSessions", lists)
+            .query::<SessionsQuery>()
+            .returns::<Sessions>(200, "The sessions"),
         get(list),
     )
     .on(
         Op::post("/api/sessions", "createSession", "Begins a conversation")
             .takes::<NewSession>()
-            .returns::<Session>(201, "The session"),
+            .returns::<SessionView>(201, "The session"),
         post(create),
     )
     .on(
         Op::get("/api/sessions/{id}", "getSession", "A session")
-            .returns::<Session>(200, "The session"),
+            .returns::<SessionView>(200, "The session"),
         get(show),
     )
     .on(
         Op::patch("/api/sessions/{id}", "changeSession", changes)
             .takes::<ChangeSession>()
-            .returns::<Session>(200, "The session"),
+            .returns::<SessionView>(200, "The session"),
         patch(change),
     )
     .on(
@@ -73,13 +78,48 @@ pub(super) fn routes(api: Api) -> Api {
     )
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SessionsQuery {
+    /// Only those with this in their title, or in the first words of a prompt.
+    #[schemars(length(max = LONGEST_TITLE))]
+    q: Option<String>,
+    /// Only what comes after: the `next` of an earlier answer.
+    #[schemars(length(max = LONGEST_TITLE))]
+    after: Option<String>,
+    /// At most so many.
+    #[schemars(range(min = 1, max = 500))]
+    limit: Option<usize>,
+}
+
+/// Sessions, or a part of them.
+#[derive(Serialize, JsonSchema)]
+struct Sessions {
+    items: Vec<SessionView>,
+    /// Where the next part begins, unless this is all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
 async fn list(
     State(app): State<App>,
     caller: Caller,
-    QueryOf(query): QueryOf<PageQuery>,
-) -> Fallible<Json<Listing<Session>>> {
-    let items = app.hub.records.list(&seen_by(&caller), &query.page()?).await?;
-    Ok(Json(Listing { items }))
+    QueryOf(query): QueryOf<SessionsQuery>,
+) -> Fallible<Json<Sessions>> {
+    let limit = limit(query.limit)?;
+    let said = query.q.as_deref().map(tally::searched).filter(|said| !said.is_empty());
+    let filter =
+        Filter { contains: said.map(|said| ("search".to_owned(), said)), ..seen_by(&caller) };
+    let by = Some("place".to_owned());
+    let mut page = Page { after: query.after, limit, descending: true, by };
+    let found: Vec<Session> = app.hub.records.list(&filter, &page).await?;
+    page.after = found.last().map(|last| last.place.clone());
+    page.limit = 1;
+    // A store may give fewer than there are, so it is asked whether there is more.
+    let has_more =
+        page.after.is_some() && !app.store.list(Session::KIND, &filter, &page).await?.is_empty();
+    let next = page.after.filter(|_| has_more);
+    Ok(Json(Sessions { items: views(&app, filter.owner, found).await?, next }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -130,7 +170,7 @@ async fn create(
     State(app): State<App>,
     caller: Caller,
     JsonBody(new): JsonBody<NewSession>,
-) -> Fallible<(StatusCode, Json<Session>)> {
+) -> Fallible<(StatusCode, Json<SessionView>)> {
     let model = app.model(new.model)?;
     let mode = new.permission_mode.as_deref().map(mode).transpose()?;
     let mut setup = match &new.space {
@@ -158,7 +198,7 @@ async fn create(
         let message = "the session with this key is not in that space";
         return Err(ApiError::conflict("other_space", message).field("key"));
     }
-    Ok((StatusCode::CREATED, Json(session)))
+    Ok((StatusCode::CREATED, Json(view(&app, session).await?)))
 }
 
 /// A permission mode that engines know.
@@ -182,12 +222,13 @@ async fn show(
     State(app): State<App>,
     caller: Caller,
     PathOf(id): PathOf<String>,
-) -> Fallible<Json<Session>> {
-    Ok(Json(readable(&app, &caller, &id).await?))
+) -> Fallible<Json<SessionView>> {
+    let session = readable(&app, &caller, &id).await?;
+    Ok(Json(view(&app, session).await?))
 }
 
 /// A session that the caller may read: one that he may see, or one in a space of his.
-async fn readable(app: &App, caller: &Caller, id: &str) -> Fallible<Session> {
+pub(super) async fn readable(app: &App, caller: &Caller, id: &str) -> Fallible<Session> {
     let refused = match app.hub.find(caller, id).await {
         Ok(session) => return Ok(session),
         Err(refused) => refused,
@@ -212,7 +253,7 @@ struct ChangeSession {
 /// Programs may keep conversations by the folder they were held in, as the vendor's does, and would not find this one again.
 fn check_movable(config: &Config, session: &Session) -> Fallible<()> {
     let is_program = matches!(config.engine, EngineChoice::Program(_));
-    if !is_program || session.engine_session.is_none() {
+    if !is_program || !session.has_conversation() {
         return Ok(());
     }
     let message = "the program that runs agents here may not find a conversation in another folder";
@@ -221,7 +262,7 @@ fn check_movable(config: &Config, session: &Session) -> Fallible<()> {
         .hint("begin another session in that folder"))
 }
 
-fn check_title(title: &str) -> Fallible<()> {
+pub(super) fn check_title(title: &str) -> Fallible<()> {
     if title.is_empty() || title.chars().count() > LONGEST_TITLE {
         return Err(ApiError::invalid("title", "a title has 1 to 200 characters"));
     }
@@ -233,7 +274,7 @@ async fn change(
     caller: Caller,
     PathOf(id): PathOf<String>,
     JsonBody(new): JsonBody<ChangeSession>,
-) -> Fallible<Json<Session>> {
+) -> Fallible<Json<SessionView>> {
     let session = app.hub.find(&caller, &id).await?;
     new.title.as_deref().map(check_title).transpose()?;
     if new.cwd.is_some() {
@@ -250,14 +291,14 @@ async fn change(
     };
     let named = app.hub.records.update::<Session, ()>(&id, |session| {
         if let Some(title) = &new.title {
-            session.title.clone_from(title);
+            session.call(title);
         }
         if let Some(cwd) = &cwd {
             session.setup.cwd.clone_from(cwd);
         }
         Ok(())
     });
-    Ok(Json(named.await?.0))
+    Ok(Json(view(&app, named.await?.0).await?))
 }
 
 async fn close(
@@ -288,6 +329,7 @@ async fn events(
 ) -> Fallible<Response> {
     let session = readable(&app, &caller, &id).await?;
     let after = sse::position(&headers, query.after)?;
+    let after = after.max(session.begins);
     let reader = app.hub.log.reader(&scribe::stream(&session.id)?, after);
     sse::stream(&app, reader, Box::new(|it| Rendered { frame: it.sse(), is_last: false }))
 }
@@ -323,7 +365,7 @@ async fn log(
 ) -> Fallible<Json<Listing<LogEntry>>> {
     let session = readable(&app, &caller, &id).await?;
     let stream = scribe::stream(&session.id)?;
-    let after = sse::number(query.after.unwrap_or(0))?;
+    let after = sse::number(query.after.unwrap_or(0))?.max(session.begins);
     let found = app.store.read_from(&stream, after, limit(query.limit)?).await?;
     let entry = |event: ostler_store::Event| {
         let body = event.body.to().map_err(fault::internal)?;

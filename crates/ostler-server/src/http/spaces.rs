@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::listing::Listing;
 use super::openapi::{Api, Op};
+use super::session_view::{SessionView, views};
 use crate::app::App;
 use crate::fault::{ApiError, Fallible};
-use crate::runs::record::Session;
 use crate::security::error::{JsonBody, Object, PathOf};
 use crate::security::users::{Caller, Role};
 use crate::spaces::access::SpaceRole;
@@ -92,7 +92,7 @@ fn people(api: Api) -> Api {
     )
     .on(
         Op::get("/api/spaces/{id}/sessions", "listSpaceSessions", sessions)
-            .returns::<Listing<Session>>(200, "The sessions"),
+            .returns::<Listing<SessionView>>(200, "The sessions"),
         get(sessions_of),
     )
 }
@@ -318,8 +318,9 @@ async fn sessions_of(
     State(app): State<App>,
     caller: Caller,
     PathOf(id): PathOf<String>,
-) -> Fallible<Json<Listing<Session>>> {
-    Ok(Json(Listing { items: app.spaces.sessions(&caller, &id).await? }))
+) -> Fallible<Json<Listing<SessionView>>> {
+    let sessions = app.spaces.sessions(&caller, &id).await?;
+    Ok(Json(Listing { items: views(&app, None, sessions).await? }))
 }
 
 #[derive(Deserialize, JsonSchema)]

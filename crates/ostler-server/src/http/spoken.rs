@@ -51,6 +51,7 @@ pub(super) fn request(approval: &Approval) -> Value {
         "input": approval.input,
         "summary": approval.summary,
         "reason": approval.reason,
+        "why": approval.why,
         "rules": approval.rules,
         "digest": approval.digest,
         "asked": approval.asked,

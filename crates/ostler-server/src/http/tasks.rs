@@ -86,7 +86,7 @@ struct SkillList {
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct SkillView {
+pub(super) struct SkillView {
     id: String,
     name: String,
     description: String,
@@ -104,6 +104,15 @@ struct InputView {
     required: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
+    /// As JSON Schema calls it; anything if absent.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    /// What it may be; anything if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    allowed: Vec<Value>,
+    /// What it is if nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<Value>,
 }
 
 impl From<Skill> for SkillView {
@@ -112,6 +121,9 @@ impl From<Skill> for SkillView {
             name: input.name,
             required: input.is_required,
             description: input.description,
+            kind: input.kind.map(crate::skills::inputs::Kind::word),
+            allowed: input.allowed,
+            default: input.default,
         };
         Self {
             id: skill.id,

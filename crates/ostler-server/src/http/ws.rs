@@ -1,7 +1,7 @@
 //! The WebSocket: one connection for everything a page needs.
 //!
-//! A client that connects is told at once what waits for it, then what is asked and decided, and everything that happens
-//! in the sessions it watches. It sends prompts and answers on the same way. See [`super::spoken`] for the words.
+//! A client that connects is told at once what waits for it and what is at work, then what is asked and decided, which runs begin and end, and
+//! everything that happens in the sessions it watches. It sends prompts and answers on the same way. See [`super::spoken`] for the words.
 
 use std::sync::Arc;
 
@@ -10,9 +10,11 @@ use axum::extract::ws::{CloseFrame, Message as Frame, WebSocket, WebSocketUpgrad
 use axum::response::Response;
 use futures::stream::{FuturesUnordered, SplitSink};
 use futures::{SinkExt as _, StreamExt as _};
+use ostler_store::Filter;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
+use super::listing::seen_by;
 use super::spoken::{self, Said};
 use crate::app::App;
 use crate::approvals::record::Approval;
@@ -20,7 +22,7 @@ use crate::fault::{ApiError, Fallible};
 use crate::log::{Logged, Reader};
 use crate::metrics::Gauged;
 use crate::runs::NewRun;
-use crate::runs::record::Setup;
+use crate::runs::record::{Run, Setup};
 use crate::scribe;
 use crate::security::error::Object;
 use crate::security::users::Caller;
@@ -59,6 +61,7 @@ struct Connection {
 async fn serve(app: App, caller: Caller, socket: WebSocket) -> Result<(), axum::Error> {
     let (out, mut incoming) = socket.split();
     let mut news = app.approvals.news();
+    let mut runs = app.hub.changes();
     let mut connection = Connection {
         app,
         caller,
@@ -84,6 +87,12 @@ async fn serve(app: App, caller: Caller, socket: WebSocket) -> Result<(), axum::
                 Err(RecvError::Lagged(_)) => connection.greet().await?,
                 Err(RecvError::Closed) => return Ok(()),
             },
+            run = runs.recv() => match run {
+                Ok(run) => connection.tell_run(&run).await?,
+                // It looks at everything again when it is greeted.
+                Err(RecvError::Lagged(_)) => connection.greet().await?,
+                Err(RecvError::Closed) => return Ok(()),
+            },
             Some((session, reader, events)) = connection.watched.next() => connection.pass_on(session, reader, events).await?,
             () = closing.cancelled() => {
                 let reason = "the server ends".into();
@@ -104,7 +113,7 @@ impl Connection {
         self.say(json!({"type": "error", "error": error.detail()})).await
     }
 
-    /// Who the client is and what waits for it.
+    /// Who the client is, what waits for it and what is at work.
     async fn greet(&mut self) -> Result<(), axum::Error> {
         let pending = match self.app.approvals.pending(&self.caller).await {
             Ok(pending) => pending,
@@ -115,7 +124,15 @@ impl Connection {
         for approval in pending {
             self.say(spoken::request(&approval)).await?;
         }
-        Ok(())
+        match at_work(&self.app, &self.caller).await {
+            Ok(runs) => {
+                for run in runs {
+                    self.tell_run(&run).await?;
+                }
+                Ok(())
+            }
+            Err(error) => self.complain(&error).await,
+        }
     }
 
     async fn tell(&mut self, approval: &Approval) -> Result<(), axum::Error> {
@@ -128,6 +145,13 @@ impl Connection {
             spoken::resolved(approval)
         };
         self.say(told).await
+    }
+
+    async fn tell_run(&mut self, run: &Run) -> Result<(), axum::Error> {
+        if !self.caller.may_see(&run.owner) {
+            return Ok(());
+        }
+        self.say(json!({"type": "run", "run": run})).await
     }
 
     async fn pass_on(
@@ -230,6 +254,17 @@ impl Connection {
         let run = self.app.hub.submit(&session, NewRun { pushes, ..NewRun::text(text) }).await?;
         Ok(json!({"type": "accepted", "sessionId": session.id, "runId": run.id}))
     }
+}
+
+/// The runs that are not over. One that changes meanwhile is told by itself.
+async fn at_work(app: &App, caller: &Caller) -> Fallible<Vec<Run>> {
+    let mut runs = Vec::new();
+    for state in ["queued", "running", "waiting"] {
+        let field = Some(("state".to_owned(), state.to_owned()));
+        let filter = Filter { field, ..seen_by(caller) };
+        runs.extend(app.hub.records.all::<Run>(filter).await?);
+    }
+    Ok(runs)
 }
 
 fn next(session: String, mut reader: Reader) -> Watched {

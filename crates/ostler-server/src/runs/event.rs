@@ -4,7 +4,7 @@ use ostler::proto::api::ContentBlock;
 use ostler_store::NewEvent;
 use serde_json::{Value, json};
 
-use super::record::{Begin, Run};
+use super::record::{Begin, Forked, Run};
 use crate::approvals::record::Approval;
 use crate::fault::{self, Fallible};
 
@@ -54,6 +54,21 @@ pub(crate) fn shared_state(delta: &Value) -> Fallible<NewEvent> {
 /// Another engine goes on with the conversation.
 pub(crate) fn engine() -> Fallible<NewEvent> {
     event("engine", json!({"state": "started"}), false)
+}
+
+/// The conversation so far was had in another session.
+pub(crate) fn forked(title: &str, from: &Forked) -> Fallible<NewEvent> {
+    let text = format!("What was said before this was said in “{title}”.");
+    event("notice", json!({"text": text, "forkedFrom": from}), true)
+}
+
+/// Files were put back to how they were before the prompt of a run.
+pub(crate) fn rewound(run: &str, files: &[String]) -> Fallible<NewEvent> {
+    let text = match files.len() {
+        1 => "One file was put back.".to_owned(),
+        count => format!("{count} files were put back."),
+    };
+    event("notice", json!({"text": text, "rewound": {"before": run, "files": files}}), true)
 }
 
 fn event(kind: &str, body: Value, durable: bool) -> Fallible<NewEvent> {

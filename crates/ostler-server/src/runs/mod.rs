@@ -1,11 +1,17 @@
 //! Sessions and their runs: one worker per session, one run at a time, all of it in the log before anybody sees it.
 
+pub(crate) mod about;
 pub(crate) mod ask;
+pub(crate) mod edits;
 pub(crate) mod event;
+pub(crate) mod fork;
+mod meter;
 pub(crate) mod options;
 mod perform;
 pub(crate) mod record;
 mod recover;
+pub(crate) mod rewind;
+pub(crate) mod tally;
 mod time;
 mod unkept;
 mod veil;
@@ -24,6 +30,7 @@ use tokio_util::task::TaskTracker;
 
 use self::options::Shape;
 use self::record::{Attached, Begin, Failure, Outcome, Run, RunState, Session, Setup};
+use self::tally::Tally;
 use self::worker::Command;
 use crate::approvals::Approvals;
 use crate::clock::Clock;
@@ -33,7 +40,7 @@ use crate::ids;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::records::{Kept as _, Records};
-use crate::scribe::Scribe;
+use crate::scribe::{self, Scribe};
 use crate::security::redact::Redactor;
 use crate::security::users::Caller;
 
@@ -60,6 +67,8 @@ pub(crate) struct Hub {
     shapes: Vec<Arc<dyn Shape>>,
     /// Runs that are over.
     news: broadcast::Sender<Arc<Run>>,
+    /// Runs that have come to a new state.
+    changes: broadcast::Sender<Arc<Run>>,
     tracker: TaskTracker,
     stopping: CancellationToken,
     /// How runs ended that is not written down yet.
@@ -120,6 +129,7 @@ impl Hub {
             live: Mutex::default(),
             shapes,
             news: broadcast::channel(NEWS).0,
+            changes: broadcast::channel(NEWS).0,
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
             unkept: Mutex::default(),
@@ -131,6 +141,11 @@ impl Hub {
         self.news.subscribe()
     }
 
+    /// Runs that come to a new state from now on, of all users.
+    pub(crate) fn changes(&self) -> broadcast::Receiver<Arc<Run>> {
+        self.changes.subscribe()
+    }
+
     /// A text without the secrets that are known.
     pub(crate) fn redacted(&self, text: &str) -> String {
         self.redactor.text(text).into_owned()
@@ -139,15 +154,17 @@ impl Hub {
     /// A run has come to a new state, which is on disk.
     fn changed(&self, run: &Run) {
         self.metrics.run_changed(run.state);
+        let run = Arc::new(run.clone());
+        // Nobody may want to know.
+        let _ = self.changes.send(Arc::clone(&run));
         if run.state.is_over() {
-            // Nobody may want to know.
-            let _ = self.news.send(Arc::new(run.clone()));
+            let _ = self.news.send(run);
         }
     }
 
     /// A new session.
     pub(crate) async fn create(&self, owner: &str, title: &str, setup: Setup) -> Fallible<Session> {
-        let session = self.session(ids::new("session"), owner, title, None, setup)?;
+        let session = self.session(ids::new("session"), owner, title, setup)?;
         self.records.create(&session).await?;
         Ok(session)
     }
@@ -164,7 +181,11 @@ impl Hub {
         if let Some((session, _)) = self.records.find::<Session>(&id).await? {
             return Ok(session);
         }
-        let session = self.session(id.clone(), owner, title, Some(key.to_owned()), setup)?;
+        let session = Session {
+            key: Some(key.to_owned()),
+            begins: self.log.head(&scribe::stream(&id)?).await?,
+            ..self.session(id.clone(), owner, title, setup)?
+        };
         match self.records.create(&session).await {
             Err(error) if error.detail().code == "changed" => {
                 let found = self.records.find::<Session>(&id).await?;
@@ -191,26 +212,28 @@ impl Hub {
         self.live.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    fn session(
-        &self,
-        id: String,
-        owner: &str,
-        title: &str,
-        key: Option<String>,
-        setup: Setup,
-    ) -> Fallible<Session> {
+    fn session(&self, id: String, owner: &str, title: &str, setup: Setup) -> Fallible<Session> {
         self.check_setup(&setup)?;
         let title: String = title.chars().take(200).collect();
         let created = self.clock.now();
-        Ok(Session {
+        let mut session = Session {
             id,
             owner: owner.to_owned(),
-            title,
-            key,
+            title: String::new(),
+            key: None,
             created,
+            begins: 0,
             engine_session: None,
             setup,
-        })
+            origin: None,
+            forked_from: None,
+            tally: Tally::default(),
+            place: String::new(),
+            search: String::new(),
+        };
+        session.call(&title);
+        session.touch(created);
+        Ok(session)
     }
 
     /// Refuses what the operator does not let agents do.
@@ -259,6 +282,7 @@ impl Hub {
         if new.pushes
             && let Some(run) = self.push(session, &new.prompt).await?
         {
+            self.steered(&session.id, &new.prompt).await;
             return Ok(run);
         }
         if let Some(id) = &new.id
@@ -268,28 +292,41 @@ impl Hub {
         }
         self.room_for(&session.owner).await?;
         let run = Run {
-            id: new.id.unwrap_or_else(|| ids::new("run")),
+            id: new.id.clone().unwrap_or_else(|| ids::new("run")),
             session: session.id.clone(),
             owner: session.owner.clone(),
-            prompt: new.prompt,
-            begin: new.begin,
+            prompt: new.prompt.clone(),
+            begin: new.begin.clone(),
             state: RunState::Queued,
             created: self.clock.now(),
             started: None,
             ended: None,
             outcome: None,
         };
-        let events =
-            vec![event::prompt(&run, new.content.as_deref(), new.said)?, event::state(&run)?];
-        let mut puts = vec![run.put(Expected::Absent)?];
-        if let Some(content) = new.content {
-            let attached = Attached { id: run.id.clone(), owner: run.owner.clone(), content };
-            puts.push(attached.put(Expected::Absent)?);
-        }
-        self.scribe.write(&session.id, events, puts).await?;
+        self.enqueue(&run, &new).await?;
         self.changed(&run);
         self.command(session, || Command::Run(run.id.clone())).await?;
         Ok(run)
+    }
+
+    /// Writes down a prompt, its run, and that something happened in the session: all of it or nothing.
+    async fn enqueue(&self, run: &Run, new: &NewRun) -> Fallible<()> {
+        let prompt = event::prompt(run, new.content.as_deref(), new.said.clone())?;
+        let events = vec![prompt, event::state(run)?];
+        let mut puts = vec![run.put(Expected::Absent)?];
+        if let Some(content) = new.content.clone() {
+            let attached = Attached { id: run.id.clone(), owner: run.owner.clone(), content };
+            puts.push(attached.put(Expected::Absent)?);
+        }
+        for _ in 0..TRIES {
+            let touched = self.session_put(&run.session, |it| self.prompted(it, new)).await?;
+            let puts = puts.iter().cloned().chain(touched).collect();
+            match self.scribe.write(&run.session, events.clone(), puts).await {
+                Err(error) if tally::is_behind(&error) => {}
+                written => return written.map(drop).map_err(Into::into),
+            }
+        }
+        Err(fault::internal(format!("the record of {} changes too fast", run.session)))
     }
 
     async fn push(self: &Arc<Self>, session: &Session, text: &str) -> Fallible<Option<Run>> {

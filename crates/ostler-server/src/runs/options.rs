@@ -10,15 +10,17 @@ use super::ask::Waiters;
 use super::record::Session;
 use crate::config::{Config, EngineChoice};
 use crate::fault::Fallible;
+use crate::security::browsers::BROWSERS;
 use crate::security::environment;
 use crate::security::keep_out::keep_out;
 use crate::spaces;
 
 /// What lies in the server's folder and is no agent's business: whoever reads the token is the owner, and the log and
 /// the engine's own files have everybody's conversations. The folders of runs are theirs to read.
-const OWN: [&str; 8] = [
+const OWN: [&str; 9] = [
     "token",
     "users.json",
+    BROWSERS,
     "log",
     "engine",
     spaces::mounts::FILE,
@@ -100,10 +102,15 @@ pub(crate) fn of(config: &Config, session: &Session, behind: Option<String>) -> 
     }
     let own = OWN.map(|name| config.data.join(name)).into_iter();
     keep_out(&mut options, &own.chain(config.key_file.clone()).collect::<Vec<_>>());
-    if let Some(earlier) = &session.engine_session {
-        options.session.choice.fork = behind.is_some();
-        options.session.choice.resume_at = behind;
-        options = options.resume(earlier);
-    }
-    options
+    // So that files can be put back to how they were before a prompt.
+    options.session.file_checkpointing = true;
+    let (earlier, behind) = match (&session.engine_session, &session.origin) {
+        (Some(earlier), _) => (earlier, behind),
+        // Never in the other conversation itself: that belongs to another session.
+        (None, Some(origin)) => (&origin.conversation, Some(origin.message.clone())),
+        (None, None) => return options,
+    };
+    options.session.choice.fork = behind.is_some();
+    options.session.choice.resume_at = behind;
+    options.resume(earlier)
 }

@@ -7,8 +7,10 @@ use ostler::proto::message::{System, TurnResult, User};
 use ostler::{Error, ErrorKind, Message};
 use tokio::time::Instant;
 
+use super::about::WantsEngine;
 use super::event;
 use super::record::{Attached, Begin, Failure, Outcome, Run, RunState};
+use super::rewind::{busy, prompt_name};
 use super::time::Times;
 use super::worker::{Command, Worker, cancelled_outcome, next_message};
 use crate::fault::{ApiError, Fallible};
@@ -31,6 +33,7 @@ impl Worker {
             })
             .await?;
         self.askers.run(run);
+        self.meter.begin(run);
         let ending = match self.begin(&started).await {
             Ok(()) => self.follow(run).await?,
             Err(error) => {
@@ -51,10 +54,12 @@ impl Worker {
     async fn begin(&mut self, run: &Run) -> Fallible<()> {
         self.turn_to(&run.begin).await?;
         let attached = self.hub.records.find::<Attached>(&run.id).await?;
-        let prompt = match attached {
+        let mut prompt = match attached {
             Some((attached, _)) => User::prompt(Content::Blocks(attached.content)),
             None => User::from(run.prompt.as_str()),
         };
+        // By this name files are put back to how they were before it.
+        prompt.uuid = Some(prompt_name(&run.id));
         let engine = self.connect().await?;
         engine.client.send(prompt).await.map_err(unstarted)
     }
@@ -88,6 +93,7 @@ impl Worker {
                 said = next_message(&mut self.engine) => {
                     if let Some(Ok(message)) = &said {
                         times.heard(message);
+                        self.meter.heard(message, &self.session.setup.cwd);
                     }
                     if let Some(ending) = self.said(run, said, cancelled.is_some()).await? {
                         return Ok(ending);
@@ -108,6 +114,13 @@ impl Worker {
                         self.closed = Some(closed);
                         return Ok(Ending::Over(RunState::Cancelled, cancelled_outcome()));
                     }
+                    Some(Command::Rewind(rewind)) => {
+                        let _ = rewind.answer.try_send(Err(busy()));
+                    }
+                    Some(Command::Engine(wants)) => {
+                        // One that is to be started is not, in the middle of a run.
+                        self.give_engine(WantsEngine { starts: false, ..wants }).await;
+                    }
                     Some(Command::Cancel(other)) => self.cancel_queued(&other).await,
                     Some(Command::Run(next)) => self.queue.push_back(next),
                     // Whoever could say something has gone; the server ends.
@@ -115,10 +128,14 @@ impl Worker {
                 },
                 changed = waiting.changed() => if changed.is_ok() {
                     let is_waiting = *waiting.borrow_and_update() > 0;
-                    times.stand(is_waiting);
-                    self.make_way(is_waiting);
-                    let state = if is_waiting { RunState::Waiting } else { RunState::Running };
-                    self.note(run, |run| run.state = state).await?;
+                    // A second question beside the first changes nothing.
+                    if is_waiting != times.stands() {
+                        times.stand(is_waiting);
+                        self.meter.stand(is_waiting);
+                        self.make_way(is_waiting);
+                        let state = if is_waiting { RunState::Waiting } else { RunState::Running };
+                        self.note(run, |run| run.state = state).await?;
+                    }
                 },
                 () = grace(cancelled) => {
                     // It was asked to stop and did not: it is ended with everything it started.
@@ -164,6 +181,7 @@ impl Worker {
             }
         };
         self.remember_engine_session(&message).await?;
+        self.note_about(&message).await;
         self.agents_work = agents_work(&message).unwrap_or(self.agents_work);
         let more_comes = self.agents_work && !is_cancelled;
         let ending = message.as_result().and_then(|result| over(result, is_cancelled, more_comes));
@@ -189,10 +207,12 @@ impl Worker {
 
     async fn in_conversation(&mut self, id: Option<String>) -> Fallible<()> {
         self.session.engine_session.clone_from(&id);
+        self.session.origin = None;
         self.hub
             .records
             .update::<super::record::Session, ()>(&self.session.id, |session| {
                 session.engine_session.clone_from(&id);
+                session.origin = None;
                 Ok(())
             })
             .await?;

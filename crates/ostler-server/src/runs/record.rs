@@ -7,10 +7,11 @@ use ostler::proto::api::ContentBlock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::tally::Tally;
 use crate::records::kept;
 
 /// A conversation. Everything said in it is in the event log of the same name.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Session {
     pub(crate) id: String,
@@ -23,10 +24,54 @@ pub(crate) struct Session {
     pub(crate) key: Option<String>,
     /// Milliseconds since 1970.
     pub(crate) created: u64,
+    /// Where in the log it begins. What comes before is of a session with the same key that was forgotten.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) begins: u64,
     /// The engine's name for the conversation, once there was a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) engine_session: Option<String>,
     pub(crate) setup: Setup,
+    /// Where the conversation began in another one, until the engine has a name for this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<Origin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) forked_from: Option<Forked>,
+    /// What happened in it so far.
+    #[serde(default)]
+    pub(crate) tally: Tally,
+    /// Where it stands among others: when something happened last, and its id.
+    #[serde(default)]
+    pub(crate) place: String,
+    /// What a search looks at: its title on the first line, then how prompts began.
+    #[serde(default)]
+    pub(crate) search: String,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Session {
+    /// Whether the engine knows of something that was said.
+    pub(crate) fn has_conversation(&self) -> bool {
+        self.engine_session.is_some() || self.origin.is_some()
+    }
+}
+
+/// A place in a conversation of the engine's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    pub(crate) conversation: String,
+    pub(crate) message: String,
+}
+
+/// The session that another one was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Forked {
+    pub(crate) session: String,
+    /// The run whose prompt was taken back, or that said the last word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) run: Option<String>,
 }
 
 /// What the agent of a session is like.

@@ -40,6 +40,8 @@ impl Budget {
 /// A call that has no result yet.
 struct Call {
     id: String,
+    /// The call that started the subagent whose it is.
+    parent: Option<String>,
     name: String,
     time: Budget,
 }
@@ -59,6 +61,11 @@ impl Times {
         Self { limits, run, silence, calls: Vec::new(), stands: false }
     }
 
+    /// Whether time stands still.
+    pub(super) fn stands(&self) -> bool {
+        self.stands
+    }
+
     /// Whether somebody is asked.
     pub(super) fn stand(&mut self, stands: bool) {
         self.stands = stands;
@@ -74,13 +81,17 @@ impl Times {
         self.silence = Budget::new(self.limits.stale, self.stands);
         match message {
             Message::Assistant(said) => {
-                said.message.content.iter().for_each(|block| self.begun(block));
+                let parent = said.parent_tool_use_id.as_ref().map(ToString::to_string);
+                said.message.content.iter().for_each(|block| self.begun(block, parent.as_ref()));
             }
             Message::User(said) => {
                 let Some(Content::Blocks(blocks)) = &said.message.content else { return };
                 for block in blocks {
                     let ContentBlock::ToolResult(result) = block else { continue };
-                    self.calls.retain(|call| call.id != result.tool_use_id.as_str());
+                    // With a subagent end its calls, whether or not it told of their results.
+                    let ended = result.tool_use_id.as_str();
+                    self.calls
+                        .retain(|call| call.id != ended && call.parent.as_deref() != Some(ended));
                 }
             }
             // Whatever it left open, it does not wait for it any more.
@@ -89,11 +100,12 @@ impl Times {
         }
     }
 
-    fn begun(&mut self, block: &ContentBlock) {
+    fn begun(&mut self, block: &ContentBlock, parent: Option<&String>) {
         let ContentBlock::ToolUse(call) = block else { return };
         if self.limits.tool.is_some() && !AGENTS.contains(&call.name.as_str()) {
             let time = Budget::new(self.limits.tool, self.stands);
-            self.calls.push(Call { id: call.id.to_string(), name: call.name.clone(), time });
+            let (id, parent) = (call.id.to_string(), parent.cloned());
+            self.calls.push(Call { id, parent, name: call.name.clone(), time });
         }
     }
 
@@ -119,5 +131,49 @@ impl Times {
         tokio::time::sleep_until(end).await;
         let seconds = limit.as_secs_f64();
         Failure::new(code, format!("{what} took longer than {seconds} s, so the run was ended"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn message(frame: Value) -> Message {
+        let names = json!({"session_id": "s", "uuid": "00000000-0000-4000-8000-000000000000"});
+        let mut frame = frame;
+        frame.as_object_mut().unwrap().extend(names.as_object().unwrap().clone());
+        Message::from_frame(serde_json::from_value(frame).unwrap()).unwrap()
+    }
+
+    fn calls(parent: Option<&str>, id: &str, name: &str) -> Message {
+        let call = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
+        let said = json!({"id": "m", "type": "message", "role": "assistant", "model": "x", "content": [call],
+            "stop_reason": null, "stop_sequence": null, "usage": {}});
+        message(json!({"type": "assistant", "parent_tool_use_id": parent, "message": said}))
+    }
+
+    fn answers(id: &str) -> Message {
+        let result = json!({"type": "tool_result", "tool_use_id": id, "content": "ok"});
+        let said = json!({"role": "user", "content": [result]});
+        message(json!({"type": "user", "parent_tool_use_id": null, "message": said}))
+    }
+
+    // Seen to fail when only a result of its own ends a call.
+    #[test]
+    fn a_call_ends_with_its_result_or_with_the_subagent_that_made_it() {
+        let mut times =
+            Times::new(Limits { tool: Some(Duration::from_secs(1)), ..Limits::default() });
+        let open =
+            |times: &Times| times.calls.iter().map(|call| call.id.clone()).collect::<Vec<_>>();
+        times.heard(&calls(None, "agent", "Agent"));
+        times.heard(&calls(Some("agent"), "inner", "Bash"));
+        times.heard(&calls(None, "outer", "Bash"));
+        assert_eq!(open(&times), ["inner", "outer"], "subagents are no one call");
+        times.heard(&answers("agent"));
+        assert_eq!(open(&times), ["outer"]);
+        times.heard(&answers("outer"));
+        assert!(open(&times).is_empty());
     }
 }

@@ -5,12 +5,16 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use ostler_store::{Error, Expected};
+use ostler_store::{Error, Expected, Put};
 use tokio::sync::mpsc;
 
+use super::edits::RunChanges;
+use super::meter::Used;
 use super::record::{Attached, Outcome, Run, RunState, Session};
+use super::tally::{self, RunUsage};
 use super::worker::{Command, cancelled_outcome};
 use super::{Hub, event};
+use crate::fault::Fallible;
 use crate::records::Kept as _;
 
 /// How long until it is tried again.
@@ -23,6 +27,8 @@ pub(super) struct Ended {
     pub(super) state: RunState,
     pub(super) outcome: Outcome,
     pub(super) at: u64,
+    /// What it used.
+    pub(super) used: Used,
 }
 
 impl Ended {
@@ -82,7 +88,8 @@ impl Hub {
                 Command::Cancel(run) if left.contains(&run) => {
                     left.retain(|queued| *queued != run);
                     let (state, outcome) = (RunState::Cancelled, cancelled_outcome());
-                    ended.push(Ended { run, state, outcome, at: self.clock.now() });
+                    let (at, used) = (self.clock.now(), Used::default());
+                    ended.push(Ended { run, state, outcome, at, used });
                 }
                 // Nobody answers, which says enough.
                 _ => {}
@@ -130,8 +137,55 @@ impl Hub {
         ended.note(&mut run);
         let told = event::state(&run).map_err(unread)?;
         let put = run.put(Expected::Version(version)).map_err(unread)?;
-        self.scribe.write(&session.id, vec![told], vec![put]).await?;
+        let puts = self.end_puts(ended, &run).await.map_err(unread)?;
+        let puts = [put].into_iter().chain(puts).collect();
+        self.scribe.write(&session.id, vec![told], puts).await?;
         self.changed(&run);
         Ok(())
+    }
+
+    /// What is written down beside the run itself when it is over: what it used, and that in its session's record.
+    pub(super) async fn end_puts(&self, ended: &Ended, run: &Run) -> Fallible<Vec<Put>> {
+        let spent = ended.used.spent();
+        let session = self.session_put(&run.session, |session| {
+            session.touch(ended.at);
+            session.tally.spent.add(&spent);
+        });
+        let mut puts: Vec<Put> = session.await?.into_iter().collect();
+        if ended.used != Used::default() {
+            puts.push(usage(ended, run).put(Expected::Any)?);
+        }
+        if !ended.used.files.is_empty() {
+            puts.push(changes(ended, run).put(Expected::Any)?);
+        }
+        Ok(puts)
+    }
+}
+
+fn usage(ended: &Ended, run: &Run) -> RunUsage {
+    let Used { models, tools, context, .. } = ended.used.clone();
+    RunUsage {
+        id: format!("{}:{}", crate::clock::day(ended.at), run.id),
+        owner: run.owner.clone(),
+        session: run.session.clone(),
+        run: run.id.clone(),
+        prompt: tally::first_words(&run.prompt),
+        ended: ended.at,
+        duration_ms: ended.at.saturating_sub(run.started.unwrap_or(ended.at)),
+        models,
+        tools,
+        context,
+    }
+}
+
+fn changes(ended: &Ended, run: &Run) -> RunChanges {
+    RunChanges {
+        id: run.id.clone(),
+        owner: run.owner.clone(),
+        session: run.session.clone(),
+        prompt: tally::first_words(&run.prompt),
+        at: ended.at,
+        files: ended.used.files.clone(),
+        cut: ended.used.more_files,
     }
 }

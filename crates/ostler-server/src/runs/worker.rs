@@ -7,13 +7,16 @@ use std::sync::Arc;
 use ostler::{Client, Message};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 
+use super::about::{About, WantsEngine};
 use super::ask::Askers;
+use super::meter::Meter;
 use super::options::Shaped;
 use super::record::{Attached, Failure, Outcome, Run, RunState, Session};
+use super::rewind::{Rewind, busy};
 use super::unkept::Ended;
 use super::veil::Veil;
-use super::{Hub, event, options, perform};
-use crate::fault::{ApiError, Fallible};
+use super::{Hub, TRIES, event, options, perform, tally};
+use crate::fault::{self, ApiError, Fallible};
 use crate::log::Writer;
 use crate::records::Kept as _;
 use crate::scribe::LEASE;
@@ -26,6 +29,10 @@ pub(super) enum Command {
     Push { text: String, taken: oneshot::Sender<Option<String>> },
     /// A run is to end.
     Cancel(String),
+    /// Files are to be put back.
+    Rewind(Rewind),
+    /// Somebody wants to ask the engine something.
+    Engine(WantsEngine),
     /// Everything is to end, and the session is to be forgotten.
     Close(oneshot::Sender<()>),
 }
@@ -38,6 +45,9 @@ pub(super) struct Worker {
     pub(super) queue: VecDeque<String>,
     pub(super) askers: Askers,
     pub(super) veil: Veil,
+    pub(super) meter: Meter,
+    /// What the engine last said about itself.
+    pub(super) about: About,
     pub(super) engine: Option<Engine>,
     /// The message behind which the next engine goes on, if not at the end.
     pub(super) behind: Option<String>,
@@ -84,6 +94,8 @@ pub(super) async fn run(hub: Arc<Hub>, session: Session, commands: mpsc::Receive
         queue: VecDeque::new(),
         askers,
         veil: Veil::new(hub.redactor.clone()),
+        meter: Meter::default(),
+        about: About::default(),
         engine: None,
         behind: None,
         agents_work: false,
@@ -93,6 +105,9 @@ pub(super) async fn run(hub: Arc<Hub>, session: Session, commands: mpsc::Receive
         unkept: Vec::new(),
     };
     worker.work().await;
+    if worker.closed.is_some() {
+        worker.cancel_rest().await;
+    }
     if let Some(engine) = worker.engine.take() {
         // What it still had to say nobody waits for.
         let _ = engine.client.close().await;
@@ -145,6 +160,9 @@ impl Worker {
         let idle = tokio::time::sleep(self.hub.config.limits.idle);
         tokio::pin!(idle);
         loop {
+            if self.closed.is_some() || !self.unkept.is_empty() {
+                return None;
+            }
             if let Some(run) = self.queue.pop_front() {
                 return Some(run);
             }
@@ -154,9 +172,6 @@ impl Worker {
                 () = &mut idle => if self.hub.let_go(&self.session.id, &mut self.commands) { return None },
                 () = self.hub.stopping.cancelled() => return None,
                 changed = self.holds.changed() => if changed.is_err() || !*self.holds.borrow() { return None },
-            }
-            if self.closed.is_some() || !self.unkept.is_empty() {
-                return None;
             }
         }
     }
@@ -169,6 +184,8 @@ impl Worker {
                 let _ = taken.send(None);
             }
             Command::Cancel(run) => self.cancel_queued(&run).await,
+            Command::Rewind(rewind) => self.rewind(rewind).await,
+            Command::Engine(wants) => self.give_engine(wants).await,
             Command::Close(closed) => self.closed = Some(closed),
         }
     }
@@ -204,12 +221,27 @@ impl Worker {
                         self.end(run, RunState::Cancelled, cancelled_outcome()).await;
                         return None;
                     }
+                    Command::Rewind(rewind) => {
+                        let _ = rewind.answer.try_send(Err(busy()));
+                    }
                     other => self.take(other).await,
                 },
             }
             if self.closed.is_some() {
+                self.queue.push_front(run.to_owned());
                 return None;
             }
+        }
+    }
+
+    /// Nothing that waits in a session that is closed will ever begin.
+    async fn cancel_rest(&mut self) {
+        self.hub.gone_closed(&mut self.commands);
+        while let Ok(command) = self.commands.try_recv() {
+            self.take(command).await;
+        }
+        for run in std::mem::take(&mut self.queue) {
+            self.end(&run, RunState::Cancelled, cancelled_outcome()).await;
         }
     }
 
@@ -245,6 +277,7 @@ impl Worker {
             let client = Client::connect(asking).await.map_err(perform::unstarted)?;
             self.engine = Some(Engine { client, stamp, _guards: guards });
             self.agents_work = false;
+            self.meter.engine_starts();
             self.writer.append(vec![event::engine()?], Vec::new()).await?;
         }
         self.engine.as_mut().ok_or_else(ApiError::internal)
@@ -252,15 +285,36 @@ impl Worker {
 
     /// Changes the run's record and says so in the log, in one step.
     pub(super) async fn note(&mut self, run: &str, change: impl Fn(&mut Run)) -> Fallible<Run> {
-        let found = self.hub.records.find::<Run>(run).await?;
-        let Some((mut run, version)) = found else {
-            return Err(crate::fault::not_found("run", run));
-        };
+        let (mut run, version) = self.find(run).await?;
         change(&mut run);
         let put = run.put(ostler_store::Expected::Version(version))?;
         self.writer.append(vec![event::state(&run)?], vec![put]).await?;
         self.hub.changed(&run);
         Ok(run)
+    }
+
+    async fn find(&self, run: &str) -> Fallible<(Run, u64)> {
+        let found = self.hub.records.find::<Run>(run).await?;
+        found.ok_or_else(|| fault::not_found("run", run))
+    }
+
+    /// The same for a run that is over, with what it used.
+    async fn note_end(&mut self, ended: &Ended) -> Fallible<()> {
+        for _ in 0..TRIES {
+            let (mut run, version) = self.find(&ended.run).await?;
+            ended.note(&mut run);
+            let mut puts = vec![run.put(ostler_store::Expected::Version(version))?];
+            puts.extend(self.hub.end_puts(ended, &run).await?);
+            match self.writer.append(vec![event::state(&run)?], puts).await {
+                Err(error) if tally::is_behind(&error) => {}
+                written => {
+                    written?;
+                    self.hub.changed(&run);
+                    return Ok(());
+                }
+            }
+        }
+        Err(fault::internal(format!("the record of {} changes too fast", self.session.id)))
     }
 
     /// A run is over.
@@ -270,8 +324,11 @@ impl Worker {
         for text in outcome.result.as_mut().into_iter().chain(said) {
             *text = self.hub.redactor.text(text).into_owned();
         }
-        let ended = Ended { run: run.to_owned(), state, outcome, at: self.hub.clock.now() };
-        if let Err(error) = self.note(run, |run| ended.note(run)).await {
+        let used = self.meter.finish(run, |text| self.hub.redacted(text));
+        // Engines tell what they have used since they started.
+        outcome.cost_usd = used.spent().cost_usd;
+        let ended = Ended { run: run.to_owned(), state, outcome, at: self.hub.clock.now(), used };
+        if let Err(error) = self.note_end(&ended).await {
             tracing::error!(run, %error, "the end of a run could not be kept");
             self.unkept.push(ended);
             return;

@@ -1,85 +1,82 @@
 //! How a browser comes in: a one-time code, given to whoever has a token, becomes a cookie that no script can read.
 //!
 //! A code and a cookie stand for the token they were given for and are worth as much as it is at the moment: when the
-//! token is taken back, the role changes or the owner's token is renewed, so it is for them. Both are kept as digests,
-//! in memory: after a restart a browser needs a new code.
+//! token is taken back, the role changes or the owner's token is renewed, so it is for them. Both are kept as digests:
+//! codes in memory, cookies also in a file, so that browsers are still in after a restart ([`super::browsers`]).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::browsers::{Cookie, Cookies};
 use super::token::{Token, TokenDigest};
 
 /// How long a code waits for its browser.
 pub(crate) const CODE_LASTS: Duration = Duration::from_secs(5 * 60);
 /// How long a cookie counts that nobody uses.
-const COOKIE_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
+pub(super) const COOKIE_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a cookie counts at all.
 pub(crate) const COOKIE_LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// More codes or cookies than this at a time push out the oldest.
-const MOST: usize = 1_000;
+pub(super) const MOST: usize = 1_000;
 
 /// Codes that wait for a browser, and browsers that are in.
 #[derive(Debug, Default)]
 pub(crate) struct Browsers {
-    codes: Mutex<HashMap<TokenDigest, Entry>>,
-    cookies: Mutex<HashMap<TokenDigest, Entry>>,
+    codes: Mutex<HashMap<TokenDigest, Code>>,
+    pub(super) cookies: Cookies,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct Code {
     /// The token it stands for.
     grant: TokenDigest,
     made: Instant,
-    used: Instant,
 }
 
 impl Browsers {
+    /// With the cookies of these.
+    pub(crate) fn new(cookies: Cookies) -> Self {
+        Self { codes: Mutex::default(), cookies }
+    }
+
     /// A code for one browser.
     pub(crate) fn code(&self, grant: TokenDigest, now: Instant) -> Token {
-        add(&self.codes, grant, now)
+        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        if codes.len() >= MOST
+            && let Some(oldest) = codes.iter().min_by_key(|(_, it)| it.made).map(|(key, _)| *key)
+        {
+            codes.remove(&oldest);
+        }
+        let code = Token::random();
+        codes.insert(code.digest(), Code { grant, made: now });
+        code
     }
 
     /// Makes a cookie of a code, which is gone with that. The second part is the token that it stands for.
-    pub(crate) fn redeem(&self, code: &str, now: Instant) -> Option<(Token, TokenDigest)> {
+    /// `label` is what people know the browser by.
+    pub(crate) fn redeem(
+        &self,
+        code: &str,
+        label: &str,
+        now: Instant,
+    ) -> Option<(Token, TokenDigest)> {
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
-        let Entry { grant, made, .. } = codes.remove(&TokenDigest::of(code))?;
+        let Code { grant, made } = codes.remove(&TokenDigest::of(code))?;
         drop(codes);
         let is_fresh = now.saturating_duration_since(made) < CODE_LASTS;
-        is_fresh.then(|| (add(&self.cookies, grant, now), grant))
+        is_fresh.then(|| (self.cookies.add(Cookie::new(grant, label, now)), grant))
     }
 
     /// The token that a cookie stands for.
     pub(crate) fn grant(&self, cookie: &str, now: Instant) -> Option<TokenDigest> {
-        let mut cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
-        let digest = TokenDigest::of(cookie);
-        let entry = cookies.get_mut(&digest)?;
-        let is_over = |since: Instant, limit| now.saturating_duration_since(since) >= limit;
-        if is_over(entry.made, COOKIE_LASTS) || is_over(entry.used, COOKIE_IDLE) {
-            cookies.remove(&digest);
-            return None;
-        }
-        entry.used = now;
-        Some(entry.grant)
+        self.cookies.grant(&TokenDigest::of(cookie), now)
     }
 
     /// Ends the session of a cookie.
-    pub(crate) fn leave(&self, cookie: &str) {
-        let mut cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
-        cookies.remove(&TokenDigest::of(cookie));
+    pub(crate) fn leave(&self, cookie: &str) -> std::io::Result<()> {
+        self.cookies.remove(&TokenDigest::of(cookie))
     }
-}
-
-fn add(entries: &Mutex<HashMap<TokenDigest, Entry>>, grant: TokenDigest, now: Instant) -> Token {
-    let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
-    if entries.len() >= MOST
-        && let Some(oldest) = entries.iter().min_by_key(|(_, it)| it.used).map(|(key, _)| *key)
-    {
-        entries.remove(&oldest);
-    }
-    let token = Token::random();
-    entries.insert(token.digest(), Entry { grant, made: now, used: now });
-    token
 }
 
 /// The cookie's name. Cookies do not know of ports, so two servers on one machine need two names.
@@ -116,13 +113,13 @@ mod tests {
         let (browsers, now) = (Browsers::default(), Instant::now());
         let grant = TokenDigest::of("a token");
         let code = browsers.code(grant, now);
-        assert!(browsers.redeem("ostler_guess", now).is_none());
-        let (cookie, of) = browsers.redeem(code.expose(), now).unwrap();
+        assert!(browsers.redeem("ostler_guess", "", now).is_none());
+        let (cookie, of) = browsers.redeem(code.expose(), "", now).unwrap();
         assert_eq!((of, browsers.grant(cookie.expose(), now)), (grant, Some(grant)));
-        assert!(browsers.redeem(code.expose(), now).is_none(), "the second time");
+        assert!(browsers.redeem(code.expose(), "", now).is_none(), "the second time");
         assert!(browsers.grant(code.expose(), now).is_none(), "a code is no cookie");
-        assert!(browsers.redeem(cookie.expose(), now).is_none(), "a cookie is no code");
-        browsers.leave(cookie.expose());
+        assert!(browsers.redeem(cookie.expose(), "", now).is_none(), "a cookie is no code");
+        browsers.leave(cookie.expose()).unwrap();
         assert!(browsers.grant(cookie.expose(), now).is_none());
     }
 
@@ -132,10 +129,10 @@ mod tests {
         let (browsers, start) = (Browsers::default(), Instant::now());
         let grant = TokenDigest::of("a token");
         let late = browsers.code(grant, start);
-        assert!(browsers.redeem(late.expose(), later(start, CODE_LASTS)).is_none());
+        assert!(browsers.redeem(late.expose(), "", later(start, CODE_LASTS)).is_none());
         let cookie = |now| {
             let code = browsers.code(grant, now);
-            browsers.redeem(code.expose(), now).unwrap().0
+            browsers.redeem(code.expose(), "", now).unwrap().0
         };
         let (idle, busy) = (cookie(start), cookie(start));
         let mut now = start;
@@ -157,7 +154,7 @@ mod tests {
             browsers.code(grant, later(start, Duration::from_millis(1 + number as u64)));
         }
         assert_eq!(browsers.codes.lock().unwrap().len(), MOST);
-        assert!(browsers.redeem(first.expose(), start).is_none());
+        assert!(browsers.redeem(first.expose(), "", start).is_none());
     }
 
     #[test]

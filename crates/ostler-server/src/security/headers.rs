@@ -9,7 +9,7 @@ use axum::response::Response;
 /// Scripts and styles from files of ours only; pictures may also be in the page itself. Nothing from other sites: a
 /// picture that a model wrote would carry away what stands in its address.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
-    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const ALWAYS: [(HeaderName, &str); 7] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),

@@ -8,6 +8,7 @@
 //! server is called and what of it is open.
 
 pub(crate) mod bind;
+pub(crate) mod browsers;
 pub(crate) mod code;
 pub(crate) mod edge;
 pub(crate) mod environment;

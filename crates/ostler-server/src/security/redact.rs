@@ -287,6 +287,19 @@ mod tests {
         assert_eq!(shown, "here: [redacted] and on");
     }
 
+    /// What is shown of a text that comes in pieces.
+    fn in_pieces(text: &str, cuts: Vec<usize>) -> String {
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
+        cuts.extend([0, text.len()]);
+        cuts.sort_unstable();
+        let (mut pieces, mut shown) = (redactor().pieces(), String::new());
+        for pair in cuts.windows(2) {
+            shown.push_str(&pieces.push(&text[pair[0]..pair[1]]));
+        }
+        shown.push_str(&pieces.finish());
+        shown
+    }
+
     proptest! {
         // Seen to fail when nothing is held back.
         #[test]
@@ -294,14 +307,7 @@ mod tests {
             before in "[ac/ ]{0,9}", after in "[ay/ ]{0,9}", cuts in prop::collection::vec(0..60_usize, 0..8),
         ) {
             let text = format!("{before}{CANARY}{after}");
-            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
-            cuts.extend([0, text.len()]);
-            cuts.sort_unstable();
-            let (mut pieces, mut shown) = (redactor().pieces(), String::new());
-            for pair in cuts.windows(2) {
-                shown.push_str(&pieces.push(&text[pair[0]..pair[1]]));
-            }
-            shown.push_str(&pieces.finish());
+            let shown = in_pieces(&text, cuts);
             // The first letters may have been shown: nobody could know.
             let hidden = format!("[redacted CANARY]{after}");
             let beginning = shown.strip_suffix(&hidden);
@@ -324,14 +330,7 @@ mod tests {
                 _ => format!("-----BEGIN PRIVATE KEY-----\n{secret}\n-----END PRIVATE KEY-----"),
             };
             let text = format!("{before}{written}{after}");
-            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
-            cuts.extend([0, text.len()]);
-            cuts.sort_unstable();
-            let (mut pieces, mut shown) = (redactor().pieces(), String::new());
-            for pair in cuts.windows(2) {
-                shown.push_str(&pieces.push(&text[pair[0]..pair[1]]));
-            }
-            shown.push_str(&pieces.finish());
+            let shown = in_pieces(&text, cuts);
             prop_assert!(!secret.as_bytes().windows(5).any(|part| {
                 shown.contains(std::str::from_utf8(part).unwrap())
             }), "{shown}");

@@ -11,10 +11,12 @@ use axum::routing::{delete, get, patch, post};
 use axum::{Extension, Json, Router};
 use serde::{Deserialize, Serialize};
 
+use super::browsers::{Cookie, Times, label};
 use super::code::{CODE_LASTS, clear_cookie, set_cookie};
-use super::error::{ApiError, JsonBody, PathOf};
+use super::error::{ApiError, JsonBody, PathOf, shown};
 use super::guard::{Guard, one_cookie};
 use super::site::Site;
+use super::token::TokenDigest;
 use super::users::{Caller, Role, User};
 
 /// The path where a code becomes a cookie.
@@ -31,6 +33,8 @@ pub(crate) fn routes(guard: Arc<Guard>) -> Router {
         .route("/auth/me", get(me))
         .route("/auth/code", post(code))
         .route(SESSION, post(enter).delete(leave))
+        .route("/auth/browsers", get(browsers))
+        .route("/auth/browsers/{id}", delete(put_out))
         .route("/auth/token/rotate", post(rotate))
         .route("/users", get(list).post(add))
         .route("/users/{name}", patch(change).delete(remove))
@@ -75,10 +79,12 @@ struct Entering {
 async fn enter(
     State(guard): State<Arc<Guard>>,
     peer: Option<Extension<ConnectInfo<SocketAddr>>>,
+    headers: HeaderMap,
     JsonBody(Entering { code }): JsonBody<Entering>,
 ) -> Result<Response, ApiError> {
     let now = Instant::now();
-    let entered = guard.browsers.redeem(&code, now);
+    let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+    let entered = guard.browsers.redeem(&code, &label(agent.unwrap_or_default()), now);
     let entered = entered.and_then(|(cookie, grant)| Some((cookie, guard.users.caller(&grant)?)));
     let Some((cookie, caller)) = entered else {
         let peer = peer.map(|Extension(ConnectInfo(address))| address.ip());
@@ -94,10 +100,67 @@ async fn leave(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     if let Some(cookie) = one_cookie(&headers, &guard.site.cookie)? {
-        guard.browsers.leave(cookie);
+        guard.browsers.leave(cookie).map_err(unwritten)?;
     }
     let line = clear_cookie(&guard.site.cookie, guard.site.is_secure());
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, line)]).into_response())
+}
+
+/// A browser that is in.
+#[derive(Serialize)]
+struct ListedBrowser {
+    id: String,
+    user: String,
+    label: String,
+    made: u64,
+    used: u64,
+    expires: u64,
+    current: bool,
+}
+
+#[derive(Serialize)]
+struct ListedBrowsers {
+    items: Vec<ListedBrowser>,
+}
+
+async fn browsers(
+    State(guard): State<Arc<Guard>>,
+    caller: Caller,
+    headers: HeaderMap,
+) -> Result<Json<ListedBrowsers>, ApiError> {
+    let own = one_cookie(&headers, &guard.site.cookie)?.map(TokenDigest::of);
+    let listed = |(digest, cookie): (TokenDigest, Cookie)| {
+        // One whose token was taken back is not in any more.
+        let user = guard.users.caller(&cookie.grant)?.user;
+        let Times { made, used, expires } = cookie.times();
+        let (id, label, current) = (cookie.id, cookie.label, Some(digest) == own);
+        Some(ListedBrowser { id, user, label, made, used, expires, current })
+    };
+    let all = guard.browsers.cookies.list(Instant::now()).into_iter().filter_map(listed);
+    Ok(Json(ListedBrowsers { items: all.filter(|it| caller.may_see(&it.user)).collect() }))
+}
+
+async fn put_out(
+    State(guard): State<Arc<Guard>>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<StatusCode, ApiError> {
+    let all = guard.browsers.cookies.list(Instant::now());
+    let found = all.into_iter().find(|(_, cookie)| {
+        let user = guard.users.caller(&cookie.grant).map(|it| it.user);
+        cookie.id == id && user.is_some_and(|user| caller.may_see(&user))
+    });
+    let Some((digest, _)) = found else {
+        return Err(ApiError::not_found(format!("there is no browser {}", shown(&id))));
+    };
+    guard.browsers.cookies.remove(&digest).map_err(unwritten)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The browser is out, but that is not written down.
+fn unwritten(error: std::io::Error) -> ApiError {
+    tracing::error!(%error, "a browser that was put out may be in again after a restart");
+    ApiError::internal()
 }
 
 /// A token that is shown this once.

@@ -105,6 +105,7 @@ async fn the_first_answer_counts_and_there_is_no_second() {
     assert_eq!(decided, 1);
 }
 
+// Seen to fail when the digest of an answer is not compared.
 #[tokio::test]
 async fn an_answer_must_fit_what_is_asked() {
     let desk = Desk::open(writes()).await;
@@ -135,6 +136,7 @@ async fn an_answer_must_fit_what_is_asked() {
     assert_eq!(client.pending().await["state"], "pending", "nothing of it has decided anything");
 }
 
+// Seen to fail when `Caller::may_see` says yes to everybody.
 #[tokio::test]
 async fn somebody_else_can_neither_see_nor_answer_it() {
     let desk = Desk::open(writes()).await;
@@ -283,4 +285,26 @@ async fn questions_are_answered_and_never_allowed() {
     client.until(&run, "completed").await;
     let results = desk.api.requests().last().unwrap().tool_results();
     assert!(results[0].text.contains("Blue"), "{results:?}");
+}
+
+// Seen to fail when the engine keeps its steps to itself.
+#[tokio::test]
+async fn a_request_says_step_by_step_why_it_is_asked() {
+    let desk = Desk::open(writes()).await;
+    let client = desk.client();
+    let (_, run, asked) = begin(&client).await;
+    let steps = asked["why"].as_array().unwrap();
+    let found =
+        |what: &str| steps.iter().find(|step| step["looked"].as_str().unwrap().contains(what));
+    let denied = found("deny rule Read(").unwrap_or_else(|| panic!("{steps:?}"));
+    assert!(denied["looked"].as_str().unwrap().contains(" from "), "where it stands: {denied}");
+    assert_eq!(denied["result"], "does not match");
+    assert_eq!(found("mode").unwrap()["result"], "default");
+    let decided: Vec<bool> = steps.iter().map(|step| step["decided"] == true).collect();
+    assert_eq!(decided.iter().filter(|it| **it).count(), 1);
+    assert!(decided.last().unwrap(), "the last one decided: {steps:?}");
+    let reason = asked["reason"].as_str().unwrap();
+    assert_eq!(steps.last().unwrap()["result"], format!("ask: {reason}"));
+    decide(&client, &asked["id"], json!({"approved": false})).await;
+    client.until(&run, "completed").await;
 }

@@ -75,6 +75,7 @@ async fn codes_are_not_guessed() {
     }
 }
 
+// Seen to fail when anybody may make a member.
 #[tokio::test]
 async fn a_member_does_not_rise_and_who_is_removed_is_out() {
     let desk = desk().await;
@@ -165,4 +166,58 @@ async fn an_agent_does_not_read_what_is_the_servers_own() {
         "the token is what it was"
     );
     desk.api.finish();
+}
+
+// Seen to fail when cookies are kept in memory only, and when who is put out stays in the file.
+#[tokio::test]
+async fn browsers_stay_in_over_a_restart_and_can_be_put_out() {
+    let mut desk = desk().await;
+    let enter = async |desk: &Desk, client: &Client, agent: &str| {
+        let code = client.post("/api/auth/code", json!({})).await["code"].clone();
+        let own = format!("http://{}", desk.address());
+        let request = reqwest::Client::builder().no_proxy().build().unwrap();
+        let request = request.post(format!("{own}/api/auth/session")).header("origin", &own);
+        let request = request.header("user-agent", agent).json(&json!({"code": code}));
+        let entered = request.send().await.unwrap();
+        let line = entered.headers()["set-cookie"].to_str().unwrap().to_owned();
+        line.split([';', '=']).nth(1).unwrap().to_owned()
+    };
+    // Cookies go by the port, which is another one after each start of this test's server.
+    let page = |desk: &Desk, cookie: &str| {
+        let (own, port) = (format!("http://{}", desk.address()), desk.address().port());
+        [("cookie", format!("ostler_session_{port}={cookie}")), ("origin", own)]
+    };
+    let ann = desk.client_of("ann").await;
+    let one = enter(&desk, &desk.client(), "Firefox/1 (X11; Linux)").await;
+    let two = enter(&desk, &desk.client(), "curl").await;
+    let hers = enter(&desk, &ann, "curl").await;
+    desk.stop().await;
+    desk.start().await;
+    for cookie in [&one, &two, &hers] {
+        let answer = knock(&desk, Method::GET, "/api/auth/me", &page(&desk, cookie)).await;
+        assert_eq!(answer.status(), 200);
+    }
+    let list = knock(&desk, Method::GET, "/api/auth/browsers", &page(&desk, &one)).await;
+    let list: Value = serde_json::from_str(&list.text().await.unwrap()).unwrap();
+    let items = list["items"].as_array().unwrap();
+    assert_eq!(items.len(), 3, "the owner sees everybody's");
+    let own = items.iter().find(|it| it["current"] == true).unwrap();
+    assert_eq!((&own["label"], &own["user"]), (&json!("Firefox on Linux"), &json!("owner")));
+    let mut ann = ann;
+    ann.base = desk.client().base;
+    let seen = ann.get("/api/auth/browsers").await;
+    assert_eq!(seen["items"].as_array().unwrap().len(), 1, "she sees her own");
+    let other = items.iter().find(|it| it["user"] == "owner" && it["current"] == false).unwrap();
+    let path = format!("/api/auth/browsers/{}", other["id"].as_str().unwrap());
+    assert_eq!(status(&ann, Method::DELETE, &path, None).await, 404, "not hers");
+    assert_eq!(status(&desk.client(), Method::DELETE, &path, None).await, 204);
+    assert_eq!(status(&desk.client(), Method::DELETE, &path, None).await, 404);
+    for _ in 0..2 {
+        let answer = knock(&desk, Method::GET, "/api/auth/me", &page(&desk, &two)).await;
+        assert_eq!(answer.status(), 401, "it is out, and stays out");
+        let answer = knock(&desk, Method::GET, "/api/auth/me", &page(&desk, &one)).await;
+        assert_eq!(answer.status(), 200);
+        desk.stop().await;
+        desk.start().await;
+    }
 }

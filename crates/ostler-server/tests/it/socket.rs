@@ -139,3 +139,26 @@ async fn what_is_no_message_is_refused_and_the_connection_stays() {
     page.say(json!({"type": "ping"})).await;
     page.hear("pong").await;
 }
+
+#[tokio::test]
+async fn a_page_that_comes_later_is_told_what_is_at_work_and_how_it_ends() {
+    let desk = Desk::open(writes()).await;
+    let mut page = Socket::open(&desk.client()).await;
+    page.say(json!({"type": "prompt", "text": "make it"})).await;
+    let run = page.hear("accepted").await["runId"].clone();
+    let asked = page.hear("permission_request").await;
+    let mut later = Socket::open(&desk.client()).await;
+    let told = later.hear("run").await;
+    assert_eq!((&told["run"]["id"], &told["run"]["session"]), (&run, &asked["sessionId"]));
+    let answer = json!({"type": "permission_response", "permissionId": asked["permissionId"], "approved": false});
+    page.say(answer).await;
+    let over = async {
+        loop {
+            let told = later.hear("run").await;
+            if told["run"]["state"] == "completed" {
+                return told;
+            }
+        }
+    };
+    assert_eq!(within(over).await["run"]["id"], run);
+}

@@ -153,6 +153,7 @@ async fn a_task_is_cancelled_and_its_stream_says_so() {
     assert_eq!((&end[2]["type"], &end[2]["code"]), (&json!("error"), &json!("cancelled")));
 }
 
+// Seen to fail when `Caller::may_see` says yes to everybody.
 #[tokio::test]
 async fn somebody_elses_tasks_are_not_there() {
     let desk = desk(says()).await;
@@ -192,4 +193,25 @@ async fn a_task_in_a_space_works_there_and_its_skill_cannot_widen_the_policy() {
     assert!(request.system_text().contains(folder));
     body["project"] = json!("..");
     assert_eq!(client.ask(Method::POST, "/api/tasks", Some(body)).await.0, 403);
+}
+
+// Seen to fail when the head is taken apart and not kept.
+#[tokio::test]
+async fn a_skill_can_be_read_before_it_is_run() {
+    let desk = desk(Script::new()).await;
+    let client = desk.client();
+    let skill = client.get("/api/skills/greet").await;
+    assert_eq!(skill["body"], "# Greeter\n\nGreet {{ who }} politely.\n");
+    assert_eq!(skill["frontMatter"]["allowed-tools"], json!(["Read"]));
+    assert_eq!((&skill["id"], &skill["inputs"][0]["name"]), (&json!("greet"), &json!("who")));
+    for name in ["nothing", "..%2Fskills%2Fgreet", "%2e%2e"] {
+        let (status, _) = client.ask(Method::GET, &format!("/api/skills/{name}"), None).await;
+        assert_eq!(status, 404, "{name}");
+    }
+    let bad = desk.data().join("skills/bad");
+    std::fs::create_dir_all(&bad).unwrap();
+    std::fs::write(bad.join("SKILL.md"), "---\nallowed-tools: 3\n---\n").unwrap();
+    let (status, told) = client.ask(Method::GET, "/api/skills/bad", None).await;
+    assert_eq!((status.as_u16(), &told["error"]["code"]), (422, &json!("skill_broken")));
+    desk.api.finish();
 }

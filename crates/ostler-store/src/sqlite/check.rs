@@ -79,17 +79,23 @@ pub(super) fn due(due: &Due) -> Result<usize, Error> {
 /// The page with a limit that can be.
 pub(super) fn list(of: &str, filter: &Filter, page: &Page) -> Result<Page, Error> {
     kind(of)?;
-    if let Some((field, _)) = &filter.field {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        let plain = field.bytes().all(allowed) && field.len() <= LONGEST_KIND;
-        if !plain || field.is_empty() || field.as_bytes()[0].is_ascii_digit() {
-            return Err(Error::Invalid(format!(
-                "{:?} cannot be looked for: a field's name takes ASCII letters, digits and _",
-                beginning(field)
-            )));
-        }
-    }
+    let looked_for =
+        [&filter.field, &filter.contains].into_iter().flatten().map(|(field, _)| field);
+    looked_for.chain(&page.by).try_for_each(|name| field(name))?;
     Ok(Page { limit: limit(page.limit), ..page.clone() })
+}
+
+/// Names of fields become part of a statement.
+fn field(name: &str) -> Result<(), Error> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let plain = name.bytes().all(allowed) && name.len() <= LONGEST_KIND;
+    if plain && !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "{:?} cannot be looked for: a field's name takes ASCII letters, digits and _",
+        beginning(name)
+    )))
 }
 
 pub(super) fn limit(limit: usize) -> usize {

@@ -127,16 +127,25 @@ fn question(kind: &str, filter: &Filter, page: &Page) -> (String, Vec<Sql>) {
         // Its name is plain, see `check`, and this way it is written as in the index.
         and(&format!("body ->> '$.{field}' = ?"), text.clone());
     }
+    if let Some((field, text)) = &filter.contains {
+        and(&format!("instr(body ->> '$.{field}', ?) > 0"), text.clone());
+    }
     if let Some(prefix) = &filter.prefix {
         and("id >= ?", prefix.clone());
         // The last character there is, which no id has.
         and("id < ?", format!("{prefix}{}", char::MAX));
     }
+    let order = page.by.as_ref().map_or("id".to_owned(), |field| format!("body ->> '$.{field}'"));
     if let Some(after) = &page.after {
-        and(if page.descending { "id < ?" } else { "id > ?" }, after.clone());
+        let beyond = if page.descending { '<' } else { '>' };
+        and(&format!("{order} {beyond} ?"), after.clone());
     }
-    sql.push_str(if page.descending { " ORDER BY id DESC" } else { " ORDER BY id" });
-    sql.push_str(" LIMIT ?");
+    if page.by.is_some() {
+        // As the index says it.
+        sql.push_str(&format!(" AND {order} IS NOT NULL"));
+    }
+    let direction = if page.descending { " DESC" } else { "" };
+    sql.push_str(&format!(" ORDER BY {order}{direction} LIMIT ?"));
     values.push(int(page.limit as u64).into());
     (sql, values)
 }
@@ -196,15 +205,28 @@ mod tests {
                 "record_digest (kind=? AND <expr>=? AND owner=?)",
             ),
         ];
+        let check = |filter: &Filter, page: &Page, index: &str| {
+            let (sql, values) = question("task", filter, page);
+            let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let steps = plan.query_map(params_from_iter(values), |row| row.get(3)).unwrap();
+            let steps: Vec<String> = steps.map(Result::unwrap).collect();
+            assert_eq!(
+                steps,
+                [format!("SEARCH record USING INDEX {index}")],
+                "{filter:?} {page:?}"
+            );
+        };
         for (filter, index) in cases {
             for descending in [false, true] {
-                let page = Page { descending, ..Page::default() };
-                let (sql, values) = question("task", &filter, &page);
-                let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-                let steps = plan.query_map(params_from_iter(values), |row| row.get(3)).unwrap();
-                let steps: Vec<String> = steps.map(Result::unwrap).collect();
-                assert_eq!(steps, [format!("SEARCH record USING INDEX {index}")], "{filter:?}");
+                check(&filter, &Page { descending, ..Page::default() }, index);
             }
         }
+        let contains = Some(("search".to_owned(), "x".to_owned()));
+        let of_owner = Filter { owner: owner(), contains, ..Filter::default() };
+        let page = Page { by: Some("place".to_owned()), descending: true, ..Page::default() };
+        let next = Page { after: Some("1-a".to_owned()), ..page.clone() };
+        check(&of_owner, &page, "record_owner_place (kind=? AND owner=?)");
+        check(&of_owner, &next, "record_owner_place (kind=? AND owner=? AND <expr><?)");
+        check(&Filter::default(), &next, "record_place (kind=? AND <expr><?)");
     }
 }

@@ -21,6 +21,7 @@ pub(super) type Step = fn(&Connection) -> rusqlite::Result<()>;
 pub(super) const STEPS: &[Step] = &[
     |connection| connection.execute_batch(include_str!("schema/1.sql")),
     |connection| connection.execute_batch(include_str!("schema/2.sql")),
+    |connection| connection.execute_batch(include_str!("schema/3.sql")),
 ];
 
 /// Makes the database what this program expects, after a copy of what it was.

@@ -1,68 +1,136 @@
 //! Files that a host may offer while somebody types (`file_suggestions`).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use ostler_proto::RequestId;
-use ostler_proto::control::FileSuggestionsReply;
+use ostler_proto::control::{FileSuggestions, FileSuggestionsReply};
 use ostler_proto::frame::ToHost;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::permission::ReadGuard;
 use crate::session::Session;
 use crate::session::control::{failure, success};
 
-/// How many are offered.
+/// How many are offered, unless the host says otherwise in a field of our own, `limit`.
 const MOST: usize = 15;
-/// How many files are looked at; in a larger project some are not found.
-const LOOKED_AT: usize = 50_000;
+const MOST_EVER: usize = 500;
+/// How many files are looked at; in a larger project some are not found, and `truncated` says so.
+const LOOKED_AT: usize = 200_000;
+/// How long the names of files are remembered: for as long as somebody types a word.
+const REMEMBERED: Duration = Duration::from_secs(3);
+
+/// The files of a folder as they were a moment ago.
+#[derive(Clone, Debug, Default)]
+pub(in crate::session) struct Walks(Arc<Mutex<Option<Arc<Walked>>>>);
+
+/// What lies in a folder, relative to it; folders with a slash at the end.
+#[derive(Debug)]
+struct Walked {
+    at: Instant,
+    names: Vec<String>,
+    is_cut: bool,
+}
 
 impl Session {
     /// Answers with the files in the working directory that fit what was typed best.
     pub(in crate::session) fn suggest_files(
         &mut self,
         request_id: Option<RequestId>,
-        query: String,
+        asked: &FileSuggestions,
     ) {
-        let (cwd, host) = (self.world.cx.cwd.clone(), self.world.host.clone());
+        let (cwd, host, walks) =
+            (self.world.cx.cwd.clone(), self.world.host.clone(), self.walks.clone());
         let guard = host.policy().read_guard();
+        let query = asked.query.clone();
+        let limit = asked.extra.get("limit").and_then(Value::as_u64);
+        let limit = limit.map_or(MOST, |limit| limit.min(MOST_EVER as u64) as usize);
         self.aside(async move {
-            let folder = cwd.clone();
-            let found = tokio::task::spawn_blocking(move || find(&folder, &query, &guard)).await;
-            let response = match found {
-                Ok(paths) => {
-                    let reply = FileSuggestionsReply {
+            let (folder, known) = (cwd.clone(), walks.clone());
+            let finding = move || {
+                let typed = query.trim().trim_start_matches("./").to_lowercase();
+                // Nothing typed stands for what lies at the top, which is looked at quickly.
+                let walked = match typed.is_empty() {
+                    true => Arc::new(walk(&folder, Some(1), LOOKED_AT)),
+                    false => known.of(&folder),
+                };
+                (find(&walked, &folder, &typed, &guard, limit), walked.is_cut)
+            };
+            let response = match tokio::task::spawn_blocking(finding).await {
+                Ok((paths, is_cut)) => {
+                    let mut reply = FileSuggestionsReply {
                         suggestions: paths.iter().map(|path| json!({"path": path})).collect(),
                         cwd: Some(cwd.display().to_string()),
                         ..FileSuggestionsReply::default()
                     };
+                    if is_cut {
+                        reply.extra.insert("truncated", true);
+                    }
                     success(request_id, json!(reply))
                 }
                 Err(error) => failure(request_id, format!("the search broke down: {error}"), None),
             };
             host.send(ToHost::ControlResponse(response)).await;
+            tokio::time::sleep(REMEMBERED).await;
+            walks.forget();
         });
     }
 }
 
-/// The paths that fit best, folders with a slash at the end. Nothing typed stands for what lies at the top.
-fn find(folder: &Path, query: &str, guard: &ReadGuard) -> Vec<String> {
-    let typed = query.trim().trim_start_matches("./").to_lowercase();
-    let depth = typed.is_empty().then_some(1);
-    let walk = ignore::WalkBuilder::new(folder).max_depth(depth).require_git(false).build();
-    let entries = walk.flatten().filter(|entry| entry.depth() > 0).take(LOOKED_AT);
-    let mut found: Vec<(u32, usize, String)> = Vec::new();
-    for entry in entries {
-        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-        let path: PathBuf = entry.path().strip_prefix(folder).unwrap_or(entry.path()).into();
-        let Some(name) = path.to_str() else { continue };
-        let Some(rank) = rank(&name.to_lowercase(), &typed) else { continue };
-        if is_folder || guard.may_show(entry.path()) {
-            let shown = if is_folder { format!("{name}/") } else { name.to_owned() };
-            found.push((rank, shown.len(), shown));
+impl Walks {
+    fn of(&self, folder: &Path) -> Arc<Walked> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(walked) = &*last
+            && walked.at.elapsed() < REMEMBERED
+        {
+            return Arc::clone(walked);
         }
+        let walked = Arc::new(walk(folder, None, LOOKED_AT));
+        *last = Some(Arc::clone(&walked));
+        walked
     }
-    found.sort();
-    found.into_iter().take(MOST).map(|(_, _, path)| path).collect()
+
+    fn forget(&self) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.take_if(|walked| walked.at.elapsed() >= REMEMBERED);
+    }
+}
+
+fn walk(folder: &Path, depth: Option<usize>, most: usize) -> Walked {
+    let entries = ignore::WalkBuilder::new(folder).max_depth(depth).require_git(false).build();
+    let mut walked = Walked { at: Instant::now(), names: Vec::new(), is_cut: false };
+    for entry in entries.flatten().filter(|entry| entry.depth() > 0) {
+        if walked.names.len() >= most {
+            walked.is_cut = true;
+            break;
+        }
+        let path = entry.path().strip_prefix(folder).unwrap_or(entry.path());
+        let Some(name) = path.to_str() else { continue };
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        walked.names.push(if is_folder { format!("{name}/") } else { name.to_owned() });
+    }
+    walked
+}
+
+/// The paths that fit best and may be shown.
+fn find(
+    walked: &Walked,
+    folder: &Path,
+    typed: &str,
+    guard: &ReadGuard,
+    limit: usize,
+) -> Vec<String> {
+    let ranked = walked.names.iter().filter_map(|name| {
+        let rank = rank(name.trim_end_matches('/').to_lowercase().as_str(), typed)?;
+        Some((rank, name.len(), name))
+    });
+    let mut found: Vec<(u32, usize, &String)> = ranked.collect();
+    found.sort_unstable();
+    // The guard looks at the disk, so only those are asked for that would be shown.
+    let shown = found.into_iter().map(|(_, _, name)| name);
+    shown.filter(|name| guard.may_show(&folder.join(name))).take(limit).cloned().collect()
 }
 
 /// How well a path fits what was typed, the best with 0; `None` if it does not.
@@ -101,11 +169,28 @@ mod tests {
         let mut policy = Policy::new(folder.path(), PermissionMode::Default);
         let rule = "Read(secret-alp)".parse().unwrap();
         policy.add_rule(Behavior::Deny, rule, Source::Session);
-        let find = |query: &str| find(folder.path(), query, &policy.read_guard());
+        let walked = walk(folder.path(), None, LOOKED_AT);
+        let some =
+            |typed: &str, limit| find(&walked, folder.path(), typed, &policy.read_guard(), limit);
+        let find = |typed: &str| some(typed, MOST);
         assert_eq!(find("alp"), ["alpha.txt", "src/alpine.rs", "src/deep/beta_alp.md"]);
-        assert_eq!(find(""), ["zzz", "src/", "alpha.txt"]);
-        assert_eq!(find("./ZZ"), ["zzz"]);
+        assert_eq!(some("alp", 1), ["alpha.txt"]);
+        assert_eq!(find("zz"), ["zzz"]);
         assert_eq!(find("sdb"), ["src/deep/beta_alp.md"]);
+        assert_eq!(find("src"), ["src/", "src/deep/", "src/alpine.rs", "src/deep/beta_alp.md"]);
         assert!(find("nothing").is_empty());
+        assert_eq!(walk(folder.path(), Some(1), LOOKED_AT).names.len(), 4, "only the top");
+    }
+
+    // Seen to fail without the bound.
+    #[test]
+    fn only_so_many_files_are_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let walked = walk(folder.path(), None, 2);
+        assert!(walked.is_cut && walked.names.len() == 2);
+        assert!(!walk(folder.path(), None, 3).is_cut);
     }
 }

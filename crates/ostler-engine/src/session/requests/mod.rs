@@ -2,7 +2,7 @@
 
 mod about;
 mod files;
-mod find;
+pub(super) mod find;
 mod reload;
 mod settings;
 mod usage;

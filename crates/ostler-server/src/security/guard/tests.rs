@@ -43,7 +43,7 @@ impl House {
         });
         let token = guard.users.owner().token().unwrap();
         let code = guard.browsers.code(token.digest(), Instant::now());
-        let (cookie, _) = guard.browsers.redeem(code.expose(), Instant::now()).unwrap();
+        let (cookie, _) = guard.browsers.redeem(code.expose(), "", Instant::now()).unwrap();
         let cookie = format!("{}={}", guard.site.cookie, cookie.expose());
         let app = routes().layer(axum::middleware::from_fn_with_state(Arc::clone(&guard), check));
         let service = app.into_make_service_with_connect_info::<SocketAddr>();
@@ -283,6 +283,7 @@ async fn the_matrix() {
     }
 }
 
+// Seen to fail when a host need only begin like ours.
 /// The same with hosts, which the other table takes for granted.
 #[tokio::test]
 async fn a_name_that_leads_here_is_not_enough() {
@@ -358,6 +359,7 @@ async fn a_listed_page_talks_to_its_path_with_a_token_and_nowhere_else() {
     assert!(!own.contains("access-control"), "nobody else is told anything: {own}");
 }
 
+// Seen to fail when taking back leaves the token where it is.
 #[tokio::test]
 async fn what_was_taken_back_is_not_let_in_again() {
     let house = House::open().await;
@@ -366,7 +368,7 @@ async fn what_was_taken_back_is_not_let_in_again() {
     users.add(&owner, "ada", Role::Member).unwrap();
     let (id, token) = users.issue(&owner, "ada", "").unwrap();
     let code = house.guard.browsers.code(token.digest(), Instant::now());
-    let (cookie, _) = house.guard.browsers.redeem(code.expose(), Instant::now()).unwrap();
+    let (cookie, _) = house.guard.browsers.redeem(code.expose(), "", Instant::now()).unwrap();
     let bearer = format!("Authorization: Bearer {}", token.expose());
     let cookie = format!("Cookie: {}={}", house.guard.site.cookie, cookie.expose());
     assert_eq!(house.status("GET /who", &[&bearer]).await, 200);

@@ -1,6 +1,8 @@
 //! Clients that come later: what was said is told as one, what goes on from its beginning.
 
 use ostler_agui::event::{Body, Event};
+use ostler_server::agui::Disconnect;
+use ostler_server::config::Config;
 use ostler_testkit::{Script, reply as model, when};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -115,6 +117,39 @@ async fn what_the_user_took_back_is_not_told() {
     let past = told(&attach(&client, "t").await.rest().await);
     let texts: Vec<_> = past.iter().map(|message| message["content"].as_str().unwrap()).collect();
     assert_eq!(texts, ["hi", "You said hi", "hi three", "You said hi three"]);
+}
+
+// Seen to fail when a thread is found by its name alone.
+#[tokio::test]
+async fn a_thread_that_was_forgotten_begins_anew_under_its_name() {
+    let desk = Desk::open(script()).await;
+    let client = desk.client();
+    run(&client, &input("r1", &[user("u1", "hi")])).await;
+    let session = client.get("/api/sessions").await["items"][0]["id"].clone();
+    let path = format!("/api/sessions/{}", session.as_str().unwrap());
+    assert_eq!(client.ask(Method::DELETE, &path, None).await.0, 204);
+    let again = run(&client, &input("r2", &[user("u1", "hi")])).await;
+    assert_eq!(text_of(&again), "You said hi", "it is not known");
+    assert_eq!(desk.api.requests()[1].messages().len(), 1);
+    assert_eq!(told(&attach(&client, "t").await.rest().await).len(), 2);
+    let log = client.log(session.as_str().unwrap()).await;
+    assert_eq!(log.iter().filter(|event| event["kind"] == "prompt").count(), 1, "{log:#?}");
+}
+
+// Seen to fail when a run is stopped by whoever goes.
+#[tokio::test]
+async fn who_only_looks_on_can_go_without_stopping_anything() {
+    let stops = |config: &mut Config| config.agui.disconnect = Disconnect::Stop;
+    let desk = Desk::with(script(), stops).await;
+    let client = desk.client();
+    let mut first = begin(&client, &input("r1", &[user("u1", "slow")])).await;
+    first.until(|event| matches!(event.body, Body::TextMessageContent { .. })).await;
+    for _ in 0..10 {
+        let mut looks = attach(&client, "t").await;
+        looks.until(|event| matches!(event.body, Body::TextMessageContent { .. })).await;
+    }
+    desk.api.gate("half").release();
+    assert_eq!(outcome(&first.rest().await), "success");
 }
 
 #[tokio::test]

@@ -200,6 +200,28 @@ async fn a_run_waits_while_a_page_is_at_work_and_hears_of_it_even_later() {
     assert_eq!(text_of(&second), "Crimson it is");
 }
 
+// Seen to fail when every request beside another is told as a change.
+#[tokio::test]
+async fn a_run_that_waits_twice_says_so_once() {
+    let both = model()
+        .tool_use("mcp__ag_ui__paint", json!({"n": 1}))
+        .tool_use("mcp__ag_ui__paint", json!({"n": 2}));
+    let script =
+        Script::new().rule(when().has_tool_result(true), model().text("done")).rule(when(), both);
+    let desk = Desk::open(script).await;
+    let client = desk.client();
+    let offering = |body: Value| with(body, "tools", json!([tool("paint")]));
+    let first = run(&client, &offering(input("r1", &[user("u1", "paint")]))).await;
+    let answered =
+        calls(&first).into_iter().map(|(id, ..)| answer(&format!("t-{id}"), &id, json!("red")));
+    let messages: Vec<Value> = [user("u1", "paint")].into_iter().chain(answered).collect();
+    assert_eq!(text_of(&run(&client, &offering(input("r2", &messages))).await), "done");
+    let log = client.log(session(&client).await["id"].as_str().unwrap()).await;
+    let states: Vec<_> =
+        log.iter().filter_map(|event| event["body"]["run"]["state"].as_str()).collect();
+    assert_eq!(states, ["queued", "running", "waiting", "running", "completed"]);
+}
+
 #[tokio::test]
 async fn a_run_that_is_cancelled_elsewhere_is_cancelled_for_its_client() {
     let script = Script::new().rule(when(), model().text_pieces(["be", "gun"]).gate(3, "never"));

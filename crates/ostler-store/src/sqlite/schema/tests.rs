@@ -124,3 +124,25 @@ async fn a_copy_never_replaces_a_file() {
     let missing = folder.path().join("no/such/folder/copy.db");
     assert!(matches!(back_up(&connection, &missing), Err(Error::Failed { .. })));
 }
+
+// Seen to fail without the change of records in the step.
+#[test]
+fn sessions_from_before_there_were_places_get_one() {
+    let connection = Connection::open_in_memory().unwrap();
+    STEPS[..2].iter().for_each(|step| step(&connection).unwrap());
+    let insert = "INSERT INTO record VALUES (?, ?, 1, 'ann', 0, ?)";
+    for (kind, id, body) in [
+        ("session", "s", r#"{"created": 1700000000000, "title": "Old TALK"}"#),
+        ("session", "odd", r#"{"title": 5}"#),
+        ("task", "t", r#"{"created": 1700000000000}"#),
+    ] {
+        connection.execute(insert, [kind, id, body]).unwrap();
+    }
+    STEPS[2](&connection).unwrap();
+    let sql = "SELECT id, body ->> '$.place', body ->> '$.search' FROM record
+        WHERE body ->> '$.place' IS NOT NULL";
+    let found: (String, String, String) =
+        connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    let expected = ("s", "001700000000000-s", "old talk");
+    assert_eq!((found.0.as_str(), found.1.as_str(), found.2.as_str()), expected);
+}

@@ -1,0 +1,304 @@
+//! Browsers that are in: their cookies, as digests, in memory and in a file that only its owner can read. Times are kept
+//! by the clock on the wall there, and count from the start of this process here.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::code::{COOKIE_IDLE, COOKIE_LASTS, MOST};
+use super::private;
+use super::token::{Token, TokenDigest, random_text};
+
+/// How much later a cookie may have been used than the file says. It is not written for every request.
+const WRITTEN_EVERY: Duration = Duration::from_secs(60 * 60);
+const LONGEST_LABEL: usize = 80;
+/// The file's name in the server's folder.
+pub(crate) const BROWSERS: &str = "browsers.json";
+
+/// The cookies that count.
+#[derive(Debug, Default)]
+pub(crate) struct Cookies {
+    known: Mutex<HashMap<TokenDigest, Cookie>>,
+    /// Where they are kept, if they are.
+    file: Option<PathBuf>,
+}
+
+/// A browser that is in.
+#[derive(Clone, Debug)]
+pub(crate) struct Cookie {
+    /// Its name for people, which lets nobody in.
+    pub(crate) id: String,
+    /// The token it stands for.
+    pub(crate) grant: TokenDigest,
+    /// What people know it by.
+    pub(crate) label: String,
+    made: Instant,
+    used: Instant,
+    /// When it was used, as the file says.
+    written: Instant,
+}
+
+/// One of them, as it is kept. Times are in milliseconds since 1970.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    id: String,
+    digest: TokenDigest,
+    grant: TokenDigest,
+    #[serde(default)]
+    label: String,
+    made: u64,
+    used: u64,
+}
+
+/// When a browser came in, was last heard of, and will have to come in again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) made: u64,
+    pub(crate) used: u64,
+    pub(crate) expires: u64,
+}
+
+impl Cookie {
+    pub(super) fn new(grant: TokenDigest, label: &str, now: Instant) -> Self {
+        let label = label.chars().filter(|letter| !letter.is_control()).take(LONGEST_LABEL);
+        let id = format!("browser_{}", random_text(12));
+        Self { id, grant, label: label.collect(), made: now, used: now, written: now }
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        let is_over = |since: Instant, limit| now.saturating_duration_since(since) >= limit;
+        is_over(self.made, COOKIE_LASTS) || is_over(self.used, COOKIE_IDLE)
+    }
+
+    /// By the clock on the wall.
+    pub(crate) fn times(&self) -> Times {
+        let times = Wall::now();
+        let ends = (self.made + COOKIE_LASTS).min(self.used + COOKIE_IDLE);
+        let [made, used, expires] = [self.made, self.used, ends].map(|it| times.millis(it));
+        Times { made, used, expires }
+    }
+}
+
+impl Cookies {
+    /// Those of a file, which need not be there.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read: who was put out must not come in again by that.
+    pub(crate) fn load(file: PathBuf) -> io::Result<Self> {
+        let text = match private::read(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => "[]".to_owned(),
+            Err(error) => return Err(error),
+        };
+        let kept: Vec<Kept> = serde_json::from_str(&text).map_err(|error| {
+            let text = format!("{} does not hold browsers: {error}", file.display());
+            io::Error::new(io::ErrorKind::InvalidData, text)
+        })?;
+        let (times, now) = (Wall::now(), Instant::now());
+        let cookie = |it: Kept| {
+            let (made, used) = (times.instant(it.made)?, times.instant(it.used)?);
+            let Kept { id, grant, label, .. } = it;
+            let cookie = Cookie { id, grant, label, made, used, written: used };
+            (!cookie.is_over(now)).then_some((it.digest, cookie))
+        };
+        let known = kept.into_iter().filter_map(cookie).take(MOST).collect();
+        Ok(Self { known: Mutex::new(known), file: Some(file) })
+    }
+
+    /// A cookie for a browser. One that cannot be written down counts until the server ends.
+    pub(super) fn add(&self, cookie: Cookie) -> Token {
+        let mut known = self.lock();
+        if known.len() >= MOST
+            && let Some(oldest) = known.iter().min_by_key(|(_, it)| it.used).map(|(key, _)| *key)
+        {
+            known.remove(&oldest);
+        }
+        let token = Token::random();
+        known.insert(token.digest(), cookie);
+        self.try_save(&known);
+        token
+    }
+
+    pub(super) fn grant(&self, digest: &TokenDigest, now: Instant) -> Option<TokenDigest> {
+        let mut known = self.lock();
+        let cookie = known.get_mut(digest)?;
+        if cookie.is_over(now) {
+            known.remove(digest);
+            return None;
+        }
+        cookie.used = now;
+        let grant = cookie.grant;
+        if now.saturating_duration_since(cookie.written) >= WRITTEN_EVERY {
+            cookie.written = now;
+            self.try_save(&known);
+        }
+        Some(grant)
+    }
+
+    /// All that count, the last used first.
+    pub(crate) fn list(&self, now: Instant) -> Vec<(TokenDigest, Cookie)> {
+        let known = self.lock();
+        let mut list: Vec<_> = known.iter().map(|(key, it)| (*key, it.clone())).collect();
+        list.retain(|(_, cookie)| !cookie.is_over(now));
+        list.sort_by_key(|(_, cookie)| std::cmp::Reverse(cookie.used));
+        list
+    }
+
+    /// Ends the session of a browser.
+    ///
+    /// # Errors
+    /// When that cannot be written down: it is out, but would be in again after a restart.
+    pub(crate) fn remove(&self, digest: &TokenDigest) -> io::Result<()> {
+        let mut known = self.lock();
+        match known.remove(digest) {
+            Some(_) => self.save(&known),
+            None => Ok(()),
+        }
+    }
+
+    fn try_save(&self, known: &HashMap<TokenDigest, Cookie>) {
+        if let Err(error) = self.save(known) {
+            tracing::warn!(%error, "browsers that are in are not written down, and need a new code after a restart");
+        }
+    }
+
+    fn save(&self, known: &HashMap<TokenDigest, Cookie>) -> io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let times = Wall::now();
+        let kept: Vec<Kept> = known
+            .iter()
+            .map(|(digest, it)| Kept {
+                id: it.id.clone(),
+                digest: *digest,
+                grant: it.grant,
+                label: it.label.clone(),
+                made: times.millis(it.made),
+                used: times.millis(it.used),
+            })
+            .collect();
+        private::replace(file, serde_json::to_string(&kept)?.as_bytes())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<TokenDigest, Cookie>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The same moment by both clocks.
+struct Wall {
+    now: Instant,
+    millis: u64,
+}
+
+impl Wall {
+    fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { now: Instant::now(), millis: u64::try_from(since.as_millis()).unwrap_or(u64::MAX) }
+    }
+
+    fn millis(&self, at: Instant) -> u64 {
+        let millis = |by: Duration| u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        match at.checked_duration_since(self.now) {
+            Some(later) => self.millis.saturating_add(millis(later)),
+            None => self.millis.saturating_sub(millis(self.now - at)),
+        }
+    }
+
+    /// A moment of the past; what lies ahead, because somebody set the clock back, is now. `None` for what is too long
+    /// ago to count.
+    fn instant(&self, millis: u64) -> Option<Instant> {
+        let ago = Duration::from_millis(self.millis.saturating_sub(millis));
+        self.now.checked_sub(ago)
+    }
+}
+
+/// What people know a browser by, from what it says of itself.
+pub(super) fn label(agent: &str) -> String {
+    let first = |words: &[(&str, &'static str)]| {
+        words.iter().find(|(word, _)| agent.contains(word)).map(|(_, name)| *name)
+    };
+    let browser = first(&[
+        ("Firefox/", "Firefox"),
+        ("Edg/", "Edge"),
+        ("OPR/", "Opera"),
+        ("Chrome/", "Chrome"),
+        ("Safari/", "Safari"),
+    ]);
+    let system = first(&[
+        ("iPhone", "iPhone"),
+        ("iPad", "iPad"),
+        ("Android", "Android"),
+        ("Windows", "Windows"),
+        ("Mac OS X", "macOS"),
+        ("Linux", "Linux"),
+    ]);
+    match (browser, system) {
+        (Some(browser), Some(system)) => format!("{browser} on {system}"),
+        (Some(name), None) | (None, Some(name)) => name.to_owned(),
+        (None, None) => agent.chars().take(LONGEST_LABEL).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Seen to fail when only the memory forgets.
+    #[test]
+    fn a_browser_is_in_after_a_restart_until_it_is_put_out() {
+        let place = tempfile::tempdir().unwrap();
+        let file = || place.path().join("browsers.json");
+        let (grant, now) = (TokenDigest::of("a token"), Instant::now());
+        let before = Cookies::load(file()).unwrap();
+        let (stays, goes) = (
+            before.add(Cookie::new(grant, "one", now)),
+            before.add(Cookie::new(grant, "two", now)),
+        );
+        before.remove(&goes.digest()).unwrap();
+        let after = Cookies::load(file()).unwrap();
+        let now = Instant::now();
+        assert_eq!(after.grant(&stays.digest(), now), Some(grant));
+        assert_eq!(after.grant(&goes.digest(), now), None);
+        let kept = std::fs::read_to_string(file()).unwrap();
+        assert!(!kept.contains(stays.expose()), "cookies are not kept, only digests");
+        let list = after.list(now);
+        let times = list[0].1.times();
+        assert_eq!((list.len(), list[0].1.label.as_str()), (1, "one"));
+        assert!(times.made <= times.used && times.used < times.expires);
+    }
+
+    // Seen to fail when times of the file are taken for now.
+    #[test]
+    fn what_ran_out_while_nobody_was_there_has_run_out() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("browsers.json");
+        let wall = Wall::now().millis;
+        let kept = |ago: Duration| Kept {
+            id: "browser_x".to_owned(),
+            digest: TokenDigest::of(&format!("{ago:?}")),
+            grant: TokenDigest::of("a token"),
+            label: String::new(),
+            made: wall - u64::try_from(ago.as_millis()).unwrap(),
+            used: wall - u64::try_from(ago.as_millis()).unwrap(),
+        };
+        let all = [kept(COOKIE_IDLE / 2), kept(COOKIE_IDLE + Duration::from_secs(1))];
+        private::replace(&file, serde_json::to_string(&all).unwrap().as_bytes()).unwrap();
+        let cookies = Cookies::load(file.clone()).unwrap();
+        assert_eq!(cookies.list(Instant::now()).len(), 1);
+        std::fs::write(&file, "{").unwrap();
+        assert!(Cookies::load(file).is_err(), "what cannot be read is not overlooked");
+    }
+
+    #[test]
+    fn browsers_are_called_as_people_call_them() {
+        let firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+        assert_eq!(label(firefox), "Firefox on Linux");
+        let phone = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605 Version/18.0 Mobile Safari/604.1";
+        assert_eq!(label(phone), "Safari on iPhone");
+        assert_eq!(label("curl/8"), "curl/8");
+    }
+}

@@ -1,0 +1,125 @@
+//! What agents changed in files, and putting it back.
+
+use ostler_testkit::{Script, reply, when};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::desk::{Client, Desk};
+
+/// Writes a file on the first prompt and edits it on the second.
+fn writes(desk: &std::path::Path) -> Script {
+    let path = desk.join("poem.txt").display().to_string();
+    let write = json!({"file_path": path, "content": "roses\nare\nred\n"});
+    let edit = json!({"file_path": path, "old_string": "red", "new_string": "blue\nand more"});
+    Script::new()
+        .rule(when().turn(0), reply().tool_use("Write", write))
+        .rule(when().turn(2), reply().tool_use("Edit", edit))
+        .rule(when(), reply().text("Done."))
+}
+
+async fn say(client: &Client, session: &str, prompt: &str) -> String {
+    let run = client.prompt(session, prompt).await;
+    client.until(&run, "completed").await;
+    run
+}
+
+async fn begin(script: impl Fn(&std::path::Path) -> Script) -> (Desk, String) {
+    // The script names files of the workspace, which is there when the server is.
+    let mut desk = Desk::open(Script::new()).await;
+    desk.api = ostler_testkit::ScriptedApi::start(script(desk.workspace())).await;
+    desk.stop().await;
+    desk.start().await;
+    let made = json!({"permissionMode": "acceptEdits"});
+    let session =
+        desk.client().post("/api/sessions", made).await["id"].as_str().unwrap().to_owned();
+    (desk, session)
+}
+
+async fn rewind(client: &Client, session: &str, before: &str, dry_run: bool) -> (u16, Value) {
+    let path = format!("/api/sessions/{session}/rewind");
+    let body = json!({"before": before, "dryRun": dry_run});
+    let (status, answer) = client.ask(Method::POST, &path, Some(body)).await;
+    (status.as_u16(), answer)
+}
+
+// Seen to fail when the files of a run are not kept with its end.
+#[tokio::test]
+async fn changes_are_told_by_run_and_can_be_put_back() {
+    let (mut desk, session) = begin(writes).await;
+    let client = desk.client();
+    let first = say(&client, &session, "write it").await;
+    let second = say(&client, &session, "edit it").await;
+    let poem = desk.workspace().join("poem.txt");
+    assert_eq!(std::fs::read_to_string(&poem).unwrap(), "roses\nare\nblue\nand more\n");
+    let path = format!("/api/sessions/{session}/changes");
+    let changes = client.get(&path).await;
+    assert_eq!((&changes["added"], &changes["removed"]), (&json!(5), &json!(1)));
+    let runs = changes["runs"].as_array().unwrap();
+    assert_eq!((&runs[0]["run"], &runs[1]["run"]), (&json!(first), &json!(second)));
+    let (made, edited) = (&runs[0]["files"][0], &runs[1]["files"][0]);
+    assert_eq!((&made["path"], &made["kind"]), (&json!("poem.txt"), &json!("created")));
+    assert_eq!(
+        (&edited["kind"], &edited["added"], &edited["removed"]),
+        (&json!("edited"), &json!(2), &json!(1))
+    );
+    assert!(edited["diff"].as_str().unwrap().contains("-red\n+blue\n+and more\n"), "{edited}");
+
+    // With an engine that was not there when it happened.
+    desk.stop().await;
+    desk.start().await;
+    let client = desk.client();
+    let (status, would) = rewind(&client, &session, &second, true).await;
+    assert_eq!(
+        (status, &would["insertions"], &would["deletions"]),
+        (200, &json!(1), &json!(2)),
+        "{would}"
+    );
+    assert!(would["files"][0].as_str().unwrap().ends_with("/poem.txt"));
+    assert_eq!(
+        std::fs::read_to_string(&poem).unwrap(),
+        "roses\nare\nblue\nand more\n",
+        "nothing yet"
+    );
+    let (status, done) = rewind(&client, &session, &second, false).await;
+    assert_eq!((status, &done["dryRun"], &done["files"]), (200, &json!(false), &would["files"]));
+    assert_eq!(std::fs::read_to_string(&poem).unwrap(), "roses\nare\nred\n");
+    let log = client.log(&session).await;
+    let notice = log.iter().find(|it| it["kind"] == "notice").unwrap();
+    assert_eq!(notice["body"]["rewound"]["before"], json!(second));
+    assert_eq!(rewind(&client, &session, &first, false).await.0, 200);
+    assert!(!poem.exists(), "it was not there before the first prompt");
+    desk.api.finish();
+}
+
+// Seen to fail when a worker does what it is told in the middle of a run.
+#[tokio::test]
+async fn nothing_is_put_back_under_way_nor_where_there_is_nothing() {
+    let slow = |_: &std::path::Path| {
+        let waits = reply().text("x").gate(1, "slow");
+        Script::new()
+            .rule(when().prompt_contains("slow"), waits)
+            .rule(when(), reply().text("Fine."))
+    };
+    let (desk, session) = begin(slow).await;
+    let (client, ann) = (desk.client(), desk.client_of("ann").await);
+    let none = client.get(&format!("/api/sessions/{session}/changes")).await;
+    assert_eq!(none, json!({"runs": [], "added": 0, "removed": 0}));
+    let first = say(&client, &session, "hello").await;
+    let running = client.prompt(&session, "slow").await;
+    desk.api.gate("slow").reached().await;
+    let (status, answer) = rewind(&client, &session, &first, false).await;
+    assert_eq!((status, &answer["error"]["code"]), (409, &json!("run_in_progress")));
+    desk.api.gate("slow").release();
+    client.until(&running, "completed").await;
+    let other = client.session().await;
+    for (who, session, before, expected) in [
+        (&client, &session, "run_nothing", 404),
+        (&client, &other, first.as_str(), 404),
+        (&ann, &session, first.as_str(), 404),
+        (&client, &session, first.as_str(), 200),
+    ] {
+        let (status, answer) = rewind(who, session, before, true).await;
+        assert_eq!(status, expected, "{before}: {answer}");
+    }
+    desk.api.finish();
+}

@@ -1,0 +1,89 @@
+//! What was used: by day and model, and of a session by run.
+
+use std::time::Duration;
+
+use ostler_testkit::{Script, reply, when};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::desk::Desk;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+// Seen to fail when the time that somebody is asked counts for the tool.
+#[tokio::test]
+async fn a_session_tells_what_each_run_used_and_how_long_its_tools_took() {
+    let call = |command: &str| json!({"command": command, "description": "Do"});
+    let script = Script::new()
+        .rule(
+            when().turn(0),
+            reply().tool_use("Bash", call("echo one")).tool_use("Bash", call("touch two")),
+        )
+        .rule(when(), reply().text("Done."));
+    let desk = Desk::open(script).await;
+    let client = desk.client();
+    let session = client.session().await;
+    let path = format!("/api/sessions/{session}/usage");
+    let none = client.get(&path).await;
+    assert_eq!((&none["runs"], &none["total"]["runs"]), (&json!([]), &json!(0)));
+
+    let run = client.prompt(&session, "Do two\nthings").await;
+    let asked = client.pending().await;
+    client.until(&run, "waiting").await;
+    let answer = format!("/api/approvals/{}/decision", asked["id"].as_str().unwrap());
+    client.post(&answer, json!({"approved": true})).await;
+    let done = client.until(&run, "completed").await;
+    let usage = client.get(&path).await;
+    let one = &usage["runs"][0];
+    assert_eq!((&one["run"], &one["prompt"]), (&json!(run), &json!("Do two things")));
+    assert_eq!(one["costUsd"], done["outcome"]["costUsd"]);
+    assert_eq!(one["models"][0]["model"], "claude-sonnet-4-5");
+    assert_eq!(one["models"][0]["tokens"], one["tokens"]);
+    assert_eq!(usage["total"]["tokens"], one["tokens"]);
+    let tools = one["tools"].as_array().unwrap();
+    assert_eq!(
+        (tools.len(), &tools[0]["name"], &tools[0]["count"]),
+        (1, &json!("Bash"), &json!(2))
+    );
+    assert!(tools[0]["totalMs"].as_u64().unwrap() >= tools[0]["longestMs"].as_u64().unwrap());
+    assert_eq!(usage["tools"], one["tools"]);
+    let context = &one["context"];
+    assert!(context["used"].as_u64().unwrap() > 0, "{context}");
+    assert_eq!(context["size"], 200_000);
+    let ann = desk.client_of("ann").await;
+    assert_eq!(ann.ask(Method::GET, &path, None).await.0, 404);
+    desk.api.finish();
+}
+
+// Seen to fail when days are counted from the first instead of the last.
+#[tokio::test]
+async fn usage_is_told_by_day_and_model_to_whom_it_concerns() {
+    let desk = Desk::open(Script::new().rule(when(), reply().text("Fine."))).await;
+    let (client, ann) = (desk.client(), desk.client_of("ann").await);
+    for (who, pause) in [(&client, 0), (&ann, 40), (&client, 0), (&client, 1)] {
+        desk.clock.advance(DAY * pause);
+        let session = who.session().await;
+        let run = who.prompt(&session, "go").await;
+        who.until(&run, "completed").await;
+    }
+    let count = async |who: &crate::desk::Client, query: &str| {
+        let usage = who.get(&format!("/api/usage{query}")).await;
+        let days: Vec<Value> = usage["days"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|day| day["models"][0]["runs"].clone())
+            .collect();
+        (days, usage["total"]["runs"].as_u64().unwrap())
+    };
+    assert_eq!(count(&client, "").await, (vec![json!(2), json!(1)], 3), "not what is long ago");
+    assert_eq!(count(&client, "?days=1").await, (vec![json!(1)], 1));
+    assert_eq!(count(&client, "?days=100").await.1, 4);
+    assert_eq!(count(&client, "?mine=true").await, (vec![json!(1), json!(1)], 2));
+    assert_eq!(count(&ann, "?days=100").await, (vec![json!(1)], 1));
+    for wrong in ["days=0", "days=367", "days=x", "dayz=1"] {
+        let (status, _) = client.ask(Method::GET, &format!("/api/usage?{wrong}"), None).await;
+        assert!(status.is_client_error(), "{wrong}: {status}");
+    }
+    desk.api.finish();
+}

@@ -1,0 +1,80 @@
+// A real `ostler serve` with folders of its own.
+
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+const PROGRAM = process.env.OSTLER_PROGRAM;
+
+const SKILL = `---
+name: greet
+description: Greets somebody.
+inputs:
+  - name: who
+    type: string
+    required: true
+    description: Who is greeted
+  - name: times
+    type: integer
+    description: How often
+---
+Greet {{ who }}.
+`;
+
+export class Server {
+  /** With a `model` that a test speaks for; otherwise the offline one answers. */
+  constructor({ model } = {}) {
+    this.model = model;
+    this.folder = mkdtempSync(join(tmpdir(), "ostler-page-"));
+    this.workspace = join(this.folder, "workspace");
+    mkdirSync(join(this.folder, "skills", "greet"), { recursive: true });
+    mkdirSync(this.workspace);
+    writeFileSync(join(this.folder, "skills", "greet", "SKILL.md"), SKILL);
+    writeFileSync(join(this.workspace, "README.md"), "# A project\n\nNothing yet.\n");
+  }
+
+  async start(listen = this.address ?? "127.0.0.1:0") {
+    const args = ["serve", "--listen", listen, "--data", join(this.folder, "data"), "--skills", join(this.folder, "skills")];
+    const env = { ...process.env, HOME: this.folder };
+    for (const name of Object.keys(env)) if (/^(ANTHROPIC|CLAUDE)_/.test(name)) delete env[name];
+    if (this.model) Object.assign(env, { ANTHROPIC_BASE_URL: this.model.url, ANTHROPIC_API_KEY: "none" });
+    this.child = spawn(PROGRAM, [...args, "--show-code", "--show-token"], { cwd: this.workspace, env, stdio: ["ignore", "pipe", "pipe"] });
+    this.errors = "";
+    this.child.stderr.on("data", (data) => (this.errors += data));
+    this.ended = new Promise((done) => this.child.once("exit", done));
+    const found = {};
+    for await (const line of createInterface({ input: this.child.stdout })) {
+      if (line.startsWith("listening on ")) found.url = line.slice("listening on ".length);
+      if (line.startsWith("token: ")) found.token = line.slice("token: ".length);
+      if (line.startsWith("code for one browser")) found.code = line.split(": ").pop();
+      if (found.url && found.token && found.code) break;
+    }
+    if (!found.code) throw new Error(`the server did not start: ${this.errors}`);
+    Object.assign(this, found, { address: new URL(found.url).host });
+    return this;
+  }
+
+  async call(method, path, body) {
+    const headers = { authorization: `Bearer ${this.token}`, "content-type": "application/json" };
+    const response = await fetch(this.url + path, { method, headers, body: body && JSON.stringify(body) });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return response.status === 204 ? undefined : response.json();
+  }
+
+  /** A code for another browser. */
+  async anotherCode() {
+    return (await this.call("POST", "/api/auth/code", {})).code;
+  }
+
+  async stop() {
+    if (this.child?.exitCode === null) this.child.kill("SIGTERM");
+    await this.ended;
+  }
+
+  async end() {
+    await this.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,257 @@
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { lastSaid } from "../model.mjs";
+
+const has = (server, name) => existsSync(join(server.workspace, name));
+const allow = (scope) => ({ name: scope });
+
+export default {
+  async "a no with a note reaches the agent and nothing is written"({ server, visit }) {
+    const visitor = await visit();
+    await visitor.say('write "x" to a.txt');
+    await visitor.card().getByRole("button", allow(/Deny/)).click();
+    await visitor.page.getByLabel(/Why not/).fill("not this file");
+    await visitor.page.getByRole("button", { name: "Deny", exact: true }).click();
+    await visitor.rest();
+    const tool = visitor.page.locator('.tool[data-tool="Write"]');
+    await tool.locator("summary").click();
+    await tool.getByText(/not this file/).waitFor();
+    assert.equal(has(server, "a.txt"), false);
+  },
+
+  async "a no that stops ends the run"({ server, visit }) {
+    const visitor = await visit();
+    await visitor.say('write "x" to a.txt, then write "y" to b.txt');
+    await visitor.card().getByRole("button", allow(/Deny/)).click();
+    await visitor.page.getByRole("button", { name: "Deny and stop" }).click();
+    await visitor.rest();
+    assert.equal(await visitor.card().count(), 0);
+    assert.equal(has(server, "a.txt") || has(server, "b.txt"), false);
+  },
+
+  async "always means no card the next time until the rule is taken back"({ server, visit }) {
+    const visitor = await visit();
+    await visitor.say('write "x" to a.txt');
+    assert.equal(await visitor.card().getByLabel(/grant this rule/).inputValue(), "Write");
+    await visitor.card().getByRole("button", allow(/Always/)).click();
+    await visitor.rest();
+    await visitor.go("#/chat");
+    await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
+    await visitor.say('write "y" to b.txt');
+    await visitor.rest();
+    assert.ok(has(server, "b.txt"), "written without a question");
+    await visitor.go("#/settings");
+    const rule = visitor.page.getByRole("row", { name: /Write/ });
+    await rule.getByText("all sessions").waitFor();
+    await rule.getByText("just now", { exact: true }).waitFor();
+    await rule.getByRole("button", { name: "Take back" }).click();
+    await visitor.page.getByText(/everything that needs a yes is asked/).waitFor();
+    await visitor.go("#/chat");
+    await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
+    await visitor.say('write "z" to c.txt');
+    await visitor.card().waitFor();
+  },
+
+  async "the rule is written by hand, and one that does not cover the call is refused"({ server, visit }) {
+    const visitor = await visit();
+    // The refusal is what is tested, and the browser notes every one.
+    visitor.excused = /400|422/;
+    await visitor.say("run `touch a.txt`");
+    const rule = visitor.card().getByLabel(/grant this rule/);
+    assert.equal(await rule.inputValue(), "Bash(touch a.txt)");
+    await rule.fill("Bash(rm:*)");
+    await visitor.card().getByRole("button", allow(/Always/)).click();
+    await visitor.page.getByText(/does not cover this call/).waitFor();
+    assert.equal(has(server, "a.txt"), false);
+    await rule.fill("Bash(touch:*)");
+    await visitor.card().getByRole("button", allow(/Always/)).click();
+    await visitor.rest();
+    assert.ok(has(server, "a.txt"));
+    assert.deepEqual((await server.call("GET", "/api/rules")).items.map((it) => it.rule), ["Bash(touch:*)"]);
+    await visitor.say("run `touch b.txt`");
+    await visitor.page.locator(".tool.done").nth(1).waitFor();
+    await visitor.rest();
+    assert.ok(has(server, "b.txt"), "covered by what was written");
+    await visitor.say("run `touch c.txt; mkdir d`");
+    await visitor.card().waitFor();
+    assert.equal(has(server, "c.txt"), false, "more than what was written");
+  },
+
+  "a plan is sent back with what is missing, and then agreed to": {
+    script: (asked) => {
+      const said = lastSaid(asked);
+      const plan = (text) => ({ calls: [{ name: "ExitPlanMode", input: { plan: text } }] });
+      if (!said.startsWith("result:")) return plan("# The plan\n\n1. Write **a.txt**");
+      if (said.includes("and a test")) return plan("# A better plan\n\n1. Write it\n2. Test it");
+      return "Now I would begin.";
+    },
+    async run({ visit }) {
+      const visitor = await visit();
+      const { page } = visitor;
+      await page.getByLabel("How it works").selectOption("plan");
+      await visitor.say("write a.txt");
+      const card = visitor.card("Is this plan good?");
+      await card.getByRole("heading", { name: "The plan", exact: true }).waitFor();
+      assert.equal(await card.getByRole("button", allow(/Always/)).count(), 0, "a plan is agreed to once");
+      await card.getByRole("button", { name: /Keep planning/ }).click();
+      await card.getByLabel(/What should be different/).fill("and a test");
+      await page.keyboard.press("Enter");
+      await card.getByRole("heading", { name: "A better plan" }).waitFor();
+      await card.getByRole("button", { name: /Go ahead/ }).click();
+      await page.getByRole("article", { name: "Agent" }).filter({ hasText: "Now I would begin." }).waitFor();
+      await visitor.rest();
+      const tool = page.locator('.tool[data-tool="ExitPlanMode"]').last();
+      await tool.locator("summary").click();
+      await tool.getByRole("heading", { name: "A better plan" }).waitFor();
+    },
+  },
+
+  async "whoever looks elsewhere is told by the browser, and comes to the inbox"({ server, visit }) {
+    const visitor = await visit({ permissions: ["notifications"], stays_out: true });
+    // Whether a page is looked at cannot be changed from outside; what the browser shows nobody sees.
+    await visitor.page.addInitScript(() => {
+      window.shown = [];
+      window.isAway = false;
+      Object.defineProperty(document, "hidden", { get: () => window.isAway });
+      window.Notification = class {
+        static permission = "granted";
+        constructor(title, options) {
+          window.shown.push({ title, ...options });
+          window.last = this;
+        }
+      };
+    });
+    await visitor.enter();
+    const { page } = visitor;
+    const ask = async (name) => {
+      const session = await server.call("POST", "/api/sessions", { title: name });
+      await server.call("POST", `/api/sessions/${session.id}/runs`, { prompt: `write "x" to ${name}.txt` });
+    };
+    await ask("one");
+    await page.waitForFunction(() => document.title === "(1) Ostler");
+    assert.deepEqual(await page.evaluate(() => window.shown), [], "who looks at it sees it anyway");
+    await page.evaluate(() => (window.isAway = true));
+    await ask("two");
+    await page.waitForFunction(() => window.shown.length > 0);
+    const [{ title, body }] = await page.evaluate(() => window.shown);
+    assert.equal(title, "An agent waits for you");
+    assert.match(body, /two\.txt/);
+    await page.evaluate(() => window.last.onclick());
+    await visitor.card(/two\.txt/).waitFor();
+  },
+
+  async "why it asks is told step by step"({ visit }) {
+    const visitor = await visit();
+    await visitor.say('write "x" to a.txt');
+    await visitor.card().getByText("Why it asks:").click();
+    const steps = visitor.card().getByRole("list", { name: "How this was decided" }).getByRole("listitem");
+    await steps.first().waitFor();
+    assert.ok((await steps.count()) > 1, "what was looked at, and what decided");
+    assert.equal(await steps.last().getAttribute("class"), "decided");
+  },
+
+  async "a question is answered with an option or with words of one's own"({ visit }) {
+    const visitor = await visit();
+    await visitor.say("ask me which colour I like: red, green or blue");
+    const card = visitor.page.getByRole("group", { name: "The agent has a question" });
+    await card.getByLabel(/green/).check();
+    await card.getByRole("button", { name: "Send" }).click();
+    await visitor.rest();
+    await visitor.page.getByRole("article", { name: "Agent" }).filter({ hasText: "green" }).waitFor();
+    await visitor.say("ask me which colour I like: red, green or blue");
+    await card.getByLabel("Something else").fill("ochre");
+    await card.getByRole("button", { name: "Send" }).click();
+    await visitor.rest();
+    await visitor.page.getByRole("article", { name: "Agent" }).filter({ hasText: "ochre" }).waitFor();
+  },
+
+  async "several questions are tabs and are sent together when all are answered"({ visit }) {
+    const visitor = await visit();
+    const option = (label, preview) => ({ label, description: `About ${label}`, ...(preview ? { preview } : {}) });
+    const questions = [
+      { question: "Which base?", header: "Base", multiSelect: false, options: [option("Rust", "fn main() {}"), option("Go")] },
+      { question: "Which parts?", header: "Parts", multiSelect: true, options: [option("Server"), option("Page")] },
+    ];
+    await visitor.say(`use the tool AskUserQuestion with ${JSON.stringify({ questions })}`);
+    const card = visitor.page.getByRole("group", { name: "The agent has a question" });
+    await card.getByLabel(/Rust/).check();
+    await card.getByText("fn main() {}").waitFor();
+    await card.getByRole("button", { name: "Next question" }).click();
+    await card.getByLabel(/Server/).check();
+    await card.getByLabel("Something else").fill("Docs");
+    await visitor.page.reload();
+    await card.getByRole("tab", { name: "Base" }).waitFor();
+    await card.getByLabel(/Go/).check();
+    await card.getByRole("tab", { name: "Parts" }).click();
+    await card.getByLabel(/Server/).check();
+    await card.getByLabel(/Page/).check();
+    await card.getByLabel("Something else").fill("Docs");
+    await card.getByRole("button", { name: "Send" }).click();
+    await visitor.rest();
+    const tool = visitor.page.locator('.tool[data-tool="AskUserQuestion"]');
+    await tool.locator("summary").click();
+    const told = await tool.locator(".output pre").textContent();
+    for (const word of ["Go", "Server", "Page", "Docs"]) assert.match(told, new RegExp(word));
+  },
+
+  async "a card is there again after reloading and in the inbox"({ server, visit }) {
+    const visitor = await visit();
+    await visitor.say('write "x" to a.txt');
+    await visitor.card().waitFor();
+    await visitor.page.reload();
+    await visitor.card().getByText("+x").waitFor();
+    await visitor.go("#/inbox");
+    await visitor.card().getByRole("link", { name: /write/ }).waitFor();
+    await visitor.card().getByRole("button", allow(/Allow once/)).click();
+    await visitor.page.getByRole("heading", { name: "Nothing waits for you" }).waitFor();
+    await visitor.page.goBack();
+    await visitor.rest();
+    assert.ok(has(server, "a.txt"));
+  },
+
+  async "the second browser answers first and the card goes away in the other"({ server, visit }) {
+    const [one, two] = [await visit(), await visit()];
+    await one.say('write "x" to a.txt');
+    await one.card().waitFor();
+    await two.go("#/inbox");
+    await two.card().getByRole("button", allow(/Allow once/)).click();
+    await one.card().waitFor({ state: "detached" });
+    await one.rest();
+    assert.ok(has(server, "a.txt"));
+    await one.page.locator(".tool.done").waitFor();
+  },
+
+  async "everything is done with keys alone"({ server, visit }) {
+    const visitor = await visit();
+    const { keyboard } = visitor.page;
+    const focused = () => visitor.page.evaluate(() => document.activeElement?.textContent ?? "");
+    await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
+    await keyboard.press("/");
+    await keyboard.type('write "x" to a.txt');
+    await keyboard.press("Enter");
+    await visitor.card().waitFor();
+    // Out of the prompt, and on to the card.
+    await keyboard.press("Tab");
+    await keyboard.press("k");
+    assert.match(await focused(), /May the agent use Write/);
+    await keyboard.press("n");
+    await keyboard.type("use another name");
+    await keyboard.press("Enter");
+    await visitor.rest();
+    assert.equal(has(server, "a.txt"), false);
+    await keyboard.press("/");
+    await keyboard.type('write "y" to b.txt');
+    await keyboard.press("Enter");
+    await visitor.card().waitFor();
+    await keyboard.press("Tab");
+    await keyboard.press("j");
+    await keyboard.press("y");
+    await visitor.rest();
+    assert.ok(has(server, "b.txt"));
+    await visitor.page.locator("body").press("?");
+    await visitor.page.getByRole("dialog", { name: "Keys" }).waitFor();
+    await keyboard.press("Escape");
+    await visitor.page.getByRole("dialog", { name: "Keys" }).waitFor({ state: "hidden" });
+  },
+};

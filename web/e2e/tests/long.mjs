@@ -1,0 +1,97 @@
+// A session as long as they get: whether it stays smooth is measured and told, and what it rests on is checked.
+
+import assert from "node:assert/strict";
+import { PATIENCE } from "../browser.mjs";
+import { lastSaid } from "../model.mjs";
+
+const PAIRS = 5_000;
+const WORDS = 600;
+
+/** Thoughts and texts make ten thousand messages; then one answer comes word by word. */
+function script(asked) {
+  if (lastSaid(asked).startsWith("begin")) {
+    const text = "Some **text** with `code` that fills a line or two, as answers do, and then some more of it.";
+    return { parts: Array.from({ length: PAIRS }, (_, index) => ({ thinking: `Thought ${index}`, text: `${index}: ${text}` })) };
+  }
+  const words = Array.from({ length: WORDS }, (_, index) => `**word${index}** and then \`code\``);
+  return { text: words.join(" "), between: () => new Promise((done) => setTimeout(done, 3)) };
+}
+
+export default {
+  "ten thousand messages scroll and stream smoothly": {
+    script,
+    async run({ server, visit }) {
+      const session = await server.call("POST", "/api/sessions", { title: "Long" });
+      const run = await server.call("POST", `/api/sessions/${session.id}/runs`, { prompt: "begin" });
+      await over(server, run.id);
+      const visitor = await visit();
+      const { page } = visitor;
+      await visitor.go(`#/chat/${session.id}`);
+      await page.getByText(`${PAIRS - 1}: Some`).waitFor();
+      const rows = () => page.locator(".row").count();
+      assert.ok((await rows()) < 60, "only what is near is drawn");
+
+      await visitor.say("now tell");
+      const streamed = await page.evaluate(framesUntil, `word${WORDS - 1}`);
+      await visitor.rest();
+      tell("streaming", streamed);
+      assert.ok((await rows()) < 60);
+      assert.ok(await page.getByText(`word${WORDS - 1}`).isVisible(), "the end stayed in view");
+
+      tell("scrolling", await page.evaluate(scrollThrough));
+      await page.getByText("begin", { exact: true }).waitFor();
+      assert.ok((await rows()) < 60, "at the other end too");
+      await page.locator(".scroll").evaluate((box) => box.scrollTo(0, box.scrollHeight));
+      await page.getByText(`word${WORDS - 1}`).waitFor();
+    },
+  },
+};
+
+/** What does not depend on the machine is asserted; this is told. */
+function tell(what, frames) {
+  const sorted = [...frames].sort((a, b) => a - b);
+  const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))].toFixed(1);
+  console.log(`10,000 messages, ${what}: ${sorted.length} frames, median ${at(0.5)} ms, 95 % ${at(0.95)} ms, longest ${at(1)} ms`);
+}
+
+async function over(server, run) {
+  for (const end = Date.now() + 10 * PATIENCE; Date.now() < end; ) {
+    const { state, outcome } = await server.call("GET", `/api/runs/${run}`);
+    if (state === "completed") return;
+    assert.ok(["queued", "running"].includes(state), `${state}: ${JSON.stringify(outcome)}`);
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  assert.fail("the run did not come to its end");
+}
+
+/** How long each frame takes until a text is there. */
+async function framesUntil(text) {
+  const box = document.querySelector(".list");
+  const frames = [];
+  let before = await new Promise(requestAnimationFrame);
+  while (!box.lastElementChild?.textContent.includes(text)) {
+    const now = await new Promise(requestAnimationFrame);
+    frames.push(now - before);
+    before = now;
+  }
+  return frames;
+}
+
+/** Scrolls from the end to the beginning and says how long each frame took. */
+async function scrollThrough() {
+  const box = document.querySelector(".scroll");
+  const frames = [];
+  let before = await new Promise(requestAnimationFrame);
+  for (let step = 200; step >= 0; step -= 1) {
+    box.scrollTop = (box.scrollHeight * step) / 200;
+    const now = await new Promise(requestAnimationFrame);
+    frames.push(now - before);
+    before = now;
+  }
+  // Rows that were guessed are measured when they come into view, and may push the beginning away.
+  for (let times = 0; times < 10; times += 1) {
+    box.scrollTop = 0;
+    await new Promise(requestAnimationFrame);
+  }
+  return frames;
+}

@@ -1,0 +1,191 @@
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { lastSaid } from "../model.mjs";
+
+export default {
+  async "a task with a wrong and then a right parameter is run"({ visit }) {
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.go("#/tasks");
+    await page.getByRole("link", { name: /greet/ }).click();
+    await page.getByLabel("times").fill("often");
+    await page.getByLabel("What is to be done").fill("list the files");
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.getByText("This is needed.").waitFor();
+    await page.getByText("This is a number, such as 3.").waitFor();
+    assert.equal(await page.getByLabel("who").getAttribute("aria-invalid"), "true");
+    assert.equal(await page.evaluate(() => document.activeElement?.id), "input-who");
+    await page.getByLabel("who").fill("Ann");
+    await page.getByLabel("times").fill("2");
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.getByRole("article", { name: "Agent" }).filter({ hasText: "README.md" }).waitFor();
+    await visitor.rest();
+    await visitor.go("#/tasks");
+    const row = page.getByRole("listitem").filter({ hasText: "list the files" }).filter({ hasText: "completed" });
+    await row.getByRole("button", { name: "Run again" }).waitFor();
+  },
+
+  async "a task is followed in its log while it works, and is run again"({ server, visit }) {
+    const visitor = await visit();
+    const { page } = visitor;
+    const body = { name: "Wait", agentId: "greet", taskType: "skill", inputValues: { who: "Ann" } };
+    const task = await server.call("POST", "/api/tasks", { ...body, userPrompt: "run `until [ -e go ]; do sleep 0.05; done; echo passed`" });
+    await server.call("POST", `/api/tasks/${task.id}/execute`);
+    await visitor.go("#/tasks");
+    const row = page.locator(`[data-task="${task.id}"]`);
+    await row.getByText("Log", { exact: true }).click();
+    await row.getByRole("log").locator('.tool.runs[data-tool="Bash"]').waitFor();
+    writeFileSync(join(server.workspace, "go"), "");
+    await row.getByRole("log").locator('.tool.done[data-tool="Bash"]').waitFor();
+    await row.getByText("completed").waitFor();
+    const first = await row.getByRole("link", { name: "Wait" }).getAttribute("href");
+    await row.getByRole("button", { name: "Run again" }).click();
+    await page.waitForFunction(([id, before]) => document.querySelector(`[data-task="${id}"] a`).getAttribute("href") !== before, [task.id, first]);
+    await row.getByText("completed").waitFor();
+    assert.equal((await server.call("GET", "/api/sessions")).items.length, 2, "a session for each time");
+  },
+
+  async "what a skill says can be read before it is run"({ visit }) {
+    const visitor = await visit();
+    await visitor.go("#/tasks/greet");
+    await visitor.page.getByText("What the skill says").click();
+    await visitor.page.locator(".skill .markdown").getByText("Greet {{ who }}.").waitFor();
+    await visitor.page.getByRole("row", { name: "description Greets somebody." }).waitFor();
+  },
+
+  async "a value that only the server refuses is told at its field"({ server, visit }) {
+    const visitor = await visit();
+    // The refusal is what is tested, and the browser notes every one.
+    visitor.excused = /400|422/;
+    const refused = { error: { code: "invalid", message: "Ann is not at home", field: "inputValues.who" } };
+    await visitor.page.route("**/api/tasks", (route) =>
+      route.request().method() === "POST" ? route.fulfill({ status: 422, json: refused }) : route.fallback(),
+    );
+    await visitor.go("#/tasks/greet");
+    await visitor.page.getByLabel("who").fill("Ann");
+    await visitor.page.getByLabel("What is to be done").fill("greet her");
+    await visitor.page.getByRole("button", { name: "Run" }).click();
+    await visitor.page.locator("#problem-who", { hasText: "Ann is not at home" }).waitFor();
+    assert.deepEqual((await server.call("GET", "/api/tasks")).items, []);
+  },
+
+  async "a schedule shows its next times and can be paused"({ visit }) {
+    const visitor = await visit();
+    // A time that makes no sense is refused on purpose.
+    visitor.excused = /400|422/;
+    const { page } = visitor;
+    await visitor.go("#/schedules");
+    await page.getByLabel("Name").fill("Morning");
+    await page.getByLabel("What is to be done").fill("list the files");
+    await page.getByRole("textbox", { name: "Time" }).fill("when I feel like it");
+    await page.getByRole("button", { name: "Plan it" }).click();
+    await page.locator("#plan-problem:not(:empty)").waitFor();
+    await page.getByRole("textbox", { name: "Time" }).fill("0 9 * * 1-5");
+    await page.getByRole("button", { name: "Plan it" }).click();
+    const row = page.getByRole("listitem").filter({ hasText: "Morning" });
+    await row.getByText(/next: .*9:00/).waitFor();
+    await row.getByRole("button", { name: "Pause" }).click();
+    await row.getByText("no next time").waitFor();
+  },
+
+  async "sessions come with what happened last, are found by what was said, and are shown in parts"({ server, visit }) {
+    const old = await server.call("POST", "/api/sessions", { title: "An old one" });
+    for (let count = 0; count < 55; count += 1) await server.call("POST", "/api/sessions", { title: `Number ${count}` });
+    await server.call("POST", `/api/sessions/${old.id}/runs`, { prompt: "list the files" });
+    const visitor = await visit();
+    const { page } = visitor;
+    const rows = page.getByRole("main").locator(".rows > li");
+    await visitor.go("#/sessions");
+    await rows.first().getByText("An old one").waitFor();
+    await rows.first().getByText("1 run", { exact: false }).waitFor();
+    assert.equal(await rows.count(), 50);
+    await page.getByRole("button", { name: "Show more" }).click();
+    await page.getByRole("main").getByRole("link", { name: "Number 0", exact: false }).first().waitFor();
+    assert.equal(await rows.count(), 56);
+    await page.getByLabel("Search").fill("list the");
+    await page.waitForFunction(() => document.querySelectorAll("main .rows > li").length === 1);
+    await rows.first().getByText("An old one").waitFor();
+  },
+
+  "what was used is shown in figures, charts and tables, and how full the conversation is": {
+    script: (asked) => (lastSaid(asked).startsWith("result:") ? "There it is." : { text: "I look.", calls: [{ name: "Glob", input: { pattern: "*" } }] }),
+    async run({ visit }) {
+      const visitor = await visit();
+      const { page } = visitor;
+      for (const prompt of ["look", "look again"]) {
+        await visitor.say(prompt);
+        await visitor.rest();
+      }
+      const meter = page.getByRole("link", { name: "What this session used" });
+      await meter.getByText("2 % full").waitFor();
+      await meter.getByText(/^\$0\.0\d$/).waitFor();
+      await meter.click();
+      await page.getByRole("list", { name: "Time by tool" }).getByText(/in 2 calls, the longest/).waitFor();
+      await page.getByRole("img", { name: /^Cost per run: \$0\.0\d in all/ }).waitFor();
+      await page.getByText("From the cache").locator("xpath=..").getByText("90 %").waitFor();
+      await visitor.go("#/usage");
+      await page.getByRole("img", { name: /^Tokens per day: 8\d\.\dk in all/ }).waitFor();
+      const chart = page.getByRole("figure").filter({ hasText: "Tokens per day" });
+      await chart.getByText("As a table").click();
+      assert.deepEqual((await chart.getByRole("row").nth(1).getByRole("cell").allTextContents()), ["72.0k", "3.2k", "4.8k", "1.0k"]);
+      await page.getByLabel("Days").selectOption("7");
+      await page.getByRole("img", { name: /^Tokens per day/ }).waitFor();
+    },
+  },
+
+  async "sessions are searched, renamed, exported and forgotten"({ server, visit }) {
+    for (const title of ["Apples", "Pears"]) await server.call("POST", "/api/sessions", { title });
+    const visitor = await visit();
+    const { page } = visitor;
+    const main = page.getByRole("main");
+    await visitor.go("#/sessions");
+    await main.getByRole("link", { name: /Apples/ }).waitFor();
+    await page.getByLabel("Search").fill("pear");
+    await main.getByRole("link", { name: /Apples/ }).waitFor({ state: "detached" });
+    await main.getByLabel("Session menu").click();
+    await main.getByRole("button", { name: "Rename" }).click();
+    await main.getByLabel("Title").fill("Ripe pears");
+    await main.getByRole("button", { name: "Keep" }).click();
+    await main.getByRole("link", { name: /Ripe pears/ }).waitFor();
+    assert.ok((await server.call("GET", "/api/sessions")).items.some((it) => it.title === "Ripe pears"));
+    await main.getByRole("link", { name: /Ripe pears/ }).click();
+    await visitor.say("list the files");
+    await visitor.page.getByRole("article", { name: "Agent" }).last().waitFor();
+    await visitor.rest();
+    await main.getByLabel("Session menu").click();
+    const [download] = await Promise.all([page.waitForEvent("download"), main.getByRole("button", { name: "Export" }).click()]);
+    const lines = readFileSync(await download.path(), "utf8").trim().split("\n").map((line) => JSON.parse(line));
+    assert.equal(lines.find((line) => line.kind === "prompt").body.text, "list the files");
+    page.once("dialog", (dialog) => dialog.accept());
+    await main.getByRole("button", { name: "Forget" }).click();
+    await page.getByRole("heading", { name: "What is to be done?" }).waitFor();
+    assert.ok(!(await server.call("GET", "/api/sessions")).items.some((it) => it.title === "Ripe pears"));
+  },
+
+  async "a user is added, comes in with a token and sees nothing of others"({ server, visit }) {
+    await server.call("POST", "/api/sessions", { title: "The owner's own" });
+    const visitor = await visit();
+    await visitor.go("#/settings");
+    await visitor.page.getByLabel("Name").fill("ann");
+    await visitor.page.getByRole("button", { name: "Add" }).click();
+    const row = visitor.page.getByRole("listitem").filter({ hasText: "ann" });
+    await row.getByRole("button", { name: "New token" }).click();
+    const token = await visitor.page.getByText("shown this once").locator("xpath=..").locator("code").textContent();
+    const ann = await visit({ stays_out: true });
+    // A token is first taken for a code, which the server refuses.
+    ann.excused = /401/;
+    await ann.page.goto(server.url);
+    await ann.page.getByLabel("Code or token").fill(token);
+    await ann.page.getByRole("button", { name: "Come in" }).click();
+    await ann.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
+    await ann.go("#/sessions");
+    await ann.page.getByRole("heading", { name: "There are no sessions yet" }).waitFor();
+    await ann.go("#/settings");
+    await ann.page.getByText("ann", { exact: true }).waitFor();
+    assert.equal(await ann.page.getByRole("heading", { name: "Users" }).count(), 0);
+    await row.getByRole("button", { name: /Take back/ }).click();
+    await ann.page.reload();
+    await ann.page.getByLabel("Code or token").waitFor();
+  },
+};

@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { lastSaid } from "../model.mjs";
+
+/** A command that changes nothing, so that nobody is asked, and ends when the test says so. */
+const GATE = "run `until [ -e go ]; do sleep 0.05; done; echo passed`";
+const pass = (server) => writeFileSync(join(server.workspace, "go"), "");
+
+async function waitAtTheGate(visitor) {
+  await visitor.say(GATE);
+  await visitor.page.locator('.tool.runs[data-tool="Bash"]').waitFor();
+}
+
+const agent = (visitor, text) => visitor.page.getByRole("article", { name: "Agent" }).filter({ hasText: text });
+
+export default {
+  async "reloading in the middle of a run loses nothing"({ server, visit }) {
+    const visitor = await visit();
+    await waitAtTheGate(visitor);
+    await visitor.page.reload();
+    await visitor.page.locator('.tool.runs[data-tool="Bash"]').waitFor();
+    await visitor.page.getByText("Working…").waitFor();
+    pass(server);
+    await visitor.rest();
+    const tool = visitor.page.locator('.tool.done[data-tool="Bash"]');
+    await tool.locator("summary").click();
+    await tool.getByText("passed", { exact: true }).waitFor();
+    assert.equal(await visitor.page.getByRole("article", { name: "You" }).count(), 1, "nothing is shown twice");
+  },
+
+  async "whoever comes later sees which session is at work"({ server, visit }) {
+    const visitor = await visit();
+    await waitAtTheGate(visitor);
+    const later = await visit();
+    const entry = later.page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: /until/ });
+    await entry.getByText("at work").waitFor();
+    pass(server);
+    await entry.getByText("just now").waitFor();
+  },
+
+  async "an interrupted run ends and the next one works"({ visit }) {
+    const visitor = await visit();
+    await waitAtTheGate(visitor);
+    await visitor.page.getByRole("button", { name: /Interrupt/ }).click();
+    await visitor.rest();
+    await visitor.page.getByText("Interrupted.").waitFor();
+    await visitor.say("list the files");
+    await agent(visitor, "README.md").waitFor();
+    await visitor.rest();
+  },
+
+  async "what is said while the agent works waits in line or can be taken back"({ server, visit }) {
+    const visitor = await visit();
+    await waitAtTheGate(visitor);
+    await visitor.say("read README.md");
+    await visitor.say("list the files");
+    const queue = visitor.page.getByRole("list", { name: "In line" });
+    await queue.getByText("Next: list the files").waitFor();
+    await queue.getByRole("listitem").filter({ hasText: "list the files" }).getByRole("button", { name: "Take back" }).click();
+    await queue.getByText("Next: list the files").waitFor({ state: "detached" });
+    pass(server);
+    await agent(visitor, "Nothing yet.").waitFor();
+    await visitor.rest();
+    const [session] = (await server.call("GET", "/api/sessions")).items;
+    const { items } = await server.call("GET", `/api/sessions/${session.id}/runs`);
+    assert.deepEqual(items.map((run) => run.state), ["completed", "completed", "cancelled"]);
+  },
+
+  async "a session is resumed later with all it knows"({ visit }) {
+    const visitor = await visit();
+    await visitor.say("read README.md");
+    await agent(visitor, "Nothing yet.").waitFor();
+    await visitor.rest();
+    const later = await visit();
+    await later.go("#/sessions");
+    await later.page.getByRole("main").getByRole("link", { name: /read README.md/ }).click();
+    await agent(later, "Nothing yet.").waitFor();
+    await later.say("list the files");
+    await later.rest();
+    assert.equal(await later.page.getByRole("article", { name: "You" }).count(), 2);
+    // The first browser did nothing and sees it all the same.
+    await visitor.page.getByRole("article", { name: "You" }).filter({ hasText: "list the files" }).waitFor();
+  },
+
+  async "something else is said instead, as if the rest had not been said"({ visit }) {
+    const visitor = await visit();
+    await visitor.say("read README.md");
+    await visitor.rest();
+    await visitor.say("list the files");
+    await visitor.rest();
+    const first = visitor.page.getByRole("article", { name: "You" }).first();
+    await first.hover();
+    await first.getByRole("button", { name: "Edit" }).click();
+    await visitor.page.getByRole("textbox", { name: "Say this instead" }).fill("how many files are there");
+    await visitor.page.getByRole("button", { name: "Say this instead" }).click();
+    await visitor.rest();
+    const said = visitor.page.getByRole("article", { name: "You" });
+    assert.deepEqual(await said.locator("p").allTextContents(), ["how many files are there"]);
+    await visitor.page.reload();
+    await said.first().waitFor();
+    assert.deepEqual(await said.locator("p").allTextContents(), ["how many files are there"]);
+  },
+
+  async "a subagent's work is below its call"({ visit }) {
+    const visitor = await visit();
+    await visitor.say("ask a subagent to list the files");
+    await visitor.rest();
+    const tool = visitor.page.locator('.row > .tool.done').first();
+    await tool.locator("> summary").click();
+    await tool.locator('.lane .tool[data-tool="Glob"]').waitFor();
+  },
+
+  "a server that is started again under an open page goes on where it was": {
+    // What the agent was at is done by whoever takes over: it says its call again.
+    script: (asked) => {
+      const said = lastSaid(asked);
+      if (said.startsWith("result:") && !said.includes("You were interrupted")) return "It is written.";
+      return { text: "I write it.", calls: [{ name: "Write", input: { file_path: `${folder(asked)}/a.txt`, content: "kept" } }] };
+    },
+    async run({ server, visit }) {
+      const visitor = await visit();
+      // The browser itself notes connections that fail while there is no server.
+      visitor.excused = /ERR_|401|WebSocket/;
+      await visitor.say(`in ${server.workspace}: write it down`);
+      await visitor.card().getByText("+kept").waitFor();
+      await visitor.page.getByLabel("What the agent is to do").fill("a draft that is not sent");
+      await server.stop();
+      await visitor.page.getByText("The connection is lost.").waitFor();
+      assert.equal(existsSync(join(server.workspace, "a.txt")), false);
+      await server.start();
+      // Nobody is known to a server that was just started; the way in is the same as before.
+      await visitor.page.getByLabel("Code or token").fill(server.code);
+      await visitor.page.getByRole("button", { name: "Come in" }).click();
+      assert.equal(await visitor.page.getByLabel("What the agent is to do").inputValue(), "a draft that is not sent");
+      await visitor.card().getByRole("button", { name: /Allow once/ }).click();
+      await agent(visitor, "It is written.").waitFor();
+      await visitor.rest();
+      assert.equal(readFileSync(join(server.workspace, "a.txt"), "utf8"), "kept");
+      assert.equal(await visitor.card().count(), 0, "one yes is enough");
+    },
+  },
+};
+
+/** Where the agent works, as the first prompt said. */
+const folder = ({ messages }) => /in (\S+): write/.exec(JSON.stringify(messages))[1];

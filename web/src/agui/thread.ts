@@ -1,0 +1,175 @@
+// What the events of AG-UI make of a conversation. No network, no clock of its own and nothing on a screen.
+// Items that change are replaced, so that whoever draws them sees by their identity which did.
+
+import type {
+  AGUIEvent,
+  Interrupt,
+  RunFinishedEvent,
+  TokenUsage,
+  ToolCallArgsEvent,
+  ToolCallEndEvent,
+  ToolCallResultEvent,
+  ToolCallStartEvent,
+} from "@ag-ui/core";
+import { apply as patch } from "./patch";
+import { type Item, TODOS, fromMessages, laneOf, spoken, todos } from "./items";
+
+type CallEvent = ToolCallStartEvent | ToolCallArgsEvent | ToolCallEndEvent | ToolCallResultEvent;
+export type Phase = "idle" | "running" | "waiting";
+
+export class Thread {
+  items: Item[] = [];
+  phase: Phase = "idle";
+  /** What the run under way waits for. */
+  interrupts: Interrupt[] = [];
+  usage: TokenUsage[] = [];
+  /** What went wrong at the end of the last run. */
+  error: { message: string; code?: string } | undefined;
+  wasCancelled = false;
+  private places = new Map<string, number>();
+  private activities = new Map<string, Record<string, unknown>>();
+
+  /** Takes an event; `now` is when it came. */
+  apply(event: AGUIEvent, now: number): void {
+    switch (event.type) {
+      case "RUN_STARTED":
+        this.phase = "running";
+        this.error = undefined;
+        this.wasCancelled = false;
+        this.interrupts = [];
+        return;
+      case "RUN_FINISHED":
+        return this.finish(event);
+      case "RUN_ERROR":
+        this.phase = "idle";
+        this.error = { message: event.message, ...(event.code === undefined ? {} : { code: event.code }) };
+        return;
+      case "MESSAGES_SNAPSHOT":
+        return this.replace(fromMessages(event.messages));
+      case "TEXT_MESSAGE_START":
+        if (event.role === "user") return;
+        return this.add({ id: event.messageId, kind: "text", text: "", done: false, ...lane(event) });
+      case "TEXT_MESSAGE_CONTENT":
+      case "REASONING_MESSAGE_CONTENT":
+        return this.change(event.messageId, (item) =>
+          item.kind === "text" || item.kind === "thinking" ? { ...item, text: item.text + event.delta } : item,
+        );
+      case "TEXT_MESSAGE_END":
+      case "REASONING_MESSAGE_END":
+        return this.change(event.messageId, (item) =>
+          item.kind === "text" || item.kind === "thinking" ? { ...item, done: true } : item,
+        );
+      case "REASONING_MESSAGE_START":
+        return this.add({ id: event.messageId, kind: "thinking", text: "", done: false, ...lane(event) });
+      case "REASONING_ENCRYPTED_VALUE":
+        return this.change(event.entityId, (item) =>
+          item.kind === "thinking" ? { ...item, encrypted: event.encryptedValue } : item,
+        );
+      case "TOOL_CALL_START":
+      case "TOOL_CALL_ARGS":
+      case "TOOL_CALL_END":
+      case "TOOL_CALL_RESULT":
+        return this.call(event, now);
+      case "ACTIVITY_SNAPSHOT":
+        if (event.activityType === TODOS) this.activity(event.messageId, event.content, lane(event));
+        return;
+      case "ACTIVITY_DELTA": {
+        const before = this.activities.get(event.messageId);
+        const after = before && patch(before, event.patch);
+        if (after) this.activity(event.messageId, after, lane(event));
+        return;
+      }
+      case "CUSTOM":
+        return this.remark(event.name, event.value);
+      default:
+        return;
+    }
+  }
+
+  /** Somebody here said something. */
+  say(item: Item): void {
+    this.add(item);
+  }
+
+  /** Forgets this item and everything after it. */
+  cutAt(id: string): void {
+    const at = this.places.get(id);
+    if (at !== undefined) this.replace(this.items.slice(0, at));
+  }
+
+  private finish(event: RunFinishedEvent): void {
+    const outcome = event.outcome;
+    this.usage = event.usage ?? this.usage;
+    this.interrupts = outcome?.type === "interrupt" ? outcome.interrupts : [];
+    this.phase = outcome?.type === "interrupt" ? "waiting" : "idle";
+    this.wasCancelled = outcome?.type === "cancelled";
+  }
+
+  private call(event: CallEvent, now: number): void {
+    const id = event.toolCallId;
+    switch (event.type) {
+      case "TOOL_CALL_START": {
+        const message = event.parentMessageId ?? id;
+        const call = { id, kind: "tool" as const, name: event.toolCallName, args: "", whole: false, message };
+        return this.add({ ...call, began: now, ...lane(event) });
+      }
+      case "TOOL_CALL_ARGS":
+        return this.change(id, (it) => (it.kind === "tool" ? { ...it, args: it.args + event.delta } : it));
+      case "TOOL_CALL_END":
+        return this.change(id, (it) => (it.kind === "tool" ? { ...it, whole: true } : it));
+      case "TOOL_CALL_RESULT": {
+        const failed = (event.metadata as { isError?: boolean } | undefined)?.isError === true;
+        const result = { id: event.messageId, ...spoken(event.content), failed };
+        return this.change(id, (it) => (it.kind === "tool" ? { ...it, whole: true, ended: now, result } : it));
+      }
+    }
+  }
+
+  private activity(id: string, content: Record<string, unknown>, where: { lane?: string }): void {
+    this.activities.set(id, content);
+    const list = todos(content);
+    if (this.places.has(id)) this.change(id, (it) => (it.kind === "todo" ? { ...it, todos: list } : it));
+    else this.add({ id, kind: "todo", todos: list, ...where });
+  }
+
+  /** What the engine says about itself, as far as it concerns whoever reads along. */
+  private remark(name: string, value: unknown): void {
+    const said = value as Record<string, unknown>;
+    const words: Record<string, () => string> = {
+      "ostler:compact_boundary": () => "The conversation was summed up to make room.",
+      "ostler:api_retry": () => `The model did not answer (${said.error}); trying again.`,
+      "ostler:permission_denied": () => `${said.toolName} was not allowed: ${said.message}`,
+      "ostler:model_fallback": () => `${said.message ?? `Going on with ${said.to}.`}`,
+      "ostler:informational": () => String(said.message),
+    };
+    const text = words[name]?.();
+    if (text !== undefined) this.add({ id: `note-${this.items.length}`, kind: "note", tone: "plain", text });
+  }
+
+  private add(item: Item): void {
+    // A message that is told again, by whatever way, is the same message.
+    const at = this.places.get(item.id);
+    if (at !== undefined) {
+      this.items[at] = item;
+      return;
+    }
+    this.places.set(item.id, this.items.length);
+    this.items.push(item);
+  }
+
+  private change(id: string, by: (item: Item) => Item): void {
+    const at = this.places.get(id);
+    const item = at === undefined ? undefined : this.items[at];
+    if (at !== undefined && item) this.items[at] = by(item);
+  }
+
+  private replace(items: Item[]): void {
+    this.items = items;
+    this.places = new Map(items.map((item, index) => [item.id, index]));
+  }
+}
+
+function lane(event: { subagentRunId?: string }): { lane?: string } {
+  const found = laneOf(event.subagentRunId);
+  return found === undefined ? {} : { lane: found };
+}

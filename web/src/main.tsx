@@ -1,0 +1,41 @@
+// Begins: finds out who is here, and shows the page or the door.
+
+import { render } from "preact";
+import { useEffect } from "preact/hooks";
+import { ApiError, api, whenStranger } from "./api";
+import { complain, hasEntered, me } from "./state/app";
+import "./state/theme";
+import { Login } from "./views/Login";
+import { Shell } from "./views/Shell";
+import "./styles/base.css";
+import "./styles/layout.css";
+import "./styles/chat.css";
+import "./styles/cards.css";
+import "./styles/charts.css";
+
+whenStranger(() => (me.value = null));
+
+async function look(): Promise<void> {
+  // Whoever never came in need not ask whether he is in.
+  if (!hasEntered()) {
+    me.value = null;
+    return;
+  }
+  try {
+    me.value = await api.me();
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) me.value = null;
+    else {
+      complain(error);
+      setTimeout(look, 2000);
+    }
+  }
+}
+
+function Page() {
+  useEffect(() => void look(), []);
+  if (me.value === undefined) return <p class="note" role="status">Looking who is here…</p>;
+  return me.value === null ? <Login /> : <Shell />;
+}
+
+render(<Page />, document.getElementById("page")!);

@@ -1,0 +1,17 @@
+import { say } from "../state/app";
+
+export function Copy({ text, label }: { text: string; label: string }) {
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      say("Copied.");
+    } catch {
+      say("This browser does not let the page copy. Mark the text and copy it by hand.", "bad");
+    }
+  };
+  return (
+    <button type="button" class="quiet" aria-label={label} title={label} onClick={copy}>
+      Copy
+    </button>
+  );
+}

@@ -1,0 +1,22 @@
+import { link } from "../state/route";
+import type { SessionUsage } from "../types";
+import { dollars, percent, tokens } from "../text/say";
+
+/** What the conversation cost so far, and how much of it the model can still hold. */
+export function Meter({ session, usage }: { session: string; usage: SessionUsage | undefined }) {
+  if (!usage || usage.total.runs === 0) return null;
+  const { used = 0, size } = usage.context ?? {};
+  const share = size ? used / size : undefined;
+  return (
+    <a class="meter hint" href={link("about", session)} aria-label="What this session used">
+      {share !== undefined && (
+        <span class="context" title={`${tokens(used)} of the ${tokens(size!)} tokens that the model can hold`}>
+          <svg viewBox="0 0 40 6" aria-hidden="true"><rect width="40" height="6" rx="3" class="ground" /><rect width={Math.min(40, share * 40)} height="6" rx="3" class={share > 0.8 ? "full" : "series-0"} /></svg>
+          {percent(share)} full
+        </span>
+      )}
+      {share === undefined && used > 0 && <span>{tokens(used)} tokens</span>}
+      <span title="Cost of this session so far">{dollars(usage.total.costUsd)}</span>
+    </a>
+  );
+}

@@ -1,0 +1,23 @@
+// Sending an answer to what waits, once.
+
+import { useState } from "preact/hooks";
+import { type Decision, api } from "../api";
+import { complain, settle } from "../state/app";
+import type { Approval } from "../types";
+
+export function useDecide(approval: Approval): { isSent: boolean; decide: (decision: Decision) => Promise<void> } {
+  const [isSent, sent] = useState(false);
+  const decide = async (decision: Decision) => {
+    if (isSent) return;
+    sent(true);
+    try {
+      // Bound to what was shown: if something else is asked meanwhile, this answer does not count for it.
+      await api.decide(approval.id, { ...decision, digest: approval.digest });
+      settle(approval.id);
+    } catch (error) {
+      sent(false);
+      complain(error);
+    }
+  };
+  return { isSent, decide };
+}

@@ -1,0 +1,25 @@
+// What somebody has begun to answer. Cards move about the page while the conversation grows, and are drawn anew then;
+// what was typed into them stays.
+
+import { useState } from "preact/hooks";
+import { approvals } from "../state/app";
+
+const drafts = new Map<string, unknown>();
+
+/** Like `useState`, kept for as long as the approval waits. */
+export function useDraft<T>(approval: string, field: string, initial: T): [T, (value: T) => void] {
+  const key = `${approval} ${field}`;
+  const [value, set] = useState<T>(() => (drafts.has(key) ? (drafts.get(key) as T) : initial));
+  return [
+    value,
+    (next) => {
+      drafts.set(key, next);
+      set(next);
+    },
+  ];
+}
+
+approvals.subscribe((waiting) => {
+  const ids = new Set(waiting.map((it) => it.id));
+  for (const key of drafts.keys()) if (!ids.has(key.split(" ")[0]!)) drafts.delete(key);
+});

@@ -1,0 +1,216 @@
+// The conversation that is open: follows it over AG-UI, and says what the user says.
+//
+// One stream at a time. Prompts go to `POST /agui`, whose answer is followed to its end. Whenever something goes on that
+// this page did not begin (it was reloaded, somebody else answered or prompted, the connection was away) it attaches:
+// the server tells all that was said, and what goes on from its beginning.
+
+import type { AGUIEvent, RunAgentInput } from "@ag-ui/core";
+import { signal } from "@preact/signals";
+import { ApiError, api, request } from "../api";
+import { type Attachment, type UserItem, toMessages } from "../agui/items";
+import { portions } from "../agui/sse";
+import { Thread } from "../agui/thread";
+import { type Run, type SessionUsage, isOver } from "../types";
+import { changed, complain, connection, live } from "./app";
+import { listen } from "./news";
+
+/** A conversation longer than this is not sent along with a prompt: the server knows it. */
+const LARGEST = 1 << 20;
+/** How long what was told before is shown while it is told anew. */
+const PATIENCE = 700;
+
+export interface Queued {
+  run: string;
+  text: string;
+}
+
+export class Conversation {
+  thread = new Thread();
+  /** Counts changes of the thread; whoever draws it reads this. */
+  readonly version = signal(0);
+  readonly isLoading = signal(true);
+  /** Why it cannot be shown. */
+  readonly failure = signal<ApiError | undefined>(undefined);
+  /** What is in line behind the run that works. */
+  readonly queued = signal<Queued[]>([]);
+  readonly usage = signal<SessionUsage | undefined>(undefined);
+  private following: AbortController | undefined;
+  /** What is being told; it becomes what is shown. */
+  private told = this.thread;
+  private hasMissed = false;
+  private unlisten: () => void;
+  private frame = 0;
+
+  /** `first` is what is said in a session that was just made, of which there is nothing to tell. */
+  constructor(readonly session: string, first?: { text: string; attached: Attachment[] }) {
+    this.unlisten = listen((told) => this.hear(told));
+    if (first) {
+      this.isLoading.value = false;
+      void this.say(first.text, first.attached, "turn");
+    } else void this.attach();
+  }
+
+  close(): void {
+    this.unlisten();
+    this.following?.abort();
+    cancelAnimationFrame(this.frame);
+  }
+
+  get isWorking(): boolean {
+    return this.thread.phase !== "idle";
+  }
+
+  /** Says something: a turn of its own, or behind the one that works, or into it. */
+  async say(text: string, attached: Attachment[], how: "turn" | "queue" | "steer"): Promise<void> {
+    if (how !== "turn") return this.sayLater(text, how);
+    const item: UserItem = { id: crypto.randomUUID(), kind: "user", text, attached };
+    this.thread.say(item);
+    const input = this.input(toMessages(this.thread.items));
+    if (JSON.stringify(input).length > LARGEST && attached.length === 0) {
+      await api.say(this.session, text, false);
+      return this.attach();
+    }
+    await this.follow("/agui", input, this.thread);
+  }
+
+  /** Says something else instead of what was said there, as if nothing had come after it. */
+  async retry(id: string, text: string): Promise<void> {
+    this.thread.cutAt(id);
+    await this.say(text, [], "turn");
+  }
+
+  async stop(): Promise<void> {
+    const waiting = this.queued.peek();
+    // The last first: what is in line must not begin when what works has ended.
+    for (const { run } of [...waiting].reverse()) await api.cancelRun(run);
+    await api.stop(this.session);
+    // A turn that waits is told by nobody just now.
+    if (this.thread.phase === "waiting") await this.attach();
+  }
+
+  /** Tells all of it anew. */
+  async attach(): Promise<void> {
+    await this.follow("/agui/connect", this.input([]), new Thread());
+  }
+
+  private input(messages: RunAgentInput["messages"]): RunAgentInput {
+    return {
+      threadId: this.session,
+      runId: crypto.randomUUID(),
+      protocolVersion: "1.0",
+      messages,
+      tools: [],
+      context: [],
+      state: {},
+      forwardedProps: {},
+    };
+  }
+
+  private async sayLater(text: string, how: "queue" | "steer"): Promise<void> {
+    const run = await api.say(this.session, text, how === "steer");
+    if (how === "steer") {
+      // The stream that is followed does not repeat what was said into it.
+      this.thread.say({ id: `said-${crypto.randomUUID()}`, kind: "user", text, attached: [], isLocal: true });
+      this.draw();
+    } else this.queued.value = [...this.queued.peek(), { run: run.id, text }];
+  }
+
+  private async follow(path: string, input: RunAgentInput, thread: Thread): Promise<void> {
+    this.following?.abort();
+    const following = new AbortController();
+    const since = Date.now();
+    this.following = following;
+    this.hasMissed = false;
+    this.told = thread;
+    thread.phase = "running";
+    if (thread === this.thread) this.draw();
+    try {
+      const init = { signal: following.signal, headers: HEADERS, body: JSON.stringify(input) };
+      const response = await request("POST", path, init);
+      for await (const events of portions<AGUIEvent>(response)) {
+        if (following.signal.aborted) return;
+        for (const event of events) thread.apply(event, Date.now());
+        if (!this.isCaughtUp(thread, since)) continue;
+        this.thread = thread;
+        this.isLoading.value = false;
+        this.failure.value = undefined;
+        this.draw();
+      }
+      // A stream that breaks off says nothing of the end of the run.
+      if (thread.phase === "running") throw new ApiError(0, "broken", "The stream of the run broke off.");
+    } catch (error) {
+      if (following.signal.aborted) return;
+      this.fail(error);
+      return;
+    } finally {
+      if (this.following === following) this.following = undefined;
+    }
+    void this.count();
+    if (this.hasMissed) await this.attach();
+  }
+
+  /** What is told anew takes the place of the old when it has come as far, so that nothing jumps; or after a while. */
+  private isCaughtUp(thread: Thread, since: number): boolean {
+    const isLonger = thread.items.length >= this.thread.items.length;
+    return thread === this.thread || isLonger || thread.phase !== "running" || Date.now() - since > PATIENCE;
+  }
+
+  private fail(error: unknown): void {
+    this.isLoading.value = false;
+    this.hasMissed = true;
+    const refused = error instanceof ApiError && error.status >= 400 && error.status !== 401;
+    if (refused && this.thread.items.length === 0) this.failure.value = error;
+    else if (refused) complain(error);
+    if (refused) this.thread.phase = "idle";
+    this.told = this.thread;
+    this.draw();
+    // While the server cannot be reached the WebSocket notices when it can be again. If that never lost it, now is the time.
+    if (!refused && connection.peek() === "open") setTimeout(() => void this.catchUp(), 1000);
+  }
+
+  private catchUp(): void {
+    if (this.hasMissed && !this.following) void this.attach();
+  }
+
+  private hear(told: Record<string, unknown> & { type: string }): void {
+    if (told.type === "hello") {
+      // Something may have happened while nobody listened.
+      if (this.following === undefined) void this.attach();
+      return;
+    }
+    const run = told.run as Run | undefined;
+    const isHere = told.sessionId === this.session || run?.session === this.session;
+    if (!isHere) return;
+    if (told.type === "run" && run) {
+      if (run.state !== "queued") this.queued.value = this.queued.peek().filter((it) => it.run !== run.id);
+      const isNews = isOver(run.state) ? this.thread.phase !== "idle" : run.state === "running";
+      if (isNews) this.lookAgain();
+      else if (isOver(run.state)) void this.count();
+    } else if (told.type.endsWith("_resolved")) this.lookAgain();
+  }
+
+  /** Something goes on that is not being followed. */
+  private lookAgain(): void {
+    if (this.following) this.hasMissed = this.told.phase !== "running";
+    else void this.attach();
+  }
+
+  private async count(): Promise<void> {
+    const { items } = await api.runs(this.session).catch(() => ({ items: [] }));
+    this.usage.value = await api.sessionUsage(this.session).catch(() => undefined);
+    this.queued.value = items.filter((run) => run.state === "queued").map((run) => ({ run: run.id, text: run.prompt }));
+    const last = items.findLast((run) => !isOver(run.state) && run.state !== "queued");
+    if (last) changed(last);
+    else if (live.peek().has(this.session)) {
+      live.value = new Map([...live.peek()].filter(([session]) => session !== this.session));
+    }
+  }
+
+  /** At most once per frame, however many pieces come. */
+  private draw(): void {
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.version.value++);
+  }
+}
+
+const HEADERS = { "content-type": "application/json", accept: "text/event-stream" };

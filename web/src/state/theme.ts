@@ -1,0 +1,19 @@
+// Light or dark: as the system is, or as somebody chose on this device.
+
+import { effect, signal } from "@preact/signals";
+
+export type Theme = "system" | "light" | "dark";
+const KEY = "ostler-theme";
+
+function stored(): Theme {
+  const word = localStorage.getItem(KEY);
+  return word === "light" || word === "dark" ? word : "system";
+}
+
+export const theme = signal<Theme>(stored());
+
+effect(() => {
+  document.documentElement.dataset.theme = theme.value;
+  if (theme.value === "system") localStorage.removeItem(KEY);
+  else localStorage.setItem(KEY, theme.value);
+});

@@ -1,0 +1,197 @@
+// What the server's REST interface and its WebSocket say; described in /openapi.json.
+
+export interface Listing<T> {
+  items: T[];
+}
+
+/** A part of a list; `next` is where the rest begins. */
+export interface Part<T> extends Listing<T> {
+  next?: string;
+}
+
+export interface Tokens {
+  input: number;
+  output: number;
+  cacheRead: number;
+  cacheCreation: number;
+}
+
+export interface Me {
+  user: string;
+  role: "member" | "admin" | "owner";
+}
+
+export interface Session {
+  id: string;
+  owner: string;
+  title: string;
+  created: number;
+  lastActivity: number;
+  runs: number;
+  costUsd: number;
+  tokens: Tokens;
+  key?: string;
+  forkedFrom?: { session: string; run?: string };
+  setup: { cwd?: string; model?: string; mode?: string; task?: string; space?: string };
+}
+
+export type RunState = "queued" | "running" | "waiting" | "completed" | "failed" | "cancelled" | "interrupted";
+
+export interface Run {
+  id: string;
+  session: string;
+  owner: string;
+  prompt: string;
+  state: RunState;
+  created: number;
+  started?: number;
+  ended?: number;
+  outcome?: { result?: string; error?: { code: string; message: string }; costUsd: number; turns: number };
+}
+
+export const isOver = (state: RunState): boolean => !["queued", "running", "waiting"].includes(state);
+
+export type Scope = "once" | "session" | "always";
+
+/** Somebody is to decide. The WebSocket and the REST interface say the same in different words; these are REST's. */
+export interface Approval {
+  id: string;
+  kind: "permission" | "question";
+  session: string;
+  run: string;
+  toolName: string;
+  toolUseId?: string;
+  agentId?: string;
+  input: Record<string, unknown>;
+  digest: string;
+  summary: string;
+  reason?: string;
+  /** The steps that led to the question; the last one decided. */
+  why?: { looked: string; result: string; decided?: boolean }[];
+  rules: string[];
+  asked: number;
+  expires?: number;
+}
+
+export interface Question {
+  question: string;
+  header?: string;
+  multiSelect?: boolean;
+  options?: { label: string; description?: string; preview?: string }[];
+}
+
+export interface Granted {
+  id: string;
+  owner: string;
+  session?: string;
+  rule: string;
+  by: string;
+  created: number;
+  lastUsed?: number;
+}
+
+export interface SkillInput {
+  name: string;
+  required: boolean;
+  description?: string;
+  type?: "string" | "number" | "integer" | "boolean" | "array" | "object";
+  allowed?: unknown[];
+  default?: unknown;
+}
+
+export interface Skill {
+  id: string;
+  name: string;
+  description: string;
+  source: string;
+  tools?: string[];
+  inputs: SkillInput[];
+}
+
+export interface SkillList {
+  items: Skill[];
+  problems: string[];
+}
+
+/** A skill with its text. */
+export interface SkillText extends Skill {
+  model?: string;
+  frontMatter: Record<string, unknown>;
+  body: string;
+}
+
+export interface Spent {
+  runs: number;
+  costUsd: number;
+  tokens: Tokens;
+}
+
+export interface Usage {
+  from: string;
+  to: string;
+  days: { day: string; models: (Spent & { model: string })[] }[];
+  total: Spent;
+}
+
+export interface ToolTime {
+  name: string;
+  count: number;
+  totalMs: number;
+  longestMs: number;
+}
+
+export interface SessionUsage {
+  runs: { run: string; prompt: string; ended: number; durationMs: number; costUsd: number; tokens: Tokens; cacheShare?: number; tools: ToolTime[] }[];
+  total: Spent;
+  tools: ToolTime[];
+  context?: { used: number; size?: number };
+}
+
+export interface Task {
+  id: string;
+  owner: string;
+  name: string;
+  agentId?: string;
+  taskType: "skill" | "agent";
+  userPrompt: string;
+  inputValues: Record<string, unknown>;
+  created: number;
+  execution?: { session: string; run: string };
+  status: string;
+  started?: number;
+  ended?: number;
+  duration?: number;
+  result?: string;
+  error?: { code: string; message: string };
+}
+
+export interface Firing {
+  id: string;
+  planned: number;
+  state: string;
+  session?: string;
+  note?: string;
+}
+
+export interface Schedule {
+  id: string;
+  name: string;
+  state: "active" | "paused" | "ended";
+  start: { kind: "prompt" | "session" | "task"; prompt?: string; task?: string };
+  when: Record<string, unknown>;
+  nextRuns: number[];
+  last?: Firing;
+}
+
+export interface User {
+  name: string;
+  role: "member" | "admin";
+  tokens: { id: string; label: string }[];
+}
+
+export interface LogEntry {
+  seq: number;
+  at: number;
+  kind: string;
+  body: Record<string, unknown>;
+}

@@ -1,0 +1,170 @@
+import { useComputed } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type Item, type UserItem, arranged } from "../agui/items";
+import { api } from "../api";
+import { ApprovalCard } from "../parts/ApprovalCard";
+import { Composer } from "../parts/Composer";
+import { SteadyEntry } from "../parts/Entry";
+import { Meter } from "../parts/Meter";
+import { SessionMenu } from "../parts/SessionMenu";
+import { VirtualList } from "../parts/VirtualList";
+import { approvals, complain, keepSession, sessions } from "../state/app";
+import { Conversation } from "../state/conversation";
+import { go } from "../state/route";
+import type { Session } from "../types";
+import { Welcome } from "./Welcome";
+
+export function Chat({ id }: { id?: string }) {
+  return id ? <Open key={id} id={id} /> : <Fresh />;
+}
+
+/** Nothing said yet: the first prompt makes the session. */
+function Fresh() {
+  const [mode, choose] = useState("default");
+  const begin = async (text: string, attached: UserItem["attached"]) => {
+    try {
+      const title = text.split("\n")[0]!.slice(0, 80);
+      const session = await api.createSession({ title, ...(mode === "default" ? {} : { permissionMode: mode }) });
+      keepSession(session);
+      first.set(session.id, { text, attached });
+      go("chat", session.id);
+    } catch (error) {
+      sessionStorage.setItem("ostler-draft-new", text);
+      complain(error);
+    }
+  };
+  return (
+    <main class="chat fresh" id="main">
+      <Welcome onTry={(text) => void begin(text, [])} />
+      <Mode mode={mode} choose={choose} />
+      <Composer name="new" isWorking={false} onSay={(text, attached) => void begin(text, attached)} onStop={() => {}} />
+    </main>
+  );
+}
+
+const MODES: [string, string][] = [
+  ["default", "Asks before it changes anything"],
+  ["plan", "Plans first, and changes nothing until you agree"],
+  ["acceptEdits", "Edits files unasked, and asks for the rest"],
+];
+
+function Mode({ mode, choose }: { mode: string; choose: (mode: string) => void }) {
+  return (
+    <label class="mode">
+      <span class="unseen">How it works</span>
+      <select value={mode} onChange={(event) => choose(event.currentTarget.value)}>
+        {MODES.map(([name, words]) => <option key={name} value={name}>{words}</option>)}
+      </select>
+    </label>
+  );
+}
+
+/** What is to be said first in a session that was just made. */
+const first = new Map<string, { text: string; attached: UserItem["attached"] }>();
+
+function Open({ id }: { id: string }) {
+  const conversation = useMemo(() => new Conversation(id, first.get(id)), [id]);
+  first.delete(id);
+  useEffect(() => () => conversation.close(), [conversation]);
+  const scroller = useRef<HTMLDivElement>(null);
+  const version = conversation.version.value;
+  const { items, lanes } = useMemo(() => arranged(conversation.thread.items), [conversation, version]);
+  const here = useComputed(() => approvals.value.filter((it) => it.session === id)).value;
+  const known = useMemo(() => new Set(conversation.thread.items.map((it) => it.id)), [conversation, version]);
+  const loose = here.filter((it) => !it.toolUseId || !known.has(it.toolUseId));
+  const thread = conversation.thread;
+  const isWorking = conversation.isWorking;
+  const stop = useCallback(() => void conversation.stop().catch(complain), [conversation]);
+  const retry = useCallback((item: UserItem, text: string) => void conversation.retry(item.id, text).catch(complain), [conversation]);
+  const render = useCallback(
+    (item: Item) => <SteadyEntry item={item} lanes={lanes} approvals={here} isLive={isWorking} onRetry={retry} />,
+    [lanes, here, isWorking, retry],
+  );
+
+  const session = useSession(id);
+  const failure = conversation.failure.value;
+  if (failure) {
+    return (
+      <main class="chat" id="main">
+        <div class="empty">
+          <h1>This session cannot be shown</h1>
+          <p>{failure.message}</p>
+          <p><a href="#/chat">Begin another</a>, or look at <a href="#/sessions">all sessions</a>.</p>
+        </div>
+      </main>
+    );
+  }
+  return (
+    <main
+      class="chat" id="main"
+      onKeyDown={(event) => { if (event.key === "Escape" && isWorking && !event.defaultPrevented) stop(); }}
+    >
+      <header class="bar">
+        <h1>{session?.title || "Session"}</h1>
+        <Meter session={id} usage={conversation.usage.value} />
+        {session && <SessionMenu session={session} />}
+      </header>
+      <div class="scroll" ref={scroller}>
+        {conversation.isLoading.value && items.length === 0 && <p class="note" role="status">Loading what was said…</p>}
+        <VirtualList items={items} keyOf={keyOf} render={render} scroller={scroller} label="Conversation" />
+        <div class="foot">
+          {loose.map((approval) => <Late key={approval.id}><ApprovalCard approval={approval} isInline /></Late>)}
+          <Status phase={here.length > 0 ? "waiting" : thread.phase} conversation={conversation} />
+        </div>
+      </div>
+      {conversation.queued.value.length > 0 && (
+        <ul class="queue" aria-label="In line">
+          {conversation.queued.value.map(({ run, text }) => (
+            <li key={run}>
+              <span>Next: {text}</span>
+              <button type="button" class="quiet" onClick={() => void api.cancelRun(run).catch(complain)}>Take back</button>
+            </li>
+          ))}
+        </ul>
+      )}
+      <Composer
+        name={id} session={id} isWorking={isWorking} onStop={stop}
+        onSay={(text, attached, how) => void conversation.say(text, attached, how).catch(complain)}
+      />
+    </main>
+  );
+}
+
+/** A session that is open is known, however long nothing happened in it. */
+function useSession(id: string): Session | undefined {
+  const found = useComputed(() => sessions.value?.find((it) => it.id === id)).value;
+  const isMissing = found === undefined && sessions.value !== undefined;
+  useEffect(() => {
+    // If it cannot be had, the conversation says so.
+    if (isMissing) void api.session(id).then(keepSession).catch(() => {});
+  }, [id, isMissing]);
+  return found;
+}
+
+/** A card whose call is not told yet usually has its place a moment later, and need not be shown in two. */
+function Late({ children }: { children: ComponentChildren }) {
+  const [isDue, due] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => due(true), 500);
+    return () => clearTimeout(timer);
+  }, []);
+  return isDue ? <>{children}</> : null;
+}
+
+const keyOf = (item: Item): string => item.id;
+
+function Status({ phase, conversation }: { phase: string; conversation: Conversation }) {
+  const { error, wasCancelled } = conversation.thread;
+  const words =
+    phase === "running" ? "Working…"
+    : phase === "waiting" ? "Waits for your answer."
+    : error ? `It ended with an error: ${error.message}`
+    : wasCancelled ? "Interrupted. Say what is to be done instead."
+    : "";
+  return (
+    <p class={`status ${error && phase === "idle" ? "bad" : phase}`} role="status" data-phase={phase}>
+      {words}
+    </p>
+  );
+}

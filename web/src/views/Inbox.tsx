@@ -1,0 +1,41 @@
+import { useEffect, useState } from "preact/hooks";
+import { ApprovalCard } from "../parts/ApprovalCard";
+import { approvals, say } from "../state/app";
+
+export function Inbox() {
+  const list = approvals.value;
+  return (
+    <main class="page" id="main">
+      <header class="bar"><h1>Inbox</h1><Notify /></header>
+      {list.length === 0 ? (
+        <div class="empty">
+          <h2>Nothing waits for you</h2>
+          <p>When an agent needs a yes or has a question, it is here, whichever session it comes from.</p>
+          <p><a href="#/chat">Begin something</a></p>
+        </div>
+      ) : (
+        <>
+          <p class="hint keys"><kbd>j</kbd> <kbd>k</kbd> go from card to card; <kbd>y</kbd> <kbd>s</kbd> <kbd>a</kbd> <kbd>n</kbd> answer; <kbd>?</kbd> shows all keys.</p>
+          <div class="cards">
+            {list.map((approval) => <ApprovalCard key={approval.id} approval={approval} />)}
+          </div>
+        </>
+      )}
+    </main>
+  );
+}
+
+/** Lets the browser say when somebody is waited for. */
+function Notify() {
+  const [state, change] = useState(() => ("Notification" in window ? Notification.permission : "denied"));
+  useEffect(() => {
+    if (state === "granted") localStorage.setItem("ostler-notify", "yes");
+  }, [state]);
+  if (state !== "default") return null;
+  const ask = async () => {
+    const given = await Notification.requestPermission();
+    change(given);
+    say(given === "granted" ? "You will be told when an agent waits." : "The browser does not allow it.");
+  };
+  return <button type="button" onClick={() => void ask()}>Notify me</button>;
+}

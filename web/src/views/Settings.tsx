@@ -1,0 +1,81 @@
+import { useEffect, useState } from "preact/hooks";
+import { api, call } from "../api";
+import { complain, forget, me, sessions } from "../state/app";
+import { link } from "../state/route";
+import { type Theme, theme } from "../state/theme";
+import type { Granted } from "../types";
+import { ago, moment } from "../text/say";
+import { Users } from "./Users";
+
+export function Settings() {
+  const leave = () => void api.leave().catch(() => {}).then(forget);
+  return (
+    <main class="page" id="main">
+      <header class="bar"><h1>Settings</h1></header>
+      <section>
+        <h2>This browser</h2>
+        <p>You are <b>{me.value?.user}</b> ({me.value?.role}). <button type="button" onClick={leave}>Leave</button></p>
+        <fieldset class="choices">
+          <legend>Look</legend>
+          {(["system", "light", "dark"] as Theme[]).map((it) => (
+            <label key={it}>
+              <input type="radio" name="theme" checked={theme.value === it} onChange={() => (theme.value = it)} />
+              {{ system: "As the system is", light: "Light", dark: "Dark" }[it]}
+            </label>
+          ))}
+        </fieldset>
+      </section>
+      <Rules />
+      <About />
+      {me.value?.role !== "member" && <Users />}
+    </main>
+  );
+}
+
+function About() {
+  const [health, set] = useState<{ status: string; version: string } | undefined>(undefined);
+  useEffect(() => void call<{ status: string; version: string }>("GET", "/healthz").then(set).catch(complain), []);
+  return (
+    <section>
+      <h2>Server</h2>
+      {health && <p>Ostler {health.version}: {health.status === "ok" ? "works" : health.status}. Programs find what it can do at <a href="/docs">/docs</a>.</p>}
+    </section>
+  );
+}
+
+/** What may be done unasked, since when, and whether that was ever needed. */
+function Rules() {
+  const [rules, set] = useState<Granted[] | undefined>(undefined);
+  const load = () => void api.rules().then(({ items }) => set(items)).catch(complain);
+  useEffect(load, []);
+  const revoke = (rule: Granted) => void api.revokeRule(rule.id).then(load).catch(complain);
+  const where = (rule: Granted) => {
+    if (!rule.session) return "all sessions";
+    const title = sessions.value?.find((it) => it.id === rule.session)?.title;
+    return <a href={link("chat", rule.session)}>{title || "one session"}</a>;
+  };
+  return (
+    <section aria-labelledby="rules">
+      <h2 id="rules">What may be done unasked</h2>
+      {rules?.length === 0 && <p class="hint">Nothing: everything that needs a yes is asked. “Always” on a card adds a rule here.</p>}
+      {rules && rules.length > 0 && (
+        <div class="wide" tabIndex={0} role="region" aria-labelledby="rules">
+          <table>
+            <thead><tr><th scope="col">Rule</th><th scope="col">Where</th><th scope="col">Granted</th><th scope="col">Last used</th><td /></tr></thead>
+            <tbody>
+              {rules.map((rule) => (
+                <tr key={rule.id}>
+                  <td><code>{rule.rule}</code></td>
+                  <td>{where(rule)}</td>
+                  <td title={moment(rule.created)}>{ago(rule.created)} by {rule.by}</td>
+                  <td>{rule.lastUsed ? ago(rule.lastUsed) : "never"}</td>
+                  <td><button type="button" class="danger" onClick={() => revoke(rule)}>Take back</button></td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}

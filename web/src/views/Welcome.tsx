@@ -1,0 +1,16 @@
+/** What a newcomer can try; the offline model understands these, and every other does too. */
+const TRY = ["list the files here", 'write "hello world" to notes.txt', "ask me which colour I like: red, green or blue"];
+
+export function Welcome({ onTry }: { onTry: (text: string) => void }) {
+  return (
+    <div class="empty">
+      <h1>What is to be done?</h1>
+      <p>The agent works in the server's folder. Before it changes anything it asks, here and in the inbox.</p>
+      <ul class="try">
+        {TRY.map((text) => (
+          <li key={text}><button type="button" onClick={() => onTry(text)}>{text}</button></li>
+        ))}
+      </ul>
+    </div>
+  );
+}

@@ -1,0 +1,71 @@
+import { expect, test } from "vitest";
+import { frames } from "../src/agui/sse";
+import { isText } from "../src/parts/attach";
+import { read } from "../src/parts/fields";
+import { Heights } from "../src/parts/heights";
+import { taken, typed } from "../src/parts/offers";
+import { ago, days, dollars, lasted } from "../src/text/say";
+import { summary } from "../src/text/summary";
+
+test("events are found however they are cut", () => {
+  expect(frames('data: {"a":1}\n\n: keep-alive\n\ndata: {"b"')).toEqual({ data: ['{"a":1}'], rest: 'data: {"b"' });
+});
+
+test("a call in one line deceives nobody", () => {
+  expect(summary("Bash", { command: "ls\nrm x" })).toBe("ls ⏎ rm x");
+  expect(summary("Bash", { command: "a\u202eb" })).toBe("a\ufffdb");
+  expect(summary("Read", { limit: 3, file_path: "a.txt" })).toBe("a.txt");
+  expect(summary("mcp__x__y", { a: 1 })).toBe('{"a":1}');
+});
+
+test("times and sums in words", () => {
+  expect([ago(0, 30_000), ago(0, 120_000), ago(0, 3 * 3_600_000), ago(0, 3 * 86_400_000)]).toEqual(["just now", "2 min ago", "3 h ago", "3 d ago"]);
+  expect([lasted(20), lasted(1500), lasted(61_000)]).toEqual(["20 ms", "1.5 s", "1 min 1 s"]);
+  expect([dollars(0), dollars(0.001), dollars(1.5)]).toEqual(["$0", "< $0.01", "$1.50"]);
+});
+
+test("parameters are read as they are declared, or told at their fields", () => {
+  const inputs = [
+    { name: "who", required: true, type: "string" as const },
+    { name: "times", required: false, type: "integer" as const },
+    { name: "tags", required: false, type: "array" as const },
+    { name: "size", required: false, allowed: [1, 2] },
+  ];
+  expect(read(inputs, { who: "Ann", times: "2", tags: "a\n\nb", size: "2" }).given).toEqual({ who: "Ann", times: 2, tags: ["a", "b"], size: 2 });
+  expect(Object.keys(read(inputs, { times: "2.5" }).wrong)).toEqual(["who", "times"]);
+});
+
+test("heights of ten thousand rows add up, measured or guessed", () => {
+  const heights = new Heights();
+  heights.list(Array.from({ length: 10_000 }, (_, index) => String(index)));
+  expect(heights.before(10_000)).toBe(900_000);
+  expect(heights.at(450)).toBe(5);
+  expect(heights.set("2", 190)).toBe(true);
+  expect(heights.set("2", 190)).toBe(false);
+  expect(heights.before(3)).toBe(370);
+  expect([heights.at(369), heights.at(370)]).toEqual([2, 3]);
+  expect(heights.after(9_999)).toBe(90);
+  heights.list(["2", "x"]);
+  expect(heights.before(2)).toBe(280);
+});
+
+test("the word at the cursor is completed, and nothing else changes", () => {
+  expect(typed("/co", 3)).toEqual({ kind: "command", word: "co", from: 0 });
+  expect(typed("see /co", 7)).toBeUndefined();
+  expect(typed("a@b.org", 7)).toBeUndefined();
+  const now = typed("read @src/ma please", 12)!;
+  expect(now).toEqual({ kind: "file", word: "src/ma", from: 5 });
+  expect(taken("read @src/ma please", now, { text: "@src/main.rs" })).toEqual({ text: "read @src/main.rs please", cursor: 18 });
+  // Looking on in a folder, nothing stands between.
+  expect(taken("@sr", typed("@sr", 3)!, { text: "@src/" })).toEqual({ text: "@src/", cursor: 5 });
+});
+
+test("texts are known by what is in them", () => {
+  expect(isText(new TextEncoder().encode("fn main() { // ü }"))).toBe(true);
+  expect(isText(new Uint8Array([0x80, 0x81]))).toBe(false);
+  expect(isText(new Uint8Array([65, 0]))).toBe(false);
+});
+
+test("days are counted across months", () => {
+  expect(days("2026-02-27", "2026-03-01")).toEqual(["2026-02-27", "2026-02-28", "2026-03-01"]);
+});

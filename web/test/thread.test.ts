@@ -1,0 +1,100 @@
+import type { AGUIEvent, Message } from "@ag-ui/core";
+import { describe, expect, test } from "vitest";
+import { fromMessages, toMessages } from "../src/agui/items";
+import { Thread } from "../src/agui/thread";
+
+function heard(events: unknown[]): Thread {
+  const thread = new Thread();
+  events.forEach((event, index) => thread.apply(event as AGUIEvent, index));
+  return thread;
+}
+
+const START = { type: "RUN_STARTED", threadId: "t", runId: "r" };
+const SPOKEN = [
+  START,
+  { type: "REASONING_MESSAGE_START", messageId: "r1", role: "reasoning" },
+  { type: "REASONING_MESSAGE_CONTENT", messageId: "r1", delta: "Hm" },
+  { type: "REASONING_MESSAGE_END", messageId: "r1" },
+  { type: "TEXT_MESSAGE_START", messageId: "a", role: "assistant" },
+  { type: "TEXT_MESSAGE_CONTENT", messageId: "a", delta: "Look" },
+  { type: "TEXT_MESSAGE_CONTENT", messageId: "a", delta: "ing" },
+  { type: "TEXT_MESSAGE_END", messageId: "a" },
+  { type: "TOOL_CALL_START", toolCallId: "c", toolCallName: "Read", parentMessageId: "a" },
+  { type: "TOOL_CALL_ARGS", toolCallId: "c", delta: '{"file_path":' },
+  { type: "TOOL_CALL_ARGS", toolCallId: "c", delta: '"x"}' },
+  { type: "TOOL_CALL_END", toolCallId: "c" },
+  { type: "TOOL_CALL_RESULT", messageId: "c-result", toolCallId: "c", content: "none", metadata: { isError: true } },
+];
+
+describe("a thread", () => {
+  test("puts pieces together", () => {
+    const thread = heard(SPOKEN);
+    expect(thread.phase).toBe("running");
+    expect(thread.items).toMatchObject([
+      { kind: "thinking", text: "Hm", done: true },
+      { kind: "text", text: "Looking", done: true },
+      { kind: "tool", name: "Read", args: '{"file_path":"x"}', whole: true, result: { text: "none", failed: true } },
+    ]);
+  });
+
+  test("is the same from a snapshot as from its events, and is sent back as it came", () => {
+    const call = { id: "c", type: "function", function: { name: "Read", arguments: '{"file_path":"x"}' } };
+    const messages = [
+      { id: "r1", role: "reasoning", content: "Hm" },
+      { id: "a", role: "assistant", content: "Looking", toolCalls: [call] },
+      { id: "c-result", role: "tool", toolCallId: "c", content: "none", error: "none" },
+    ] as Message[];
+    const live = heard(SPOKEN).items.map(({ ...item }) => ({ ...item, began: undefined, ended: undefined }));
+    expect(fromMessages(messages).map((item) => ({ ...item, began: undefined, ended: undefined }))).toEqual(live);
+    expect(toMessages(fromMessages(messages))).toEqual(messages);
+    expect(toMessages(heard(SPOKEN).items)).toEqual(messages);
+  });
+
+  test("replaces what changes and keeps the rest as it is", () => {
+    const thread = heard(SPOKEN.slice(0, 6));
+    const [thought, text] = thread.items;
+    thread.apply(SPOKEN[6] as AGUIEvent, 0);
+    expect(thread.items[0]).toBe(thought);
+    expect(thread.items[1]).not.toBe(text);
+  });
+
+  test("says how a run ended", () => {
+    const end = (outcome: unknown) => heard([START, { type: "RUN_FINISHED", threadId: "t", runId: "r", outcome }]);
+    expect(end({ type: "success" })).toMatchObject({ phase: "idle", wasCancelled: false });
+    expect(end({ type: "cancelled" })).toMatchObject({ phase: "idle", wasCancelled: true });
+    expect(end({ type: "interrupt", interrupts: [{ id: "q", reason: "tool_call" }] }).phase).toBe("waiting");
+    expect(heard([START, { type: "RUN_ERROR", message: "no", code: "api" }])).toMatchObject({
+      phase: "idle",
+      error: { message: "no", code: "api" },
+    });
+  });
+
+  test("puts what subagents do below their call", () => {
+    const events = [{ type: "TEXT_MESSAGE_START", messageId: "s", role: "assistant", subagentRunId: "agent-c" }];
+    expect(heard(events).items[0]).toMatchObject({ kind: "text", lane: "c" });
+  });
+
+  test("keeps the list of things to do", () => {
+    const activityType = "todos";
+    const content = { todos: [{ content: "One", status: "pending" }] };
+    const patch = [
+      { op: "replace", path: "/todos/0/status", value: "completed" },
+      { op: "add", path: "/todos/-", value: { content: "Two", status: "pending" } },
+    ];
+    const thread = heard([
+      { type: "ACTIVITY_SNAPSHOT", messageId: "m", activityType, content },
+      { type: "ACTIVITY_DELTA", messageId: "m", activityType, patch },
+    ]);
+    expect(thread.items).toEqual([
+      { id: "m", kind: "todo", todos: [{ content: "One", status: "completed" }, { content: "Two", status: "pending" }] },
+    ]);
+  });
+
+  test("forgets everything from where the user goes back", () => {
+    const thread = heard(SPOKEN);
+    thread.cutAt("a");
+    expect(thread.items.map((item) => item.id)).toEqual(["r1"]);
+    thread.apply(SPOKEN[4] as AGUIEvent, 0);
+    expect(thread.items.map((item) => item.id)).toEqual(["r1", "a"]);
+  });
+});

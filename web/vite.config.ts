@@ -1,0 +1,29 @@
+import { defineConfig } from "vitest/config";
+
+// Everything is a file of ours: the server's policy allows no script or style inside the page, so nothing is inlined.
+export default defineConfig({
+  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  build: {
+    outDir: "dist/page",
+    emptyOutDir: true,
+    target: "es2023",
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+  },
+  // For work on the page: `ostler serve` runs beside it. The door looks at the origin, which is that of the server then.
+  server: {
+    proxy: Object.fromEntries(
+      ["/api", "/agui", "/healthz"].map((path) => [
+        path,
+        {
+          target: process.env.OSTLER ?? "http://127.0.0.1:8300",
+          ws: true,
+          changeOrigin: true,
+          headers: { origin: process.env.OSTLER ?? "http://127.0.0.1:8300" },
+        },
+      ]),
+    ),
+  },
+  test: { reporters: ["./test/reporter.ts"], include: ["test/**/*.test.{ts,tsx}"] },
+});

@@ -1,0 +1,92 @@
+//! `web`: builds the page that `ostler serve` shows, which the next build of the program takes in; and tests it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::checksum::checksum;
+use crate::{Misuse, cargo, conformance, setup};
+
+pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
+    if let Some(arg) = args.first() {
+        return Err(Misuse(format!("web knows no option {}", arg.display())).into());
+    }
+    build()?;
+    eprintln!("built web/dist/page; build ostler again to have it in the program");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Installs what the page is made with, if that has changed, and builds it.
+pub(crate) fn build() -> Result<()> {
+    install()?;
+    run(npm(&["run", "build"]))
+}
+
+/// For whoever wants the server and not the page in particular: without npm the server does without it, and says so.
+pub(crate) fn build_if_missing() {
+    if folder().join("dist/page/index.html").is_file() || !setup::works("npm", &["--version"]) {
+        return;
+    }
+    eprintln!("building the page (once; later by cargo xtask web)…");
+    if let Err(error) = build() {
+        eprintln!("the server will be without its page: {error:#}");
+    }
+}
+
+/// The tests without a browser.
+pub(crate) fn unit_tests() -> Command {
+    npm(&["test", "--silent"])
+}
+
+/// The tests in a browser, with the program as it was built last.
+pub(crate) fn browser_tests() -> Result<Command> {
+    setup::chromium()?;
+    let mut node = Command::new("node");
+    node.arg("e2e/main.mjs").current_dir(folder());
+    node.env("OSTLER_PROGRAM", conformance::built("ostler")?);
+    Ok(node)
+}
+
+fn folder() -> PathBuf {
+    cargo::root().join("web")
+}
+
+fn install() -> Result<()> {
+    ensure!(
+        setup::works("npm", &["--version"]),
+        "npm is missing, with which the page is built; install Node.js 20 or later"
+    );
+    let lock = fs::read_to_string(folder().join("package-lock.json"))
+        .context("reading web/package-lock.json")?;
+    let wanted = format!("{:016x}", checksum(&lock));
+    let mark = folder().join("node_modules/.installed");
+    if fs::read_to_string(&mark).is_ok_and(|found| found == wanted) {
+        return Ok(());
+    }
+    // Not `npm ci`: it wants the packages of all other systems in the lock file too, and not every registry has them.
+    // This takes the locked versions as well, checks them, and leaves the lock file alone.
+    run(npm(&[
+        "install",
+        "--no-save",
+        "--ignore-scripts",
+        "--fetch-retries=5",
+        "--loglevel=error",
+    ]))?;
+    fs::write(&mark, wanted).context("noting what was installed")
+}
+
+fn npm(args: &[&str]) -> Command {
+    let mut npm = Command::new("npm");
+    npm.args(args).current_dir(folder());
+    npm
+}
+
+fn run(mut command: Command) -> Result<()> {
+    // What it has to say is not a result; standard output is for those.
+    let status = cargo::status(command.stdout(std::io::stderr()))?;
+    ensure!(status.success(), "npm ended with {status} in {}", folder().display());
+    Ok(())
+}
