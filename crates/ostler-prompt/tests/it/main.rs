@@ -7,6 +7,7 @@ mod changes;
 mod config;
 mod errors;
 mod events;
+mod examples;
 mod exits;
 mod fake;
 mod forms;
