@@ -38,8 +38,7 @@ export default {
     await visitor.rest();
     await visitor.go("#/chat");
     await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
-    await visitor.say('write "y" to b.txt');
-    await visitor.rest();
+    await visitor.ask('write "y" to b.txt');
     assert.ok(has(server, "b.txt"), "written without a question");
     await visitor.go("#/settings");
     const rule = visitor.page.getByRole("row", { name: /Write/ });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** A red dot. */
@@ -120,6 +120,26 @@ export default {
     await visitor.page.keyboard.press("Tab");
     assert.equal(await prompt.inputValue(), "/compact ");
     await offered.waitFor({ state: "detached" });
+  },
+
+  async "files are offered when an @ is typed"({ server, visit }) {
+    mkdirSync(join(server.workspace, "src"));
+    writeFileSync(join(server.workspace, "src", "main.rs"), "fn main() {}\n");
+    const visitor = await visit();
+    await visitor.ask("list the files");
+    const prompt = visitor.page.getByLabel("What the agent is to do");
+    await prompt.fill("");
+    await prompt.pressSequentially("read @main");
+    const offered = visitor.page.getByRole("listbox", { name: "Suggestions" });
+    await offered.getByRole("option", { name: "@src/main.rs", selected: true }).waitFor();
+    await visitor.page.keyboard.press("Enter");
+    assert.equal(await prompt.inputValue(), "read @src/main.rs ");
+    await offered.waitFor({ state: "detached" });
+    await prompt.pressSequentially("and @READ");
+    await offered.getByRole("option", { name: "@README.md" }).waitFor();
+    await visitor.page.keyboard.press("Escape");
+    await offered.waitFor({ state: "detached" });
+    assert.equal(await prompt.inputValue(), "read @src/main.rs and @READ");
   },
 
   async "an answer is copied as it was written"({ visit }) {

@@ -28,9 +28,8 @@ export function Bars({ title, series, bars, say, children }: Props) {
       <figcaption><b>{title}</b> {children}</figcaption>
       {most === 0 ? <p class="hint">Nothing in this time.</p> : (
         <>
-          <svg viewBox={`0 0 ${WIDTH} ${HEIGHT + 18}`} role="img" aria-label={`${title}: ${say(all)} in all, at most ${say(most)} in a day`}>
-            <line x1="0" x2={WIDTH} y1={HEIGHT} y2={HEIGHT} class="axis" />
-            <text x="0" y="10" class="mark">{say(most)}</text>
+          <p class="marks" aria-hidden="true">{say(most)}</p>
+          <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`${title}: ${say(all)} in all, at most ${say(most)} at once`}>
             {bars.map((bar, index) => (
               <g key={bar.label}>
                 <title>{`${bar.label}: ${say(sums[index]!)}`}</title>
@@ -41,10 +40,8 @@ export function Bars({ title, series, bars, say, children }: Props) {
                 ))}
               </g>
             ))}
-            {[0, bars.length - 1].map((at, index) => (
-              <text key={index} x={index === 0 ? 0 : WIDTH} y={HEIGHT + 15} class="mark" text-anchor={index === 0 ? "start" : "end"}>{bars[at]?.label}</text>
-            ))}
           </svg>
+          <p class="marks" aria-hidden="true"><span>{bars[0]?.label}</span><span>{bars.length > 1 && bars.at(-1)?.label}</span></p>
           {series.length > 1 && <Legend series={series} />}
           <Table title={title} series={series} bars={bars} say={say} />
         </>
@@ -56,7 +53,7 @@ export function Bars({ title, series, bars, say, children }: Props) {
 function stacked(values: number[], most: number): { from: number; height: number }[] {
   let from = 0;
   return values.map((value) => {
-    const height = (value / most) * (HEIGHT - 16);
+    const height = (value / most) * HEIGHT;
     const part = { from, height };
     from += height;
     return part;

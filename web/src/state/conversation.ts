@@ -24,6 +24,13 @@ export interface Queued {
   text: string;
 }
 
+/** What is to be said in a session as soon as it is open. */
+export interface First {
+  text: string;
+  attached: Attachment[];
+  isFork?: boolean;
+}
+
 export class Conversation {
   thread = new Thread();
   /** Counts changes of the thread; whoever draws it reads this. */
@@ -41,13 +48,15 @@ export class Conversation {
   private unlisten: () => void;
   private frame = 0;
 
-  /** `first` is what is said in a session that was just made, of which there is nothing to tell. */
-  constructor(readonly session: string, first?: { text: string; attached: Attachment[] }) {
+  /** `first` is what is said in a session that was just made, of which there is nothing to tell unless it is a fork. */
+  constructor(readonly session: string, first?: First) {
     this.unlisten = listen((told) => this.hear(told));
-    if (first) {
+    const begin = first && (() => void this.say(first.text, first.attached, "turn"));
+    if (!begin || first.isFork) void this.attach().then(begin);
+    else {
       this.isLoading.value = false;
-      void this.say(first.text, first.attached, "turn");
-    } else void this.attach();
+      begin();
+    }
   }
 
   close(): void {
@@ -73,12 +82,6 @@ export class Conversation {
     await this.follow("/agui", input, this.thread);
   }
 
-  /** Says something else instead of what was said there, as if nothing had come after it. */
-  async retry(id: string, text: string): Promise<void> {
-    this.thread.cutAt(id);
-    await this.say(text, [], "turn");
-  }
-
   async stop(): Promise<void> {
     const waiting = this.queued.peek();
     // The last first: what is in line must not begin when what works has ended.
@@ -101,7 +104,6 @@ export class Conversation {
       messages,
       tools: [],
       context: [],
-      state: {},
       forwardedProps: {},
     };
   }
