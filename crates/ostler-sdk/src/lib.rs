@@ -59,4 +59,4 @@ pub use self::message::Message;
 pub use self::options::{Options, PermissionMode};
 pub use self::permission::{Answers, Decision, PermissionRequest, QuestionRequest};
 pub use self::process::Process;
-pub use self::query::{Query, prompt, prompt_as, query};
+pub use self::query::{Query, answer_schema, prompt, prompt_as, query};

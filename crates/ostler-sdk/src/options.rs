@@ -54,6 +54,9 @@ use crate::process::Process;
 pub use crate::transport::Environment;
 use crate::transport::{StderrListener, Transport};
 
+/// Hears every message of a session.
+pub type MessageListener = Arc<dyn Fn(&crate::Message) + Send + Sync>;
+
 /// What a session is to be like. The default leaves everything to the engine, and loads no settings files.
 ///
 /// What is used often has a method here; everything stands in one of the groups:
@@ -243,6 +246,8 @@ pub struct EngineOptions {
     pub extra_args: Vec<(String, Option<String>)>,
     /// Hears what it writes to its error output.
     pub stderr: Option<StderrListener>,
+    /// Hears every message, see [`Options::on_message`].
+    pub messages: Option<MessageListener>,
     /// How long it may take to start; 60 s if `None`.
     pub start_timeout: Option<Duration>,
     /// Ends the session when it fires, as dropping it does; what is being read then ends with [`crate::Error::Cancelled`].
@@ -371,6 +376,18 @@ impl Options {
     #[must_use]
     pub fn on_stderr(mut self, listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.engine.stderr = Some(Arc::new(listener));
+        self
+    }
+
+    /// Hears every message as it comes: before it can be read, and before anything is answered that the engine asks
+    /// later. Hooks can so rely on what was said before them, however slowly the messages are read. It must not take
+    /// long; if it panics, the session goes on.
+    #[must_use]
+    pub fn on_message(
+        mut self,
+        listener: impl Fn(&crate::Message) + Send + Sync + 'static,
+    ) -> Self {
+        self.engine.messages = Some(Arc::new(listener));
         self
     }
 

@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use futures::stream::Stream;
 use ostler_proto::message::TurnResult;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::client::{Client, Prompt};
 use crate::error::Error;
@@ -138,7 +139,7 @@ pub async fn prompt_as<T>(prompt: impl Into<Prompt>, mut options: Options) -> Re
 where
     T: DeserializeOwned + schemars::JsonSchema,
 {
-    options.output.schema = Some(schema::<T>());
+    options.output.schema = Some(answer_schema::<T>());
     let result = self::prompt(prompt, options).await?;
     let Some(answer) = result.structured_output.clone() else {
         let message = "there is no structured answer".to_owned();
@@ -148,9 +149,33 @@ where
         .map_err(|error| Error::Answer { message: error.to_string(), result: Box::new(result) })
 }
 
-fn schema<T: schemars::JsonSchema>() -> serde_json::Value {
+/// The schema of an answer, as engines take it: without references where that is possible, and only with formats that
+/// JSON Schema knows. Claude Code 2.1.50 gives no structured answer at all for a schema with Rust's `uint8`, and says nothing.
+pub fn answer_schema<T: schemars::JsonSchema>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft07().with(|settings| {
         settings.inline_subschemas = true;
     });
-    settings.into_generator().into_root_schema_for::<T>().to_value()
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    forget_formats(&mut schema);
+    schema
+}
+
+/// Takes out the formats that say how numbers are kept in memory.
+fn forget_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            let is_number = |format: &str| {
+                matches!(format.trim_start_matches('u'), "int" | "int8" | "int16" | "int32")
+                    || matches!(format.trim_start_matches('u'), "int64" | "int128")
+                    || matches!(format, "float" | "double")
+            };
+            // A property that is called so is an object.
+            if object.get("format").and_then(Value::as_str).is_some_and(is_number) {
+                object.remove("format");
+            }
+            object.values_mut().for_each(forget_formats);
+        }
+        Value::Array(all) => all.iter_mut().for_each(forget_formats),
+        _ => {}
+    }
 }

@@ -8,6 +8,7 @@ mod inbox;
 mod quiet;
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ use self::quiet::Quiet;
 use crate::error::Error;
 use crate::mcp::InProcessServer;
 use crate::message::Message;
-use crate::options::Options;
+use crate::options::{MessageListener, Options};
 use crate::transport::{Link, Said};
 
 /// How many frames are heard in one breath, before everybody else has a turn.
@@ -70,6 +71,7 @@ pub(crate) fn run(link: Link, options: &Options) -> (mpsc::Sender<Command>, Inbo
         outbox: VecDeque::new(),
         feeding: SelectAll::new(),
         messages,
+        listener: options.engine.messages.clone(),
         quiet: Quiet::default(),
         closes_when_quiet: false,
         has_commander: true,
@@ -96,6 +98,7 @@ struct Session {
     outbox: VecDeque<ToEngine>,
     feeding: SelectAll<BoxStream<'static, User>>,
     messages: Outlet,
+    listener: Option<MessageListener>,
     quiet: Quiet,
     closes_when_quiet: bool,
     /// Somebody can still say something.
@@ -288,7 +291,10 @@ impl Session {
                 }
                 Some(Ok(Said::Pieces(pieces))) => {
                     n_heard += pieces.len();
-                    self.messages.send_pieces(pieces);
+                    match self.listener {
+                        Some(_) => pieces.for_each(|piece| self.piece(piece)),
+                        None => self.messages.send_pieces(pieces),
+                    }
                 }
                 Some(Err(error)) => self.messages.put(Err(error)),
                 None => return false,
@@ -331,10 +337,26 @@ impl Session {
                     self.last_turn_failed = result.is_error;
                 }
                 if let Some(message) = Message::from_frame(frame) {
-                    self.messages.put(Ok(message));
+                    self.tell(message);
                 }
             }
         }
+    }
+
+    fn piece(&mut self, piece: Result<ToHost, ostler_proto::DecodeError>) {
+        match piece.map(Message::from_frame) {
+            Ok(Some(message)) => self.tell(message),
+            Ok(None) => {}
+            Err(error) => self.messages.put(Err(error.into())),
+        }
+    }
+
+    fn tell(&mut self, message: Message) {
+        if let Some(listener) = &self.listener {
+            // What a listener does wrong is its own affair.
+            let _ = catch_unwind(AssertUnwindSafe(|| listener(&message)));
+        }
+        self.messages.put(Ok(message));
     }
 
     /// Questions that the engine asked before, and that nobody has answered yet.

@@ -1,4 +1,4 @@
-//! The page about attacks: every test that it names must be there.
+//! The page about attacks: every test that it names must be there, and say which mutant it was seen to fail on.
 
 use super::Finding;
 
@@ -9,9 +9,16 @@ pub(super) const PAGE: &str = "docs/attacks.md";
 pub(super) fn check(page: &str, sources: &[(String, String)]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, line) in page.lines().enumerate() {
-        for name in names(line).filter(|name| !is_there(name, sources)) {
-            let problem =
-                format!("there is no test {name}; name the one that tries this, or write it");
+        for name in names(line) {
+            let problem = match find(name, sources) {
+                Some(before) if before.contains("Seen to ") => continue,
+                Some(_) => format!(
+                    "above {name} it is not said on which mutant it fails; try one, and write `// Seen to fail …`"
+                ),
+                None => {
+                    format!("there is no test {name}; name the one that tries this, or write it")
+                }
+            };
             findings.push(Finding::new(PAGE, index + 1, problem));
         }
     }
@@ -23,28 +30,32 @@ fn names(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2).filter(|name| name.contains("::") && !name.contains(' '))
 }
 
-/// Whether a function of that name is a test, in a file that its path leads through.
-fn is_there(name: &str, sources: &[(String, String)]) -> bool {
+/// What stands right above a test of that name, in a file that its path leads through.
+fn find<'a>(name: &str, sources: &'a [(String, String)]) -> Option<&'a str> {
     let mut parts: Vec<&str> = name.split("::").collect();
-    let Some(function) = parts.pop() else { return false };
+    let function = parts.pop()?;
     // Modules of tests may stand inside of the file that they are about.
     parts.retain(|part| *part != "tests");
     let declared = format!("fn {function}(");
-    sources.iter().any(|(path, text)| {
-        parts.iter().all(|part| path.split(['/', '.']).any(|piece| piece == *part))
-            && text.match_indices(&declared).any(|(at, _)| is_test(&text[..at]))
+    sources.iter().find_map(|(path, text)| {
+        let is_meant = parts.iter().all(|part| path.split(['/', '.']).any(|piece| piece == *part));
+        let mut places = text.match_indices(&declared).filter(|_| is_meant);
+        places.find_map(|(at, _)| Some(above(&text[..at])).filter(|above| is_test(above)))
     })
 }
 
-/// Whether what stands right before a function makes it a test.
-fn is_test(before: &str) -> bool {
+/// The lines right above a function, up to an empty one.
+fn above(before: &str) -> &str {
     // Without the beginning of its own line.
-    let before = before.rsplit_once('\n').map_or("", |(before, _)| before);
-    let lines = before.rsplit('\n').take_while(|line| !line.trim().is_empty());
-    lines.take(4).any(|line| {
-        let line = line.trim();
-        line.starts_with("#[test]") || line.starts_with("#[tokio::test")
-    })
+    let before = &before[..before.rfind('\n').map_or(0, |at| at + 1)];
+    before.rsplit("\n\n").next().unwrap_or_default()
+}
+
+fn is_test(above: &str) -> bool {
+    above
+        .lines()
+        .map(str::trim)
+        .any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
 }
 
 #[cfg(test)]
@@ -52,18 +63,20 @@ mod tests {
     use super::check;
 
     fn sources() -> Vec<(String, String)> {
-        let text = "\n#[tokio::test(flavor = \"x\")]\n#[ignore = \"y\"]\nasync fn it_holds() {}\n\nfn helps() {}\n";
+        let text = "\n// Seen to fail without it.\n#[tokio::test(flavor = \"x\")]\n#[ignore = \"y\"]\nasync fn it_holds() {}\n\nfn helps() {}\n\n\
+            #[test]\nfn nobody_tried() {}\n";
         vec![("crates/a/src/door/tests.rs".to_owned(), text.to_owned())]
     }
 
     #[test]
-    fn a_test_that_is_not_there_is_reported_with_its_line() {
+    fn a_test_that_is_not_there_or_was_not_tried_is_reported_with_its_line() {
         for (page, lines) in [
             ("| x | `door::tests::it_holds` |", vec![]),
             ("| x | `door::it_holds`, `0.0.0.0`, `a b::c` |", vec![]),
             ("first\n| x | `door::tests::it_fails` |", vec![2]),
             ("| x | `window::tests::it_holds` |", vec![1]),
             ("| x | `door::tests::helps` |", vec![1]),
+            ("| x | `door::tests::nobody_tried` |", vec![1]),
         ] {
             let found: Vec<usize> =
                 check(page, &sources()).into_iter().map(|finding| finding.line).collect();

@@ -117,6 +117,7 @@ fn a_broken_allow_rule_is_left_out_with_a_warning() {
     assert_eq!(settings.warnings[0].pointer, "permissions.allow[0]");
 }
 
+// Seen to fail when a trusted project may choose `bypassPermissions`.
 #[test]
 fn a_project_cannot_switch_questions_off_nor_send_keys_elsewhere() {
     let file = json!({

@@ -69,3 +69,27 @@ async fn messages_come_in_their_order_whatever_they_are() {
     }
     assert_eq!(heard.join(" "), "1 2 status 3 4 Protocol 5 6 result");
 }
+
+#[tokio::test]
+async fn a_listener_has_heard_everything_that_came_before_a_question() {
+    let fake = Fake::new(&[INTRODUCES, MIXES, ANSWERS, "cat > /dev/null"]);
+    let heard = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let (hears, asked) = (std::sync::Arc::clone(&heard), std::sync::Arc::clone(&heard));
+    let options = fake
+        .options()
+        .on_message(move |message| {
+            let text = message.text_delta().unwrap_or("-");
+            hears.lock().unwrap().push_str(text);
+            // What goes wrong with a listener concerns nobody else.
+            assert!(text != "5");
+        })
+        .on_permission(move |_| {
+            asked.lock().unwrap().push('?');
+            async { Decision::allow() }
+        });
+    let (messages, _) = crate::fake::run(options).await;
+    assert!(messages.iter().any(|message| message.as_result().is_some()), "{messages:?}");
+    // The question may be asked after pieces that came later, never before those that came earlier.
+    let heard = heard.lock().unwrap();
+    assert!(heard.starts_with("12-3") && heard.replace('?', "") == "12-3456-", "{heard}");
+}

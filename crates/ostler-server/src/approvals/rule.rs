@@ -96,13 +96,14 @@ fn is_wider(rule: &str, narrow: &str) -> bool {
     };
     let Some(rule) = rule else { return tool == narrow_tool };
     let Some(narrow) = narrow.filter(|_| tool == narrow_tool) else { return false };
-    if let Some(prefix) = rule.strip_suffix(":*") {
+    // What a text means depends on the tool: a pattern for paths says nothing about commands.
+    if let ("Bash", Some(prefix)) = (tool, rule.strip_suffix(":*")) {
         let narrow = narrow.strip_suffix(":*").unwrap_or(narrow);
         let is_plain = !prefix.trim().is_empty() && !narrow.contains(MORE_THAN_ONE);
         let rest = narrow.strip_prefix(prefix).filter(|_| is_plain);
         return rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
     }
-    if let Some(folder) = rule.strip_suffix("/**") {
+    if let ("Read" | "Edit" | "Write", Some(folder)) = (tool, rule.strip_suffix("/**")) {
         let below = narrow.strip_prefix(folder).filter(|_| !folder.contains(['*', '?', '[']));
         return below.is_some_and(|rest| rest.starts_with('/') && !rest.contains(".."));
     }
@@ -171,6 +172,8 @@ mod tests {
             ("Bash(git:*) + Bash(wc:*)", "Bash(git log:*) + Bash(wc:*)", true),
             ("Bash + Read", "Bash(git log:*)", true),
             ("Bash(a:*) + Bash(b:*)", "Bash(a $(x) + Bash(b)", false),
+            ("Bash(rm /**)", "Bash(rm /a; curl b)", false),
+            ("Read(a:*)", "Read(a b)", false),
             ("Read(//src/**)", "Read(//src/deep/**)", true),
             ("Read(//src/**)", "Read(//src/../etc/**)", false),
             ("Read(//src/**)", "Read(//srcs/**)", false),

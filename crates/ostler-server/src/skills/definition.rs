@@ -188,6 +188,7 @@ mod tests {
         }
     }
 
+    // Seen to fail when names may begin with a dot.
     #[test]
     fn names_lead_nowhere() {
         for name in ["..", ".", "a/b", "a\\b", "../x", "a b", "\"a\\nb\"", ".hidden", "\"a\\0\""] {

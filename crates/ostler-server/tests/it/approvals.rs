@@ -105,6 +105,7 @@ async fn the_first_answer_counts_and_there_is_no_second() {
     assert_eq!(decided, 1);
 }
 
+// Seen to fail when the digest of an answer is not compared.
 #[tokio::test]
 async fn an_answer_must_fit_what_is_asked() {
     let desk = Desk::open(writes()).await;
@@ -135,6 +136,7 @@ async fn an_answer_must_fit_what_is_asked() {
     assert_eq!(client.pending().await["state"], "pending", "nothing of it has decided anything");
 }
 
+// Seen to fail when `Caller::may_see` says yes to everybody.
 #[tokio::test]
 async fn somebody_else_can_neither_see_nor_answer_it() {
     let desk = Desk::open(writes()).await;

@@ -261,6 +261,7 @@ async fn a_redirect_to_another_host_is_told_and_not_followed() {
     }
 }
 
+// Seen to fail when the target of a redirect is not read like any address.
 #[tokio::test]
 async fn a_redirect_to_what_is_never_fetched_is_refused() {
     for (path, why) in [
@@ -307,6 +308,7 @@ async fn html_that_is_nested_without_end_breaks_nothing() {
     assert!(tangled.contains("end") && tangled.ends_with("its bare text]"), "{}", tangled.len());
 }
 
+// Seen to fail when only addresses of version 4 are looked at.
 #[tokio::test]
 async fn the_inside_is_refused_in_every_spelling_before_anything_is_sent() {
     let server = Server::start().await;

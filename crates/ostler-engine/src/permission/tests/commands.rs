@@ -83,6 +83,7 @@ fn decide_in(policy: &Policy, folder: &Path, command: &str) -> Decision {
     policy.decide(&CallFacts { tool: "Bash", input: &input, effect: &effect })
 }
 
+// Seen to fail when paths are taken from the session's folder.
 #[test]
 fn relative_paths_are_judged_from_where_the_shell_stands() {
     let cwd = tempfile::tempdir().unwrap();
@@ -154,6 +155,7 @@ fn no_rule_is_offered_that_would_open_a_protected_place() {
     }
 }
 
+// Seen to fail when no folder counts as a bare repository.
 #[test]
 fn git_looks_around_freely_only_where_its_settings_are_protected() {
     let cwd = tempfile::tempdir().unwrap();
@@ -176,6 +178,7 @@ fn git_looks_around_freely_only_where_its_settings_are_protected() {
     assert_eq!(decide_in(&policy, &bare, "/usr/bin/git log").outcome, Outcome::Ask);
 }
 
+// Seen to fail when what could not be read is taken for what could.
 #[test]
 fn an_unclear_command_is_not_allowed_by_rules_for_its_parts() {
     let cwd = tempfile::tempdir().unwrap();

@@ -283,6 +283,7 @@ async fn the_matrix() {
     }
 }
 
+// Seen to fail when a host need only begin like ours.
 /// The same with hosts, which the other table takes for granted.
 #[tokio::test]
 async fn a_name_that_leads_here_is_not_enough() {
@@ -358,6 +359,7 @@ async fn a_listed_page_talks_to_its_path_with_a_token_and_nowhere_else() {
     assert!(!own.contains("access-control"), "nobody else is told anything: {own}");
 }
 
+// Seen to fail when taking back leaves the token where it is.
 #[tokio::test]
 async fn what_was_taken_back_is_not_let_in_again() {
     let house = House::open().await;

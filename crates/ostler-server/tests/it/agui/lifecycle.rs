@@ -128,6 +128,7 @@ async fn a_second_run_waits_for_the_first_or_is_refused() {
     assert!(outcome(&events).starts_with("error run_in_progress"), "{}", outcome(&events));
 }
 
+// Seen to fail when threads are found by their name alone, whoever asks.
 #[tokio::test]
 async fn threads_of_one_name_are_apart_by_caller() {
     let script = Script::new().rule(when(), model().text("{{prompt}}"));

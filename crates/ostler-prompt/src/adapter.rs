@@ -1,0 +1,216 @@
+//! [`Adapter`]: runs prompts on an engine.
+
+use std::future::IntoFuture;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use ostler_sdk::{Options, PermissionMode};
+
+use crate::budget::{Budget, BudgetTracker};
+use crate::config::{ClientConfig, ModelConfig};
+use crate::context::HookContext;
+use crate::deadline::Deadline;
+use crate::error::Error;
+use crate::evaluation::Evaluation;
+use crate::output::Output;
+use crate::prompt::Prompt;
+use crate::response::Response;
+use crate::session::Session;
+use crate::tool;
+
+/// The name of the adapter in events, unless it is given another.
+pub const ADAPTER_NAME: &str = "claude_agent_sdk";
+
+/// Runs prompts on an engine. Cheap to clone, and made to be kept: it runs any number of prompts, side by side too, on
+/// the runtime it is called from.
+///
+/// The [`Options`] say which engine, and everything else that is the same for all prompts: `ostler::options()` for the
+/// engine in this process, `Options::new().executable("claude")` for a program.
+///
+/// ```no_run
+/// # async fn example(prompt: ostler_prompt::Prompt<String>) -> Result<(), ostler_prompt::Error> {
+/// use std::time::Duration;
+/// use ostler_prompt::{Adapter, Budget, Deadline, Session};
+///
+/// let adapter = Adapter::new(ostler_sdk::Options::new().executable("claude"));
+/// let session = Session::new();
+/// let response = adapter
+///     .evaluate(&prompt, &session)
+///     .deadline(Deadline::after(Duration::from_secs(600)))
+///     .budget(Budget::tokens(200_000))
+///     .await?;
+/// println!("{} for {} tokens", response.output, response.usage.total());
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Adapter {
+    name: Arc<str>,
+    options: Arc<Options>,
+    client: Arc<ClientConfig>,
+    model: Arc<ModelConfig>,
+}
+
+impl std::fmt::Debug for Adapter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Adapter")
+            .field("name", &self.name)
+            .field("client", &self.client)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Adapter {
+    /// An adapter with the defaults. Model, mode, turns and folder of the options hold only where the configuration of
+    /// the adapter says nothing: it always names a model and a mode.
+    pub fn new(options: Options) -> Self {
+        Self {
+            name: ADAPTER_NAME.into(),
+            options: Arc::new(options),
+            client: Arc::default(),
+            model: Arc::default(),
+        }
+    }
+
+    /// With this configuration.
+    #[must_use]
+    pub fn with_client(mut self, client: ClientConfig) -> Self {
+        self.client = Arc::new(client);
+        self
+    }
+
+    /// With this model.
+    #[must_use]
+    pub fn with_model(mut self, model: ModelConfig) -> Self {
+        self.model = Arc::new(model);
+        self
+    }
+
+    /// Under this name in events.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Its name in events.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its configuration.
+    pub fn client(&self) -> &ClientConfig {
+        &self.client
+    }
+
+    /// Its model.
+    pub fn model(&self) -> &ModelConfig {
+        &self.model
+    }
+
+    /// Has an agent answer a prompt. Awaiting it gives the [`Response`]; [`Evaluate::stream`] gives its messages as they
+    /// come. Nothing happens before that.
+    pub fn evaluate<'a, T: Output>(
+        &'a self,
+        prompt: &'a Prompt<T>,
+        session: &'a Session,
+    ) -> Evaluate<'a, T> {
+        Evaluate { adapter: self, prompt, session, deadline: None, budget: None }
+    }
+
+    /// What a session runs with.
+    fn options<T: Output>(&self, prompt: &Prompt<T>, context: &HookContext) -> Options {
+        let mut options = (*self.options).clone();
+        options.model.name = Some(self.model.model().to_owned());
+        if let Some(tokens) = self.model.max_tokens() {
+            options = options.env("CLAUDE_CODE_MAX_OUTPUT_TOKENS", tokens.to_string());
+        }
+        let mode = self.client.permission_mode().clone();
+        options.permissions.allow_dangerously_skip_permissions |=
+            mode == PermissionMode::BypassPermissions;
+        options.permissions.mode = mode;
+        if let Some(turns) = self.client.max_turns() {
+            options.limits.max_turns = Some(turns);
+        }
+        if let Some(dollars) = context.budget_tracker().and_then(BudgetTracker::remaining_usd) {
+            let own = options.limits.max_budget_usd.unwrap_or(f64::INFINITY);
+            options.limits.max_budget_usd = Some(own.min(dollars));
+        }
+        options.context.cwd = match (self.client.cwd(), prompt.workspaces()) {
+            (Some(cwd), _) => Some(cwd.to_owned()),
+            (None, [workspace]) => Some(workspace.path().to_owned()),
+            (None, _) => options.context.cwd,
+        };
+        options.output.schema = T::schema();
+        if let Some(server) = tool::server(prompt.tools(), &context.run()) {
+            options = options.server(server);
+        }
+        if !self.client.suppress_stderr() {
+            options = echoing(options);
+        }
+        context.attach(options)
+    }
+}
+
+/// Writes the engine's error output to this program's own, too.
+fn echoing(mut options: Options) -> Options {
+    let before = options.engine.stderr.take();
+    options.on_stderr(move |text| {
+        // A program without error output loses nothing it had.
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+        if let Some(before) = &before {
+            before(text);
+        }
+    })
+}
+
+/// A prompt that is going to be answered: await it, or read it as it comes with [`stream`](Self::stream).
+#[must_use = "nothing happens until it is awaited, or its stream is read"]
+pub struct Evaluate<'a, T> {
+    adapter: &'a Adapter,
+    prompt: &'a Prompt<T>,
+    session: &'a Session,
+    deadline: Option<Deadline>,
+    budget: Option<BudgetTracker>,
+}
+
+impl<'a, T: Output> Evaluate<'a, T> {
+    /// Until when.
+    pub fn deadline(mut self, deadline: Deadline) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// For how much.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = Some(BudgetTracker::new(budget));
+        self
+    }
+
+    /// For what is left of a budget that other runs share.
+    pub fn budget_tracker(mut self, tracker: &BudgetTracker) -> Self {
+        self.budget = Some(tracker.clone());
+        self
+    }
+
+    /// Its messages, as they come.
+    pub fn stream(self) -> Evaluation<T> {
+        let Self { adapter, prompt, session, deadline, budget } = self;
+        let context = HookContext::new(session.clone(), adapter.name.clone(), prompt.name())
+            .deadline(deadline)
+            .budget(budget)
+            .stops_after_answer(adapter.client.stop_on_structured_output());
+        let options = adapter.options(prompt, &context);
+        Evaluation::new(prompt, context, options, adapter.options.output.partial_messages)
+    }
+}
+
+impl<'a, T: Output> IntoFuture for Evaluate<'a, T> {
+    type Output = Result<Response<T>, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.stream().response().boxed()
+    }
+}

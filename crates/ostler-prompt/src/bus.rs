@@ -1,0 +1,204 @@
+//! [`EventBus`]: events, to whoever wants to know, while a run goes on.
+//!
+//! Whoever publishes never waits: every subscriber has a queue of its own, and a callback runs in a thread of its own,
+//! so that one that blocks or panics disturbs neither the run nor the others. Queues are bounded; what does not fit is
+//! counted, and told.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::event::{Event, Kind};
+
+/// How many events wait for a subscriber before further ones are counted only.
+const QUEUE: usize = 4096;
+
+/// Where events are published. Clones are the same bus.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// use ostler_prompt::{EventBus, ToolInvoked};
+///
+/// let bus = EventBus::new();
+/// let subscription = bus.subscribe(|call: &ToolInvoked| println!("{} {}", call.name, call.params));
+/// // … evaluate prompts …
+/// bus.settle().await;
+/// assert_eq!(subscription.missed(), 0);
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct EventBus {
+    queues: Arc<Mutex<Vec<Queue>>>,
+}
+
+#[derive(Clone, Debug)]
+struct Queue {
+    to: mpsc::Sender<Item>,
+    /// A callback empties it, and not somebody who reads when they like.
+    is_called: bool,
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    missed: AtomicU64,
+    panics: AtomicU64,
+}
+
+#[derive(Debug)]
+enum Item {
+    Event(Event),
+    /// Everything before this has been seen to.
+    Settled(oneshot::Sender<()>),
+}
+
+impl EventBus {
+    /// A bus nobody listens to yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Calls this for every event of a kind; the type of the argument says which. It runs in a thread of its own, may
+    /// take its time, and is called again after a panic. It ends with the [`Subscription`].
+    pub fn subscribe<E: Kind>(
+        &self,
+        mut callback: impl FnMut(&E) + Send + 'static,
+    ) -> Subscription {
+        let (queue, mut items) = self.queue(true);
+        let counts = Arc::clone(&queue.counts);
+        let work = move || {
+            while let Some(item) = items.blocking_recv() {
+                match item {
+                    Item::Event(event) => {
+                        let Some(event) = E::of(&event) else { continue };
+                        if catch_unwind(AssertUnwindSafe(|| callback(event))).is_err() {
+                            counts.panics.fetch_add(1, Ordering::Relaxed);
+                            tracing::warn!(
+                                "a subscriber of prompt events panicked; it is called again"
+                            );
+                        }
+                    }
+                    // Whoever waited may have gone.
+                    Item::Settled(told) => _ = told.send(()),
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("prompt-events".to_owned()).spawn(work);
+        if let Err(error) = thread {
+            tracing::error!("no thread for a subscriber of prompt events: {error}");
+            queue.counts.missed.fetch_add(1, Ordering::Relaxed);
+        }
+        Subscription { bus: self.clone(), queue: Some(queue) }
+    }
+
+    /// All events from now on, to be read one by one.
+    pub fn listen(&self) -> Listener {
+        let (queue, items) = self.queue(false);
+        Listener { items, subscription: Subscription { bus: self.clone(), queue: Some(queue) } }
+    }
+
+    /// Tells everybody. Never waits.
+    pub fn publish(&self, event: Event) {
+        for queue in self.lock().iter() {
+            if queue.to.try_send(Item::Event(event.clone())).is_err() {
+                queue.counts.missed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Waits until every callback has seen to what was published before. Not for those who [listen](Self::listen): they
+    /// read when they like.
+    pub async fn settle(&self) {
+        let queues = self.lock().clone();
+        for queue in queues.into_iter().filter(|queue| queue.is_called) {
+            let (told, settled) = oneshot::channel();
+            if queue.to.send(Item::Settled(told)).await.is_ok() {
+                let _ = settled.await;
+            }
+        }
+    }
+
+    fn queue(&self, is_called: bool) -> (Queue, mpsc::Receiver<Item>) {
+        let (to, items) = mpsc::channel(QUEUE);
+        let queue = Queue { to, is_called, counts: Arc::default() };
+        self.lock().push(queue.clone());
+        (queue, items)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Queue>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody who is called. Dropping it ends that, once the events that wait are seen to.
+#[derive(Debug)]
+#[must_use = "dropping it ends the subscription; `keep` goes on for as long as the bus"]
+pub struct Subscription {
+    bus: EventBus,
+    queue: Option<Queue>,
+}
+
+impl Subscription {
+    /// Events that came faster than they were seen to, and were left out.
+    pub fn missed(&self) -> u64 {
+        self.count(|counts| &counts.missed)
+    }
+
+    /// How often the callback panicked.
+    pub fn panics(&self) -> u64 {
+        self.count(|counts| &counts.panics)
+    }
+
+    /// Goes on for as long as there is the bus.
+    pub fn keep(mut self) {
+        self.queue = None;
+    }
+
+    fn count(&self, of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
+        self.queue.as_ref().map_or(0, |queue| of(&queue.counts).load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(queue) = &self.queue {
+            self.bus.lock().retain(|other| !Arc::ptr_eq(&other.counts, &queue.counts));
+        }
+    }
+}
+
+/// Somebody who reads.
+#[derive(Debug)]
+pub struct Listener {
+    items: mpsc::Receiver<Item>,
+    subscription: Subscription,
+}
+
+impl Listener {
+    /// The next event; waits for it.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            match self.items.recv().await? {
+                Item::Event(event) => return Some(event),
+                Item::Settled(told) => _ = told.send(()),
+            }
+        }
+    }
+
+    /// The next event, if there is one already.
+    pub fn try_next(&mut self) -> Option<Event> {
+        loop {
+            match self.items.try_recv().ok()? {
+                Item::Event(event) => return Some(event),
+                Item::Settled(told) => _ = told.send(()),
+            }
+        }
+    }
+
+    /// Events that came when too many waited, and were left out.
+    pub fn missed(&self) -> u64 {
+        self.subscription.missed()
+    }
+}

@@ -1,0 +1,203 @@
+//! How an adapter runs prompts. What was made is not changed any more: every method makes a new value.
+
+use std::path::{Path, PathBuf};
+
+use ostler_sdk::PermissionMode;
+use serde::Deserialize;
+
+/// How the engine is run.
+///
+/// ```
+/// use ostler_prompt::ClientConfig;
+///
+/// let config = ClientConfig::default().with_max_turns(20);
+/// assert_eq!(config.permission_mode().as_str(), "bypassPermissions");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientConfig {
+    permission_mode: PermissionMode,
+    cwd: Option<PathBuf>,
+    max_turns: Option<u64>,
+    suppress_stderr: bool,
+    stop_on_structured_output: bool,
+}
+
+impl Default for ClientConfig {
+    fn default() -> Self {
+        Self {
+            permission_mode: PermissionMode::BypassPermissions,
+            cwd: None,
+            max_turns: None,
+            suppress_stderr: true,
+            stop_on_structured_output: true,
+        }
+    }
+}
+
+impl ClientConfig {
+    /// The defaults: nobody is asked, and nothing is limited.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With this permission mode. In any other than `bypassPermissions`, calls that no rule and no callback of the
+    /// adapter's options allows are denied, those of the prompt's own tools too.
+    #[must_use]
+    pub fn with_permission_mode(self, permission_mode: PermissionMode) -> Self {
+        Self { permission_mode, ..self }
+    }
+
+    /// In this folder. Without one, a prompt with one workspace is run in that.
+    #[must_use]
+    pub fn with_cwd(self, cwd: impl Into<PathBuf>) -> Self {
+        Self { cwd: Some(cwd.into()), ..self }
+    }
+
+    /// With at most so many model calls.
+    #[must_use]
+    pub fn with_max_turns(self, turns: u64) -> Self {
+        Self { max_turns: Some(turns), ..self }
+    }
+
+    /// Whether the engine's error output is kept off this program's own. It is kept for errors in any case.
+    #[must_use]
+    pub fn with_suppress_stderr(self, suppress_stderr: bool) -> Self {
+        Self { suppress_stderr, ..self }
+    }
+
+    /// Whether the turn ends as soon as the answer is given. If not, the agent may go on where its engine lets it, and its
+    /// last valid answer counts.
+    #[must_use]
+    pub fn with_stop_on_structured_output(self, stop_on_structured_output: bool) -> Self {
+        Self { stop_on_structured_output, ..self }
+    }
+
+    /// The permission mode.
+    pub fn permission_mode(&self) -> &PermissionMode {
+        &self.permission_mode
+    }
+
+    /// The folder.
+    pub fn cwd(&self) -> Option<&Path> {
+        self.cwd.as_deref()
+    }
+
+    /// The most model calls.
+    pub fn max_turns(&self) -> Option<u64> {
+        self.max_turns
+    }
+
+    /// Whether the engine's error output is kept off this program's own.
+    pub fn suppress_stderr(&self) -> bool {
+        self.suppress_stderr
+    }
+
+    /// Whether the turn ends as soon as the answer is given.
+    pub fn stop_on_structured_output(&self) -> bool {
+        self.stop_on_structured_output
+    }
+}
+
+/// The model an adapter uses if it is told nothing else.
+pub const DEFAULT_MODEL: &str = "claude-sonnet-4-5-20250929";
+
+/// Which model, and what it is told about how to answer. Made of [`ModelSettings`], if an engine can honour them.
+///
+/// ```
+/// use ostler_prompt::{ModelConfig, ModelSettings};
+///
+/// assert_eq!(ModelConfig::default().model(), "claude-sonnet-4-5-20250929");
+/// let settings = ModelSettings { seed: Some(7), ..ModelSettings::default() };
+/// assert!(ModelConfig::try_from(settings).unwrap_err().to_string().contains("`seed`"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelConfig {
+    model: String,
+    max_tokens: Option<u64>,
+}
+
+impl Default for ModelConfig {
+    fn default() -> Self {
+        Self { model: DEFAULT_MODEL.to_owned(), max_tokens: None }
+    }
+}
+
+impl ModelConfig {
+    /// This model.
+    pub fn new(model: impl Into<String>) -> Self {
+        Self { model: model.into(), ..Self::default() }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// The most tokens of one response.
+    pub fn max_tokens(&self) -> Option<u64> {
+        self.max_tokens
+    }
+}
+
+/// Settings as other adapters have them. Not every engine can honour all of them; see [`ModelConfig`].
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelSettings {
+    /// The model.
+    pub model: Option<String>,
+    /// The most tokens of one response.
+    pub max_tokens: Option<u64>,
+    /// Not honoured.
+    pub temperature: Option<f64>,
+    /// Not honoured.
+    pub top_p: Option<f64>,
+    /// Not honoured.
+    pub presence_penalty: Option<f64>,
+    /// Not honoured.
+    pub frequency_penalty: Option<f64>,
+    /// Not honoured.
+    pub stop: Option<Vec<String>>,
+    /// Not honoured.
+    pub seed: Option<i64>,
+}
+
+impl TryFrom<ModelSettings> for ModelConfig {
+    type Error = ConfigError;
+
+    fn try_from(settings: ModelSettings) -> Result<Self, ConfigError> {
+        let unsupported = [
+            ("seed", settings.seed.is_some()),
+            ("stop", settings.stop.is_some()),
+            ("presence_penalty", settings.presence_penalty.is_some()),
+            ("frequency_penalty", settings.frequency_penalty.is_some()),
+            ("temperature", settings.temperature.is_some()),
+            ("top_p", settings.top_p.is_some()),
+        ];
+        if let Some((field, _)) = unsupported.into_iter().find(|(_, is_set)| *is_set) {
+            return Err(ConfigError::Unsupported { field });
+        }
+        if settings.max_tokens == Some(0) {
+            return Err(ConfigError::Zero { field: "max_tokens" });
+        }
+        let model = settings.model.unwrap_or_else(|| DEFAULT_MODEL.to_owned());
+        Ok(Self { model, max_tokens: settings.max_tokens })
+    }
+}
+
+/// Settings that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// An agent's engine has no such setting.
+    #[error("the model setting `{field}` is not supported by agent engines; leave it out")]
+    Unsupported {
+        /// Which.
+        field: &'static str,
+    },
+    /// Nothing at all would be allowed.
+    #[error("the model setting `{field}` must be 1 or more")]
+    Zero {
+        /// Which.
+        field: &'static str,
+    },
+}

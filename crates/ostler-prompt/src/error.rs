@@ -1,0 +1,307 @@
+//! What can go wrong with a run, and whether to try again.
+
+use std::time::Duration;
+
+use ostler_sdk::proto::DecodeError;
+use ostler_sdk::proto::message::{ResultSubtype, TurnResult};
+
+use crate::budget::Exhausted;
+use crate::output::AnswerError;
+
+/// Why a run has no answer.
+///
+/// | what happened | error | again? |
+/// |---|---|---|
+/// | there is no engine | [`EngineMissing`](Self::EngineMissing) | no: install one |
+/// | the connection to it broke, or it was killed | [`Throttled`](Self::Throttled) | yes |
+/// | the API is overloaded, or limits the rate | [`Throttled`](Self::Throttled) | yes |
+/// | the engine failed | [`EngineFailed`](Self::EngineFailed) | no: see its exit code and error output |
+/// | the engine talks nonsense | [`Malformed`](Self::Malformed) | no: see the line |
+/// | too many turns | [`MaxTurns`](Self::MaxTurns) | no: allow more |
+/// | too many dollars | [`MaxBudget`](Self::MaxBudget) | no: allow more |
+/// | the model cannot give the answer its shape | [`AnswerRetries`](Self::AnswerRetries) | no: loosen the type |
+/// | the turn was interrupted, or broke | [`Execution`](Self::Execution) | no |
+/// | the API said no | [`Api`](Self::Api) | no |
+/// | there is no answer, though the run went well | [`AnswerMissing`](Self::AnswerMissing) | no |
+/// | the answer is not of the type | [`AnswerShape`](Self::AnswerShape) | no |
+/// | the time is up | [`DeadlineExceeded`](Self::DeadlineExceeded) | no |
+/// | the money is up | [`BudgetExhausted`](Self::BudgetExhausted) | no |
+/// | the caller stopped it | [`Cancelled`](Self::Cancelled) | no |
+/// | the options are wrong | [`Refused`](Self::Refused) | no: correct them |
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no engine, or it cannot be started.
+    #[error("{prompt}: {source}")]
+    EngineMissing {
+        /// The prompt.
+        prompt: String,
+        /// What the SDK says, with what to install.
+        source: Box<ostler_sdk::Error>,
+    },
+    /// The connection to the engine broke, or the API has too much to do. The same again may well work.
+    #[error("{prompt}: {source}")]
+    Throttled {
+        /// The prompt.
+        prompt: String,
+        /// What the SDK says.
+        source: Box<ostler_sdk::Error>,
+    },
+    /// The engine ended by itself, and not well.
+    #[error("{prompt}: {source}")]
+    EngineFailed {
+        /// The prompt.
+        prompt: String,
+        /// Its exit code.
+        exit_code: Option<i32>,
+        /// The end of what it wrote to its error output.
+        stderr: String,
+        /// What the SDK says.
+        source: Box<ostler_sdk::Error>,
+    },
+    /// The engine said something that cannot be understood.
+    #[error("{prompt}: {source}")]
+    Malformed {
+        /// The prompt.
+        prompt: String,
+        /// The line at fault, shortened.
+        line: String,
+        /// What the SDK says.
+        source: Box<ostler_sdk::Error>,
+    },
+    /// The limit on turns was reached (`error_max_turns`).
+    #[error("{prompt}: {}", said(.errors, "the limit on turns was reached"))]
+    MaxTurns {
+        /// The prompt.
+        prompt: String,
+        /// What the engine says.
+        errors: Vec<String>,
+    },
+    /// The engine's dollar limit was reached (`error_max_budget_usd`).
+    #[error("{prompt}: {}", said(.errors, "the dollar limit was reached"))]
+    MaxBudget {
+        /// The prompt.
+        prompt: String,
+        /// What the engine says.
+        errors: Vec<String>,
+    },
+    /// The model did not give its answer the shape it must have (`error_max_structured_output_retries`).
+    #[error("{prompt}: {}", said(.errors, "the model did not give its answer the shape it must have"))]
+    AnswerRetries {
+        /// The prompt.
+        prompt: String,
+        /// What the engine says.
+        errors: Vec<String>,
+    },
+    /// The turn was interrupted, or something broke (`error_during_execution`, or an end this version does not know).
+    #[error("{prompt}: {}", said(.errors, .subtype))]
+    Execution {
+        /// The prompt.
+        prompt: String,
+        /// How the engine calls it.
+        subtype: String,
+        /// What the engine says.
+        errors: Vec<String>,
+    },
+    /// The API said no.
+    #[error("{prompt}: the API said no: {text}")]
+    Api {
+        /// The prompt.
+        prompt: String,
+        /// Its HTTP status, where the engine says so.
+        status: Option<u16>,
+        /// Its words.
+        text: String,
+    },
+    /// The run went well, but there is no answer.
+    #[error(
+        "{prompt}: the run went well, but the model gave no answer in the shape it must have; its last words: {text}"
+    )]
+    AnswerMissing {
+        /// The prompt.
+        prompt: String,
+        /// The model's last words.
+        text: String,
+    },
+    /// The answer is not of the type that was asked for.
+    #[error("{prompt}: the answer does not fit{}: {reason}", at(.field))]
+    AnswerShape {
+        /// The prompt.
+        prompt: String,
+        /// The field that is wrong; `None` when it is the whole.
+        field: Option<String>,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The deadline has passed.
+    #[error("{prompt}: Deadline exceeded, after {} s", .after.as_secs_f64())]
+    DeadlineExceeded {
+        /// The prompt.
+        prompt: String,
+        /// How long the run took.
+        after: Duration,
+    },
+    /// The budget is used up.
+    #[error("{prompt}: {exhausted}")]
+    BudgetExhausted {
+        /// The prompt.
+        prompt: String,
+        /// Which limit.
+        exhausted: Exhausted,
+    },
+    /// The caller stopped the run.
+    #[error("{prompt}: the run was cancelled")]
+    Cancelled {
+        /// The prompt.
+        prompt: String,
+    },
+    /// The engine or the SDK refused what it was asked: the options are wrong, or the engine is too old.
+    #[error("{prompt}: {source}")]
+    Refused {
+        /// The prompt.
+        prompt: String,
+        /// What the SDK says.
+        source: Box<ostler_sdk::Error>,
+    },
+}
+
+/// The two sorts of errors of the original: those of an evaluation, and those of too much traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Category {
+    /// `PromptEvaluationError`: this evaluation failed.
+    Evaluation,
+    /// `ThrottleError`: try again later.
+    Throttle,
+}
+
+impl Error {
+    /// Which sort it is.
+    pub fn category(&self) -> Category {
+        match self {
+            Self::Throttled { .. } => Category::Throttle,
+            _ => Category::Evaluation,
+        }
+    }
+
+    /// Whether the same again may well work.
+    pub fn is_retryable(&self) -> bool {
+        self.category() == Category::Throttle
+    }
+
+    /// The prompt whose run it was.
+    pub fn prompt_name(&self) -> &str {
+        match self {
+            Self::EngineMissing { prompt, .. }
+            | Self::Throttled { prompt, .. }
+            | Self::EngineFailed { prompt, .. }
+            | Self::Malformed { prompt, .. }
+            | Self::MaxTurns { prompt, .. }
+            | Self::MaxBudget { prompt, .. }
+            | Self::AnswerRetries { prompt, .. }
+            | Self::Execution { prompt, .. }
+            | Self::Api { prompt, .. }
+            | Self::AnswerMissing { prompt, .. }
+            | Self::AnswerShape { prompt, .. }
+            | Self::DeadlineExceeded { prompt, .. }
+            | Self::BudgetExhausted { prompt, .. }
+            | Self::Cancelled { prompt }
+            | Self::Refused { prompt, .. } => prompt,
+        }
+    }
+
+    /// One word for it, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::EngineMissing { .. } => "engine_missing",
+            Self::Throttled { .. } => "throttled",
+            Self::EngineFailed { .. } => "engine_failed",
+            Self::Malformed { .. } => "malformed",
+            Self::MaxTurns { .. } => "max_turns",
+            Self::MaxBudget { .. } => "max_budget",
+            Self::AnswerRetries { .. } => "answer_retries",
+            Self::Execution { .. } => "execution",
+            Self::Api { .. } => "api",
+            Self::AnswerMissing { .. } => "answer_missing",
+            Self::AnswerShape { .. } => "answer_shape",
+            Self::DeadlineExceeded { .. } => "deadline_exceeded",
+            Self::BudgetExhausted { .. } => "budget_exhausted",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Refused { .. } => "refused",
+        }
+    }
+
+    /// An error of the SDK as one of a run.
+    pub fn of(prompt: impl Into<String>, error: ostler_sdk::Error) -> Self {
+        use ostler_sdk::Error as Sdk;
+
+        let prompt = prompt.into();
+        match &error {
+            Sdk::Turn(_) if error.is_retryable() => {
+                Self::Throttled { prompt, source: Box::new(error) }
+            }
+            Sdk::Turn(result) => Self::of_turn(prompt, result),
+            Sdk::NoEngine(_) | Sdk::Start { .. } => {
+                Self::EngineMissing { prompt, source: Box::new(error) }
+            }
+            Sdk::Exited { code: Some(_), .. } => Self::EngineFailed {
+                prompt,
+                exit_code: error.exit_code(),
+                stderr: error.stderr().unwrap_or_default().to_owned(),
+                source: Box::new(error),
+            },
+            Sdk::Exited { .. } | Sdk::Lost { .. } | Sdk::Closed(_) | Sdk::TimedOut { .. } => {
+                Self::Throttled { prompt, source: Box::new(error) }
+            }
+            Sdk::Malformed(cause) => {
+                Self::Malformed { prompt, line: line(cause), source: Box::new(error) }
+            }
+            Sdk::Answer { message, .. } => {
+                Self::AnswerShape { prompt, field: None, reason: message.clone() }
+            }
+            Sdk::Cancelled => Self::Cancelled { prompt },
+            _ => Self::Refused { prompt, source: Box::new(error) },
+        }
+    }
+
+    fn of_turn(prompt: String, result: &TurnResult) -> Self {
+        let errors = result.errors.clone().unwrap_or_default();
+        match &result.subtype {
+            ResultSubtype::ErrorMaxTurns => Self::MaxTurns { prompt, errors },
+            ResultSubtype::ErrorMaxBudgetUsd => Self::MaxBudget { prompt, errors },
+            ResultSubtype::ErrorMaxStructuredOutputRetries => {
+                Self::AnswerRetries { prompt, errors }
+            }
+            // A turn that is a success and an error all the same tells of the API.
+            ResultSubtype::Success => Self::Api {
+                prompt,
+                status: result.api_error_status,
+                text: result.result.clone().unwrap_or_default(),
+            },
+            other => Self::Execution { prompt, subtype: other.to_string(), errors },
+        }
+    }
+
+    pub(crate) fn of_answer(prompt: impl Into<String>, error: AnswerError) -> Self {
+        Self::AnswerShape { prompt: prompt.into(), field: error.field, reason: error.reason }
+    }
+}
+
+/// The text at fault.
+fn line(error: &DecodeError) -> String {
+    match error {
+        DecodeError::NotJson { text, .. }
+        | DecodeError::NotAnObject { text, .. }
+        | DecodeError::Malformed { text, .. }
+        | DecodeError::NotUtf8 { text, .. }
+        | DecodeError::TooLong { text, .. } => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn said(errors: &[String], otherwise: &str) -> String {
+    if errors.is_empty() { otherwise.to_owned() } else { errors.join("; ") }
+}
+
+fn at(field: &Option<String>) -> String {
+    field.as_ref().map(|field| format!(" at `{field}`")).unwrap_or_default()
+}

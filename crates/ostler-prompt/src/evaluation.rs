@@ -1,0 +1,257 @@
+//! [`Evaluation`]: a run that goes on, message by message, up to its response.
+
+use std::marker::PhantomData;
+use std::time::{Duration, Instant};
+
+use ostler_sdk::proto::message::{TurnResult, User};
+use ostler_sdk::{Message, Options, Query, query};
+use serde_json::Value;
+
+use crate::context::{DEADLINE_EXCEEDED, END_TURN, HookContext};
+use crate::error::Error;
+use crate::event::{Event, PromptExecuted, PromptRendered};
+use crate::output::Output;
+use crate::prompt::Prompt;
+use crate::response::Response;
+
+/// After so many denied calls a model that does not listen is not asked again: every further answer costs money, too.
+const MOST_DENIALS: u64 = 16;
+
+/// A run. Read its messages, or leave that; then ask for the [response](Self::response). Dropping it ends the run, with
+/// everything it started.
+#[must_use = "nothing happens until messages are read or the response is asked for"]
+pub struct Evaluation<T> {
+    prompt: Prompt<T>,
+    context: HookContext,
+    /// What is to be started; `None` once it was.
+    options: Option<Box<Options>>,
+    messages: Option<Query>,
+    shows_pieces: bool,
+    is_new: bool,
+    model: String,
+    begun: Option<Instant>,
+    result: Option<Box<TurnResult>>,
+    failed: Option<Error>,
+    is_told: bool,
+    answers: PhantomData<fn() -> T>,
+}
+
+impl<T: Output> Evaluation<T> {
+    pub(crate) fn new(
+        prompt: &Prompt<T>,
+        context: HookContext,
+        options: Options,
+        shows_pieces: bool,
+    ) -> Self {
+        let choice = &options.session.choice;
+        Self {
+            prompt: prompt.clone(),
+            context,
+            is_new: !choice.go_on && choice.resume.is_none(),
+            model: options.model.name.clone().unwrap_or_default(),
+            options: Some(Box::new(options)),
+            messages: None,
+            shows_pieces,
+            begun: None,
+            result: None,
+            failed: None,
+            is_told: false,
+            answers: PhantomData,
+        }
+    }
+
+    /// What the hooks of the run share: what it has spent so far, and more.
+    pub fn context(&self) -> &HookContext {
+        &self.context
+    }
+
+    /// The next message; `None` when the run is over, well or not. Pieces of responses come only if the adapter's options
+    /// ask for partial messages.
+    pub async fn next(&mut self) -> Option<Message> {
+        self.begin();
+        loop {
+            let message = self.hear().await?;
+            if !matches!(message, Message::StreamEvent(_)) || self.shows_pieces {
+                return Some(message);
+            }
+        }
+    }
+
+    /// What came of it. Reads what was not read before.
+    ///
+    /// # Errors
+    /// When there is no answer; see [`Error`] for what can be the matter.
+    pub async fn response(mut self) -> Result<Response<T>, Error> {
+        while self.next().await.is_some() {}
+        let outcome = self.outcome();
+        self.tell(outcome.as_ref().err());
+        let output = outcome?;
+        let context = &self.context;
+        let result = self.result.take();
+        Ok(Response {
+            prompt_name: self.prompt.name().to_owned(),
+            run_id: context.run_id().to_owned(),
+            session_id: result.as_ref().map(|it| it.session_id.to_string()).unwrap_or_default(),
+            output,
+            text: result.and_then(|result| result.result),
+            usage: context.usage(),
+            cost_usd: context.cost_usd(),
+            duration: self.took(),
+            stop_reason: context.stop_reason().unwrap_or_else(|| END_TURN.to_owned()),
+            tool_calls: context.n_tool_calls(),
+            denied_calls: context.n_denied(),
+            hooks: context.hook_cost(),
+        })
+    }
+
+    /// Starts the engine, unless there is nothing left to spend.
+    fn begin(&mut self) {
+        let Some(options) = self.options.take() else { return };
+        self.begun = Some(Instant::now());
+        let (prompt, context) = (&self.prompt, &self.context);
+        context.state().spans.run_begins(prompt.name(), context.run_id(), &self.model);
+        let tools = prompt.tools().iter().filter(|tool| tool.has_handler());
+        context.publish(Event::PromptRendered(
+            PromptRendered {
+                prompt_name: prompt.name().to_owned(),
+                adapter: context.adapter_name().to_owned(),
+                run_id: context.run_id().to_owned(),
+                text: prompt.text().to_owned(),
+                tools: tools.map(|tool| tool.wire_name()).collect(),
+                model: self.model.clone(),
+            }
+            .into(),
+        ));
+        if let Some(error) = self.limit() {
+            self.failed = Some(error);
+            return;
+        }
+        let mut user = User::prompt(prompt.text());
+        user.session_id = Some(prompt.name().into());
+        self.messages = Some(query(user, *options));
+    }
+
+    /// The next message of the engine. Whatever ends the run ends it here.
+    async fn hear(&mut self) -> Option<Message> {
+        let messages = self.messages.as_mut()?;
+        let heard = match self.context.current_deadline() {
+            Some(deadline) => {
+                let end = tokio::time::Instant::from_std(deadline.end());
+                match tokio::time::timeout_at(end, messages.next()).await {
+                    Ok(heard) => heard,
+                    Err(_) => return self.end(Some(self.deadline_exceeded())),
+                }
+            }
+            None => messages.next().await,
+        };
+        if let Some(handle) = messages.handle() {
+            self.context.reaches(handle);
+        }
+        match heard {
+            Some(Ok(message)) => {
+                if let Message::Result(result) = &message {
+                    self.context.settle(result, self.is_new);
+                    self.result = Some(result.clone());
+                }
+                if self.context.n_denied() > MOST_DENIALS
+                    && let Some(error) = self.limit()
+                {
+                    return self.end(Some(error));
+                }
+                Some(message)
+            }
+            Some(Err(error)) => {
+                let error = Error::of(self.prompt.name(), error);
+                self.end(Some(error))
+            }
+            None => self.end(None),
+        }
+    }
+
+    /// Ends the engine, with everything it started.
+    fn end(&mut self, error: Option<Error>) -> Option<Message> {
+        self.messages = None;
+        self.failed = error;
+        None
+    }
+
+    /// The limit that was reached, if one was.
+    fn limit(&self) -> Option<Error> {
+        let reason = self.context.objection()?;
+        if reason == DEADLINE_EXCEEDED {
+            return Some(self.deadline_exceeded());
+        }
+        let exhausted = self.context.budget_tracker()?.exhausted()?;
+        Some(Error::BudgetExhausted { prompt: self.prompt.name().to_owned(), exhausted })
+    }
+
+    fn deadline_exceeded(&self) -> Error {
+        Error::DeadlineExceeded { prompt: self.prompt.name().to_owned(), after: self.took() }
+    }
+
+    fn outcome(&mut self) -> Result<T, Error> {
+        let name = self.prompt.name();
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let Some(result) = &self.result else {
+            let reason = "the engine has ended without a result".to_owned();
+            return Err(Error::of(name, ostler_sdk::Error::Closed(reason)));
+        };
+        if let Some(error) = ostler_sdk::Error::of_turn(result) {
+            return Err(Error::of(name, error));
+        }
+        let answer = match T::schema() {
+            None => Value::Null,
+            Some(_) => self.answer().ok_or_else(|| Error::AnswerMissing {
+                prompt: name.to_owned(),
+                text: result.result.clone().unwrap_or_default(),
+            })?,
+        };
+        T::read(answer).map_err(|error| Error::of_answer(name, error))
+    }
+
+    /// The answer, in the result or, where a hook ended the turn with it, in the call that gave it.
+    fn answer(&self) -> Option<Value> {
+        let told = self.result.as_ref()?.structured_output.clone();
+        told.filter(|answer| !answer.is_null()).or_else(|| self.context.answer())
+    }
+}
+
+impl<T> Evaluation<T> {
+    fn took(&self) -> Duration {
+        self.begun.map(|begun| begun.elapsed()).unwrap_or_default()
+    }
+
+    /// Tells that the run is over, once.
+    fn tell(&mut self, error: Option<&Error>) {
+        if self.begun.is_none() || std::mem::replace(&mut self.is_told, true) {
+            return;
+        }
+        let context = &self.context;
+        let result = self.result.as_ref();
+        let answer = result.and_then(|result| result.structured_output.clone());
+        let executed = PromptExecuted {
+            prompt_name: self.prompt.name().to_owned(),
+            adapter: context.adapter_name().to_owned(),
+            run_id: context.run_id().to_owned(),
+            output: answer.or_else(|| context.answer()),
+            text: result.and_then(|result| result.result.clone()),
+            error: error.map(ToString::to_string),
+            usage: context.usage(),
+            cost_usd: context.cost_usd(),
+            duration: self.took(),
+            stop_reason: context.stop_reason().unwrap_or_else(|| END_TURN.to_owned()),
+            hooks: context.hook_cost(),
+        };
+        context.state().spans.run_ends(&executed, error.map(Error::code));
+        context.publish(Event::PromptExecuted(executed.into()));
+    }
+}
+
+impl<T> Drop for Evaluation<T> {
+    fn drop(&mut self) {
+        let abandoned = Error::Cancelled { prompt: self.prompt.name().to_owned() };
+        self.tell(Some(&abandoned));
+    }
+}

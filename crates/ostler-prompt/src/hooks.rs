@@ -1,0 +1,152 @@
+//! The hooks of a run: one denies, the others only look.
+
+use std::time::{Duration, Instant};
+
+use ostler_sdk::Hook;
+use ostler_sdk::hook::{
+    EventInput, HookOutput, OnFailure, PostToolUseFailureInput, PostToolUseInput, PreToolUseInput,
+    StopInput, UserPromptSubmitInput,
+};
+use ostler_sdk::proto::{AgentId, Num};
+use serde_json::Value;
+
+use crate::context::HookContext;
+use crate::event::{Event, ToolInvoked};
+
+/// The tool with which a model gives its answer.
+const ANSWERS: &str = "StructuredOutput";
+
+/// All of them.
+pub(crate) fn all(context: &HookContext) -> Vec<Hook> {
+    vec![
+        watching(context, |context, _: UserPromptSubmitInput| {
+            context.prompted();
+            HookOutput::none()
+        }),
+        enforcing(context),
+        watching(context, |context, call: PostToolUseInput| ran(&context, call)),
+        watching(context, |context, call: PostToolUseFailureInput| failed(&context, call)),
+        watching(context, |context, stop: StopInput| {
+            let told = stop.extra.get("stopReason").and_then(Value::as_str).map(str::to_owned);
+            context.stopped(told);
+            HookOutput::none()
+        }),
+    ]
+}
+
+/// A hook that only looks. If it fails, the run goes on.
+fn watching<I: EventInput>(context: &HookContext, look: fn(HookContext, I) -> HookOutput) -> Hook {
+    let context = context.clone();
+    let hook = Hook::new(move |input: I, _| {
+        let begun = Instant::now();
+        let output = look(context.clone(), input);
+        context.took(begun.elapsed());
+        async move { output }
+    });
+    hook.on_failure(OnFailure::Continue)
+}
+
+/// Denies calls when the time or the money is up. If it fails, nothing runs.
+fn enforcing(context: &HookContext) -> Hook {
+    let context = context.clone();
+    let hook = Hook::new(move |call: PreToolUseInput, _| {
+        let context = context.clone();
+        async move {
+            let begun = Instant::now();
+            context.find_out_cost().await;
+            let output = judge(&context, &call);
+            context.took(begun.elapsed());
+            output
+        }
+    });
+    hook.on_failure(OnFailure::Block)
+}
+
+fn judge(context: &HookContext, call: &PreToolUseInput) -> HookOutput {
+    // To say what was found is no further work: it is what was paid for.
+    let objection = context.objection().filter(|_| call.tool_name != ANSWERS);
+    match objection {
+        Some(reason) => {
+            context.denied();
+            HookOutput::deny(reason)
+        }
+        None => {
+            context.state().spans.tool_begins(call.tool_use_id.as_str(), &call.tool_name);
+            HookOutput::none()
+        }
+    }
+}
+
+fn ran(context: &HookContext, call: PostToolUseInput) -> HookOutput {
+    let is_answer = call.tool_name == ANSWERS && call.agent_id.is_none();
+    if is_answer {
+        context.answered(call.tool_input.clone());
+    }
+    tell(
+        context,
+        Call {
+            id: call.tool_use_id.as_str().to_owned(),
+            name: call.tool_name,
+            params: call.tool_input,
+            result: call.tool_response,
+            success: true,
+            agent: call.agent_id,
+            duration: call.duration_ms,
+        },
+    );
+    match is_answer && context.ends_turn_with_answer() {
+        true => HookOutput::stop("the answer was given"),
+        false => HookOutput::none(),
+    }
+}
+
+fn failed(context: &HookContext, call: PostToolUseFailureInput) -> HookOutput {
+    tell(
+        context,
+        Call {
+            id: call.tool_use_id.as_str().to_owned(),
+            name: call.tool_name,
+            params: call.tool_input,
+            result: Value::String(call.error),
+            success: false,
+            agent: call.agent_id,
+            duration: call.duration_ms,
+        },
+    );
+    HookOutput::none()
+}
+
+struct Call {
+    id: String,
+    name: String,
+    params: Value,
+    result: Value,
+    success: bool,
+    agent: Option<AgentId>,
+    duration: Option<Num>,
+}
+
+/// Tells of a call, once.
+fn tell(context: &HookContext, call: Call) {
+    if !context.is_news(&call.id) {
+        return;
+    }
+    context.state().spans.tool_ends(&call.id, call.success);
+    let milliseconds = call.duration.as_ref().map(Num::get);
+    let duration = milliseconds.and_then(|it| Duration::try_from_secs_f64(it / 1000.0).ok());
+    context.publish(Event::ToolInvoked(
+        ToolInvoked {
+            prompt_name: context.prompt_name().to_owned(),
+            adapter: context.adapter_name().to_owned(),
+            run_id: context.run_id().to_owned(),
+            name: call.name,
+            params: call.params,
+            result: call.result,
+            success: call.success,
+            call_id: call.id,
+            agent_id: call.agent.map(|agent| agent.to_string()),
+            duration,
+        }
+        .into(),
+    ));
+}

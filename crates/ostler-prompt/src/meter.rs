@@ -1,0 +1,97 @@
+//! How many tokens a run has spent, told by its messages as they come.
+
+use std::collections::HashMap;
+
+use ostler_sdk::Message;
+use ostler_sdk::proto::ToolUseId;
+use ostler_sdk::proto::api::{self, StreamEvent};
+use ostler_sdk::proto::message::TurnResult;
+
+use crate::budget::Usage;
+
+/// Counts. A response tells its tokens several times, as they grow; each is counted once.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    /// What each response has told so far, by its id.
+    responses: HashMap<String, Usage>,
+    /// The response that comes just now: of the main conversation, and of each subagent.
+    current: HashMap<Option<ToolUseId>, String>,
+    total: Usage,
+    stop_reason: Option<String>,
+}
+
+impl Meter {
+    /// What the run has spent.
+    pub(crate) fn total(&self) -> Usage {
+        self.total
+    }
+
+    /// Why the model stopped last.
+    pub(crate) fn stop_reason(&self) -> Option<&str> {
+        self.stop_reason.as_deref()
+    }
+
+    /// Takes a message; what it tells of that was not known before.
+    pub(crate) fn hear(&mut self, message: &Message) -> Usage {
+        match message {
+            Message::Assistant(said) => self.note(
+                said.message.id.clone().unwrap_or_default(),
+                &said.message.usage.clone().unwrap_or_default(),
+            ),
+            Message::StreamEvent(piece) => {
+                let parent = piece.parent_tool_use_id.clone();
+                match &piece.event {
+                    StreamEvent::MessageStart(start) => {
+                        let id = start.message.id.clone().unwrap_or_default();
+                        self.current.insert(parent, id.clone());
+                        self.note(id, &start.message.usage.clone().unwrap_or_default())
+                    }
+                    StreamEvent::MessageDelta(delta) => {
+                        if let (None, Some(reason)) = (&parent, &delta.delta.stop_reason) {
+                            self.stop_reason = Some(reason.to_string());
+                        }
+                        match (self.current.get(&parent), &delta.usage) {
+                            (Some(id), Some(usage)) => self.note(id.clone(), usage),
+                            _ => Usage::default(),
+                        }
+                    }
+                    _ => Usage::default(),
+                }
+            }
+            _ => Usage::default(),
+        }
+    }
+
+    /// Takes what the engine says it was in all: subagents and small helpers do not tell every token on the way.
+    pub(crate) fn settle(&mut self, result: &TurnResult) -> Usage {
+        let mut all = Usage::default();
+        for model in result.model_usage.values() {
+            all.add(&Usage {
+                input_tokens: model
+                    .input_tokens
+                    .saturating_add(model.cache_read_input_tokens)
+                    .saturating_add(model.cache_creation_input_tokens),
+                output_tokens: model.output_tokens,
+                cached_tokens: model.cache_read_input_tokens,
+            });
+        }
+        self.grow(all.beyond(&self.total))
+    }
+
+    fn note(&mut self, id: String, told: &api::Usage) -> Usage {
+        let told = Usage {
+            input_tokens: told.total_input(),
+            output_tokens: told.output_tokens.unwrap_or_default(),
+            cached_tokens: told.cache_read_input_tokens.unwrap_or_default(),
+        };
+        let known = self.responses.entry(id).or_default();
+        let new = told.beyond(known);
+        known.add(&new);
+        self.grow(new)
+    }
+
+    fn grow(&mut self, new: Usage) -> Usage {
+        self.total.add(&new);
+        new
+    }
+}

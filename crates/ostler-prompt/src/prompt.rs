@@ -1,0 +1,287 @@
+//! [`Prompt`]: what an agent is asked, as a value that is checked when it is made.
+
+use std::fmt::Write as _;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::output::Output;
+use crate::section::{Content, Section};
+use crate::template;
+use crate::tool::Tool;
+use crate::workspace::Workspace;
+
+/// What an agent is asked, and the type of its answer; `()` if none is wanted.
+///
+/// A prompt has a namespace, a key, and sections in their order. It is rendered once, when it is built, so that everything
+/// that is wrong with it is told then; the same sections always give the same text.
+///
+/// ```
+/// use ostler_prompt::{Markdown, Prompt};
+///
+/// #[derive(serde::Serialize)]
+/// struct Task { folder: &'static str }
+///
+/// let prompt = Prompt::<()>::builder("review", "code")
+///     .section(Markdown::new("Task", "task", "Review ${folder}.").params(Task { folder: "src" }))
+///     .build()?;
+/// assert_eq!(prompt.text(), "## 1. Task\n\nReview src.\n");
+/// assert_eq!(prompt.name(), "review/code");
+/// # Ok::<(), ostler_prompt::PromptError>(())
+/// ```
+///
+/// A parameter without a place, or a place without a parameter, is an error here and not when the prompt is sent:
+///
+/// ```
+/// use ostler_prompt::{Markdown, Prompt};
+///
+/// let prompt = Prompt::<()>::builder("review", "code").section(Markdown::new("Task", "task", "Review ${folder}."));
+/// assert!(prompt.build().unwrap_err().to_string().contains("`folder`"));
+/// ```
+pub struct Prompt<T = ()> {
+    pub(crate) inner: Arc<Inner>,
+    answers: PhantomData<fn() -> T>,
+}
+
+pub(crate) struct Inner {
+    namespace: String,
+    key: String,
+    name: String,
+    text: String,
+    tools: Vec<Tool>,
+    workspaces: Vec<Workspace>,
+}
+
+impl<T> Clone for Prompt<T> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), answers: PhantomData }
+    }
+}
+
+impl<T> std::fmt::Debug for Prompt<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prompt").field("name", &self.inner.name).finish_non_exhaustive()
+    }
+}
+
+impl<T: Output> Prompt<T> {
+    /// Begins a prompt.
+    pub fn builder(namespace: impl Into<String>, key: impl Into<String>) -> PromptBuilder<T> {
+        PromptBuilder {
+            namespace: namespace.into(),
+            key: key.into(),
+            name: None,
+            sections: Vec::new(),
+            answers: PhantomData,
+        }
+    }
+}
+
+impl<T> Prompt<T> {
+    /// The namespace: a family of prompts.
+    pub fn namespace(&self) -> &str {
+        &self.inner.namespace
+    }
+
+    /// Its key among them.
+    pub fn key(&self) -> &str {
+        &self.inner.key
+    }
+
+    /// What events call it: the name it was given, or namespace and key.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// What the model is sent.
+    pub fn text(&self) -> &str {
+        &self.inner.text
+    }
+
+    /// The tools of its sections, in their order.
+    pub fn tools(&self) -> &[Tool] {
+        &self.inner.tools
+    }
+
+    /// The workspaces of its sections.
+    pub fn workspaces(&self) -> &[Workspace] {
+        &self.inner.workspaces
+    }
+}
+
+/// Makes a [`Prompt`].
+#[must_use = "a prompt is made by `build`"]
+pub struct PromptBuilder<T> {
+    namespace: String,
+    key: String,
+    name: Option<String>,
+    sections: Vec<Section>,
+    answers: PhantomData<fn() -> T>,
+}
+
+impl<T: Output> PromptBuilder<T> {
+    /// A name for events in place of `namespace/key`.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Adds a section: a [`Markdown`](crate::Markdown), a [`Workspace`], or [`Tools`](crate::Tools).
+    pub fn section(mut self, section: impl Into<Section>) -> Self {
+        self.sections.push(section.into());
+        self
+    }
+
+    /// Checks and renders it.
+    ///
+    /// # Errors
+    /// Says which section is wrong and what to do about it.
+    pub fn build(self) -> Result<Prompt<T>, PromptError> {
+        let Self { namespace, key, name, sections, .. } = self;
+        for part in namespace.split('/') {
+            check_key("namespace", part)?;
+        }
+        check_key("key", &key)?;
+        if sections.is_empty() {
+            return Err(PromptError::Empty);
+        }
+        check_sections(&sections)?;
+        T::check().map_err(PromptError::Answer)?;
+        let text = render(&sections)?;
+        let name = name.unwrap_or_else(|| format!("{namespace}/{key}"));
+        let tools = sections.iter().flat_map(|section| section.tools.iter().cloned()).collect();
+        let workspaces = sections.iter().filter_map(Section::workspace).collect();
+        let inner = Inner { namespace, key, name, text, tools, workspaces };
+        Ok(Prompt { inner: Arc::new(inner), answers: PhantomData })
+    }
+}
+
+fn check_sections(sections: &[Section]) -> Result<(), PromptError> {
+    for (index, section) in sections.iter().enumerate() {
+        check_key("section key", &section.key)?;
+        if sections[..index].iter().any(|other| other.key == section.key) {
+            return Err(PromptError::SameKey { key: section.key.clone() });
+        }
+    }
+    let tools: Vec<&Tool> = sections.iter().flat_map(|section| &section.tools).collect();
+    for (index, tool) in tools.iter().enumerate() {
+        tool.check()?;
+        if tools[..index].iter().any(|other| other.name() == tool.name()) {
+            return Err(PromptError::SameTool { name: tool.name().to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// All sections under numbered headings.
+fn render(sections: &[Section]) -> Result<String, PromptError> {
+    let mut text = String::new();
+    let mut number = 0;
+    for section in sections {
+        let body = match &section.content {
+            Content::Template { template, parameters } => {
+                let parameters = parameters.as_ref().map_err(Clone::clone)?;
+                template::fill(&section.key, template, parameters)?
+            }
+            Content::Workspace(workspace) => workspace.describe(),
+            Content::Nothing => continue,
+        };
+        number += 1;
+        if number > 1 {
+            text.push('\n');
+        }
+        let title = section.title.replace(['\n', '\r'], " ");
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "## {number}. {title}\n\n{}", body.trim_end());
+    }
+    if number == 0 {
+        return Err(PromptError::Empty);
+    }
+    Ok(text)
+}
+
+fn check_key(what: &'static str, key: &str) -> Result<(), PromptError> {
+    let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    let fits = key.len() <= 64
+        && key.starts_with(is_plain)
+        && key.chars().all(|letter| is_plain(letter) || matches!(letter, '.' | '_' | '-'));
+    match fits {
+        true => Ok(()),
+        false => Err(PromptError::Key { what, key: key.to_owned() }),
+    }
+}
+
+/// Why a prompt could not be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PromptError {
+    /// A namespace or a key is not of the kind.
+    #[error(
+        "the {what} `{key}` is not one: begin with a small letter or a digit, go on with those and `.`, `_`, `-`, at most 64"
+    )]
+    Key {
+        /// Whose.
+        what: &'static str,
+        /// What was given.
+        key: String,
+    },
+    /// Nothing would be sent.
+    #[error("the prompt has nothing to say: add a section with text")]
+    Empty,
+    /// Two sections have one key.
+    #[error("two sections have the key `{key}`; give one of them another")]
+    SameKey {
+        /// The key.
+        key: String,
+    },
+    /// Two tools have one name.
+    #[error("two tools have the name `{name}`; give one of them another")]
+    SameTool {
+        /// The name.
+        name: String,
+    },
+    /// A tool cannot have this name.
+    #[error("`{name}` is no name for a tool: use letters, digits, `_` and `-`, at most 48")]
+    ToolName {
+        /// What was given.
+        name: String,
+    },
+    /// A place has no parameter.
+    #[error(
+        "section `{section}`: nothing was given for the parameter `{name}`; add it to `params`"
+    )]
+    MissingParameter {
+        /// The section's key.
+        section: String,
+        /// The place.
+        name: String,
+    },
+    /// A parameter has no place.
+    #[error(
+        "section `{section}`: the parameter `{name}` is used nowhere; write `${{{name}}}` into the template, or leave it out"
+    )]
+    UnusedParameter {
+        /// The section's key.
+        section: String,
+        /// The parameter.
+        name: String,
+    },
+    /// A template is malformed.
+    #[error("section `{section}`: {reason}")]
+    Template {
+        /// The section's key.
+        section: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Parameters cannot be read.
+    #[error("section `{section}`: its parameters: {reason}")]
+    Parameters {
+        /// The section's key.
+        section: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The type of the answer cannot be asked for.
+    #[error("the type of the answer: {0}")]
+    Answer(String),
+}

@@ -1,0 +1,148 @@
+//! What the model sees of a tool's result: its own rendering, else JSON, else a message.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ostler_sdk::mcp::Output;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::tool;
+
+/// What a tool returns to the model.
+///
+/// A type with a rendering of its own says so here. One without is shown as JSON; for that an empty implementation does:
+///
+/// ```
+/// use ostler_prompt::Render;
+///
+/// #[derive(serde::Serialize)]
+/// struct Count { words: usize }
+/// impl Render for Count {}
+///
+/// #[derive(serde::Serialize)]
+/// struct Table { rows: Vec<String> }
+/// impl Render for Table {
+///     fn render(&self) -> Option<String> {
+///         Some(self.rows.join("\n"))
+///     }
+/// }
+/// ```
+pub trait Render: Serialize {
+    /// The text for the model; `None` for JSON.
+    fn render(&self) -> Option<String> {
+        None
+    }
+}
+
+macro_rules! as_json {
+    ($($kind:ty)*) => { $(impl Render for $kind {})* };
+}
+
+as_json! { () bool i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64 Value }
+
+impl Render for String {
+    fn render(&self) -> Option<String> {
+        Some(self.clone())
+    }
+}
+
+impl Render for &str {
+    fn render(&self) -> Option<String> {
+        Some((*self).to_owned())
+    }
+}
+
+impl<T: Serialize> Render for Vec<T> {}
+impl<T: Serialize> Render for Option<T> {}
+impl<K: Serialize + Ord, V: Serialize> Render for BTreeMap<K, V> {}
+impl<K: Serialize, V: Serialize, S> Render for HashMap<K, V, S> {}
+
+/// The result of a tool: a value, a message, and whether it succeeded.
+///
+/// The model is shown the value's own rendering; without one, its JSON; and the message where that is empty or there is
+/// no value.
+///
+/// ```
+/// use ostler_prompt::ToolResult;
+///
+/// assert_eq!(ToolResult::new(vec![1, 2]).message("two numbers").text(), "[1,2]");
+/// assert_eq!(ToolResult::new("").message("nothing found").text(), "nothing found");
+/// assert_eq!(ToolResult::<()>::failed("no such table").text(), "no such table");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolResult<T> {
+    value: Option<T>,
+    message: String,
+    success: bool,
+}
+
+impl<T: Render> ToolResult<T> {
+    /// A value.
+    pub fn new(value: T) -> Self {
+        Self { value: Some(value), message: String::new(), success: true }
+    }
+
+    /// Something done that has no value.
+    pub fn done(message: impl Into<String>) -> Self {
+        Self { value: None, message: message.into(), success: true }
+    }
+
+    /// A failure, for the model to read about.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self { value: None, message: message.into(), success: false }
+    }
+
+    /// What is shown where the value is shown as nothing.
+    #[must_use]
+    pub fn message(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    /// What the model is shown.
+    pub fn text(&self) -> String {
+        self.rendered().unwrap_or_else(|error| error)
+    }
+
+    fn rendered(&self) -> Result<String, String> {
+        let rendered = match &self.value {
+            None => String::new(),
+            Some(value) => match value.render() {
+                Some(text) => text,
+                None => match serde_json::to_value(value) {
+                    Ok(Value::Null) => String::new(),
+                    Ok(value) => value.to_string(),
+                    Err(error) => return Err(format!("the result could not be written: {error}")),
+                },
+            },
+        };
+        // Not an empty text: the Messages API refuses those.
+        let texts = [rendered, self.message.clone()];
+        Ok(texts
+            .into_iter()
+            .find(|text| !text.trim().is_empty())
+            .unwrap_or_else(|| "ok".to_owned()))
+    }
+}
+
+/// What a handler may return: anything that [renders](Render), or a [`ToolResult`] of it.
+pub trait IntoToolResult {
+    /// What goes to the model.
+    #[doc(hidden)]
+    fn into_output(self) -> Output;
+}
+
+impl<T: Render> IntoToolResult for T {
+    fn into_output(self) -> Output {
+        ToolResult::new(self).into_output()
+    }
+}
+
+impl<T: Render> IntoToolResult for ToolResult<T> {
+    fn into_output(self) -> Output {
+        match self.rendered() {
+            Ok(text) => tool::output(text, self.success),
+            Err(error) => tool::output(error, false),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Sections: the parts of a prompt.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::prompt::PromptError;
+use crate::template;
+use crate::tool::Tool;
+use crate::workspace::Workspace;
+
+/// A part of a prompt; made of a [`Markdown`], a [`Workspace`] or [`Tools`].
+#[derive(Clone, Debug)]
+pub struct Section {
+    pub(crate) title: String,
+    pub(crate) key: String,
+    pub(crate) content: Content,
+    pub(crate) tools: Vec<Tool>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    Template { template: String, parameters: Result<Map<String, Value>, PromptError> },
+    Workspace(Workspace),
+    Nothing,
+}
+
+impl Section {
+    pub(crate) fn workspace(&self) -> Option<Workspace> {
+        match &self.content {
+            Content::Workspace(workspace) => Some(workspace.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// A section of text: a template, its parameters, and tools that belong to it.
+///
+/// A place is written `${name}`; a literal `${` is written `$${`.
+#[derive(Clone, Debug)]
+pub struct Markdown(Section);
+
+impl Markdown {
+    /// A section with a title for the model, a key for you, and a template.
+    pub fn new(
+        title: impl Into<String>,
+        key: impl Into<String>,
+        template: impl Into<String>,
+    ) -> Self {
+        let content = Content::Template { template: template.into(), parameters: Ok(Map::new()) };
+        Self(Section { title: title.into(), key: key.into(), content, tools: Vec::new() })
+    }
+
+    /// The parameters: a struct or a map, a field for every place.
+    #[must_use]
+    pub fn params(mut self, params: impl Serialize) -> Self {
+        if let Content::Template { parameters, .. } = &mut self.0.content {
+            *parameters = template::parameters(&self.0.key, &params);
+        }
+        self
+    }
+
+    /// A tool that comes with the section.
+    #[must_use]
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.0.tools.push(tool);
+        self
+    }
+}
+
+impl From<Markdown> for Section {
+    fn from(markdown: Markdown) -> Self {
+        markdown.0
+    }
+}
+
+/// A section of tools and no text: the model reads about them in their own descriptions.
+#[derive(Clone, Debug)]
+pub struct Tools(Section);
+
+impl Tools {
+    /// Tools under a key.
+    pub fn new(key: impl Into<String>, tools: impl IntoIterator<Item = Tool>) -> Self {
+        let (title, content) = (String::new(), Content::Nothing);
+        Self(Section { title, key: key.into(), content, tools: tools.into_iter().collect() })
+    }
+}
+
+impl From<Tools> for Section {
+    fn from(tools: Tools) -> Self {
+        tools.0
+    }
+}
+
+impl From<Workspace> for Section {
+    fn from(workspace: Workspace) -> Self {
+        let (title, key) = (workspace.title().to_owned(), workspace.key().to_owned());
+        Self { title, key, content: Content::Workspace(workspace), tools: Vec::new() }
+    }
+}
+
+impl From<&Workspace> for Section {
+    fn from(workspace: &Workspace) -> Self {
+        workspace.clone().into()
+    }
+}

@@ -1,0 +1,285 @@
+//! What was changed in a workspace, as a value.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
+use rustix::fs::FileType;
+use sha2::{Digest as _, Sha256};
+
+use super::Workspace;
+use super::beneath::{self, Root};
+use super::error::WorkspaceError;
+
+/// Deeper than that nobody looks.
+const DEEPEST: usize = 400;
+/// Larger files are not shown line by line.
+const LARGEST_SHOWN: u64 = 4 * 1024 * 1024;
+
+/// What was changed in a workspace, in the order of the paths. It tells of the moment it was made.
+#[derive(Clone, Debug)]
+pub struct Changes {
+    pub(super) workspace: Workspace,
+    pub(super) changes: Vec<Change>,
+}
+
+/// A file that was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// Its path in the workspace.
+    pub path: PathBuf,
+    /// What became of it.
+    pub kind: ChangeKind,
+    /// Its original, or where that would be. `None` when it has none: it is in no mount, its mount's patterns leave it
+    /// out, or a link led to it. Such a change is not applied.
+    pub host_path: Option<PathBuf>,
+    /// What it was; `None` if it was not there.
+    pub(super) before: Option<[u8; 32]>,
+    /// What it is; `None` if it is gone.
+    pub(super) after: Option<[u8; 32]>,
+    /// Its mode now.
+    pub(super) mode: u32,
+    /// Its mount.
+    pub(super) mount: Option<usize>,
+}
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChangeKind {
+    /// It is new.
+    Added,
+    /// Its contents, or whether it can be executed, are other than before.
+    Modified,
+    /// It is gone.
+    Removed,
+    /// It is new, and no file: a link, a pipe. It is not applied.
+    Other,
+}
+
+impl Changes {
+    /// The changes.
+    pub fn iter(&self) -> std::slice::Iter<'_, Change> {
+        self.changes.iter()
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Whether nothing was changed.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// What a file is now; `None` if it is gone, or no file.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn contents(&self, change: &Change) -> Result<Option<Vec<u8>>, WorkspaceError> {
+        if change.after.is_none() {
+            return Ok(None);
+        }
+        read(self.workspace.path(), &change.path, u64::MAX)
+            .map_err(|error| WorkspaceError::io("read", &change.path, error))
+    }
+
+    /// All changes as a patch, as `diff -u` writes it. Files that are no text, too large, or whose originals have changed
+    /// meanwhile, are only named.
+    pub fn to_patch(&self) -> String {
+        self.changes.iter().map(|change| self.patch(change)).collect()
+    }
+
+    fn patch(&self, change: &Change) -> String {
+        let path = change.path.display();
+        let (old, new) = match change.kind {
+            ChangeKind::Added => ("/dev/null".to_owned(), format!("b/{path}")),
+            ChangeKind::Modified => (format!("a/{path}"), format!("b/{path}")),
+            ChangeKind::Removed => (format!("a/{path}"), "/dev/null".to_owned()),
+            ChangeKind::Other => return format!("# {path}: no file\n"),
+        };
+        let texts = self.before(change).zip(self.after(change));
+        let Some((before, after)) = texts else {
+            return format!("# {path}: {:?}, not shown\n", change.kind);
+        };
+        let input = InternedInput::new(before.as_str(), after.as_str());
+        let mut diff = Diff::compute(Algorithm::Histogram, &input);
+        diff.postprocess_lines(&input);
+        let printer = BasicLineDiffPrinter(&input.interner);
+        let lines = diff.unified_diff(&printer, UnifiedDiffConfig::default(), &input);
+        format!("--- {old}\n+++ {new}\n{lines}")
+    }
+
+    /// The text a file had. Its original still has it, if nobody changed that.
+    fn before(&self, change: &Change) -> Option<String> {
+        let Some(digest) = change.before else { return Some(String::new()) };
+        let host_path = self.workspace.0.baseline.get(&change.path)?.host_path.as_ref()?;
+        let (folder, name) = (host_path.parent()?, host_path.file_name()?);
+        let bytes = read(folder, Path::new(name), LARGEST_SHOWN).ok()??;
+        (Sha256::digest(&bytes).as_slice() == digest).then(|| String::from_utf8(bytes).ok())?
+    }
+
+    fn after(&self, change: &Change) -> Option<String> {
+        if change.after.is_none() {
+            return Some(String::new());
+        }
+        let bytes = read(self.workspace.path(), &change.path, LARGEST_SHOWN).ok()??;
+        String::from_utf8(bytes).ok()
+    }
+}
+
+impl<'a> IntoIterator for &'a Changes {
+    type Item = &'a Change;
+    type IntoIter = std::slice::Iter<'a, Change>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// The bytes of a file below a folder; `None` if they are more than a limit.
+pub(super) fn read(folder: &Path, below: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let root = Root::open(folder)?;
+    let (parent, name) = root.parent(below)?;
+    let (file, stat) = beneath::open_file(&parent, name.unwrap_or_default())?;
+    if u64::try_from(stat.st_size).unwrap_or(u64::MAX) > limit {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    File::from(file).take(limit).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// Compares a workspace with what it was.
+pub(super) fn find(workspace: &Workspace) -> Result<Changes, WorkspaceError> {
+    let root = Root::open(workspace.path());
+    let folder = root.and_then(|root| root.folder());
+    let folder = folder.map_err(|error| WorkspaceError::io("read", workspace.path(), error))?;
+    let mut search = Search { workspace, seen: BTreeSet::new(), changes: Vec::new() };
+    search.folder(&folder, Path::new(""), 0)?;
+    let Search { seen, mut changes, .. } = search;
+    for (path, original) in &workspace.0.baseline {
+        if !seen.contains(path) {
+            changes.push(Change {
+                path: path.clone(),
+                kind: ChangeKind::Removed,
+                host_path: original.host_path.clone(),
+                before: Some(original.digest),
+                after: None,
+                mode: original.mode,
+                mount: Some(original.mount),
+            });
+        }
+    }
+    changes.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(Changes { workspace: workspace.clone(), changes })
+}
+
+struct Search<'a> {
+    workspace: &'a Workspace,
+    seen: BTreeSet<PathBuf>,
+    changes: Vec<Change>,
+}
+
+impl Search<'_> {
+    fn folder(
+        &mut self,
+        folder: &OwnedFd,
+        below: &Path,
+        depth: usize,
+    ) -> Result<(), WorkspaceError> {
+        let reading = |path: &Path, error| WorkspaceError::io("read", path, error);
+        for name in beneath::names(folder).map_err(|error| reading(below, error))? {
+            let path = below.join(&name);
+            let stat = beneath::stat(folder, &name).map_err(|error| reading(&path, error))?;
+            match beneath::kind(&stat) {
+                FileType::Directory if depth < DEEPEST => {
+                    let inside = beneath::open_folder(folder, &name);
+                    let inside = inside.map_err(|error| reading(&path, error))?;
+                    self.folder(&inside, &path, depth + 1)?;
+                }
+                FileType::RegularFile => self.file(folder, &name, path)?,
+                _ => self.changes.push(Change {
+                    path,
+                    kind: ChangeKind::Other,
+                    host_path: None,
+                    before: None,
+                    after: None,
+                    mode: 0,
+                    mount: None,
+                }),
+            }
+        }
+        Ok(())
+    }
+
+    fn file(
+        &mut self,
+        folder: &OwnedFd,
+        name: &OsStr,
+        path: PathBuf,
+    ) -> Result<(), WorkspaceError> {
+        let reading = |error| WorkspaceError::io("read", &path, error);
+        let (file, stat) = beneath::open_file(folder, name).map_err(reading)?;
+        let after = digest(File::from(file)).map_err(reading)?;
+        let mode = stat.st_mode & 0o777;
+        let original = self.workspace.0.baseline.get(&path);
+        let same = original.is_some_and(|it| it.digest == after && it.mode & 0o111 == mode & 0o111);
+        self.seen.insert(path.clone());
+        if same {
+            return Ok(());
+        }
+        let (kind, mount, host_path) = match original {
+            Some(original) => {
+                (ChangeKind::Modified, Some(original.mount), original.host_path.clone())
+            }
+            None => {
+                let (mount, host_path) = self.home(&path).unzip();
+                (ChangeKind::Added, mount, host_path)
+            }
+        };
+        let before = original.map(|original| original.digest);
+        self.changes.push(Change {
+            path,
+            kind,
+            host_path,
+            before,
+            after: Some(after),
+            mode,
+            mount,
+        });
+        Ok(())
+    }
+
+    /// Where a new file would be on the host: in the mount that it is deepest in, if that takes such files.
+    fn home(&self, path: &Path) -> Option<(usize, PathBuf)> {
+        let inner = &self.workspace.0;
+        let mounts = inner.mounts.iter().enumerate();
+        let (number, mount, below) = mounts
+            .filter_map(|(number, mount)| {
+                Some((number, mount, path.strip_prefix(&mount.mount_path).ok()?))
+            })
+            .filter(|(.., below)| !below.as_os_str().is_empty())
+            .max_by_key(|(_, mount, _)| mount.mount_path.components().count())?;
+        inner.globs[number].takes(below).then(|| (number, mount.host_path.join(below)))
+    }
+}
+
+fn digest(mut file: File) -> io::Result<[u8; 32]> {
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(digest.finalize().into()),
+            Ok(read) => digest.update(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

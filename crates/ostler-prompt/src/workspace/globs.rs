@@ -1,0 +1,112 @@
+//! Which files of a mount are meant.
+
+use std::path::Path;
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use super::error::WorkspaceError;
+
+/// Patterns to include and to exclude.
+///
+/// A pattern is held against the path below the mount, and against every end of it: `*.pyc` and `__pycache__/*` mean those
+/// in every folder. One that begins with a slash is held against the whole path only. `*` and `?` stand for slashes, too,
+/// as they do in Python's `fnmatch`. A pattern that fits a folder means everything in it.
+#[derive(Clone, Debug)]
+pub(super) struct Globs {
+    include: Option<GlobSet>,
+    exclude: GlobSet,
+}
+
+impl Globs {
+    pub(super) fn new(include: &[String], exclude: &[String]) -> Result<Self, WorkspaceError> {
+        let include = if include.is_empty() { None } else { Some(set(include)?) };
+        Ok(Self { include, exclude: set(exclude)? })
+    }
+
+    /// Whether a file is meant. What is excluded is not, even if it is included.
+    pub(super) fn takes(&self, path: &Path) -> bool {
+        self.include.as_ref().is_none_or(|include| include.is_match(path)) && !self.excludes(path)
+    }
+
+    /// Whether a file, or everything in a folder, is not meant.
+    pub(super) fn excludes(&self, path: &Path) -> bool {
+        self.exclude.is_match(path)
+    }
+
+    /// Whether only some files are meant, so that folders without any need not be there.
+    pub(super) fn is_selective(&self) -> bool {
+        self.include.is_some()
+    }
+}
+
+fn set(patterns: &[String]) -> Result<GlobSet, WorkspaceError> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let wrong = |reason: String| WorkspaceError::Pattern { pattern: pattern.clone(), reason };
+        let (whole, text) = match pattern.strip_prefix('/') {
+            Some(rest) => (true, rest),
+            None => (false, pattern.as_str()),
+        };
+        let text = text.trim_end_matches('/');
+        if text.is_empty() {
+            return Err(wrong("it is empty".to_owned()));
+        }
+        let ends = if whole { vec![] } else { vec![format!("**/{text}"), format!("**/{text}/**")] };
+        for text in [text.to_owned(), format!("{text}/**")].into_iter().chain(ends) {
+            set.add(Glob::new(&text).map_err(|error| wrong(error.kind().to_string()))?);
+        }
+    }
+    set.build().map_err(|error| WorkspaceError::Pattern {
+        pattern: patterns.join(", "),
+        reason: error.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(include: &[&str], exclude: &[&str], path: &str, expected: bool) {
+        let owned =
+            |patterns: &[&str]| patterns.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let globs = Globs::new(&owned(include), &owned(exclude)).unwrap();
+        assert_eq!(globs.takes(Path::new(path)), expected, "{include:?} {exclude:?} {path}");
+    }
+
+    #[test]
+    fn everything_is_meant_by_default() {
+        check(&[], &[], "a/b.rs", true);
+    }
+
+    #[test]
+    fn patterns_fit_in_every_folder() {
+        check(&["*.rs"], &[], "lib.rs", true);
+        check(&["*.rs"], &[], "a/b/lib.rs", true);
+        check(&["*.rs"], &[], "a/b/lib.py", false);
+        check(&[], &["__pycache__/*"], "a/__pycache__/x.pyc", false);
+        check(&[], &["__pycache__/*"], "__pycache__/deep/x.pyc", false);
+        check(&[], &["node_modules"], "web/node_modules/a/b.js", false);
+        check(&[], &["node_modules/"], "node_modules/b.js", false);
+        check(&["src"], &[], "a/src/x", true);
+    }
+
+    #[test]
+    fn a_slash_in_front_means_the_whole_path() {
+        check(&["/src/*"], &[], "src/a.rs", true);
+        check(&["/src/*"], &[], "old/src/a.rs", false);
+    }
+
+    #[test]
+    fn exclusion_wins() {
+        check(&["*.rs"], &["secret.rs"], "secret.rs", false);
+        check(&["*.rs"], &["secret.rs"], "open.rs", true);
+    }
+
+    #[test]
+    fn a_malformed_pattern_is_named() {
+        for pattern in ["[", "", "/", "a{"] {
+            let error = Globs::new(&[], &[pattern.to_owned()]).unwrap_err().to_string();
+            assert!(error.contains(&format!("`{pattern}`")), "{error}");
+        }
+    }
+}
