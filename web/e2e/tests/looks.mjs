@@ -30,7 +30,7 @@ async function tour(visitor, each) {
   await visitor.say('write "hello" to notes.txt');
   await visitor.card().waitFor();
   await each("approval");
-  for (const place of [about, "inbox", "tasks", "tasks/greet", "schedules", "sessions", "usage", "settings"]) {
+  for (const place of [about, "inbox", "tasks", "tasks/greet", "schedules", "sessions", "usage", "settings", "doctor"]) {
     await visitor.go(`#/${place}`);
     await visitor.page.locator("main h1").waitFor();
     await visitor.page.waitForLoadState("networkidle");

@@ -178,6 +178,17 @@ export default {
     await agent.getByText(/Bash,/).waitFor();
   },
 
+  async "the doctor says what is fine and what needs a look"({ visit }) {
+    const visitor = await visit();
+    await visitor.go("#/settings");
+    await visitor.page.getByRole("link", { name: /in order/ }).click();
+    const checks = visitor.page.getByRole("list", { name: "Checks" }).getByRole("listitem");
+    await checks.filter({ hasText: "Data folder" }).getByText("fine").waitFor();
+    assert.ok((await checks.count()) > 5);
+    await visitor.page.getByRole("button", { name: "Look again" }).click();
+    await checks.first().waitFor();
+  },
+
   async "a browser is put out by another"({ visit }) {
     const [one, two] = [await visit(), await visit()];
     two.excused = /401|WebSocket/;

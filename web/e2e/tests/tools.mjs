@@ -156,14 +156,22 @@ export default {
     const visitor = await visit();
     await visitor.say("run `until [ -e go ]; do sleep 0.05; done; echo passed`");
     await visitor.page.locator(".tool.runs").waitFor();
+    const other = await visit();
+    await other.go(await visitor.page.evaluate(() => location.hash));
+    await other.page.locator(".tool.runs").waitFor();
     await visitor.page.getByLabel("What the agent is to do").fill("list the files");
     await visitor.page.getByRole("button", { name: "Say now" }).click();
-    await visitor.page.getByRole("article", { name: "You" }).filter({ hasText: "list the files" }).waitFor();
+    const said = (who) => who.page.getByRole("article", { name: "You" }).filter({ hasText: "list the files" });
+    await said(visitor).waitFor();
+    await said(other).waitFor();
     writeFileSync(join(server.workspace, "go"), "");
     await visitor.page.getByRole("article", { name: "Agent" }).filter({ hasText: "README.md" }).waitFor();
     await visitor.rest();
     const [session] = (await server.call("GET", "/api/sessions")).items;
     const { items } = await server.call("GET", `/api/sessions/${session.id}/runs`);
     assert.equal(items.length, 1, "no run of its own");
+    await visitor.page.reload();
+    await said(visitor).waitFor();
+    for (const who of [visitor, other]) assert.equal(await said(who).count(), 1, "told once");
   },
 };

@@ -88,6 +88,11 @@ export class Thread {
     this.add(item);
   }
 
+  /** It was not heard. */
+  unsay(id: string): void {
+    this.replace(this.items.filter((it) => it.id !== id));
+  }
+
   /** What was said here has come back in the server's words, and is not shown twice. */
   private settle(id: string): void {
     const told = this.items[this.places.get(id) ?? -1];

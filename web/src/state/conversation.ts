@@ -109,12 +109,22 @@ export class Conversation {
   }
 
   private async sayLater(text: string, how: "queue" | "steer"): Promise<void> {
-    const run = await api.say(this.session, text, how === "steer");
-    if (how === "steer") {
-      // The stream that is followed does not repeat what was said into it.
-      this.thread.say({ id: `said-${crypto.randomUUID()}`, kind: "user", text, attached: [], isLocal: true });
+    if (how === "queue") {
+      const run = await api.say(this.session, text, false);
+      this.queued.value = [...this.queued.peek(), { run: run.id, text }];
+      return;
+    }
+    // Shown before it is sent: the server may tell of it sooner than it answers.
+    const said = `said-${crypto.randomUUID()}`;
+    this.thread.say({ id: said, kind: "user", text, attached: [], isLocal: true });
+    this.draw();
+    try {
+      await api.say(this.session, text, true);
+    } catch (error) {
+      this.thread.unsay(said);
       this.draw();
-    } else this.queued.value = [...this.queued.peek(), { run: run.id, text }];
+      throw error;
+    }
   }
 
   private async follow(path: string, input: RunAgentInput, thread: Thread): Promise<void> {

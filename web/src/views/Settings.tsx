@@ -41,6 +41,7 @@ function About() {
     <section>
       <h2>Server</h2>
       {health && <p>Ostler {health.version}: {health.status === "ok" ? "works" : health.status}. Programs find what it can do at <a href="/docs">/docs</a>.</p>}
+      {me.value?.role !== "member" && <p><a href={link("doctor")}>Look whether everything is in order</a></p>}
     </section>
   );
 }
