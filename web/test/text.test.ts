@@ -4,7 +4,7 @@ import { isText } from "../src/parts/attach";
 import { read } from "../src/parts/fields";
 import { Heights } from "../src/parts/heights";
 import { taken, typed } from "../src/parts/offers";
-import { ago, days, dollars, lasted } from "../src/text/say";
+import { ago, days, dollars, lasted, tokens } from "../src/text/say";
 import { summary } from "../src/text/summary";
 
 test("events are found however they are cut", () => {
@@ -64,6 +64,10 @@ test("texts are known by what is in them", () => {
   expect(isText(new TextEncoder().encode("fn main() { // ü }"))).toBe(true);
   expect(isText(new Uint8Array([0x80, 0x81]))).toBe(false);
   expect(isText(new Uint8Array([65, 0]))).toBe(false);
+});
+
+test("many tokens are said shortly", () => {
+  expect([999, 1_200, 99_950, 250_000, 1_000_000, 1_250_000].map(tokens)).toEqual(["999", "1.2k", "100.0k", "250k", "1M", "1.3M"]);
 });
 
 test("days are counted across months", () => {

@@ -22,6 +22,7 @@ export function Bars({ title, series, bars, say, children }: Props) {
   const sums = bars.map((bar) => bar.values.reduce((sum, value) => sum + value, 0));
   const most = Math.max(...sums, 0);
   const room = WIDTH / Math.max(1, bars.length);
+  const width = Math.min(room * 0.7, 48);
   const all = sums.reduce((sum, value) => sum + value, 0);
   return (
     <figure class="chart">
@@ -36,7 +37,7 @@ export function Bars({ title, series, bars, say, children }: Props) {
                 {/* The whole height, so that a low column can be pointed at. */}
                 <rect x={index * room} y="0" width={room} height={HEIGHT} class="ground" />
                 {stacked(bar.values, most).map(({ from, height }, at) => height > 0 && (
-                  <rect key={at} x={index * room + room * 0.15} y={HEIGHT - from - height} width={room * 0.7} height={height} class={`series-${at}`} />
+                  <rect key={at} x={index * room + (room - width) / 2} y={HEIGHT - from - height} width={width} height={height} class={`series-${at}`} />
                 ))}
               </g>
             ))}
