@@ -122,6 +122,28 @@ export default {
     await tool.locator('.lane .tool[data-tool="Glob"]').waitFor();
   },
 
+  "what a killed server cut off goes on when somebody says so": {
+    script: (asked) => {
+      const said = lastSaid(asked);
+      if (said.includes("You were interrupted")) return "I go on, and all is done.";
+      return { text: "I wait.", calls: [{ name: "Bash", input: { command: "until [ -e go ]; do sleep 0.05; done" } }] };
+    },
+    async run({ server, visit }) {
+      const visitor = await visit();
+      visitor.excused = /ERR_|WebSocket/;
+      await visitor.say("wait");
+      await visitor.page.locator('.tool.runs[data-tool="Bash"]').waitFor();
+      await server.stop("SIGKILL");
+      await visitor.page.getByText("The connection is lost.").waitFor();
+      await server.start();
+      await visitor.page.getByText("The server ended while the agent was at work.").waitFor();
+      await visitor.page.getByRole("button", { name: "Go on" }).click();
+      await agent(visitor, "I go on, and all is done.").waitFor();
+      await visitor.rest();
+      assert.equal(await visitor.page.getByRole("button", { name: "Go on" }).count(), 0);
+    },
+  },
+
   "a server that is started again under an open page goes on where it was": {
     // What the agent was at is done by whoever takes over: it says its call again.
     script: (asked) => {

@@ -40,6 +40,8 @@ export class Conversation {
   readonly failure = signal<ApiError | undefined>(undefined);
   /** What is in line behind the run that works. */
   readonly queued = signal<Queued[]>([]);
+  /** The run that the end of a server cut off, until something else is said. */
+  readonly cutOff = signal<string | undefined>(undefined);
   readonly usage = signal<SessionUsage | undefined>(undefined);
   private following: AbortController | undefined;
   /** What is being told; it becomes what is shown. */
@@ -72,6 +74,7 @@ export class Conversation {
   /** Says something: a turn of its own, or behind the one that works, or into it. */
   async say(text: string, attached: Attachment[], how: "turn" | "queue" | "steer"): Promise<void> {
     if (how !== "turn") return this.sayLater(text, how);
+    this.cutOff.value = undefined;
     const item: UserItem = { id: crypto.randomUUID(), kind: "user", text, attached };
     this.thread.say(item);
     const input = this.input(toMessages(this.thread.items));
@@ -80,6 +83,13 @@ export class Conversation {
       return this.attach();
     }
     await this.follow("/agui", input, this.thread);
+  }
+
+  /** Goes on with what was cut off. */
+  async resume(run: string): Promise<void> {
+    this.cutOff.value = undefined;
+    await api.resumeRun(run);
+    await this.attach();
   }
 
   async stop(): Promise<void> {
@@ -211,6 +221,8 @@ export class Conversation {
     const { items } = await api.runs(this.session).catch(() => ({ items: [] }));
     this.usage.value = await api.sessionUsage(this.session).catch(() => undefined);
     this.queued.value = items.filter((run) => run.state === "queued").map((run) => ({ run: run.id, text: run.prompt }));
+    const newest = items.at(-1);
+    this.cutOff.value = newest?.state === "interrupted" ? newest.id : undefined;
     const last = items.findLast((run) => !isOver(run.state) && run.state !== "queued");
     if (last) changed(last);
     else if (live.peek().has(this.session)) {

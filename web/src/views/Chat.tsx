@@ -167,15 +167,23 @@ const keyOf = (item: Item): string => item.id;
 
 function Status({ phase, conversation }: { phase: string; conversation: Conversation }) {
   const { error, wasCancelled } = conversation.thread;
+  const cutOff = conversation.cutOff.value;
   const words =
     phase === "running" ? "Working…"
     : phase === "waiting" ? "Waits for your answer."
+    : cutOff ? ""
     : error ? `It ended with an error: ${error.message}`
     : wasCancelled ? "Interrupted. Say what is to be done instead."
     : "";
   return (
-    <p class={`status ${error && phase === "idle" ? "bad" : phase}`} role="status" data-phase={phase}>
+    <p class={`status ${error && phase === "idle" ? "bad" : phase}`} role="status" tabIndex={-1} data-phase={phase}>
       {words}
+      {cutOff && phase === "idle" && (
+        <>
+          The server ended while the agent was at work.{" "}
+          <button type="button" onClick={() => void conversation.resume(cutOff).catch(complain)}>Go on</button>
+        </>
+      )}
     </p>
   );
 }
