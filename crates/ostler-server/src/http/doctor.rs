@@ -27,7 +27,7 @@ const TOO_LITTLE: u64 = 50 << 20;
 /// How far apart the clocks of the store and of the machine may be.
 const APART: u64 = 5_000;
 /// How long the model's address may take to answer.
-const PATIENCE: Duration = Duration::from_secs(4);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How many sessions are looked at for the state of their MCP servers.
 const SESSIONS: usize = 50;
 

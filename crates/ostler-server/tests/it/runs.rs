@@ -260,6 +260,10 @@ async fn a_run_that_a_restart_cuts_off_is_marked_and_can_be_resumed() {
     let session = desk.client().session().await;
     let run = desk.client().prompt(&session, "work").await;
     desk.api.gate("middle").reached().await;
+    // An engine that was not heard of yet would be told everything again.
+    let heard = |session: &Value| session.get("engineSession").is_some();
+    let path = format!("/api/sessions/{session}");
+    desk.client().watch(&path, "what the engine calls it", heard).await;
     let before = desk.client().log(&session).await;
     desk.stop().await;
     desk.start().await;
