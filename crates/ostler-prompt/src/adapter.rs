@@ -148,6 +148,10 @@ impl Adapter {
         if let Some(server) = tool::server(prompt.tools(), &context.run()) {
             options = options.server(server);
         }
+        if !self.client.stop_on_structured_output() {
+            // Newer engines end the turn with the answer by themselves; ours can be told not to.
+            options = options.env("OSTLER_GO_ON_AFTER_ANSWER", "1");
+        }
         if !self.client.suppress_stderr() {
             options = echoing(options);
         }
