@@ -135,7 +135,8 @@ impl Adapter {
         if let Some(turns) = self.client.max_turns() {
             options.limits.max_turns = Some(turns);
         }
-        if let Some(dollars) = context.budget_tracker().and_then(BudgetTracker::remaining_usd) {
+        let dollars = context.budget_tracker().and_then(BudgetTracker::remaining_usd);
+        if let Some(dollars) = dollars.filter(|dollars| dollars.is_finite()) {
             let own = options.limits.max_budget_usd.unwrap_or(f64::INFINITY);
             options.limits.max_budget_usd = Some(own.min(dollars));
         }

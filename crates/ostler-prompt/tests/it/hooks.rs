@@ -446,6 +446,51 @@ async fn the_engine_is_asked_what_was_spent_before_every_call() {
     assert!(stage.requests().len() <= 4, "{ended:?} {}", stage.requests().len());
 }
 
+#[tokio::test]
+async fn without_an_adapter_everything_is_counted_too() {
+    let (_, context) =
+        outcome(|context| context.budget(BudgetTracker::new(Budget::tokens(1000)))).await;
+    let spent = context.budget_tracker().unwrap().spent();
+    assert_eq!((context.usage().total(), spent.usage.total()), (115, 115));
+    assert!(context.cost_usd() > 0.0 && spent.usd == context.cost_usd());
+}
+
+#[tokio::test]
+async fn somebody_who_reads_slowly_is_not_late_if_the_agent_was_not() {
+    let stage = Stage::new(one_call()).await;
+    let (session, prompt) = (Session::new(), prompt::<()>("go"));
+    let deadline = Deadline::after(Duration::from_secs(10));
+    let mut evaluation = stage.adapter().evaluate(&prompt, &session).deadline(deadline).stream();
+    within(evaluation.next()).await.unwrap();
+    // Everything happens meanwhile, and nobody reads it until the deadline has passed.
+    let context = evaluation.context().clone();
+    let done = async {
+        while context.stop_reason().is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep_until(tokio::time::Instant::from_std(deadline.instant())).await;
+    };
+    within(done).await;
+    let response = within(evaluation.response()).await.unwrap();
+    assert_eq!(response.text.as_deref(), Some("It says: hello"));
+}
+
+#[tokio::test]
+async fn with_the_answer_there_a_deadline_does_not_wait_for_what_goes_on_in_the_background() {
+    let script = Script::new()
+        .rule(
+            when().turn(0),
+            reply().tool_use("Bash", json!({"command": "sleep 600", "run_in_background": true})),
+        )
+        .rule(when(), reply().text("Done."));
+    let stage = Stage::new(script).await;
+    let (session, prompt) = (Session::new(), prompt::<()>("go"));
+    let run = stage.adapter().evaluate(&prompt, &session);
+    let run = run.deadline(Deadline::after(Duration::from_secs(8)));
+    let response = within(run).await.unwrap();
+    assert_eq!(response.text.as_deref(), Some("Done."));
+}
+
 #[test]
 fn values_are_shared_between_threads() {
     fn check<T: Send + Sync>() {}
