@@ -66,6 +66,15 @@ export class Visitor {
     await this.page.keyboard.press("Enter");
   }
 
+  /** Says something and waits for the end of it. What is said and that it is worked on are drawn at once. */
+  async ask(text) {
+    const said = this.page.getByRole("article", { name: "You" });
+    const next = await said.count();
+    await this.say(text);
+    await said.nth(next).waitFor();
+    await this.rest();
+  }
+
   card(name = /May the agent/) {
     return this.page.getByRole("group", { name });
   }

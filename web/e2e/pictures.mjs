@@ -1,6 +1,4 @@
-// The pictures in the README, made from real conversations with the offline model and with one that has a script:
-//
-//     OSTLER_PROGRAM=../target/debug/ostler node e2e/pictures.mjs ../docs/pictures
+// The pictures in the README, made from real conversations with a model that has a script: `cargo xtask web --pictures`
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -17,9 +15,11 @@ const ANSWER = "The check is in `open`: a name with `..` in it is refused before
 
 function script(asked) {
   const said = lastSaid(asked);
+  const file = `${/\/[\w/.-]+\/workspace/.exec(JSON.stringify(asked.system))?.[0]}/README.md`;
   if (said.startsWith("result:")) return ANSWER;
   if (said.includes("plan")) return { thinking: "I look around first.", calls: [{ name: "ExitPlanMode", input: { plan: PLAN } }] };
-  if (said.includes("test")) return { text: "I add the test first.", calls: [{ name: "Bash", input: { command: "mkdir -p tests && touch tests/names.rs", description: "Make a file for the tests" } }] };
+  if (said.includes("test")) return { text: "I add the test first.", calls: [{ name: "Bash", input: { command: "cargo test names -- --nocapture", description: "Run the tests of names" } }] };
+  if (said.includes("describe")) return { text: "I describe it.", calls: [{ name: "Edit", input: { file_path: file, old_string: "Nothing yet.", new_string: "Opens files by name.\n\nNames that lead out of the folder are refused." } }] };
   return { thinking: "Where are names checked?", text: "I look for the place.", calls: [{ name: "Grep", input: { pattern: "fn open" } }, { name: "Read", input: { file_path: "README.md" } }] };
 }
 
@@ -30,28 +30,36 @@ const take = (visitor, name) => visitor.page.screenshot({ path: join(folder, `${
 const come = async (options) => (await Visitor.come(browser, server, { viewport: { width: 1100, height: 700 }, ...options })).enter();
 
 const desk = await come({ colorScheme: "light" });
-await desk.say("may a name lead out of the folder?");
-await desk.page.getByText("refused before").waitFor();
+await desk.ask("may a name lead out of the folder?");
+await desk.page.locator("pre code .hljs-keyword").first().waitFor();
+await desk.say("describe that in the README");
+await desk.card().getByRole("button", { name: /Allow once/ }).click();
+await desk.page.locator('.tool.done[data-tool="Edit"]').waitFor();
 await desk.rest();
+const session = await desk.page.evaluate(() => location.hash);
 await desk.say("write a test for it");
 await desk.card().waitFor();
-await desk.page.locator(".code, pre code .hljs-keyword").first().waitFor();
 await take(desk, "chat");
 
-const phone = await come({ viewport: { width: 390, height: 760 }, colorScheme: "dark", isMobile: true, hasTouch: true });
-await phone.page.getByLabel("How it works").selectOption("plan");
-await phone.say("plan how it starts faster");
-await phone.card(/plan/).waitFor();
-await phone.go("#/inbox");
-await phone.card().waitFor();
-await take(phone, "inbox");
+const pocket = await come({ viewport: { width: 390, height: 760 }, colorScheme: "dark", isMobile: true, hasTouch: true });
+await pocket.page.getByLabel("How it works").selectOption("plan");
+await pocket.say("plan how it starts faster");
+await pocket.card(/plan/).waitFor();
+await pocket.go("#/inbox");
+await pocket.card().waitFor();
+await take(pocket, "inbox");
 
-for (const [place, name, theme] of [["usage", "usage", "light"], ["sessions", "sessions", "light"], ["tasks", "tasks", "dark"]]) {
-  const visitor = await come({ colorScheme: theme });
-  await visitor.go(`#/${place}`);
-  await visitor.page.waitForLoadState("networkidle");
-  await take(visitor, name);
-}
+const about = await come({ colorScheme: "light", viewport: { width: 1100, height: 900 } });
+await about.go(session.replace("chat", "about"));
+await about.page.getByText("README.md", { exact: true }).click();
+await about.page.getByRole("list", { name: "Time by tool" }).waitFor();
+await take(about, "session");
+
+const usage = await come({ colorScheme: "dark" });
+await usage.go("#/usage");
+await usage.page.getByLabel("Days").selectOption("7");
+await usage.page.getByRole("img", { name: /Tokens per day/ }).waitFor();
+await take(usage, "usage");
 
 await browser.close();
 await server.end();

@@ -68,8 +68,8 @@ export class Server {
     return (await this.call("POST", "/api/auth/code", {})).code;
   }
 
-  async stop() {
-    if (this.child?.exitCode === null) this.child.kill("SIGTERM");
+  async stop(signal = "SIGTERM") {
+    if (this.child?.exitCode === null) this.child.kill(signal);
     await this.ended;
   }
 

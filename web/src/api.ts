@@ -2,13 +2,18 @@
 
 import type {
   Approval,
+  Check,
+  Engine,
   Firing,
   Granted,
+  KnownBrowser,
   Listing,
   LogEntry,
   Me,
   Part,
+  Rewound,
   Run,
+  RunChanges,
   Schedule,
   Session,
   SessionUsage,
@@ -132,12 +137,31 @@ export const api = {
       if (items.length < 500) return found;
     }
   },
+  fork: (session: string, body: { before?: string; title?: string }) =>
+    call<Session>("POST", `/api/sessions/${id(session)}/fork`, body),
+  changes: (session: string) => call<{ runs: RunChanges[]; added: number; removed: number }>("GET", `/api/sessions/${id(session)}/changes`),
+  rewind: (session: string, before: string, dryRun: boolean) =>
+    call<Rewound>("POST", `/api/sessions/${id(session)}/rewind`, { before, dryRun }),
+  engine: (session: string) => call<Engine>("GET", `/api/sessions/${id(session)}/setup`),
+  /** The run that a message of the user began. */
+  async runOf(session: string, message: string, text: string): Promise<string> {
+    const named = /^prompt-(run_[^-]+)$/.exec(message)?.[1];
+    if (named) return named;
+    const { items } = await api.runs(session);
+    const same = items.filter((run) => run.prompt === text);
+    if (same.length === 1) return same[0]!.id;
+    // The same was said several times: the log knows which message began which run.
+    const isIt = ({ body }: LogEntry) => (body.messages as { id?: string }[] | undefined)?.some((it) => it.id === message);
+    const found = (await api.log(session)).find((entry) => entry.kind === "prompt" && isIt(entry));
+    if (!found) throw new ApiError(0, "unknown", "The server does not know where this was said.", "Reload the page and try again.");
+    return found.body.runId as string;
+  },
   /** The commands that a prompt in this session can begin with; the engine says so when it begins. */
-  async commands(session: string): Promise<{ text: string }[]> {
-    const { items } = await call<Listing<LogEntry>>("GET", `/api/sessions/${id(session)}/log?limit=50`);
-    const said = items.map((entry) => entry.body.message as { subtype?: string; slash_commands?: string[] } | undefined);
-    const names = said.find((message) => message?.subtype === "init")?.slash_commands ?? [];
-    return names.map((name) => ({ text: `/${name}` }));
+  async commands(session: string): Promise<{ text: string; hint?: string }[]> {
+    const { commands } = await api.engine(session);
+    return commands.map(({ name, description, argumentHint }) => ({
+      text: `/${name}`, hint: [argumentHint, description].filter(Boolean).join(" · "),
+    }));
   },
   files: (session: string, q: string, signal: AbortSignal) =>
     request("GET", `/api/sessions/${id(session)}/files?${query({ limit: 8, q })}`, { signal })
@@ -175,6 +199,9 @@ export const api = {
   runSchedule: (schedule: string) => call<Firing>("POST", `/api/schedules/${id(schedule)}/run`),
   removeSchedule: (schedule: string) => call<void>("DELETE", `/api/schedules/${id(schedule)}`),
 
+  doctor: () => call<{ checks: Check[] }>("GET", "/api/doctor"),
+  browsers: () => call<Listing<KnownBrowser>>("GET", "/api/auth/browsers"),
+  removeBrowser: (browser: string) => call<void>("DELETE", `/api/auth/browsers/${id(browser)}`),
   users: () => call<{ users: User[] }>("GET", "/api/users"),
   addUser: (name: string, role: string) => call<User>("POST", "/api/users", { name, role }),
   removeUser: (name: string) => call<void>("DELETE", `/api/users/${id(name)}`),

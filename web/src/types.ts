@@ -147,6 +147,65 @@ export interface SessionUsage {
   context?: { used: number; size?: number };
 }
 
+export interface ChangedFile {
+  path: string;
+  kind: "created" | "edited";
+  added: number;
+  removed: number;
+  diff?: string;
+  cut: boolean;
+}
+
+export interface RunChanges {
+  run: string;
+  prompt: string;
+  at: number;
+  files: ChangedFile[];
+  /** There are more files than these. */
+  cut: boolean;
+}
+
+export interface Rewound {
+  dryRun: boolean;
+  files: string[];
+  insertions?: number;
+  deletions?: number;
+}
+
+/** What an engine said about itself. */
+export interface Engine {
+  at?: number;
+  model?: string;
+  permissionMode?: string;
+  cwd?: string;
+  version?: string;
+  tools: string[];
+  agents: { name: string; description?: string }[];
+  skills: string[];
+  commands: { name: string; description?: string; argumentHint?: string }[];
+  mcpServers: { name: string; status: string; error?: string; tools?: number }[];
+  live: boolean;
+}
+
+export interface Check {
+  id: string;
+  title: string;
+  state: "ok" | "warn" | "fail";
+  says: string;
+  next?: string;
+}
+
+/** A browser that was let in. */
+export interface KnownBrowser {
+  id: string;
+  user: string;
+  label?: string;
+  made: number;
+  used: number;
+  expires: number;
+  current: boolean;
+}
+
 export interface Task {
   id: string;
   owner: string;

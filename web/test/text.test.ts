@@ -4,7 +4,8 @@ import { isText } from "../src/parts/attach";
 import { read } from "../src/parts/fields";
 import { Heights } from "../src/parts/heights";
 import { taken, typed } from "../src/parts/offers";
-import { ago, days, dollars, lasted } from "../src/text/say";
+import { ago, days, dollars, lasted, tokens } from "../src/text/say";
+import { pieces } from "../src/text/pieces";
 import { summary } from "../src/text/summary";
 
 test("events are found however they are cut", () => {
@@ -66,6 +67,22 @@ test("texts are known by what is in them", () => {
   expect(isText(new Uint8Array([65, 0]))).toBe(false);
 });
 
+test("many tokens are said shortly", () => {
+  expect([999, 1_200, 99_950, 250_000, 1_000_000, 1_250_000].map(tokens)).toEqual(["999", "1.2k", "100.0k", "250k", "1M", "1.3M"]);
+});
+
 test("days are counted across months", () => {
   expect(days("2026-02-27", "2026-03-01")).toEqual(["2026-02-27", "2026-02-28", "2026-03-01"]);
+});
+
+test("a growing text is cut where nothing belongs together", () => {
+  const parts = ["# Title\n\n", "One\ntwo\n\n", "1. a\n\n2. b\n\n   more of b\n\n", "```rust\nfn a() {}\n\nfn b() {}\n```\n\n", "~~~~\n```\n\nx\n~~~~\n\n", "last"];
+  expect(pieces(parts.join(""))).toEqual(parts);
+  // However far it has come, nothing is lost, and what is complete stays as it is; that a list goes on is seen a little later.
+  const text = parts.join("");
+  for (let end = 0; end <= text.length; end += 1) {
+    const now = pieces(text.slice(0, end));
+    expect(now.join("")).toBe(text.slice(0, end));
+    expect(now.slice(0, -2)).toEqual(parts.slice(0, Math.max(0, now.length - 2)));
+  }
 });

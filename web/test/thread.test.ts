@@ -90,11 +90,15 @@ describe("a thread", () => {
     ]);
   });
 
-  test("forgets everything from where the user goes back", () => {
-    const thread = heard(SPOKEN);
-    thread.cutAt("a");
-    expect(thread.items.map((item) => item.id)).toEqual(["r1"]);
-    thread.apply(SPOKEN[4] as AGUIEvent, 0);
-    expect(thread.items.map((item) => item.id)).toEqual(["r1", "a"]);
+  test("shows once what was said here into the work and comes back", () => {
+    const thread = heard(SPOKEN.slice(0, 1));
+    const told = (id: string, text: string) => [
+      { type: "TEXT_MESSAGE_START", messageId: id, role: "user" },
+      { type: "TEXT_MESSAGE_CONTENT", messageId: id, delta: text },
+      { type: "TEXT_MESSAGE_END", messageId: id },
+    ];
+    thread.say({ id: "said-1", kind: "user", text: "faster", attached: [], isLocal: true });
+    for (const event of [...told("p-1", "faster"), ...told("p-2", "slower")]) thread.apply(event as AGUIEvent, 0);
+    expect(thread.items.map((item) => [item.id, item.kind])).toEqual([["p-1", "user"], ["p-2", "user"]]);
   });
 });

@@ -25,7 +25,8 @@ usage: cargo xtask <command>
   run chat [ARGS…]                  the same with a conversation in this folder
   run ARGS…                         the same with these arguments
   test [--no-peers] [-- FILTER…]    run all tests; with a filter, only tests of that name
-  web                               build the page that the server shows, for the next build of ostler
+  web [--pictures]                  build the page that the server shows, for the next build of ostler; or take the
+                                    README's pictures of it anew
   tidy                              check format, lints and house rules
   bench [NAME…]                     run the benchmarks
   conformance [--cli PATH|vendor] [--only NAME] [--sdk NAME] [--against vendor]

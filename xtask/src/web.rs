@@ -11,8 +11,12 @@ use crate::checksum::checksum;
 use crate::{Misuse, cargo, conformance, setup};
 
 pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
-    if let Some(arg) = args.first() {
-        return Err(Misuse(format!("web knows no option {}", arg.display())).into());
+    match args {
+        [] => {}
+        [option] if option == "--pictures" => return pictures(),
+        [arg, ..] => {
+            return Err(Misuse(format!("web knows no option {}", arg.display())).into());
+        }
     }
     build()?;
     eprintln!("built web/dist/page; build ostler again to have it in the program");
@@ -23,6 +27,13 @@ pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
 pub(crate) fn build() -> Result<()> {
     install()?;
     run(npm(&["run", "build"]))
+}
+
+/// Takes the pictures of the README anew, with the program as it was built last.
+fn pictures() -> Result<ExitCode> {
+    install()?;
+    let status = cargo::status(browser("e2e/pictures.mjs")?.arg("../docs/pictures"))?;
+    Ok(cargo::exit_code(status))
 }
 
 /// For whoever wants the server and not the page in particular: without npm the server does without it, and says so.
@@ -43,9 +54,14 @@ pub(crate) fn unit_tests() -> Command {
 
 /// The tests in a browser, with the program as it was built last.
 pub(crate) fn browser_tests() -> Result<Command> {
+    browser("e2e/main.mjs")
+}
+
+/// A script that has a browser look at the program.
+fn browser(script: &str) -> Result<Command> {
     setup::chromium()?;
     let mut node = Command::new("node");
-    node.arg("e2e/main.mjs").current_dir(folder());
+    node.arg(script).current_dir(folder());
     node.env("OSTLER_PROGRAM", conformance::built("ostler")?);
     Ok(node)
 }

@@ -38,8 +38,7 @@ export default {
     await visitor.rest();
     await visitor.go("#/chat");
     await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
-    await visitor.say('write "y" to b.txt');
-    await visitor.rest();
+    await visitor.ask('write "y" to b.txt');
     assert.ok(has(server, "b.txt"), "written without a question");
     await visitor.go("#/settings");
     const rule = visitor.page.getByRole("row", { name: /Write/ });
@@ -249,6 +248,18 @@ export default {
     await keyboard.press("y");
     await visitor.rest();
     assert.ok(has(server, "b.txt"));
+    // From one card to the next without looking for it.
+    for (const name of ["c", "d"]) {
+      const session = await server.call("POST", "/api/sessions", { title: name });
+      await server.call("POST", `/api/sessions/${session.id}/runs`, { prompt: `write "z" to ${name}.txt` });
+    }
+    await keyboard.press("i");
+    await visitor.card().nth(1).waitFor();
+    await keyboard.press("j");
+    await keyboard.press("y");
+    await visitor.card().nth(1).waitFor({ state: "detached" });
+    await keyboard.press("y");
+    await visitor.page.getByRole("heading", { name: "Nothing waits for you" }).waitFor();
     await visitor.page.locator("body").press("?");
     await visitor.page.getByRole("dialog", { name: "Keys" }).waitFor();
     await keyboard.press("Escape");

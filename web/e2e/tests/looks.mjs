@@ -17,6 +17,10 @@ async function check(visitor, what) {
 /** All main views, with something in each. */
 async function tour(visitor, each) {
   await each("welcome");
+  await visitor.ask("list the files");
+  const about = (await visitor.page.evaluate(() => location.hash)).replace("#/chat", "about");
+  await visitor.go("#/chat");
+  await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
   await visitor.say("list the files, then ask me which colour I like: red, green or blue");
   await visitor.page.getByRole("group", { name: "The agent has a question" }).waitFor();
   await visitor.page.locator(".tool summary").first().click();
@@ -26,9 +30,12 @@ async function tour(visitor, each) {
   await visitor.say('write "hello" to notes.txt');
   await visitor.card().waitFor();
   await each("approval");
-  for (const place of ["inbox", "tasks", "tasks/greet", "schedules", "sessions", "usage", "settings"]) {
+  for (const place of [about, "inbox", "tasks", "tasks/greet", "schedules", "sessions", "usage", "settings", "doctor"]) {
     await visitor.go(`#/${place}`);
     await visitor.page.locator("main h1").waitFor();
+    await visitor.page.waitForLoadState("networkidle");
+    // What is folded is looked at too.
+    for (const folded of await visitor.page.locator("main details:not(.menu) > summary").all()) await folded.click();
     await visitor.page.waitForLoadState("networkidle");
     await each(place);
   }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { lastSaid } from "../model.mjs";
 
@@ -114,8 +114,7 @@ export default {
       const visitor = await visit();
       const { page } = visitor;
       for (const prompt of ["look", "look again"]) {
-        await visitor.say(prompt);
-        await visitor.rest();
+        await visitor.ask(prompt);
       }
       const meter = page.getByRole("link", { name: "What this session used" });
       await meter.getByText("2 % full").waitFor();
@@ -132,6 +131,74 @@ export default {
       await page.getByLabel("Days").selectOption("7");
       await page.getByRole("img", { name: /^Tokens per day/ }).waitFor();
     },
+  },
+
+  async "what a session changed in files is shown and put back"({ server, visit }) {
+    const visitor = await visit();
+    const { page } = visitor;
+    const read = (name) => readFileSync(join(server.workspace, name), "utf8");
+    for (const prompt of ["replace Nothing with Something in README.md", 'write "new" to notes.txt']) {
+      await visitor.say(prompt);
+      await visitor.card().getByRole("button", { name: /Allow once/ }).click();
+      await visitor.rest();
+    }
+    assert.match(read("README.md"), /Something/);
+    await page.getByRole("main").getByLabel("Session menu").click();
+    await page.getByRole("link", { name: "Changes and usage" }).click();
+    const edit = page.getByRole("listitem").filter({ has: page.getByRole("heading", { name: /replace Nothing/ }) });
+    await edit.getByText("README.md", { exact: true }).click();
+    assert.match(await edit.locator(".minus").textContent(), /^-Nothing yet/);
+    assert.match(await edit.locator(".plus").textContent(), /^\+Something yet/);
+    await edit.getByRole("button", { name: /Back to before this/ }).click();
+    const group = edit.getByRole("group", { name: "Put files back" });
+    await group.getByText(/README\.md/).waitFor();
+    await group.getByText(/notes\.txt/).waitFor();
+    assert.match(read("README.md"), /Something/, "nothing happens before the yes");
+    await group.getByRole("button", { name: "Put them back" }).click();
+    await page.getByText("2 files are as before.").waitFor();
+    assert.match(read("README.md"), /Nothing yet/);
+    assert.equal(existsSync(join(server.workspace, "notes.txt")), false);
+  },
+
+  async "what the agent of a session has is shown"({ server, visit }) {
+    const visitor = await visit();
+    const { page } = visitor;
+    const { id } = await server.call("POST", "/api/sessions", { title: "Shared" });
+    // An application that shares its state has a server of its own in the engine.
+    const messages = [{ id: "m", role: "user", content: "list the files" }];
+    const input = { threadId: id, runId: "r", messages, tools: [], context: [], state: { a: 1 }, forwardedProps: {} };
+    const headers = { authorization: `Bearer ${server.token}`, "content-type": "application/json" };
+    await (await fetch(`${server.url}/agui`, { method: "POST", headers, body: JSON.stringify(input) })).text();
+    await visitor.go(`#/about/${id}`);
+    const agent = page.getByRole("region", { name: /^Agent/ });
+    await agent.getByText("offline-demo").waitFor();
+    await agent.getByRole("listitem").filter({ hasText: "shared_state" }).getByText("connected").waitFor();
+    await agent.getByRole("listitem").filter({ hasText: "general-purpose" }).waitFor();
+    await agent.locator("summary", { hasText: / tools$/ }).click();
+    await agent.getByText(/Bash,/).waitFor();
+  },
+
+  async "the doctor says what is fine and what needs a look"({ visit }) {
+    const visitor = await visit();
+    await visitor.go("#/settings");
+    await visitor.page.getByRole("link", { name: /in order/ }).click();
+    const checks = visitor.page.getByRole("list", { name: "Checks" }).getByRole("listitem");
+    await checks.filter({ hasText: "Data folder" }).getByText("fine").waitFor();
+    assert.ok((await checks.count()) > 5);
+    await visitor.page.getByRole("button", { name: "Look again" }).click();
+    await checks.first().waitFor();
+  },
+
+  async "a browser is put out by another"({ visit }) {
+    const [one, two] = [await visit(), await visit()];
+    two.excused = /401|WebSocket/;
+    await one.go("#/settings");
+    const rows = one.page.getByRole("region", { name: "Browsers that are in" }).getByRole("listitem");
+    await rows.filter({ hasText: "this one" }).waitFor();
+    await rows.filter({ hasNotText: "this one" }).getByRole("button", { name: "Put out" }).click();
+    await one.page.waitForFunction(() => document.querySelectorAll("[aria-labelledby=browsers] li").length === 1);
+    await two.page.reload();
+    await two.page.getByLabel("Code or token").waitFor();
   },
 
   async "sessions are searched, renamed, exported and forgotten"({ server, visit }) {

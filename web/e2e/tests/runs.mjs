@@ -76,39 +76,72 @@ export default {
     await later.go("#/sessions");
     await later.page.getByRole("main").getByRole("link", { name: /read README.md/ }).click();
     await agent(later, "Nothing yet.").waitFor();
-    await later.say("list the files");
-    await later.rest();
+    await later.ask("list the files");
     assert.equal(await later.page.getByRole("article", { name: "You" }).count(), 2);
     // The first browser did nothing and sees it all the same.
     await visitor.page.getByRole("article", { name: "You" }).filter({ hasText: "list the files" }).waitFor();
   },
 
-  async "something else is said instead, as if the rest had not been said"({ visit }) {
+  async "something else is said instead, in a copy from there on"({ server, visit }) {
     const visitor = await visit();
-    await visitor.say("read README.md");
+    const { page } = visitor;
+    const said = page.getByRole("article", { name: "You" });
+    for (const prompt of ["read README.md", "list the files", "list the files"]) {
+      await visitor.ask(prompt);
+    }
+    const original = page.url();
+    // The same was said twice; the second one is meant.
+    await said.nth(2).hover();
+    await said.nth(2).getByRole("button", { name: "Edit" }).click();
+    await page.getByRole("textbox", { name: "Say this instead" }).fill("how many files are there");
+    await page.getByRole("button", { name: "Say this instead" }).click();
+    await page.getByRole("link", { name: "forked" }).waitFor();
+    await said.filter({ hasText: "how many files" }).waitFor();
     await visitor.rest();
-    await visitor.say("list the files");
-    await visitor.rest();
-    const first = visitor.page.getByRole("article", { name: "You" }).first();
-    await first.hover();
-    await first.getByRole("button", { name: "Edit" }).click();
-    await visitor.page.getByRole("textbox", { name: "Say this instead" }).fill("how many files are there");
-    await visitor.page.getByRole("button", { name: "Say this instead" }).click();
-    await visitor.rest();
-    const said = visitor.page.getByRole("article", { name: "You" });
-    assert.deepEqual(await said.locator("p").allTextContents(), ["how many files are there"]);
-    await visitor.page.reload();
-    await said.first().waitFor();
-    assert.deepEqual(await said.locator("p").allTextContents(), ["how many files are there"]);
+    const copy = ["read README.md", "list the files", "how many files are there"];
+    assert.deepEqual(await said.locator("p").allTextContents(), copy);
+    await page.reload();
+    await said.nth(2).waitFor();
+    assert.deepEqual(await said.locator("p").allTextContents(), copy);
+    await page.getByRole("link", { name: "forked" }).click();
+    await page.waitForURL(original);
+    await said.filter({ hasText: "list the files" }).nth(1).waitFor();
+    assert.deepEqual(await said.locator("p").allTextContents(), ["read README.md", "list the files", "list the files"], "the original is as it was");
+    await page.getByRole("main").getByLabel("Session menu").click();
+    await page.getByRole("button", { name: "Fork" }).click();
+    await page.getByText("This is a copy.").waitFor();
+    await said.nth(2).waitFor();
+    assert.equal((await server.call("GET", "/api/sessions")).items.length, 3);
   },
 
   async "a subagent's work is below its call"({ visit }) {
     const visitor = await visit();
-    await visitor.say("ask a subagent to list the files");
-    await visitor.rest();
+    await visitor.ask("ask a subagent to list the files");
     const tool = visitor.page.locator('.row > .tool.done').first();
     await tool.locator("> summary").click();
     await tool.locator('.lane .tool[data-tool="Glob"]').waitFor();
+  },
+
+  "what a killed server cut off goes on when somebody says so": {
+    script: (asked) => {
+      const said = lastSaid(asked);
+      if (said.includes("You were interrupted")) return "I go on, and all is done.";
+      return { text: "I wait.", calls: [{ name: "Bash", input: { command: "until [ -e go ]; do sleep 0.05; done" } }] };
+    },
+    async run({ server, visit }) {
+      const visitor = await visit();
+      visitor.excused = /ERR_|WebSocket/;
+      await visitor.say("wait");
+      await visitor.page.locator('.tool.runs[data-tool="Bash"]').waitFor();
+      await server.stop("SIGKILL");
+      await visitor.page.getByText("The connection is lost.").waitFor();
+      await server.start();
+      await visitor.page.getByText("The server ended while the agent was at work.").waitFor();
+      await visitor.page.getByRole("button", { name: "Go on" }).click();
+      await agent(visitor, "I go on, and all is done.").waitFor();
+      await visitor.rest();
+      assert.equal(await visitor.page.getByRole("button", { name: "Go on" }).count(), 0);
+    },
   },
 
   "a server that is started again under an open page goes on where it was": {
@@ -129,9 +162,7 @@ export default {
       await visitor.page.getByText("The connection is lost.").waitFor();
       assert.equal(existsSync(join(server.workspace, "a.txt")), false);
       await server.start();
-      // Nobody is known to a server that was just started; the way in is the same as before.
-      await visitor.page.getByLabel("Code or token").fill(server.code);
-      await visitor.page.getByRole("button", { name: "Come in" }).click();
+      await visitor.page.getByText("The connection is lost.").waitFor({ state: "detached" });
       assert.equal(await visitor.page.getByLabel("What the agent is to do").inputValue(), "a draft that is not sent");
       await visitor.card().getByRole("button", { name: /Allow once/ }).click();
       await agent(visitor, "It is written.").waitFor();

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** A red dot. */
@@ -122,6 +122,26 @@ export default {
     await offered.waitFor({ state: "detached" });
   },
 
+  async "files are offered when an @ is typed"({ server, visit }) {
+    mkdirSync(join(server.workspace, "src"));
+    writeFileSync(join(server.workspace, "src", "main.rs"), "fn main() {}\n");
+    const visitor = await visit();
+    await visitor.ask("list the files");
+    const prompt = visitor.page.getByLabel("What the agent is to do");
+    await prompt.fill("");
+    await prompt.pressSequentially("read @main");
+    const offered = visitor.page.getByRole("listbox", { name: "Suggestions" });
+    await offered.getByRole("option", { name: "@src/main.rs", selected: true }).waitFor();
+    await visitor.page.keyboard.press("Enter");
+    assert.equal(await prompt.inputValue(), "read @src/main.rs ");
+    await offered.waitFor({ state: "detached" });
+    await prompt.pressSequentially("and @READ");
+    await offered.getByRole("option", { name: "@README.md" }).waitFor();
+    await visitor.page.keyboard.press("Escape");
+    await offered.waitFor({ state: "detached" });
+    assert.equal(await prompt.inputValue(), "read @src/main.rs and @READ");
+  },
+
   async "an answer is copied as it was written"({ visit }) {
     const visitor = await visit({ permissions: ["clipboard-read", "clipboard-write"] });
     await visitor.say("list the files");
@@ -136,14 +156,22 @@ export default {
     const visitor = await visit();
     await visitor.say("run `until [ -e go ]; do sleep 0.05; done; echo passed`");
     await visitor.page.locator(".tool.runs").waitFor();
+    const other = await visit();
+    await other.go(await visitor.page.evaluate(() => location.hash));
+    await other.page.locator(".tool.runs").waitFor();
     await visitor.page.getByLabel("What the agent is to do").fill("list the files");
     await visitor.page.getByRole("button", { name: "Say now" }).click();
-    await visitor.page.getByRole("article", { name: "You" }).filter({ hasText: "list the files" }).waitFor();
+    const said = (who) => who.page.getByRole("article", { name: "You" }).filter({ hasText: "list the files" });
+    await said(visitor).waitFor();
+    await said(other).waitFor();
     writeFileSync(join(server.workspace, "go"), "");
     await visitor.page.getByRole("article", { name: "Agent" }).filter({ hasText: "README.md" }).waitFor();
     await visitor.rest();
     const [session] = (await server.call("GET", "/api/sessions")).items;
     const { items } = await server.call("GET", `/api/sessions/${session.id}/runs`);
     assert.equal(items.length, 1, "no run of its own");
+    await visitor.page.reload();
+    await said(visitor).waitFor();
+    for (const who of [visitor, other]) assert.equal(await said(who).count(), 1, "told once");
   },
 };

@@ -47,18 +47,15 @@ export class Thread {
       case "MESSAGES_SNAPSHOT":
         return this.replace(fromMessages(event.messages));
       case "TEXT_MESSAGE_START":
-        if (event.role === "user") return;
+        if (event.role === "user") return this.add({ id: event.messageId, kind: "user", text: "", attached: [] });
         return this.add({ id: event.messageId, kind: "text", text: "", done: false, ...lane(event) });
       case "TEXT_MESSAGE_CONTENT":
       case "REASONING_MESSAGE_CONTENT":
-        return this.change(event.messageId, (item) =>
-          item.kind === "text" || item.kind === "thinking" ? { ...item, text: item.text + event.delta } : item,
-        );
+        return this.change(event.messageId, (item) => ("text" in item ? { ...item, text: item.text + event.delta } : item));
       case "TEXT_MESSAGE_END":
       case "REASONING_MESSAGE_END":
-        return this.change(event.messageId, (item) =>
-          item.kind === "text" || item.kind === "thinking" ? { ...item, done: true } : item,
-        );
+        this.change(event.messageId, (item) => (item.kind === "text" || item.kind === "thinking" ? { ...item, done: true } : item));
+        return this.settle(event.messageId);
       case "REASONING_MESSAGE_START":
         return this.add({ id: event.messageId, kind: "thinking", text: "", done: false, ...lane(event) });
       case "REASONING_ENCRYPTED_VALUE":
@@ -91,10 +88,17 @@ export class Thread {
     this.add(item);
   }
 
-  /** Forgets this item and everything after it. */
-  cutAt(id: string): void {
-    const at = this.places.get(id);
-    if (at !== undefined) this.replace(this.items.slice(0, at));
+  /** It was not heard. */
+  unsay(id: string): void {
+    this.replace(this.items.filter((it) => it.id !== id));
+  }
+
+  /** What was said here has come back in the server's words, and is not shown twice. */
+  private settle(id: string): void {
+    const told = this.items[this.places.get(id) ?? -1];
+    if (told?.kind !== "user") return;
+    const local = this.items.find((it) => it.kind === "user" && it.isLocal && it.text === told.text);
+    if (local) this.replace(this.items.filter((it) => it !== local));
   }
 
   private finish(event: RunFinishedEvent): void {

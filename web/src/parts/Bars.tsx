@@ -22,29 +22,27 @@ export function Bars({ title, series, bars, say, children }: Props) {
   const sums = bars.map((bar) => bar.values.reduce((sum, value) => sum + value, 0));
   const most = Math.max(...sums, 0);
   const room = WIDTH / Math.max(1, bars.length);
+  const width = Math.min(room * 0.7, 48);
   const all = sums.reduce((sum, value) => sum + value, 0);
   return (
     <figure class="chart">
       <figcaption><b>{title}</b> {children}</figcaption>
       {most === 0 ? <p class="hint">Nothing in this time.</p> : (
         <>
-          <svg viewBox={`0 0 ${WIDTH} ${HEIGHT + 18}`} role="img" aria-label={`${title}: ${say(all)} in all, at most ${say(most)} in a day`}>
-            <line x1="0" x2={WIDTH} y1={HEIGHT} y2={HEIGHT} class="axis" />
-            <text x="0" y="10" class="mark">{say(most)}</text>
+          <p class="marks" aria-hidden="true">{say(most)}</p>
+          <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`${title}: ${say(all)} in all, at most ${say(most)} at once`}>
             {bars.map((bar, index) => (
               <g key={bar.label}>
                 <title>{`${bar.label}: ${say(sums[index]!)}`}</title>
                 {/* The whole height, so that a low column can be pointed at. */}
                 <rect x={index * room} y="0" width={room} height={HEIGHT} class="ground" />
                 {stacked(bar.values, most).map(({ from, height }, at) => height > 0 && (
-                  <rect key={at} x={index * room + room * 0.15} y={HEIGHT - from - height} width={room * 0.7} height={height} class={`series-${at}`} />
+                  <rect key={at} x={index * room + (room - width) / 2} y={HEIGHT - from - height} width={width} height={height} class={`series-${at}`} />
                 ))}
               </g>
             ))}
-            {[0, bars.length - 1].map((at, index) => (
-              <text key={index} x={index === 0 ? 0 : WIDTH} y={HEIGHT + 15} class="mark" text-anchor={index === 0 ? "start" : "end"}>{bars[at]?.label}</text>
-            ))}
           </svg>
+          <p class="marks" aria-hidden="true"><span>{bars[0]?.label}</span><span>{bars.length > 1 && bars.at(-1)?.label}</span></p>
           {series.length > 1 && <Legend series={series} />}
           <Table title={title} series={series} bars={bars} say={say} />
         </>
@@ -56,7 +54,7 @@ export function Bars({ title, series, bars, say, children }: Props) {
 function stacked(values: number[], most: number): { from: number; height: number }[] {
   let from = 0;
   return values.map((value) => {
-    const height = (value / most) * (HEIGHT - 16);
+    const height = (value / most) * HEIGHT;
     const part = { from, height };
     from += height;
     return part;

@@ -22,7 +22,7 @@ export interface EntryProps {
 export function Entry({ item, lanes, approvals, isLive, onRetry }: EntryProps) {
   switch (item.kind) {
     case "user":
-      return <Said item={item} {...(onRetry && !isLive ? { onRetry } : {})} />;
+      return <Said item={item} {...(onRetry && !isLive && !isSteered(item) ? { onRetry } : {})} />;
     case "text":
       return (
         <article class="text" aria-label="Agent">
@@ -52,6 +52,9 @@ export function Entry({ item, lanes, approvals, isLive, onRetry }: EntryProps) {
   }
 }
 
+/** What was said into a run that was under way is no place to begin at. */
+const isSteered = (item: UserItem): boolean => item.isLocal === true || /^prompt-run_[^-]+-/.test(item.id);
+
 function Said({ item, onRetry }: { item: UserItem; onRetry?: (item: UserItem, text: string) => void }) {
   const [draft, edit] = useState<string | undefined>(undefined);
   if (draft !== undefined) {
@@ -66,7 +69,7 @@ function Said({ item, onRetry }: { item: UserItem; onRetry?: (item: UserItem, te
           <span class="unseen">Say this instead</span>
           <textarea value={draft} rows={3} ref={focused} onInput={(event) => edit(event.currentTarget.value)} />
         </label>
-        <p class="hint">Everything after it is as if it had not been said. Files stay as they are.</p>
+        <p class="hint">A copy of the conversation goes on from here, and this one stays as it is. So do files.</p>
         <div class="actions">
           <button type="submit" class="primary">Say this instead</button>
           <button type="button" onClick={() => edit(undefined)}>Cancel</button>

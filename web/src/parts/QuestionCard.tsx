@@ -1,9 +1,10 @@
 import { useState } from "preact/hooks";
 import { api } from "../api";
-import { complain, settle } from "../state/app";
+import { complain } from "../state/app";
 import type { Approval, Question } from "../types";
 import { CardHead } from "./ApprovalCard";
 import { useDraft } from "./drafts";
+import { answering } from "./focus";
 
 interface Chosen {
   labels: string[];
@@ -29,9 +30,10 @@ export function QuestionCard({ approval, isInline }: { approval: Approval; isInl
 
   const send = async (body: Parameters<typeof api.answer>[1]) => {
     sent(true);
+    const done = answering(approval.id);
     try {
       await api.answer(approval.id, { ...body, digest: approval.digest });
-      settle(approval.id);
+      done();
     } catch (error) {
       sent(false);
       complain(error);

@@ -15,6 +15,12 @@ export function SessionMenu({ session }: { session: Session }) {
     rename(undefined);
     if (wanted) attempt(async () => keepSession(await api.renameSession(session.id, wanted)));
   };
+  const fork = async () => {
+    const made = await api.fork(session.id, {});
+    keepSession(made);
+    go("chat", made.id);
+    say("This is a copy. It goes on by itself; files are shared.");
+  };
   const forget = async () => {
     if (!confirm(`Forget “${session.title || "this session"}”? What it does is ended.`)) return;
     await api.forgetSession(session.id);
@@ -40,6 +46,7 @@ export function SessionMenu({ session }: { session: Session }) {
       <div>
         <a class="button" href={link("about", session.id)}>Changes and usage</a>
         <button type="button" onClick={() => rename(session.title)}>Rename</button>
+        <button type="button" onClick={() => attempt(fork)}>Fork</button>
         <button type="button" onClick={() => attempt(() => exported(session))}>Export</button>
         <button type="button" class="danger" onClick={() => attempt(forget)}>Forget</button>
       </div>

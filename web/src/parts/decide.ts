@@ -2,7 +2,8 @@
 
 import { useState } from "preact/hooks";
 import { type Decision, api } from "../api";
-import { complain, settle } from "../state/app";
+import { complain } from "../state/app";
+import { answering } from "./focus";
 import type { Approval } from "../types";
 
 export function useDecide(approval: Approval): { isSent: boolean; decide: (decision: Decision) => Promise<void> } {
@@ -10,10 +11,11 @@ export function useDecide(approval: Approval): { isSent: boolean; decide: (decis
   const decide = async (decision: Decision) => {
     if (isSent) return;
     sent(true);
+    const answered = answering(approval.id);
     try {
       // Bound to what was shown: if something else is asked meanwhile, this answer does not count for it.
       await api.decide(approval.id, { ...decision, digest: approval.digest });
-      settle(approval.id);
+      answered();
     } catch (error) {
       sent(false);
       complain(error);

@@ -24,6 +24,13 @@ export interface Queued {
   text: string;
 }
 
+/** What is to be said in a session as soon as it is open. */
+export interface First {
+  text: string;
+  attached: Attachment[];
+  isFork?: boolean;
+}
+
 export class Conversation {
   thread = new Thread();
   /** Counts changes of the thread; whoever draws it reads this. */
@@ -33,6 +40,8 @@ export class Conversation {
   readonly failure = signal<ApiError | undefined>(undefined);
   /** What is in line behind the run that works. */
   readonly queued = signal<Queued[]>([]);
+  /** The run that the end of a server cut off, until something else is said. */
+  readonly cutOff = signal<string | undefined>(undefined);
   readonly usage = signal<SessionUsage | undefined>(undefined);
   private following: AbortController | undefined;
   /** What is being told; it becomes what is shown. */
@@ -41,13 +50,15 @@ export class Conversation {
   private unlisten: () => void;
   private frame = 0;
 
-  /** `first` is what is said in a session that was just made, of which there is nothing to tell. */
-  constructor(readonly session: string, first?: { text: string; attached: Attachment[] }) {
+  /** `first` is what is said in a session that was just made, of which there is nothing to tell unless it is a fork. */
+  constructor(readonly session: string, first?: First) {
     this.unlisten = listen((told) => this.hear(told));
-    if (first) {
+    const begin = first && (() => void this.say(first.text, first.attached, "turn"));
+    if (!begin || first.isFork) void this.attach().then(begin);
+    else {
       this.isLoading.value = false;
-      void this.say(first.text, first.attached, "turn");
-    } else void this.attach();
+      begin();
+    }
   }
 
   close(): void {
@@ -63,6 +74,7 @@ export class Conversation {
   /** Says something: a turn of its own, or behind the one that works, or into it. */
   async say(text: string, attached: Attachment[], how: "turn" | "queue" | "steer"): Promise<void> {
     if (how !== "turn") return this.sayLater(text, how);
+    this.cutOff.value = undefined;
     const item: UserItem = { id: crypto.randomUUID(), kind: "user", text, attached };
     this.thread.say(item);
     const input = this.input(toMessages(this.thread.items));
@@ -73,10 +85,11 @@ export class Conversation {
     await this.follow("/agui", input, this.thread);
   }
 
-  /** Says something else instead of what was said there, as if nothing had come after it. */
-  async retry(id: string, text: string): Promise<void> {
-    this.thread.cutAt(id);
-    await this.say(text, [], "turn");
+  /** Goes on with what was cut off. */
+  async resume(run: string): Promise<void> {
+    this.cutOff.value = undefined;
+    await api.resumeRun(run);
+    await this.attach();
   }
 
   async stop(): Promise<void> {
@@ -101,18 +114,27 @@ export class Conversation {
       messages,
       tools: [],
       context: [],
-      state: {},
       forwardedProps: {},
     };
   }
 
   private async sayLater(text: string, how: "queue" | "steer"): Promise<void> {
-    const run = await api.say(this.session, text, how === "steer");
-    if (how === "steer") {
-      // The stream that is followed does not repeat what was said into it.
-      this.thread.say({ id: `said-${crypto.randomUUID()}`, kind: "user", text, attached: [], isLocal: true });
+    if (how === "queue") {
+      const run = await api.say(this.session, text, false);
+      this.queued.value = [...this.queued.peek(), { run: run.id, text }];
+      return;
+    }
+    // Shown before it is sent: the server may tell of it sooner than it answers.
+    const said = `said-${crypto.randomUUID()}`;
+    this.thread.say({ id: said, kind: "user", text, attached: [], isLocal: true });
+    this.draw();
+    try {
+      await api.say(this.session, text, true);
+    } catch (error) {
+      this.thread.unsay(said);
       this.draw();
-    } else this.queued.value = [...this.queued.peek(), { run: run.id, text }];
+      throw error;
+    }
   }
 
   private async follow(path: string, input: RunAgentInput, thread: Thread): Promise<void> {
@@ -199,6 +221,8 @@ export class Conversation {
     const { items } = await api.runs(this.session).catch(() => ({ items: [] }));
     this.usage.value = await api.sessionUsage(this.session).catch(() => undefined);
     this.queued.value = items.filter((run) => run.state === "queued").map((run) => ({ run: run.id, text: run.prompt }));
+    const newest = items.at(-1);
+    this.cutOff.value = newest?.state === "interrupted" ? newest.id : undefined;
     const last = items.findLast((run) => !isOver(run.state) && run.state !== "queued");
     if (last) changed(last);
     else if (live.peek().has(this.session)) {

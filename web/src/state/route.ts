@@ -2,13 +2,13 @@
 
 import { signal } from "@preact/signals";
 
-export type Place = "chat" | "inbox" | "tasks" | "schedules" | "sessions" | "about" | "usage" | "settings";
+export type Place = "chat" | "inbox" | "tasks" | "schedules" | "sessions" | "about" | "usage" | "settings" | "doctor";
 export interface Route {
   place: Place;
   id?: string;
 }
 
-const PLACES: Place[] = ["chat", "inbox", "tasks", "schedules", "sessions", "about", "usage", "settings"];
+const PLACES: Place[] = ["chat", "inbox", "tasks", "schedules", "sessions", "about", "usage", "settings", "doctor"];
 
 export function read(hash: string): Route {
   const [place, id] = hash.replace(/^#\/?/, "").split("/");

@@ -23,6 +23,7 @@ export function dollars(amount: number): string {
 
 export function tokens(count: number): string {
   if (count < 1000) return String(count);
+  if (count >= 1_000_000) return `${(count / 1_000_000).toFixed(1).replace(/\.0$/, "")}M`;
   return count < 100_000 ? `${(count / 1000).toFixed(1)}k` : `${Math.round(count / 1000)}k`;
 }
 

@@ -1,6 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api";
 import { Bars, Lengths } from "../parts/Bars";
+import { Changes } from "../parts/Changes";
+import { EngineView } from "../parts/EngineView";
 import { Figures } from "../parts/Figures";
 import { complain, sessions } from "../state/app";
 import { link } from "../state/route";
@@ -13,7 +15,9 @@ export function About({ id }: { id: string }) {
   return (
     <main class="page" id="main">
       <header class="bar"><h1>{title || "Session"}</h1><a href={link("chat", id)}>Back to the conversation</a></header>
+      <Changes id={id} />
       <UsageOf id={id} />
+      <EngineView id={id} />
     </main>
   );
 }

@@ -10,8 +10,8 @@ import { Meter } from "../parts/Meter";
 import { SessionMenu } from "../parts/SessionMenu";
 import { VirtualList } from "../parts/VirtualList";
 import { approvals, complain, keepSession, sessions } from "../state/app";
-import { Conversation } from "../state/conversation";
-import { go } from "../state/route";
+import { Conversation, type First } from "../state/conversation";
+import { go, link } from "../state/route";
 import type { Session } from "../types";
 import { Welcome } from "./Welcome";
 
@@ -24,8 +24,7 @@ function Fresh() {
   const [mode, choose] = useState("default");
   const begin = async (text: string, attached: UserItem["attached"]) => {
     try {
-      const title = text.split("\n")[0]!.slice(0, 80);
-      const session = await api.createSession({ title, ...(mode === "default" ? {} : { permissionMode: mode }) });
+      const session = await api.createSession({ title: titled(text), ...(mode === "default" ? {} : { permissionMode: mode }) });
       keepSession(session);
       first.set(session.id, { text, attached });
       go("chat", session.id);
@@ -61,7 +60,18 @@ function Mode({ mode, choose }: { mode: string; choose: (mode: string) => void }
 }
 
 /** What is to be said first in a session that was just made. */
-const first = new Map<string, { text: string; attached: UserItem["attached"] }>();
+const first = new Map<string, First>();
+
+/** Says something else there, in a copy of what was said before. The session itself stays as it is. */
+async function retryIn(session: string, item: UserItem, text: string): Promise<void> {
+  const before = await api.runOf(session, item.id, item.text);
+  const fork = await api.fork(session, { before, title: titled(text) });
+  keepSession(fork);
+  first.set(fork.id, { text, attached: item.attached, isFork: true });
+  go("chat", fork.id);
+}
+
+const titled = (text: string): string => text.split("\n")[0]!.slice(0, 80);
 
 function Open({ id }: { id: string }) {
   const conversation = useMemo(() => new Conversation(id, first.get(id)), [id]);
@@ -76,7 +86,7 @@ function Open({ id }: { id: string }) {
   const thread = conversation.thread;
   const isWorking = conversation.isWorking;
   const stop = useCallback(() => void conversation.stop().catch(complain), [conversation]);
-  const retry = useCallback((item: UserItem, text: string) => void conversation.retry(item.id, text).catch(complain), [conversation]);
+  const retry = useCallback((item: UserItem, text: string) => void retryIn(id, item, text).catch(complain), [id]);
   const render = useCallback(
     (item: Item) => <SteadyEntry item={item} lanes={lanes} approvals={here} isLive={isWorking} onRetry={retry} />,
     [lanes, here, isWorking, retry],
@@ -102,6 +112,7 @@ function Open({ id }: { id: string }) {
     >
       <header class="bar">
         <h1>{session?.title || "Session"}</h1>
+        {session?.forkedFrom && <a class="hint" href={link("chat", session.forkedFrom.session)}>forked</a>}
         <Meter session={id} usage={conversation.usage.value} />
         {session && <SessionMenu session={session} />}
       </header>
@@ -156,15 +167,23 @@ const keyOf = (item: Item): string => item.id;
 
 function Status({ phase, conversation }: { phase: string; conversation: Conversation }) {
   const { error, wasCancelled } = conversation.thread;
+  const cutOff = conversation.cutOff.value;
   const words =
     phase === "running" ? "Working…"
     : phase === "waiting" ? "Waits for your answer."
+    : cutOff ? ""
     : error ? `It ended with an error: ${error.message}`
     : wasCancelled ? "Interrupted. Say what is to be done instead."
     : "";
   return (
-    <p class={`status ${error && phase === "idle" ? "bad" : phase}`} role="status" data-phase={phase}>
+    <p class={`status ${error && phase === "idle" ? "bad" : phase}`} role="status" tabIndex={-1} data-phase={phase}>
       {words}
+      {cutOff && phase === "idle" && (
+        <>
+          The server ended while the agent was at work.{" "}
+          <button type="button" onClick={() => void conversation.resume(cutOff).catch(complain)}>Go on</button>
+        </>
+      )}
     </p>
   );
 }

@@ -6,7 +6,7 @@ export function Inbox() {
   const list = approvals.value;
   return (
     <main class="page" id="main">
-      <header class="bar"><h1>Inbox</h1><Notify /></header>
+      <header class="bar"><h1 tabIndex={-1}>Inbox</h1><Notify /></header>
       {list.length === 0 ? (
         <div class="empty">
           <h2>Nothing waits for you</h2>

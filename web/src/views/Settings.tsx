@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, call } from "../api";
+import { Browsers } from "../parts/Browsers";
 import { complain, forget, me, sessions } from "../state/app";
 import { link } from "../state/route";
 import { type Theme, theme } from "../state/theme";
@@ -26,6 +27,7 @@ export function Settings() {
         </fieldset>
       </section>
       <Rules />
+      <Browsers />
       <About />
       {me.value?.role !== "member" && <Users />}
     </main>
@@ -39,6 +41,7 @@ function About() {
     <section>
       <h2>Server</h2>
       {health && <p>Ostler {health.version}: {health.status === "ok" ? "works" : health.status}. Programs find what it can do at <a href="/docs">/docs</a>.</p>}
+      {me.value?.role !== "member" && <p><a href={link("doctor")}>Look whether everything is in order</a></p>}
     </section>
   );
 }

@@ -8,6 +8,7 @@ import { type Run, isOver } from "../types";
 import { ago } from "../text/say";
 import { About } from "./About";
 import { Chat } from "./Chat";
+import { Doctor } from "./Doctor";
 import { Inbox } from "./Inbox";
 import { Schedules } from "./Schedules";
 import { Sessions } from "./Sessions";
@@ -88,6 +89,7 @@ function View() {
     case "schedules": return <Schedules />;
     case "sessions": return <Sessions />;
     case "about": return id ? <About key={id} id={id} /> : <Sessions />;
+    case "doctor": return <Doctor />;
     case "usage": return <Usage />;
     case "settings": return <Settings />;
   }

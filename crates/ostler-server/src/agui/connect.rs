@@ -3,7 +3,7 @@
 //! What is over comes as one snapshot, made of the same events that were told when it happened. The run that is under
 //! way is told from its beginning, as if its client had been there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ostler::proto::frame::ToHost;
 use ostler_agui::event::{Body, Event};
@@ -25,15 +25,24 @@ const STEP: usize = 256;
 /// How the ids of messages begin that came from no client of AG-UI.
 pub(super) const PROMPT: &str = "prompt-run_";
 
+/// What a prompt is called that came from no client of AG-UI: by the name of the run, so that it is known again, and the
+/// number, because more may be said in one run.
+pub(super) fn prompt_id(run: &str, seq: u64) -> String {
+    format!("prompt-{run}-{seq}")
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct PromptEvent {
-    run_id: String,
-    text: String,
+pub(super) struct PromptEvent {
+    pub(super) run_id: String,
+    pub(super) text: String,
     #[serde(default)]
     begin: Begin,
     #[serde(default)]
     messages: Vec<Value>,
+    /// Whether it was said in the middle of the run.
+    #[serde(default)]
+    pub(super) steered: bool,
 }
 
 /// A message of which only this much is read at first: most are pieces.
@@ -61,6 +70,8 @@ struct Past<'t, 'a> {
     places: HashMap<String, usize>,
     /// The run that is under way.
     live: Option<&'t str>,
+    /// Runs that were taken back before they began: nobody heard what they would have said.
+    unsaid: HashSet<String>,
     /// Where its prompt is.
     begins: Option<u64>,
 }
@@ -100,7 +111,9 @@ impl Telling<'_> {
     async fn past(&self) -> Fallible<(Vec<Message>, Option<u64>)> {
         let stream = scribe::stream(&self.session.id)?;
         let live = self.live.as_ref().map(|run| run.id.as_str());
+        let unsaid = self.app().hub.unsaid(&self.session.id).await?;
         let mut past = Past {
+            unsaid,
             telling: self,
             transcript: Transcript::default(),
             translator: None,
@@ -134,8 +147,15 @@ impl Past<'_, '_> {
     }
 
     fn prompt(&mut self, seq: u64, told: PromptEvent) -> Fallible<()> {
+        if self.unsaid.contains(&told.run_id) {
+            return Ok(());
+        }
         if self.live == Some(told.run_id.as_str()) {
             self.begins.get_or_insert(seq);
+            if told.steered {
+                // It is told where it was said, with the rest of the run.
+                return Ok(());
+            }
         }
         match &told.begin {
             Begin::Blank => self.transcript.truncate(0),
@@ -146,8 +166,7 @@ impl Past<'_, '_> {
             Begin::Here | Begin::Anew => {}
         }
         if told.messages.is_empty() && !told.text.is_empty() {
-            // The name of the run, so that it is known again, and the number, because more may be said in one run.
-            let id = format!("prompt-{}-{seq}", told.run_id);
+            let id = prompt_id(&told.run_id, seq);
             let content = told.text.into();
             self.transcript.said(Message::new(id, MessageBody::User { content }));
         }

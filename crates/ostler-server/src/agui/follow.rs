@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use ostler::proto::frame::ToHost;
-use ostler_agui::event::{Body, Event};
+use ostler_agui::event::{Body, Event, TextRole};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::asks::Asks;
 use super::config::{Approvals, Disconnect};
+use super::connect::{PromptEvent, prompt_id};
 use super::interrupts;
 use super::run::{Failure, Telling};
 use super::thread::Place;
@@ -123,6 +124,13 @@ impl Telling<'_> {
                 let told: MessageEvent = read(logged)?;
                 if told.run_id.is_some_and(|run| followed.all.contains(&run)) {
                     self.message(told.message, followed).await;
+                }
+            }
+            "prompt" => {
+                let told: PromptEvent = read(logged)?;
+                if told.steered && followed.all.contains(&told.run_id) {
+                    let id = prompt_id(&told.run_id, event.seq);
+                    self.outlet.send(said_by_user(id, told.text)).await;
                 }
             }
             "approval" => {
@@ -277,4 +285,15 @@ fn ended(run: &record::Run) -> Failure {
     };
     // What the engine wrote to its own log is not for everybody.
     Failure::new(error.message.lines().next().unwrap_or_default(), code)
+}
+
+/// What the user said in the middle of a run, by another way than this client.
+fn said_by_user(message_id: String, delta: String) -> [Event; 3] {
+    let (role, id) = (Some(TextRole::User), message_id.clone());
+    [
+        Body::TextMessageStart { message_id: id.clone(), role, name: None },
+        Body::TextMessageContent { message_id: id, delta },
+        Body::TextMessageEnd { message_id },
+    ]
+    .map(Event::from)
 }

@@ -3,6 +3,7 @@
 mod access;
 mod approvals;
 mod changes;
+mod doctor;
 mod fork;
 mod hooks;
 pub(crate) mod listing;
@@ -30,7 +31,7 @@ use crate::app::App;
 
 /// All routes, and the document that describes them.
 pub(crate) fn routes() -> (Router<App>, Value) {
-    let parts: [fn(Api) -> Api; 14] = [
+    let parts: [fn(Api) -> Api; 15] = [
         access::describe,
         tasks::routes,
         skills::routes,
@@ -45,6 +46,7 @@ pub(crate) fn routes() -> (Router<App>, Value) {
         schedules::routes,
         hooks::routes,
         status::routes,
+        doctor::routes,
     ];
     let api = parts.into_iter().fold(Api::new(), |api, routes| routes(api));
     let (router, document) = api.finish();

@@ -107,6 +107,11 @@ async fn list(
     QueryOf(query): QueryOf<SessionsQuery>,
 ) -> Fallible<Json<Sessions>> {
     let limit = limit(query.limit)?;
+    for (field, text) in [("q", &query.q), ("after", &query.after)] {
+        if text.as_ref().is_some_and(|text| text.chars().count() > LONGEST_TITLE) {
+            return Err(ApiError::invalid(field, "this has at most 200 characters"));
+        }
+    }
     let said = query.q.as_deref().map(tally::searched).filter(|said| !said.is_empty());
     let filter =
         Filter { contains: said.map(|said| ("search".to_owned(), said)), ..seen_by(&caller) };

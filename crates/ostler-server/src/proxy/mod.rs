@@ -81,6 +81,21 @@ impl Proxy {
         }
     }
 
+    /// Where the model is, if anything answers there. The key is not shown to it.
+    ///
+    /// # Errors
+    /// In words, when nothing answers in time.
+    pub(crate) async fn reaches(&self, within: std::time::Duration) -> Result<String, String> {
+        let base = self.credentials.base().to_owned();
+        // Whatever it says, somebody is there.
+        let asked = tokio::time::timeout(within, self.client.head(&base).send()).await;
+        match asked {
+            Ok(Ok(_)) => Ok(base),
+            Ok(Err(error)) => Err(format!("{base} cannot be reached: {}", error.without_url())),
+            Err(_) => Err(format!("{base} does not answer within {} s", within.as_secs())),
+        }
+    }
+
     /// Lets an engine in, for as long as the pass lives. `None` if the operator has no key: then there is no model to be
     /// reached, and the engine has to say so.
     pub(crate) fn admit(&self, session: &str) -> Option<Pass> {

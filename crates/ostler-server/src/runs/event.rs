@@ -33,7 +33,7 @@ pub(crate) fn prompt(
 
 /// Somebody said more while the run was at work.
 pub(crate) fn said(run: &str, text: &str) -> Fallible<NewEvent> {
-    event("prompt", json!({"runId": run, "text": text}), true)
+    event("prompt", json!({"runId": run, "text": text, "steered": true}), true)
 }
 
 /// The engine said something. Pieces of a response may be lost in a power cut: the whole comes after them.

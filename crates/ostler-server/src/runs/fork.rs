@@ -1,5 +1,7 @@
 //! A conversation that goes on from a place in another one, in a session of its own.
 
+use std::collections::HashSet;
+
 use ostler_store::{Event, Expected, NewEvent};
 use serde::Deserialize;
 use serde_json::Value;
@@ -39,6 +41,8 @@ struct Copy {
     /// What is to be written.
     events: Vec<NewEvent>,
     prompts: Vec<String>,
+    /// Runs that never began.
+    unsaid: HashSet<String>,
     is_done: bool,
 }
 
@@ -107,7 +111,9 @@ impl Hub {
     ) -> Fallible<Copy> {
         let stream = scribe::stream(&source.id)?;
         let (origin, events, prompts) = (source.origin.clone(), Vec::new(), Vec::new());
-        let mut copy = Copy { place, live, origin, run: None, events, prompts, is_done: false };
+        let unsaid = self.unsaid(&source.id).await?;
+        let mut copy =
+            Copy { place, live, origin, run: None, events, prompts, unsaid, is_done: false };
         let mut after = source.begins;
         while !copy.is_done {
             let events = self.log.read(&stream, after, STEP).await?;
@@ -119,11 +125,10 @@ impl Hub {
             copy.write(self, to).await?;
         }
         match &copy.place {
-            Place::Before(run) if !copy.is_done => {
-                Err(fault::not_found("run", run).field("before"))
-            }
-            Place::Behind(message) if !copy.is_done => {
-                Err(fault::not_found("message", message).field("message"))
+            Place::Before(_) if !copy.is_done => Err(rewind::no_run()),
+            Place::Behind(_) if !copy.is_done => {
+                let why = "the agent has said no such message in this session";
+                Err(ApiError::invalid("message", why))
             }
             _ => Ok(copy),
         }
@@ -159,6 +164,9 @@ impl Copy {
         let prompt: Prompt = event.body.to().map_err(fault::internal)?;
         if matches!(&self.place, Place::Before(run) if *run == prompt.run_id) {
             self.is_done = true;
+            return Ok(());
+        }
+        if self.unsaid.contains(&prompt.run_id) {
             return Ok(());
         }
         match prompt.begin {

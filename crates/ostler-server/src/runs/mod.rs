@@ -17,7 +17,7 @@ mod unkept;
 mod veil;
 mod worker;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler::proto::api::ContentBlock;
@@ -205,6 +205,13 @@ impl Hub {
         // All of them in one look: asked for by state, one that just changes could be missed in both.
         let runs = self.runs_of(session).await?;
         Ok(runs.into_iter().find(|run| !run.state.is_over()))
+    }
+
+    /// Runs of a session that were taken back before they began. What they were to say was never said.
+    pub(crate) async fn unsaid(&self, session: &str) -> Fallible<HashSet<String>> {
+        let runs = self.runs_of(session).await?.into_iter();
+        let unsaid = runs.filter(|run| run.state == RunState::Cancelled && run.started.is_none());
+        Ok(unsaid.map(|run| run.id).collect())
     }
 
     /// How many sessions have somebody at work.

@@ -48,7 +48,7 @@ impl Hub {
     ) -> Fallible<Rewound> {
         match self.records.find::<Run>(run).await? {
             Some((found, _)) if found.session == session.id => {}
-            _ => return Err(fault::not_found("run", run).field("before")),
+            _ => return Err(no_run()),
         }
         if self.live_run(&session.id).await?.is_some() {
             return Err(busy());
@@ -116,6 +116,11 @@ fn cannot(why: &str) -> ApiError {
     let message = format!("the files cannot be put back: {why}");
     ApiError::conflict("cannot_rewind", message)
         .hint("only what file tools changed since this server keeps checkpoints can be put back")
+}
+
+/// The session is there, so what is wrong is the name of the run.
+pub(super) fn no_run() -> ApiError {
+    ApiError::invalid("before", "there is no such run in this session")
 }
 
 /// Files are not put back under the hands of an agent.

@@ -113,8 +113,8 @@ async fn nothing_is_put_back_under_way_nor_where_there_is_nothing() {
     client.until(&running, "completed").await;
     let other = client.session().await;
     for (who, session, before, expected) in [
-        (&client, &session, "run_nothing", 404),
-        (&client, &other, first.as_str(), 404),
+        (&client, &session, "run_nothing", 422),
+        (&client, &other, first.as_str(), 422),
         (&ann, &session, first.as_str(), 404),
         (&client, &session, first.as_str(), 200),
     ] {

@@ -146,8 +146,8 @@ async fn places_that_are_not_there_and_runs_under_way_are_refused() {
     let session = client.session().await;
     say(&client, &session, "one").await;
     for (body, status) in [
-        (json!({"before": "run_nothing"}), 404),
-        (json!({"message": "nothing"}), 404),
+        (json!({"before": "run_nothing"}), 422),
+        (json!({"message": "nothing"}), 422),
         (json!({"message": "a", "before": "b"}), 422),
         (json!({"title": ""}), 422),
         (json!({"what": 1}), 422),

@@ -8,6 +8,7 @@ mod attacks;
 mod changes;
 mod desk;
 mod disk;
+mod doctor;
 mod door;
 mod foreign;
 mod forks;

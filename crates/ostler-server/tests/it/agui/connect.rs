@@ -161,3 +161,83 @@ async fn a_thread_of_somebody_else_is_not_there() {
     let (status, said) = other.ask(Method::POST, "/agui/connect", body).await;
     assert_eq!((status.as_u16(), &said["error"]["code"]), (404, &json!("not_found")));
 }
+
+// Seen to fail when all prompts of the log are told.
+#[tokio::test]
+async fn what_was_taken_back_before_it_began_is_not_told() {
+    let desk = Desk::open(script()).await;
+    let client = desk.client();
+    let session = client.session().await;
+    let slow = client.prompt(&session, "slow").await;
+    desk.api.gate("half").reached().await;
+    let queued = client.prompt(&session, "hi, never heard").await;
+    let cancel = format!("/api/runs/{queued}/cancel");
+    client.post(&cancel, json!({})).await;
+    client.until(&queued, "cancelled").await;
+    desk.api.gate("half").release();
+    client.until(&slow, "completed").await;
+    let past = told(&attach(&client, &session).await.rest().await);
+    let texts: Vec<_> = past.iter().map(|message| message["content"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["slow", "begun"]);
+    let forked = client.post(&format!("/api/sessions/{session}/fork"), json!({})).await;
+    let past = told(&attach(&client, forked["id"].as_str().unwrap()).await.rest().await);
+    assert_eq!(past.len(), 2, "{past:?}");
+}
+
+// Seen to fail when only what the agent says is told.
+#[tokio::test]
+async fn what_is_said_in_the_middle_of_a_run_is_told_to_everybody_once() {
+    let desk = Desk::open(script()).await;
+    let client = desk.client();
+    let mut first = begin(&client, &input("r1", &[user("u1", "slow")])).await;
+    first.until(|event| matches!(event.body, Body::TextMessageContent { .. })).await;
+    let session = client.get("/api/sessions").await["items"][0]["id"].clone();
+    let session = session.as_str().unwrap();
+    let more = json!({"prompt": "hi as well", "push": true});
+    client.post(&format!("/api/sessions/{session}/runs"), more).await;
+    let second = attach(&client, "t").await;
+    desk.api.gate("half").release();
+    let (first, second) = (first.rest().await, second.rest().await);
+    assert_eq!(told(&second).len(), 1, "the prompt itself: {:?}", told(&second));
+    for events in [&first, &second] {
+        let said: Vec<&str> = events
+            .iter()
+            .filter_map(|event| match &event.body {
+                Body::TextMessageContent { message_id, delta }
+                    if message_id.starts_with("prompt-run_") =>
+                {
+                    Some(delta.as_str())
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(said, ["hi as well"]);
+    }
+    // Whoever comes later has it among what was said.
+    let past = told(&attach(&client, "t").await.rest().await);
+    let of_user = past.iter().filter(|it| it["role"] == "user");
+    let texts: Vec<_> = of_user.map(|it| it["content"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["slow", "hi as well"]);
+}
+
+// Seen to fail when a session without an engine's conversation of its own counts as one where nothing was said.
+#[tokio::test]
+async fn a_fork_is_a_thread_that_knows_what_was_said() {
+    let desk = Desk::open(script()).await;
+    let client = desk.client();
+    run(&client, &input("r1", &[user("u1", "hi one")])).await;
+    let session = client.get("/api/sessions").await["items"][0]["id"].clone();
+    let path = format!("/api/sessions/{}/fork", session.as_str().unwrap());
+    let forked = client.post(&path, json!({})).await["id"].clone();
+    let mut past = told(&attach(&client, forked.as_str().unwrap()).await.rest().await);
+    let texts: Vec<_> = past.iter().map(|message| message["content"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["hi one", "You said hi one"]);
+    past.push(user("u2", "hi two"));
+    let body = with(input("r2", &past), "threadId", forked.clone());
+    assert_eq!(text_of(&run(&client, &body).await), "You said hi two");
+    let said = desk.api.requests()[1].body["messages"].to_string();
+    assert_eq!(said.matches("\"hi one\"").count(), 1, "{said}");
+    assert_eq!(said.matches("\"You said hi one\"").count(), 1, "{said}");
+    let past = told(&attach(&client, forked.as_str().unwrap()).await.rest().await);
+    assert_eq!(past.len(), 4, "{past:?}");
+}

@@ -1,0 +1,300 @@
+//! What a server needs, looked at piece by piece, with what to do where something is wrong. For administrators.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::Json;
+use axum::extract::State;
+use axum::routing::get;
+use ostler_store::{Filter, Page};
+use rustix::fs::{Access, access, statvfs};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::openapi::{Api, Op};
+use crate::app::App;
+use crate::config::EngineChoice;
+use crate::fault::Fallible;
+use crate::runs::about::About;
+use crate::security::users::{Caller, Role};
+
+/// With less than this, the event log may not fit.
+const LITTLE: u64 = 1 << 30;
+const TOO_LITTLE: u64 = 50 << 20;
+/// How far apart the clocks of the store and of the machine may be.
+const APART: u64 = 5_000;
+/// How long the model's address may take to answer.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// How many sessions are looked at for the state of their MCP servers.
+const SESSIONS: usize = 50;
+
+pub(super) fn routes(api: Api) -> Api {
+    let looks = "Looks at what the server needs, and says what to do; for administrators";
+    api.on(
+        Op::get("/api/doctor", "doctor", looks).returns::<Checkup>(200, "What was found"),
+        get(look),
+    )
+}
+
+/// What was found.
+#[derive(Serialize, JsonSchema)]
+struct Checkup {
+    checks: Vec<Check>,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Check {
+    id: &'static str,
+    title: &'static str,
+    state: Health,
+    /// How it is.
+    says: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "CheckState")]
+enum Health {
+    Ok,
+    /// It works, but perhaps not as meant.
+    Warn,
+    Fail,
+}
+
+impl Check {
+    fn ok(id: &'static str, title: &'static str, says: impl Into<String>) -> Self {
+        Self { id, title, state: Health::Ok, says: says.into(), next: None }
+    }
+
+    fn warn(self, next: impl Into<String>) -> Self {
+        Self { state: Health::Warn, next: Some(next.into()), ..self }
+    }
+
+    fn fail(self, next: impl Into<String>) -> Self {
+        Self { state: Health::Fail, next: Some(next.into()), ..self }
+    }
+}
+
+async fn look(State(app): State<App>, caller: Caller) -> Fallible<Json<Checkup>> {
+    caller.require(Role::Admin)?;
+    let mut checks = vec![data(&app.config.data), space(&app.config.data)];
+    checks.extend(store(&app).await);
+    checks.push(engine(&app));
+    checks.extend(model(&app).await);
+    checks.extend([shell(), git(std::env::var("PATH").ok().as_deref())]);
+    checks.extend([skills(&app).await, servers(&app).await, exposure(&app), leave(&app)]);
+    Ok(Json(Checkup { checks }))
+}
+
+fn data(folder: &Path) -> Check {
+    let shown = folder.display();
+    match access(folder, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) => Check::ok("data", "Data folder", format!("{shown} can be written")),
+        Err(error) => Check::ok(
+            "data",
+            "Data folder",
+            format!("{shown} cannot be written: {error}"),
+        )
+        .fail("give the server's user the right to write there, or use another folder with --data"),
+    }
+}
+
+fn space(folder: &Path) -> Check {
+    let next =
+        "make room on the disk; what does not fit is refused, and nothing that was kept is lost";
+    let Ok(disk) = statvfs(folder) else {
+        let says = "the disk does not say how much room is left";
+        return Check::ok("space", "Disk space", says).warn(next);
+    };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let says = match free / 1_000_000 {
+        megabytes @ ..10_000 => format!("{megabytes} MB free"),
+        megabytes => format!("{} GB free", megabytes / 1_000),
+    };
+    let check = Check::ok("space", "Disk space", says);
+    match free {
+        ..TOO_LITTLE => check.fail(next),
+        TOO_LITTLE..LITTLE => check.warn(next),
+        _ => check,
+    }
+}
+
+/// The event log, and its clock beside the machine's.
+async fn store(app: &App) -> Vec<Check> {
+    let newest =
+        Page { limit: 1, descending: true, by: Some("place".to_owned()), ..Page::default() };
+    let read = app.store.list("session", &Filter::default(), &newest).await;
+    let now = app.store.now().await;
+    let next =
+        "restart the server; if it does not start, put back the last backup of the folder log";
+    let store = match read.map(drop).and(now.clone().map(drop)) {
+        Ok(()) => {
+            Check::ok("store", "Event log", "it can be read, and its version is the right one")
+        }
+        Err(error) => Check::ok("store", "Event log", error.to_string()).fail(next),
+    };
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let apart = now.map(|now| u64::try_from(now.as_millis()).unwrap_or(0).abs_diff(wall as u64));
+    let clock = match apart {
+        Ok(apart @ ..APART) => format!("{apart} ms from the time of the event log"),
+        Ok(apart) => format!("{} s from the time of the event log", apart / 1_000),
+        Err(_) => "the event log tells no time".to_owned(),
+    };
+    let check = Check::ok("clock", "Clock", clock);
+    let is_off = apart.is_ok_and(|apart| apart >= APART);
+    let next =
+        "somebody set the clock back: schedules wait until it has caught up; use a time server";
+    vec![store, if is_off { check.warn(next) } else { check }]
+}
+
+fn engine(app: &App) -> Check {
+    let title = "Engine";
+    match &app.config.engine {
+        EngineChoice::Embedded => Check::ok("engine", title, "the one inside this program"),
+        EngineChoice::Program(path) => {
+            let says = format!("the program {}", path.display());
+            match access(path, Access::EXEC_OK) {
+                Ok(()) => Check::ok("engine", title, says),
+                // One that is only a name is looked for when it is started.
+                Err(_) if path.components().count() == 1 => Check::ok("engine", title, says),
+                Err(error) => Check::ok("engine", title, format!("{says} cannot be run: {error}"))
+                    .fail("name a program that is there with --engine"),
+            }
+        }
+    }
+}
+
+/// The key, which is never shown, and whether the model answers.
+async fn model(app: &App) -> Vec<Check> {
+    let health = app.proxy.health().await;
+    let named = app.config.model.as_deref();
+    let is_offline = named == Some(ostler::engine::pick::OFFLINE);
+    let next = "set ANTHROPIC_API_KEY, or name a file with --key-file, and start again";
+    let key = match health.as_str() {
+        "ok" => Check::ok("key", "Key for the model", "there is one"),
+        "no key" if is_offline => {
+            Check::ok("key", "Key for the model", "there is none; the offline demo needs none")
+        }
+        "no key" => Check::ok("key", "Key for the model", "there is none").fail(next),
+        why => Check::ok("key", "Key for the model", why).fail(next),
+    };
+    let title = "Model";
+    let model = match (is_offline, named) {
+        (true, _) => Check::ok("model", title, "the offline demo answers").warn(next),
+        (false, name) => {
+            let name = name.unwrap_or("the engine's own choice");
+            match app.proxy.reaches(PATIENCE).await {
+                Ok(base) => Check::ok("model", title, format!("{name}, at {base}, which answers")),
+                Err(why) => Check::ok("model", title, format!("{name}; {why}")).fail(
+                    "see whether this machine reaches that address, or set ANTHROPIC_BASE_URL",
+                ),
+            }
+        }
+    };
+    vec![key, model]
+}
+
+/// What the tool Bash runs.
+fn shell() -> Check {
+    let found = |shells: &[&'static str]| shells.iter().copied().find(|it| Path::new(it).exists());
+    let title = "Shell";
+    match (found(&["/bin/bash", "/usr/bin/bash"]), found(&["/bin/sh"])) {
+        (Some(bash), _) => Check::ok("shell", title, bash),
+        (None, Some(sh)) => Check::ok("shell", title, format!("only {sh}; models write for bash"))
+            .warn("install bash"),
+        (None, None) => {
+            Check::ok("shell", title, "there is none, so no command can run").fail("install bash")
+        }
+    }
+}
+
+fn git(path: Option<&str>) -> Check {
+    let folders = path.unwrap_or_default().split(':').filter(|folder| !folder.is_empty());
+    let git = folders.map(|folder| Path::new(folder).join("git")).find(|it| it.is_file());
+    match git {
+        Some(git) => Check::ok("git", "Git", git.display().to_string()),
+        None => Check::ok("git", "Git", "not found; agents work without it").warn("install git"),
+    }
+}
+
+async fn skills(app: &App) -> Check {
+    let listed = app.tasks.workshop.skills.list().await;
+    let count = listed.skills.len();
+    if listed.problems.is_empty() {
+        return Check::ok("skills", "Skills", format!("{count} can be used"));
+    }
+    let says = format!("{count} can be used; {}", listed.problems.join("; "));
+    Check::ok("skills", "Skills", says).warn("correct the files; they are read again for each run")
+}
+
+/// The MCP servers of the sessions in which something happened last, as their engines last told.
+async fn servers(app: &App) -> Check {
+    let title = "MCP servers";
+    let page =
+        Page { limit: SESSIONS, descending: true, by: Some("place".to_owned()), after: None };
+    let recent = app.store.list("session", &Filter::default(), &page).await.unwrap_or_default();
+    let (mut good, mut bad) = (0_usize, Vec::new());
+    for session in recent {
+        let Ok(Some((about, _))) = app.hub.records.find::<About>(&session.id).await else {
+            continue;
+        };
+        for server in about.mcp_servers {
+            match server.status.as_str() {
+                "failed" | "needs-auth" => bad.push(format!("{} ({})", server.name, server.status)),
+                _ => good += 1,
+            }
+        }
+    }
+    bad.sort();
+    bad.dedup();
+    match (good, bad.is_empty()) {
+        (0, true) => Check::ok("mcp", title, "the last sessions had none"),
+        (_, true) => Check::ok("mcp", title, "those of the last sessions work"),
+        _ => Check::ok("mcp", title, format!("not working: {}", bad.join(", "))).warn(
+            "look at the setup of the session, which says why, and at the server's configuration",
+        ),
+    }
+}
+
+/// Who can reach the server.
+fn exposure(app: &App) -> Check {
+    let (title, listen) = ("Reach", app.config.listen);
+    if listen.ip().is_loopback() {
+        let names = &app.config.hosts;
+        let says = match names.is_empty() {
+            true => format!("only this machine, at {listen}"),
+            false => format!(
+                "this machine at {listen}, and whatever passes {} on to it",
+                names.join(", ")
+            ),
+        };
+        return Check::ok("exposure", title, says);
+    }
+    let says = format!("everybody who reaches {listen}, without TLS");
+    Check::ok("exposure", title, says)
+        .warn("listen on 127.0.0.1 and put a proxy with TLS before it; name it with --host")
+}
+
+/// What agents may do without being asked.
+fn leave(app: &App) -> Check {
+    let config = &app.config;
+    let mut wide = Vec::new();
+    if config.allow_bypass {
+        wide.push("sessions may work without any question (--allow-bypass)");
+    }
+    if config.trust_project_servers {
+        wide.push("MCP servers that a project names are started");
+    }
+    if config.private_callbacks {
+        wide.push("answers of hooks may go to addresses in this network");
+    }
+    match wide.is_empty() {
+        true => Check::ok("permissions", "Permissions", "nothing is wider than usual"),
+        false => Check::ok("permissions", "Permissions", wide.join("; "))
+            .warn("leave these options off unless all users are trusted with them"),
+    }
+}

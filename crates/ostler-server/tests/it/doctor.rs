@@ -1,0 +1,71 @@
+//! The check-up of a server.
+
+use ostler_server::config::Config;
+use ostler_testkit::Script;
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::desk::Desk;
+
+fn check<'a>(checkup: &'a Value, id: &str) -> &'a Value {
+    let checks = checkup["checks"].as_array().unwrap();
+    checks.iter().find(|check| check["id"] == id).unwrap_or_else(|| panic!("{id}: {checkup}"))
+}
+
+#[tokio::test]
+async fn a_server_that_is_well_says_so_to_administrators_alone() {
+    let desk = Desk::open(Script::new()).await;
+    let checkup = desk.client().get("/api/doctor").await;
+    for id in [
+        "data",
+        "store",
+        "clock",
+        "engine",
+        "key",
+        "model",
+        "skills",
+        "mcp",
+        "exposure",
+        "permissions",
+    ] {
+        let found = check(&checkup, id);
+        assert_eq!(found["state"], "ok", "{found}");
+        assert_eq!(found.get("next"), None, "{found}");
+    }
+    assert!(check(&checkup, "model")["says"].as_str().unwrap().contains("127.0.0.1"));
+    assert!(!checkup.to_string().contains("test-key"), "the key is never shown");
+    let ann = desk.client_of("ann").await;
+    assert_eq!(ann.ask(Method::GET, "/api/doctor", None).await.0, 403);
+    desk.api.finish();
+}
+
+// Seen to fail when what is wrong is only counted.
+#[tokio::test]
+async fn what_is_wrong_is_named_with_a_way_out() {
+    let desk = Desk::with(Script::new(), |config: &mut Config| {
+        let skills = config.data.parent().unwrap().join("skills");
+        std::fs::create_dir_all(skills.join("bad")).unwrap();
+        std::fs::write(skills.join("bad/SKILL.md"), "---\nallowed-tools: 3\n---\n").unwrap();
+        config.skills.push(skills);
+        config.allow_bypass = true;
+        // Nobody listens on the first port.
+        config.env.insert("ANTHROPIC_BASE_URL".to_owned(), "http://127.0.0.1:1".to_owned());
+        config.engine = ostler_server::config::EngineChoice::Program("/no/such/engine".into());
+    })
+    .await;
+    desk.clock.advance(std::time::Duration::from_secs(60 * 60));
+    let checkup = desk.client().get("/api/doctor").await;
+    for (id, state, says) in [
+        ("skills", "warn", "allowed-tools"),
+        ("permissions", "warn", "--allow-bypass"),
+        ("model", "fail", "http://127.0.0.1:1 cannot be reached"),
+        ("engine", "fail", "/no/such/engine"),
+        ("clock", "warn", "3600 s"),
+    ] {
+        let found = check(&checkup, id);
+        assert_eq!(found["state"], state, "{found}");
+        assert!(found["says"].as_str().unwrap().contains(says), "{found}");
+        assert!(!found["next"].as_str().unwrap().is_empty(), "{found}");
+    }
+    desk.api.finish();
+}

@@ -1,0 +1,41 @@
+import { useEffect, useState } from "preact/hooks";
+import { api } from "../api";
+import { complain } from "../state/app";
+import type { Engine } from "../types";
+import { ago } from "../text/say";
+
+/** What the agent of a session has: its model, tools, helpers and servers, as it said when it began. */
+export function EngineView({ id }: { id: string }) {
+  const [engine, set] = useState<Engine | undefined>(undefined);
+  useEffect(() => void api.engine(id).then(set).catch(complain), [id]);
+  if (!engine) return <section aria-label="Agent"><p class="note" role="status">Loading…</p></section>;
+  const { at, model, permissionMode, cwd, version, tools, agents, skills, mcpServers } = engine;
+  if (at === undefined) return <section aria-labelledby="engine"><h2 id="engine">Agent</h2><p class="hint">Nobody has worked here yet.</p></section>;
+  const facts: [string, string | undefined][] = [["Model", model], ["Mode", permissionMode], ["Folder", cwd], ["Engine", version]];
+  return (
+    <section aria-labelledby="engine">
+      <h2 id="engine">Agent <span class="hint">{engine.live ? "at work now" : `as it was ${ago(at)}`}</span></h2>
+      <dl class="facts">
+        {facts.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
+      </dl>
+      <h3>MCP servers</h3>
+      {mcpServers.length === 0 && <p class="hint">None.</p>}
+      <ul class="rows">
+        {mcpServers.map((server) => (
+          <li key={server.name}>
+            <span><b>{server.name}</b>{server.error && <span class="problem">{server.error}</span>}</span>
+            {server.tools !== undefined && <span class="hint">{server.tools} tools</span>}
+            <span class={`badge ${server.status === "connected" ? "" : server.status === "pending" ? "quiet" : "failed"}`}>{server.status}</span>
+          </li>
+        ))}
+      </ul>
+      <h3>Agents it can call</h3>
+      {agents.length === 0 && <p class="hint">None.</p>}
+      <ul class="rows">
+        {agents.map((agent) => <li key={agent.name}><span><b>{agent.name}</b><span class="hint">{agent.description}</span></span></li>)}
+      </ul>
+      <details><summary>{tools.length} tools</summary><p class="hint">{tools.join(", ")}</p></details>
+      {skills.length > 0 && <details><summary>{skills.length} skills</summary><p class="hint">{skills.join(", ")}</p></details>}
+    </section>
+  );
+}

@@ -1,0 +1,29 @@
+import { useEffect, useState } from "preact/hooks";
+import { api } from "../api";
+import { complain } from "../state/app";
+import type { Check } from "../types";
+
+const WORDS = { ok: "fine", warn: "look at it", fail: "broken" };
+
+/** Whether the server has what it needs, and what to do where it has not. */
+export function Doctor() {
+  const [checks, set] = useState<Check[] | undefined>(undefined);
+  const look = () => void api.doctor().then((it) => set(it.checks)).catch(complain);
+  useEffect(look, []);
+  const bad = checks?.filter((it) => it.state !== "ok").length ?? 0;
+  return (
+    <main class="page" id="main">
+      <header class="bar"><h1>Doctor</h1><button type="button" onClick={look}>Look again</button></header>
+      {checks === undefined && <p class="note" role="status">Looking…</p>}
+      {checks && <p role="status">{bad === 0 ? "Everything is fine." : bad === 1 ? "One thing needs a look." : `${bad} things need a look.`}</p>}
+      <ul class="rows" aria-label="Checks">
+        {checks?.map((check) => (
+          <li key={check.id}>
+            <span><b>{check.title}</b><span>{check.says}</span>{check.next && <span class="hint">{check.next}</span>}</span>
+            <span class={`badge ${check.state === "fail" ? "failed" : check.state === "warn" ? "waiting" : ""}`}>{WORDS[check.state]}</span>
+          </li>
+        ))}
+      </ul>
+    </main>
+  );
+}
