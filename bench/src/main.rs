@@ -6,6 +6,7 @@
 mod decode;
 mod dropin;
 mod engine;
+mod hooks;
 mod load;
 mod long;
 mod measure;
@@ -27,6 +28,7 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("decode", decode::run),
     ("dropin", dropin::run),
     ("engine", engine::run),
+    ("hooks", hooks::run),
     ("load", load::run),
     ("long", long::run),
     ("sdk", sdk::run),

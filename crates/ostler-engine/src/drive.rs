@@ -132,6 +132,8 @@ pub struct Limits {
     pub max_tokens: Option<u64>,
     /// The longest time, from the prompt on.
     pub timeout: Option<Duration>,
+    /// Whether the model may go on after it gave the answer in the shape the host asked for; its last one counts.
+    pub goes_on_after_answer: bool,
 }
 
 /// What a turn leaves behind.
@@ -187,6 +189,7 @@ pub(crate) async fn drive(
     let request = request.join("\n");
     let mut turn =
         Turn::new(conversation, prompt, world.limits.max_turns).needing_answer(needs_answer);
+    turn = turn.going_on_after_answer(world.limits.goes_on_after_answer);
     turn = turn.asking_after_tools(world.host.hooks().any_for(&HookEvent::PostToolBatch));
     let mut driver = Driver::new(world, request);
     loop {

@@ -135,7 +135,8 @@ impl Adapter {
         if let Some(turns) = self.client.max_turns() {
             options.limits.max_turns = Some(turns);
         }
-        if let Some(dollars) = context.budget_tracker().and_then(BudgetTracker::remaining_usd) {
+        let dollars = context.budget_tracker().and_then(BudgetTracker::remaining_usd);
+        if let Some(dollars) = dollars.filter(|dollars| dollars.is_finite()) {
             let own = options.limits.max_budget_usd.unwrap_or(f64::INFINITY);
             options.limits.max_budget_usd = Some(own.min(dollars));
         }
@@ -147,6 +148,10 @@ impl Adapter {
         options.output.schema = T::schema();
         if let Some(server) = tool::server(prompt.tools(), &context.run()) {
             options = options.server(server);
+        }
+        if !self.client.stop_on_structured_output() {
+            // Newer engines end the turn with the answer by themselves; ours can be told not to.
+            options = options.env("OSTLER_GO_ON_AFTER_ANSWER", "1");
         }
         if !self.client.suppress_stderr() {
             options = echoing(options);

@@ -65,8 +65,8 @@ impl ClientConfig {
         Self { suppress_stderr, ..self }
     }
 
-    /// Whether the turn ends as soon as the answer is given. If not, the agent may go on where its engine lets it, and its
-    /// last valid answer counts.
+    /// Whether the turn ends as soon as the answer is given. If not, the agent goes on until it is finished, and its last
+    /// valid answer counts. Claude Code ends the turn in any case from 2.1.325 on.
     #[must_use]
     pub fn with_stop_on_structured_output(self, stop_on_structured_output: bool) -> Self {
         Self { stop_on_structured_output, ..self }

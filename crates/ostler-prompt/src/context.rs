@@ -60,6 +60,10 @@ pub(crate) struct State {
     /// Calls that were told of.
     told: HashSet<String>,
     answer: Option<Value>,
+    /// The conversation was not begun here, so that the engine's counts tell of more than this run.
+    is_resumed: bool,
+    /// There is a result.
+    has_result: bool,
     cost: HookCost,
     pub(crate) spans: Spans,
 }
@@ -111,6 +115,8 @@ impl HookContext {
         options.hooks = all;
         // Only pieces of a response tell all of its tokens.
         options.output.partial_messages = true;
+        let choice = &options.session.choice;
+        self.state().is_resumed = choice.go_on || choice.resume.is_some();
         let (context, before) = (self.clone(), options.engine.messages.take());
         options.on_message(move |message| {
             context.hear(message);
@@ -203,6 +209,11 @@ impl HookContext {
         }
     }
 
+    /// Whether there is a result, be it read or not.
+    pub(crate) fn has_result(&self) -> bool {
+        self.state().has_result
+    }
+
     pub(crate) fn ends_turn_with_answer(&self) -> bool {
         self.stops_after_answer
     }
@@ -246,16 +257,20 @@ impl HookContext {
     fn hear(&self, message: &Message) {
         let new = self.state().meter.hear(message);
         self.spent(new);
+        if let Message::Result(result) = message {
+            self.settle(result);
+        }
     }
 
     /// Takes the last word on what was spent. The engine counts from its start, which is the run's own.
-    pub(crate) fn settle(&self, result: &TurnResult, is_new: bool) {
-        if is_new {
+    fn settle(&self, result: &TurnResult) {
+        if !self.state().is_resumed {
             let new = self.state().meter.settle(result);
             self.spent(new);
         }
         self.spent_usd(result.total_cost_usd.get());
         let mut state = self.state();
+        state.has_result = true;
         if state.stop_reason.is_none() {
             state.stop_reason = result.stop_reason.as_ref().map(ToString::to_string);
         }

@@ -27,7 +27,6 @@ pub struct Evaluation<T> {
     options: Option<Box<Options>>,
     messages: Option<Query>,
     shows_pieces: bool,
-    is_new: bool,
     model: String,
     begun: Option<Instant>,
     result: Option<Box<TurnResult>>,
@@ -43,11 +42,9 @@ impl<T: Output> Evaluation<T> {
         options: Options,
         shows_pieces: bool,
     ) -> Self {
-        let choice = &options.session.choice;
         Self {
             prompt: prompt.clone(),
             context,
-            is_new: !choice.go_on && choice.resume.is_none(),
             model: options.model.name.clone().unwrap_or_default(),
             options: Some(Box::new(options)),
             messages: None,
@@ -139,6 +136,8 @@ impl<T: Output> Evaluation<T> {
                 let end = tokio::time::Instant::from_std(deadline.end());
                 match tokio::time::timeout_at(end, messages.next()).await {
                     Ok(heard) => heard,
+                    // With the answer there, nothing else is waited for.
+                    Err(_) if self.result.is_some() => return self.end(None),
                     Err(_) => return self.end(Some(self.deadline_exceeded())),
                 }
             }
@@ -150,8 +149,13 @@ impl<T: Output> Evaluation<T> {
         match heard {
             Some(Ok(message)) => {
                 if let Message::Result(result) = &message {
-                    self.context.settle(result, self.is_new);
                     self.result = Some(result.clone());
+                }
+                // Somebody who reads slowly is not late if the agent was not.
+                if self.context.current_deadline().is_some_and(|it| it.end() <= Instant::now())
+                    && !self.context.has_result()
+                {
+                    return self.end(Some(self.deadline_exceeded()));
                 }
                 if self.context.n_denied() > MOST_DENIALS
                     && let Some(error) = self.limit()

@@ -227,6 +227,8 @@ pub struct Turn {
     max_rounds: Option<u64>,
     /// The host asked for an answer in a certain shape.
     needs_answer: bool,
+    /// The answer does not end the turn.
+    goes_on_after_answer: bool,
     /// Somebody has a say before results go to the model.
     asks_after_tools: bool,
     patience: Patience,
@@ -267,6 +269,7 @@ impl Turn {
             rounds: 0,
             max_rounds,
             needs_answer: false,
+            goes_on_after_answer: false,
             asks_after_tools: false,
             patience: Patience::default(),
             outputs: VecDeque::new(),
@@ -294,6 +297,13 @@ impl Turn {
     #[must_use]
     pub fn needing_answer(mut self, needs_answer: bool) -> Self {
         self.needs_answer = needs_answer;
+        self
+    }
+
+    /// The answer is not the end: the model is asked on until it says nothing more to do.
+    #[must_use]
+    pub fn going_on_after_answer(mut self, goes_on: bool) -> Self {
+        self.goes_on_after_answer = goes_on;
         self
     }
 
@@ -378,7 +388,7 @@ impl Turn {
         }
         if self.patience.hook_stops {
             self.end(Ending::HookStopped, None);
-        } else if self.patience.answered {
+        } else if self.patience.answered && !self.goes_on_after_answer {
             self.end(Ending::Completed, None);
         } else if self.patience.misses >= MAX_MISSES {
             self.end(Ending::SchemaMissed, None);
@@ -408,6 +418,7 @@ impl Turn {
 
     /// The response is complete and calls for nothing: is that the end?
     fn finished(&mut self, stop_reason: Option<StopReason>) {
+        let needs_answer = self.needs_answer && !self.patience.answered;
         match stop_reason {
             Some(StopReason::Refusal) => self.refused(),
             Some(StopReason::MaxTokens) if self.patience.continuations < MAX_CONTINUATIONS => {
@@ -429,12 +440,12 @@ impl Turn {
                 self.patience.was_empty = true;
                 self.nudge(SAY_SOMETHING);
             }
-            _ if self.needs_answer && !self.patience.was_reminded && self.has_rounds_left() => {
+            _ if needs_answer && !self.patience.was_reminded && self.has_rounds_left() => {
                 self.patience.was_reminded = true;
                 self.nudge(USE_SCHEMA);
             }
             // An end without the answer must not look like a success.
-            _ if self.needs_answer => self.end(Ending::SchemaMissed, None),
+            _ if needs_answer => self.end(Ending::SchemaMissed, None),
             _ => self.outputs.push_back(Output::MayStop { again: self.patience.stop_refused }),
         }
     }

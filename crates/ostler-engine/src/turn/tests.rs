@@ -425,6 +425,16 @@ fn an_answer_in_the_right_shape_ends_the_turn_and_five_wrong_ones_do_too() {
     assert!(lines.contains(&"done SchemaMissed".to_owned()), "{lines:?}");
 }
 
+#[test]
+fn an_answer_is_not_the_end_where_the_model_may_go_on() {
+    let turn = Turn::new(Vec::new(), vec![ContentBlock::text("why?")], None);
+    let turn = turn.needing_answer(true).going_on_after_answer(true);
+    let answer = Input::ToolDone { result: result("a"), stop: Some(StopAfter::Answer) };
+    let lines = told(turn, [call("a", true), REPLIED, answer, say("Done."), REPLIED, STOP]);
+    // It was answered, so nobody is reminded.
+    assert_eq!(lines[2..5], ["ask why? | call:a | result:a", "may stop? false", "done Completed"]);
+}
+
 /// Anything that can happen, in any order, whether it makes sense or not.
 fn anything() -> impl proptest::strategy::Strategy<Value = Input> {
     use proptest::prelude::*;

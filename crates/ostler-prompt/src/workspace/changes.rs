@@ -101,6 +101,10 @@ impl Changes {
 
     fn patch(&self, change: &Change) -> String {
         let path = change.path.display();
+        // A name with a line break in it could write lines of the patch.
+        if change.path.as_os_str().as_encoded_bytes().iter().any(u8::is_ascii_control) {
+            return format!("# {:?}: {:?}, not shown\n", change.path, change.kind);
+        }
         let (old, new) = match change.kind {
             ChangeKind::Added => ("/dev/null".to_owned(), format!("b/{path}")),
             ChangeKind::Modified => (format!("a/{path}"), format!("b/{path}")),

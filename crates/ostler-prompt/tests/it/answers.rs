@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::fake::{Fake, INTRODUCES, prompt};
 use crate::result;
-use crate::stage::{Heard, Stage, within};
+use crate::stage::{Backend, Heard, Stage, within};
 
 #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
 struct Verdict {
@@ -114,6 +114,36 @@ async fn the_turn_ends_with_the_answer() {
     assert_eq!((verdict.unwrap().score, stage.requests().len()), (3, 1));
 }
 
+/// Gives an answer, finds out more, gives another, and says goodbye.
+fn second_thoughts() -> Script {
+    Script::new()
+        .rule(when().turn(0), reply().tool_use("StructuredOutput", json!({"score": 3})))
+        .rule(when().turn(1), reply().tool_use("Bash", json!({"command": "true"})))
+        .rule(when().turn(2), reply().tool_use("StructuredOutput", json!({"score": 4})))
+        .rule(when().turn(3), reply().text("That is all."))
+}
+
+async fn without_stopping(backend: Backend) {
+    let stage = Stage::on(backend, second_thoughts()).await;
+    let (session, prompt) = (Session::new(), prompt::<Verdict>("go"));
+    let adapter = stage.adapter_with(ClientConfig::default().with_stop_on_structured_output(false));
+    let response = within(adapter.evaluate(&prompt, &session)).await.unwrap();
+    assert_eq!((response.output.score, response.tool_calls), (4, 3));
+    assert_eq!(response.text.as_deref(), Some("That is all."));
+    assert_eq!(response.stop_reason, "end_turn");
+}
+
+#[tokio::test]
+async fn without_stopping_the_agent_goes_on_and_its_last_answer_counts() {
+    without_stopping(Backend::Embedded).await;
+}
+
+#[tokio::test]
+#[ignore = "needs npm packages; run by cargo xtask test"]
+async fn without_stopping_the_older_vendor_program_goes_on_too() {
+    without_stopping(Backend::Vendor50).await;
+}
+
 #[tokio::test]
 async fn of_several_answers_the_last_one_counts() {
     let script = Script::new().rule(
@@ -126,8 +156,7 @@ async fn of_several_answers_the_last_one_counts() {
     let stage = Stage::new(script).await;
     let (session, prompt) = (Session::new(), prompt::<Verdict>("go"));
     let mut heard = Heard::of(&session);
-    let adapter = stage.adapter_with(ClientConfig::default().with_stop_on_structured_output(false));
-    let response = within(adapter.evaluate(&prompt, &session)).await.unwrap();
+    let response = within(stage.adapter().evaluate(&prompt, &session)).await.unwrap();
     assert_eq!(response.output.score, 4);
     assert_eq!(heard.lines().len(), 5);
 }

@@ -183,3 +183,16 @@ fn what_came_by_a_link_is_not_applied() {
     assert!(applied.applied.is_empty() && applied.left_out.len() == 1, "{applied:?}");
     assert_eq!(fs::read_to_string(host.path("src/real")).unwrap(), "1");
 }
+
+#[test]
+fn a_name_cannot_write_lines_of_the_patch() {
+    let host = Host::new(&[("src/a", "text\n")]);
+    let workspace = mounted(&host);
+    fs::write(workspace.path().join("src/x\n--- a/etc/passwd\n+++ b/etc/passwd"), "").unwrap_err();
+    let folder = workspace.path().join("src/x\n+++ b");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("passwd"), "evil\n").unwrap();
+    let patch = workspace.changes().unwrap().to_patch();
+    assert_eq!(patch.lines().count(), 1, "{patch}");
+    assert!(patch.starts_with("# \"src/x\\n+++ b/passwd\": Added, not shown"), "{patch}");
+}

@@ -241,3 +241,23 @@ async fn a_bridged_call_and_one_of_a_subagent_are_told_once_each_with_their_ids(
     let ids: std::collections::HashSet<_> = calls.iter().map(|(.., id)| id).collect();
     assert_eq!(ids.len(), 3);
 }
+
+#[tokio::test]
+async fn a_call_that_an_engine_tells_of_several_times_is_told_once() {
+    // The third and fourth hook are those for tools that ran and that failed.
+    let asks = r#"
+ask() {
+  printf '{"type":"control_request","request_id":"q%s","request":{"subtype":"hook_callback","callback_id":"hook_%s","tool_use_id":"t","input":{"hook_event_name":"%s","session_id":"s","transcript_path":"","cwd":"/","tool_name":"Bash","tool_input":{},"tool_response":{},"error":"e","tool_use_id":"t"}}}\n' "$1" "$2" "$3"
+  read -r answer
+}
+ask 1 2 PostToolUse; ask 2 2 PostToolUse; ask 3 3 PostToolUseFailure"#;
+    let result = crate::result!(r#""subtype":"success","is_error":false,"result":"ok""#);
+    let fake = crate::fake::Fake::new(&[crate::fake::INTRODUCES, asks, result]);
+    let (session, prompt) = (Session::new(), prompt::<()>("go"));
+    let mut heard = Heard::of(&session);
+    let response = within(ostler_prompt::Adapter::new(fake.options()).evaluate(&prompt, &session))
+        .await
+        .unwrap();
+    assert_eq!(heard.lines(), ["rendered test/prompt", "invoked Bash", "executed test/prompt"]);
+    assert_eq!((response.tool_calls, response.hooks.calls), (1, 3));
+}

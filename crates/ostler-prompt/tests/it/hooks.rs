@@ -428,22 +428,72 @@ async fn dollars_spent_by_one_run_stop_the_tools_of_another() {
 
 #[tokio::test]
 async fn the_engine_is_asked_what_was_spent_before_every_call() {
-    // 400,000 tokens are more than a dollar: the second call is denied, though the engine's result is still to come.
-    let call = |text: &str| reply().tool_use("Bash", json!({"command": format!("echo {text}")}));
+    let tool = Tool::new(
+        "spent",
+        "Says what was spent",
+        |(): (), context: ostler_prompt::ToolContext| async move {
+            let spent = context.budget().ok_or("no budget")?.spent();
+            Ok::<_, String>(if spent.usd > 0.0 { "some" } else { "none" })
+        },
+    );
+    let call = || reply().tool_use("mcp__ostler__spent", json!({})).usage(Usage::tokens(1000, 10));
     let script = Script::new()
-        .rule(when().turn(0), call("one").usage(Usage::tokens(1000, 0)))
-        .rule(when().turn(1), call("two").usage(Usage::tokens(400_000, 0)))
-        .rule(when().turn(2), call("three"))
-        .rule(when(), reply().text("It says: {{tool_result}}"));
+        .rule(when().turn(0), call())
+        .rule(when().turn(1), call())
+        .rule(when(), reply().text("{{tool_result}}"));
     let stage = Stage::new(script).await;
-    let session = Session::new();
-    let tracker = BudgetTracker::new(Budget::usd(1.0));
-    let prompt = prompt::<()>("go");
-    let run = stage.adapter().evaluate(&prompt, &session).budget_tracker(&tracker);
-    let ended = within(run).await;
-    assert!(tracker.spent().usd >= 1.0, "{:?}", tracker.spent());
-    // Whoever notices first, hook or engine, nothing was bought after it.
-    assert!(stage.requests().len() <= 4, "{ended:?} {}", stage.requests().len());
+    let prompt = ostler_prompt::Prompt::<()>::builder("test", "prompt")
+        .section(ostler_prompt::Markdown::new("Task", "task", "go").tool(tool))
+        .build()
+        .unwrap();
+    let run = stage.adapter().evaluate(&prompt, &Session::new()).budget(Budget::usd(100.0));
+    // The result, which tells of dollars by itself, is still to come when the second call is made.
+    assert_eq!(within(run).await.unwrap().text.as_deref(), Some("some"));
+}
+
+#[tokio::test]
+async fn without_an_adapter_everything_is_counted_too() {
+    let (_, context) =
+        outcome(|context| context.budget(BudgetTracker::new(Budget::tokens(1000)))).await;
+    let spent = context.budget_tracker().unwrap().spent();
+    assert_eq!((context.usage().total(), spent.usage.total()), (115, 115));
+    assert!(context.cost_usd() > 0.0 && spent.usd == context.cost_usd());
+}
+
+#[tokio::test]
+async fn somebody_who_reads_slowly_is_not_late_if_the_agent_was_not() {
+    let stage = Stage::new(one_call()).await;
+    let (session, prompt) = (Session::new(), prompt::<()>("go"));
+    let deadline = Deadline::after(Duration::from_secs(10));
+    let mut evaluation = stage.adapter().evaluate(&prompt, &session).deadline(deadline).stream();
+    within(evaluation.next()).await.unwrap();
+    // Everything happens meanwhile, and nobody reads it until the deadline has passed.
+    let context = evaluation.context().clone();
+    let done = async {
+        while context.stop_reason().is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep_until(tokio::time::Instant::from_std(deadline.instant())).await;
+    };
+    within(done).await;
+    let response = within(evaluation.response()).await.unwrap();
+    assert_eq!(response.text.as_deref(), Some("It says: hello"));
+}
+
+#[tokio::test]
+async fn with_the_answer_there_a_deadline_does_not_wait_for_what_goes_on_in_the_background() {
+    let script = Script::new()
+        .rule(
+            when().turn(0),
+            reply().tool_use("Bash", json!({"command": "sleep 600", "run_in_background": true})),
+        )
+        .rule(when(), reply().text("Done."));
+    let stage = Stage::new(script).await;
+    let (session, prompt) = (Session::new(), prompt::<()>("go"));
+    let run = stage.adapter().evaluate(&prompt, &session);
+    let run = run.deadline(Deadline::after(Duration::from_secs(8)));
+    let response = within(run).await.unwrap();
+    assert_eq!(response.text.as_deref(), Some("Done."));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod answers;
 mod changes;
+mod chapter;
 mod config;
 mod errors;
 mod events;

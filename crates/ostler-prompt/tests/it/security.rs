@@ -226,8 +226,15 @@ fn special_files_are_left_out_and_never_waited_for() {
     assert!(matches!(device, Err(WorkspaceError::NotAFile { .. })), "{device:?}");
 }
 
-/// Swaps two things to and fro until told to stop, in a single step each time.
-fn swapping<T>(here: &Path, there: &Path, meanwhile: impl FnOnce() -> T) -> T {
+/// Swaps two things to and fro until the other work is done, in a single step each time.
+fn swapping(here: &Path, there: &Path, meanwhile: impl FnOnce()) {
+    /// A test that fails must not swap on for ever.
+    struct Stop<'a>(&'a AtomicBool);
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let swaps = scope.spawn(|| {
@@ -239,11 +246,11 @@ fn swapping<T>(here: &Path, there: &Path, meanwhile: impl FnOnce() -> T) -> T {
             }
             count
         });
-        let result = meanwhile();
-        stop.store(true, Ordering::Relaxed);
+        let stops = Stop(&stop);
+        meanwhile();
+        drop(stops);
         assert!(swaps.join().unwrap() > 0);
-        result
-    })
+    });
 }
 
 /// Mounts again and again while something is swapped for a link; the secret never comes along.

@@ -78,6 +78,7 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
             max_budget_usd: launch.max_budget_usd,
             max_tokens: scene.token_limit,
             timeout: scene.time_limit,
+            goes_on_after_answer: is_on(scene, "OSTLER_GO_ON_AFTER_ANSWER"),
         },
         sampling: sampling(launch)?,
         compaction: Compaction::from_settings(&settings.extra),
