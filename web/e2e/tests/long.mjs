@@ -13,8 +13,8 @@ function script(asked) {
     const text = "Some **text** with `code` that fills a line or two, as answers do, and then some more of it.";
     return { parts: Array.from({ length: PAIRS }, (_, index) => ({ thinking: `Thought ${index}`, text: `${index}: ${text}` })) };
   }
-  const words = Array.from({ length: WORDS }, (_, index) => `**word${index}** and then \`code\``);
-  return { text: words.join(" "), between: () => new Promise((done) => setTimeout(done, 3)) };
+  const words = Array.from({ length: WORDS }, (_, index) => `**word${index}** and then \`code\`${index % 20 === 19 ? "\n\n" : " "}`);
+  return { text: words.join(""), between: () => new Promise((done) => setTimeout(done, 3)) };
 }
 
 export default {
