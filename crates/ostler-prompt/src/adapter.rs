@@ -111,12 +111,14 @@ impl Adapter {
 
     /// Has an agent answer a prompt. Awaiting it gives the [`Response`]; [`Evaluate::stream`] gives its messages as they
     /// come. Nothing happens before that.
-    pub fn evaluate<'a, T: Output>(
-        &'a self,
-        prompt: &'a Prompt<T>,
-        session: &'a Session,
-    ) -> Evaluate<'a, T> {
-        Evaluate { adapter: self, prompt, session, deadline: None, budget: None }
+    pub fn evaluate<T: Output>(&self, prompt: &Prompt<T>, session: &Session) -> Evaluate<T> {
+        Evaluate {
+            adapter: self.clone(),
+            prompt: prompt.clone(),
+            session: session.clone(),
+            deadline: None,
+            budget: None,
+        }
     }
 
     /// What a session runs with.
@@ -167,15 +169,15 @@ fn echoing(mut options: Options) -> Options {
 
 /// A prompt that is going to be answered: await it, or read it as it comes with [`stream`](Self::stream).
 #[must_use = "nothing happens until it is awaited, or its stream is read"]
-pub struct Evaluate<'a, T> {
-    adapter: &'a Adapter,
-    prompt: &'a Prompt<T>,
-    session: &'a Session,
+pub struct Evaluate<T> {
+    adapter: Adapter,
+    prompt: Prompt<T>,
+    session: Session,
     deadline: Option<Deadline>,
     budget: Option<BudgetTracker>,
 }
 
-impl<'a, T: Output> Evaluate<'a, T> {
+impl<T: Output> Evaluate<T> {
     /// Until when.
     pub fn deadline(mut self, deadline: Deadline) -> Self {
         self.deadline = Some(deadline);
@@ -197,18 +199,18 @@ impl<'a, T: Output> Evaluate<'a, T> {
     /// Its messages, as they come.
     pub fn stream(self) -> Evaluation<T> {
         let Self { adapter, prompt, session, deadline, budget } = self;
-        let context = HookContext::new(session.clone(), adapter.name.clone(), prompt.name())
+        let context = HookContext::new(session, Arc::clone(&adapter.name), prompt.name())
             .deadline(deadline)
             .budget(budget)
             .stops_after_answer(adapter.client.stop_on_structured_output());
-        let options = adapter.options(prompt, &context);
-        Evaluation::new(prompt, context, options, adapter.options.output.partial_messages)
+        let options = adapter.options(&prompt, &context);
+        Evaluation::new(&prompt, context, options, adapter.options.output.partial_messages)
     }
 }
 
-impl<'a, T: Output> IntoFuture for Evaluate<'a, T> {
+impl<T: Output> IntoFuture for Evaluate<T> {
     type Output = Result<Response<T>, Error>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         self.stream().response().boxed()

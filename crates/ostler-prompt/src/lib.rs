@@ -1,4 +1,49 @@
 //! Typed prompts: unattended agents with deadlines, budgets, workspaces, events and typed answers.
+//!
+//! A [`Prompt`] is a value that is checked when it is made. An [`Adapter`] has an agent answer it, and the answer has the
+//! type that was asked for, or there is an [`Error`] that says why not. On the way hooks hold the agent to a [`Deadline`]
+//! and a [`Budget`], and tell on a [`Session`]'s bus what happens. The agent works in a [`Workspace`], on copies.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use ostler_prompt::{Adapter, Budget, Deadline, HostMount, Markdown, Prompt, Session, ToolInvoked, Workspace};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Review { score: u8, findings: Vec<String> }
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let workspace = Workspace::builder()
+//!     .mount(HostMount::new("src").mount_path("project/src").max_bytes(1_000_000))
+//!     .allowed_host_roots(["."])
+//!     .open()?;
+//! let prompt = Prompt::<Review>::builder("review", "code")
+//!     .section(Markdown::new("Task", "task", "Review the code."))
+//!     .section(&workspace)
+//!     .build()?;
+//! let session = Session::new();
+//! session.bus().subscribe(|call: &ToolInvoked| println!("{}", call.name)).keep();
+//!
+//! let review = Adapter::new(ostler::options())
+//!     .evaluate(&prompt, &session)
+//!     .deadline(Deadline::after(Duration::from_secs(600)))
+//!     .budget(Budget::tokens(500_000).max_usd(2.0))
+//!     .await?;
+//! println!("{} for {} $", review.output.score, review.cost_usd);
+//! println!("{}", workspace.changes()?.to_patch());
+//! # Ok(()) }
+//! ```
+//!
+//! | one wants | and uses |
+//! |---|---|
+//! | messages as they come | [`Evaluate::stream`] |
+//! | several runs on one budget | [`BudgetTracker`], [`Evaluate::budget_tracker`] |
+//! | functions of this program as tools | [`Tool`], [`Markdown::tool`], [`Tools`] |
+//! | limits and events without prompts | [`HookContext::attach`] |
+//! | what the agent changed | [`Workspace::changes`], [`workspace::Changes::apply`] |
+//! | another engine | the `Options` of [`Adapter::new`] |
+//! | spans for OpenTelemetry | any `tracing` subscriber: runs are `invoke_agent`, tools `execute_tool` |
+//!
+//! `docs/prompts.md` in the repository is the chapter for those who know the Python original, `weakincentives`.
 #![warn(missing_docs)]
 
 mod adapter;

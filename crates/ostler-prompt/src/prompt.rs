@@ -4,10 +4,13 @@ use std::fmt::Write as _;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use ostler_sdk::mcp::Server;
+
 use crate::output::Output;
 use crate::section::{Content, Section};
+use crate::session::Session;
 use crate::template;
-use crate::tool::Tool;
+use crate::tool::{self, Run, Tool};
 use crate::workspace::Workspace;
 
 /// What an agent is asked, and the type of its answer; `()` if none is wanted.
@@ -100,6 +103,15 @@ impl<T> Prompt<T> {
     /// The tools of its sections, in their order.
     pub fn tools(&self) -> &[Tool] {
         &self.inner.tools
+    }
+
+    /// The server with its tools, as an agent in this process is offered it; to be served to others, with
+    /// [`serve_stdio`](ostler_sdk::mcp::Server::serve_stdio) to a process that started this one. `None` if no tool has a
+    /// handler.
+    pub fn tool_server(&self, session: &Session) -> Option<Server> {
+        let prompt_name = self.name().into();
+        let run = Run { session: session.clone(), prompt_name, deadline: None, budget: None };
+        tool::server(self.tools(), &run)
     }
 
     /// The workspaces of its sections.

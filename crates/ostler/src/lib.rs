@@ -124,6 +124,9 @@
 //!
 //! **Let work go on in the background** (`background`). [`query`] ends when all of it has ended.
 //!
+//! **Leave it alone with a task** (feature `prompts`, crate `ostler-prompt`): prompts as checked values, typed answers,
+//! deadlines, budgets that several runs share, copies of folders to work in, and events on the way.
+//!
 //! # Which engine
 //!
 //! | options | the engine is |
@@ -162,6 +165,8 @@
 
 pub mod engine;
 
+#[cfg(feature = "prompts")]
+pub use ostler_prompt as prompts;
 pub use ostler_sdk::*;
 
 /// Options for a session whose engine runs inside this process; everything else is as in [`Options::new`].

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
+use imara_diff::{
+    Algorithm, Diff, InternedInput, Interner, Token, UnifiedDiffConfig, UnifiedDiffPrinter,
+};
 use rustix::fs::FileType;
 use sha2::{Digest as _, Sha256};
 
@@ -111,7 +114,7 @@ impl Changes {
         let input = InternedInput::new(before.as_str(), after.as_str());
         let mut diff = Diff::compute(Algorithm::Histogram, &input);
         diff.postprocess_lines(&input);
-        let printer = BasicLineDiffPrinter(&input.interner);
+        let printer = Lines(&input.interner);
         let lines = diff.unified_diff(&printer, UnifiedDiffConfig::default(), &input);
         format!("--- {old}\n+++ {new}\n{lines}")
     }
@@ -140,6 +143,49 @@ impl<'a> IntoIterator for &'a Changes {
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
+    }
+}
+
+/// Lines of a patch, as other programs take them.
+struct Lines<'a>(&'a Interner<&'a str>);
+
+impl Lines<'_> {
+    fn line(&self, mut f: impl fmt::Write, mark: char, token: Token) -> fmt::Result {
+        let line = self.0[token];
+        write!(f, "{mark}{line}")?;
+        match line.ends_with('\n') {
+            true => Ok(()),
+            false => writeln!(f, "\n\\ No newline at end of file"),
+        }
+    }
+}
+
+impl UnifiedDiffPrinter for Lines<'_> {
+    fn display_header(
+        &self,
+        mut f: impl fmt::Write,
+        before: u32,
+        after: u32,
+        n_before: u32,
+        n_after: u32,
+    ) -> fmt::Result {
+        // Lines count from 1; where there are none, the line before is named.
+        let (before, after) = (before + u32::from(n_before > 0), after + u32::from(n_after > 0));
+        writeln!(f, "@@ -{before},{n_before} +{after},{n_after} @@")
+    }
+
+    fn display_context_token(&self, f: impl fmt::Write, token: Token) -> fmt::Result {
+        self.line(f, ' ', token)
+    }
+
+    fn display_hunk(
+        &self,
+        mut f: impl fmt::Write,
+        before: &[Token],
+        after: &[Token],
+    ) -> fmt::Result {
+        before.iter().try_for_each(|token| self.line(&mut f, '-', *token))?;
+        after.iter().try_for_each(|token| self.line(&mut f, '+', *token))
     }
 }
 

@@ -223,6 +223,7 @@ impl WorkspaceBuilder {
         let making = |error| WorkspaceError::io("make a workspace in", &parent, error);
         let folder = tempfile::Builder::new()
             .prefix("ostler-workspace-")
+            .permissions(std::fs::Permissions::from_mode(0o700))
             .tempdir_in(&parent)
             .map_err(making)?;
         let path = folder.path().canonicalize().map_err(making)?;

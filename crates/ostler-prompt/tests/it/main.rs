@@ -1,6 +1,21 @@
-//! Typed prompts against the scripted Messages API.
+//! Typed prompts against the scripted Messages API, and against engines made of a few lines of shell.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod answers;
+mod changes;
+mod config;
+mod errors;
+mod events;
+mod examples;
+mod exits;
+mod fake;
+mod forms;
+mod hooks;
+mod limitations;
+mod mounts;
+mod security;
+mod spans;
 mod stage;
 mod story;
+mod tools;

@@ -70,7 +70,7 @@ async fn pre_tool_use_ask_asks_the_host_even_when_questions_are_bypassed() {
     let AskHost::CanUseTool(question) = request.request else { panic!("not a question") };
     assert_eq!(question.decision_reason.as_deref(), Some("odd"));
     assert_eq!(question.decision_reason_type, Some(DecisionReasonType::Hook));
-    let steps = question.extra.get("decision_steps").and_then(serde_json::Value::as_array).unwrap();
+    let steps = question.extra.get("decision_steps").and_then(Value::as_array).unwrap();
     let decided = json!({"looked_at": "PreToolUse hooks", "result": "say to ask: odd"});
     assert_eq!(steps.last(), Some(&decided), "what was looked at comes before: {steps:?}");
     assert!(steps.len() > 1, "{steps:?}");

@@ -1,0 +1,89 @@
+//! A code review by an agent: a mounted folder, a tool of this program, a typed answer, limits, and events as they come.
+//!
+//! `cargo run -p ostler-prompt --example review -- src`, with a key in `ANTHROPIC_API_KEY`.
+
+use std::time::Duration;
+
+use ostler_prompt::{
+    Adapter, Budget, Deadline, HostMount, Markdown, Prompt, Session, Tool, ToolContext,
+    ToolInvoked, Workspace,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the agent answers. The comments are for the model, too.
+#[derive(Deserialize, JsonSchema)]
+struct Review {
+    /// From 1, bad, to 10, good.
+    score: u8,
+    findings: Vec<Finding>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Finding {
+    file: String,
+    line: u32,
+    remark: String,
+}
+
+/// What the prompt is told.
+#[derive(Serialize)]
+struct Task {
+    most: u8,
+}
+
+/// What the model gives the tool.
+#[derive(Deserialize, JsonSchema)]
+struct Owner {
+    /// The file whose owner is wanted.
+    file: String,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = std::env::args().nth(1).ok_or("which folder? say it: review FOLDER")?;
+    if std::env::var_os("ANTHROPIC_API_KEY").is_none() {
+        return Err("a review needs a model: set ANTHROPIC_API_KEY".into());
+    }
+    // Copies: the originals stay as they are, unless the changes are applied below.
+    let mount = HostMount::new(folder)
+        .mount_path("project")
+        .exclude_glob(["target", "node_modules", ".git"])
+        .max_bytes(10_000_000);
+    let workspace = Workspace::builder().mount(mount).open()?;
+
+    let owner = |args: Owner, context: ToolContext| async move {
+        match context.deadline() {
+            Some(deadline) if deadline.remaining() < Duration::from_secs(5) => Err("no time left"),
+            _ => Ok(format!("Ada owns {}", args.file)),
+        }
+    };
+    let task = "Review the code in `project`, mend what is plainly wrong, and tell at most ${most} findings.";
+    let prompt = Prompt::<Review>::builder("review", "code")
+        .section(Markdown::new("Task", "task", task).params(Task { most: 3 }).tool(Tool::new(
+            "owner",
+            "Says who owns a file",
+            owner,
+        )))
+        .section(&workspace)
+        .build()?;
+
+    let session = Session::new();
+    let calls = session.bus().subscribe(|call: &ToolInvoked| println!("called {}", call.name));
+    let response = Adapter::new(ostler::options())
+        .evaluate(&prompt, &session)
+        .deadline(Deadline::after(Duration::from_secs(600)))
+        .budget(Budget::tokens(500_000).max_usd(2.0))
+        .await?;
+    session.bus().settle().await;
+    drop(calls);
+
+    println!("score {}", response.output.score);
+    for Finding { file, line, remark } in &response.output.findings {
+        println!("{file}:{line}: {remark}");
+    }
+    println!("{} tokens", response.usage.total());
+    // What it changed, to look at; `apply` would do it to the originals.
+    print!("{}", workspace.changes()?.to_patch());
+    Ok(())
+}
