@@ -3,25 +3,43 @@
 //
 //     OSTLER_PROGRAM=target/debug/ostler node e2e/main.mjs [WORDS OF A NAME]
 
-import { readdirSync, mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { Visitor, launch } from "./browser.mjs";
 import { Model } from "./model.mjs";
 import { Server } from "./server.mjs";
 
 if (!process.env.OSTLER_PROGRAM) throw new Error("set OSTLER_PROGRAM to the program to test");
-const wanted = process.argv.slice(2).join(" ");
-const here = new URL("./tests/", import.meta.url);
-const tests = [];
-for (const file of readdirSync(here).sort()) {
-  const { default: list } = await import(new URL(file, here));
-  const area = file.replace(/\.mjs$/, "");
-  for (const [name, test] of Object.entries(list)) tests.push([`page::${area}::${name.replaceAll(" ", "_")}`, test]);
-}
-
+/** What is measured has the machine for itself. */
+const ALONE = "page::long::";
+const wanted = process.argv.slice(2).join(" ").replaceAll(" ", "_");
+const tests = (await collected()).filter(([name]) => name.includes(wanted));
 const browser = await launch();
 let passed = 0;
-const failures = [];
-for (const [name, test] of tests.filter(([name]) => name.includes(wanted.replaceAll(" ", "_")))) {
+let failed = 0;
+
+const together = tests.filter(([name]) => !name.startsWith(ALONE));
+const perform = async () => {
+  for (let next = together.shift(); next; next = together.shift()) await attempt(...next);
+};
+await Promise.all(Array.from({ length: Math.min(3, availableParallelism()) }, perform));
+for (const test of tests.filter(([name]) => name.startsWith(ALONE))) await attempt(...test);
+await browser.close();
+console.log(`test result: ${failed ? "FAILED" : "ok"}. ${passed} passed; ${failed} failed`);
+process.exit(failed ? 1 : 0);
+
+async function collected() {
+  const here = new URL("./tests/", import.meta.url);
+  const found = [];
+  for (const file of readdirSync(here).sort()) {
+    const { default: list } = await import(new URL(file, here));
+    const area = file.replace(/\.mjs$/, "");
+    for (const [name, test] of Object.entries(list)) found.push([`page::${area}::${name.replaceAll(" ", "_")}`, test]);
+  }
+  return found;
+}
+
+async function attempt(name, test) {
   // A test that speaks for the model has its script beside it.
   const { script, run = test } = test;
   const model = script && (await new Model(script).start());
@@ -40,20 +58,22 @@ for (const [name, test] of tests.filter(([name]) => name.includes(wanted.replace
     passed += 1;
   } catch (error) {
     console.log(`test ${name} ... FAILED`);
-    failures.push([name, error]);
-    console.error(`${name}: ${error.stack ?? error}\nserver: ${server.errors?.slice(-2000)}`);
-    mkdirSync("test-results", { recursive: true });
-    for (const [index, { page, problems }] of visitors.entries()) {
-      const picture = `test-results/${name.replaceAll("::", "-")}-${index}.png`;
-      await page.screenshot({ path: picture }).catch(() => {});
-      if (problems.length > 0) console.error(`browser ${index}: ${problems.join("\n")}`);
-    }
+    failed += 1;
+    await explain(name, error, server, visitors);
   } finally {
     for (const { context } of visitors) await context.close().catch(() => {});
     await server.end();
     await model?.end();
   }
 }
-await browser.close();
-console.log(`test result: ${failures.length ? "FAILED" : "ok"}. ${passed} passed; ${failures.length} failed`);
-process.exit(failures.length ? 1 : 0);
+
+/** What was wrong, and what was to be seen then. */
+async function explain(name, error, server, visitors) {
+  console.error(`${name}: ${error.stack ?? error}\nserver: ${server.errors?.slice(-2000)}`);
+  mkdirSync("test-results", { recursive: true });
+  for (const [index, { page, problems }] of visitors.entries()) {
+    const picture = `test-results/${name.replaceAll("::", "-")}-${index}.png`;
+    await page.screenshot({ path: picture }).catch(() => {});
+    if (problems.length > 0) console.error(`browser ${index}: ${problems.join("\n")}`);
+  }
+}

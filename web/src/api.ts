@@ -145,15 +145,17 @@ export const api = {
   engine: (session: string) => call<Engine>("GET", `/api/sessions/${id(session)}/setup`),
   /** The run that a message of the user began. */
   async runOf(session: string, message: string, text: string): Promise<string> {
-    const named = /^prompt-(run_[^-]+)$/.exec(message)?.[1];
-    if (named) return named;
+    const named = /^prompt-(run_.+)-\d+$/.exec(message)?.[1];
     const { items } = await api.runs(session);
-    const same = items.filter((run) => run.prompt === text);
+    const same = items.filter((run) => run.prompt === text && (named ?? run.id) === run.id);
     if (same.length === 1) return same[0]!.id;
-    // The same was said several times: the log knows which message began which run.
-    const isIt = ({ body }: LogEntry) => (body.messages as { id?: string }[] | undefined)?.some((it) => it.id === message);
-    const found = (await api.log(session)).find((entry) => entry.kind === "prompt" && isIt(entry));
-    if (!found) throw new ApiError(0, "unknown", "The server does not know where this was said.", "Reload the page and try again.");
+    // It was said several times, or before this was a fork: the log knows which message began which run.
+    const isIt = ({ kind, body }: LogEntry) => {
+      if (kind !== "prompt" || body.steered) return false;
+      return named ? body.runId === named && body.text === text : (body.messages as { id?: string }[] | undefined)?.some((it) => it.id === message);
+    };
+    const found = (await api.log(session)).find(isIt);
+    if (!found) throw new ApiError(0, "steered", "This was said into work that was under way.", "Edit what began that work.");
     return found.body.runId as string;
   },
   /** The commands that a prompt in this session can begin with; the engine says so when it begins. */

@@ -13,8 +13,8 @@ function script(asked) {
     const text = "Some **text** with `code` that fills a line or two, as answers do, and then some more of it.";
     return { parts: Array.from({ length: PAIRS }, (_, index) => ({ thinking: `Thought ${index}`, text: `${index}: ${text}` })) };
   }
-  const words = Array.from({ length: WORDS }, (_, index) => `**word${index}** and then \`code\``);
-  return { text: words.join(" "), between: () => new Promise((done) => setTimeout(done, 3)) };
+  const words = Array.from({ length: WORDS }, (_, index) => `**word${index}** and then \`code\`${index % 20 === 19 ? "\n\n" : " "}`);
+  return { text: words.join(""), between: () => new Promise((done) => setTimeout(done, 3)) };
 }
 
 export default {
@@ -38,7 +38,9 @@ export default {
       assert.ok((await rows()) < 60);
       assert.ok(await page.getByText(`word${WORDS - 1}`).isVisible(), "the end stayed in view");
 
-      tell("scrolling", await page.evaluate(scrollThrough));
+      tell("scrolling as a wheel does", await page.evaluate(scrollOn));
+      assert.ok((await rows()) < 60);
+      tell("flying from the end to the beginning", await page.evaluate(scrollThrough));
       await page.getByText("begin", { exact: true }).waitFor();
       assert.ok((await rows()) < 60, "at the other end too");
       await page.locator(".scroll").evaluate((box) => box.scrollTo(0, box.scrollHeight));
@@ -70,6 +72,20 @@ async function framesUntil(text) {
   const frames = [];
   let before = await new Promise(requestAnimationFrame);
   while (!box.lastElementChild?.textContent.includes(text)) {
+    const now = await new Promise(requestAnimationFrame);
+    frames.push(now - before);
+    before = now;
+  }
+  return frames;
+}
+
+/** Scrolls up from the end, a few lines at a time. */
+async function scrollOn() {
+  const box = document.querySelector(".scroll");
+  const frames = [];
+  let before = await new Promise(requestAnimationFrame);
+  for (let step = 0; step < 200; step += 1) {
+    box.scrollTop -= 120;
     const now = await new Promise(requestAnimationFrame);
     frames.push(now - before);
     before = now;

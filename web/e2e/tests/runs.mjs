@@ -90,14 +90,16 @@ export default {
       await visitor.ask(prompt);
     }
     const original = page.url();
+    const instead = async (which, text) => {
+      await said.nth(which).hover();
+      await said.nth(which).getByRole("button", { name: "Edit" }).click();
+      await page.getByRole("textbox", { name: "Say this instead" }).fill(text);
+      await page.getByRole("button", { name: "Say this instead" }).click();
+      await said.filter({ hasText: text }).waitFor();
+      await visitor.rest();
+    };
     // The same was said twice; the second one is meant.
-    await said.nth(2).hover();
-    await said.nth(2).getByRole("button", { name: "Edit" }).click();
-    await page.getByRole("textbox", { name: "Say this instead" }).fill("how many files are there");
-    await page.getByRole("button", { name: "Say this instead" }).click();
-    await page.getByRole("link", { name: "forked" }).waitFor();
-    await said.filter({ hasText: "how many files" }).waitFor();
-    await visitor.rest();
+    await instead(2, "how many files are there");
     const copy = ["read README.md", "list the files", "how many files are there"];
     assert.deepEqual(await said.locator("p").allTextContents(), copy);
     await page.reload();
@@ -111,7 +113,10 @@ export default {
     await page.getByRole("button", { name: "Fork" }).click();
     await page.getByText("This is a copy.").waitFor();
     await said.nth(2).waitFor();
-    assert.equal((await server.call("GET", "/api/sessions")).items.length, 3);
+    // In a copy one can go back to what was said before it was one.
+    await instead(1, "what is in README.md");
+    assert.deepEqual(await said.locator("p").allTextContents(), ["read README.md", "what is in README.md"]);
+    assert.equal((await server.call("GET", "/api/sessions")).items.length, 4);
   },
 
   async "a subagent's work is below its call"({ visit }) {

@@ -173,5 +173,11 @@ export default {
     await visitor.page.reload();
     await said(visitor).waitFor();
     for (const who of [visitor, other]) assert.equal(await said(who).count(), 1, "told once");
+    // No place to begin another conversation at, and that is told.
+    await said(visitor).hover();
+    await said(visitor).getByRole("button", { name: "Edit" }).click();
+    await visitor.page.getByRole("textbox", { name: "Say this instead" }).fill("something else");
+    await visitor.page.getByRole("button", { name: "Say this instead" }).click();
+    await visitor.page.getByText(/said into work that was under way/).waitFor();
   },
 };

@@ -156,13 +156,14 @@ function fromCall(call: ToolCall, message: string, lane: string | undefined): To
 
 /** What is shown on the first level, and what below calls. */
 export function arranged(all: Item[]): { items: Item[]; lanes: Map<string, Item[]> } {
-  const items: Item[] = [];
   const lanes = new Map<string, Item[]>();
   for (const item of all) {
-    if (item.lane === undefined) items.push(item);
-    else lanes.set(item.lane, [...(lanes.get(item.lane) ?? []), item]);
+    if (item.lane === undefined) continue;
+    const lane = lanes.get(item.lane);
+    if (lane) lane.push(item);
+    else lanes.set(item.lane, [item]);
   }
-  return { items, lanes };
+  return { items: lanes.size === 0 ? all.slice() : all.filter((item) => item.lane === undefined), lanes };
 }
 
 /** The conversation as the protocol wants it back. What only this page knows is left out. */

@@ -88,6 +88,10 @@ export class Thread {
     this.add(item);
   }
 
+  has(id: string): boolean {
+    return this.places.has(id);
+  }
+
   /** It was not heard. */
   unsay(id: string): void {
     this.replace(this.items.filter((it) => it.id !== id));

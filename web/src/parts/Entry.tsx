@@ -22,7 +22,7 @@ export interface EntryProps {
 export function Entry({ item, lanes, approvals, isLive, onRetry }: EntryProps) {
   switch (item.kind) {
     case "user":
-      return <Said item={item} {...(onRetry && !isLive && !isSteered(item) ? { onRetry } : {})} />;
+      return <Said item={item} {...(onRetry && !isLive && !item.isLocal ? { onRetry } : {})} />;
     case "text":
       return (
         <article class="text" aria-label="Agent">
@@ -51,9 +51,6 @@ export function Entry({ item, lanes, approvals, isLive, onRetry }: EntryProps) {
       return <p class={`note ${item.tone}`}>{item.text}</p>;
   }
 }
-
-/** What was said into a run that was under way is no place to begin at. */
-const isSteered = (item: UserItem): boolean => item.isLocal === true || /^prompt-run_[^-]+-/.test(item.id);
 
 function Said({ item, onRetry }: { item: UserItem; onRetry?: (item: UserItem, text: string) => void }) {
   const [draft, edit] = useState<string | undefined>(undefined);

@@ -77,7 +77,8 @@ export class Conversation {
     this.cutOff.value = undefined;
     const item: UserItem = { id: crypto.randomUUID(), kind: "user", text, attached };
     this.thread.say(item);
-    const input = this.input(toMessages(this.thread.items));
+    // What the user said is what the server compares; the rest it knows, and it may be long.
+    const input = this.input(toMessages(this.thread.items).filter((message) => message.role === "user"));
     if (JSON.stringify(input).length > LARGEST && attached.length === 0) {
       await api.say(this.session, text, false);
       return this.attach();

@@ -81,9 +81,8 @@ function Open({ id }: { id: string }) {
   const version = conversation.version.value;
   const { items, lanes } = useMemo(() => arranged(conversation.thread.items), [conversation, version]);
   const here = useComputed(() => approvals.value.filter((it) => it.session === id)).value;
-  const known = useMemo(() => new Set(conversation.thread.items.map((it) => it.id)), [conversation, version]);
-  const loose = here.filter((it) => !it.toolUseId || !known.has(it.toolUseId));
   const thread = conversation.thread;
+  const loose = here.filter((it) => !it.toolUseId || !thread.has(it.toolUseId));
   const isWorking = conversation.isWorking;
   const stop = useCallback(() => void conversation.stop().catch(complain), [conversation]);
   const retry = useCallback((item: UserItem, text: string) => void retryIn(id, item, text).catch(complain), [id]);
