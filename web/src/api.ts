@@ -145,7 +145,8 @@ export const api = {
   engine: (session: string) => call<Engine>("GET", `/api/sessions/${id(session)}/setup`),
   /** The run that a message of the user began. */
   async runOf(session: string, message: string, text: string): Promise<string> {
-    const named = /^prompt-(run_.+)-\d+$/.exec(message)?.[1];
+    // In a fork, each of several messages that began a run has a number of its own.
+    const named = /^prompt-(run_.+?)(?:-\d+){1,2}$/.exec(message)?.[1];
     const { items } = await api.runs(session);
     const same = items.filter((run) => run.prompt === text && (named ?? run.id) === run.id);
     if (same.length === 1) return same[0]!.id;
