@@ -45,7 +45,7 @@ pub(super) fn answer(request: &Request) -> Answer {
         text = format!("{text}\n\n{NOTE}");
     }
 
-    let number = number(&request.messages);
+    let number = number(request);
     let calls = calls.into_iter().enumerate().map(|(index, call)| {
         ContentBlock::ToolUse(ToolUseBlock {
             id: format!("toolu_offline_{number}_{}", index + 1).into(),
@@ -211,13 +211,14 @@ fn has_said(messages: &[Said], words: &str) -> bool {
 /// Numbers a response: what the conversation began with, then how long it is.
 ///
 /// The beginning is part of it because a subagent's conversation is as long as its parent's was, and a host that
-/// goes by the ids of calls would take the one for the other.
-fn number(messages: &[Said]) -> String {
+/// goes by the ids of calls would take the one for the other. They may begin with the same words, but as different agents.
+fn number(Request { system, messages, .. }: &Request) -> String {
     let first =
         messages.iter().find(|said| said.role == Role::User).map(instruction).unwrap_or_default();
     // FNV-1a: short, and the same on every machine.
-    let hash = first
+    let hash = system
         .bytes()
+        .chain(first.bytes())
         .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     format!("{}{:03}", hash % 100_000, messages.len())
 }

@@ -274,6 +274,16 @@ fn ids_are_unique_within_a_conversation() {
 }
 
 #[test]
+fn two_agents_that_are_told_the_same_have_ids_of_their_own() {
+    let id_of = |system: &str| {
+        let mut talk = Conversation::new();
+        talk.request.system = system.into();
+        talk.say("list the files").calls()[0].id.clone()
+    };
+    assert_ne!(id_of("You are the agent."), id_of("You are an agent of the agent."));
+}
+
+#[test]
 fn the_same_conversation_gets_the_same_answer() {
     let talk = || Conversation::new().say("read a.txt").0;
     assert_eq!(talk(), talk());
