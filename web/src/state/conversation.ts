@@ -47,6 +47,8 @@ export class Conversation {
   /** What is being told; it becomes what is shown. */
   private told = this.thread;
   private hasMissed = false;
+  /** What is on its way into the line. */
+  private line: Promise<unknown> = Promise.resolve();
   private unlisten: () => void;
   private frame = 0;
 
@@ -121,7 +123,10 @@ export class Conversation {
 
   private async sayLater(text: string, how: "queue" | "steer"): Promise<void> {
     if (how === "queue") {
-      const run = await api.say(this.session, text, false);
+      // One after the other: what is said first comes first.
+      const sent = this.line.then(() => api.say(this.session, text, false));
+      this.line = sent.catch(() => undefined);
+      const run = await sent;
       this.queued.value = [...this.queued.peek(), { run: run.id, text }];
       return;
     }
@@ -205,6 +210,8 @@ export class Conversation {
     const isHere = told.sessionId === this.session || run?.session === this.session;
     if (!isHere) return;
     if (told.type === "run" && run) {
+      // What was in line is none that is followed, also when the end of that one has not come yet.
+      if (this.following && this.queued.peek().some((it) => it.run === run.id)) this.hasMissed ||= run.state === "running";
       if (run.state !== "queued") this.queued.value = this.queued.peek().filter((it) => it.run !== run.id);
       const isNews = isOver(run.state) ? this.thread.phase !== "idle" : run.state === "running";
       if (isNews) this.lookAgain();
@@ -214,7 +221,7 @@ export class Conversation {
 
   /** Something goes on that is not being followed. */
   private lookAgain(): void {
-    if (this.following) this.hasMissed = this.told.phase !== "running";
+    if (this.following) this.hasMissed ||= this.told.phase !== "running";
     else void this.attach();
   }
 
