@@ -162,7 +162,7 @@ impl Judge<'_> {
     fn change(&self) -> Option<String> {
         match (self.seen.call.effect, &self.seen.shell) {
             (Effect::Write(path), _) => Some(format!("it changes {}", path.display())),
-            (_, Some(shell)) => command::change(self.policy, shell),
+            (_, Some(shell)) => command::change(shell),
             _ => None,
         }
     }

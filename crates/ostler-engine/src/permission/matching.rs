@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::place::Place;
 use super::rule::{Behavior, Rule, Source, is_path_tool};
-use super::shell::Shell;
+use super::shell::{Access, Shell};
 use super::{CallFacts, Policy};
 use crate::tool::Effect;
 
@@ -66,9 +66,9 @@ pub(crate) fn matches(
     let narrows = behavior != Behavior::Allow;
     // Commands read and write files too; rules that forbid hold there as well.
     if let (Some(shell), true, true) = (&seen.shell, narrows, is_path_tool(&rule.tool)) {
-        return shell.touches(|place, writes| {
-            covers_access(&rule.tool, writes) && matches_place(policy, rule, narrows, source, place)
-        });
+        let Some(access) = access_of(&rule.tool) else { return Match::No };
+        let rule = PathRule::new(policy, rule, narrows, source);
+        return shell.touches(access, |place| rule.covers(place));
     }
     if !names_tool(&rule.tool, seen) {
         return Match::No;
@@ -117,11 +117,11 @@ fn names_tool(rule: &str, seen: &Seen<'_>) -> bool {
 }
 
 /// Whether a rule about files of this tool speaks of reading or of writing.
-fn covers_access(tool: &str, writes: bool) -> bool {
+fn access_of(tool: &str) -> Option<Access> {
     match tool {
-        "Edit" | "Write" => writes,
-        "Read" => !writes,
-        _ => false,
+        "Edit" | "Write" => Some(Access::Writes),
+        "Read" => Some(Access::Reads),
+        _ => None,
     }
 }
 
