@@ -109,10 +109,11 @@ impl World {
             Arc::make_mut(&mut library).take_more(prompts);
         }
         let (mut tools, mut specs) = ((*self.tools).clone(), self.specs.to_vec());
+        let policy = self.host.policy();
         for tool in more {
             let spec = tool.spec();
-            // One of ours is not replaced by somebody else's.
-            if !tools.contains_key(&spec.name) {
+            // One of ours is not replaced by somebody else's; one that may never run is not offered.
+            if !tools.contains_key(&spec.name) && !policy.denies_all_of(&spec.name) {
                 tools.insert(spec.name.clone(), tool);
                 specs.push(spec);
             }

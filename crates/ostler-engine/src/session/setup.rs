@@ -99,7 +99,7 @@ impl Setup {
         let cx = ToolCx { cwd: options.cwd, scratch, tasks, env, ..ToolCx::default() };
         let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
         let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
-        let servers = Servers::new(options.connector, &host);
+        let servers = Servers::new(options.connector, Arc::new(options.server_lists), &host);
         for (name, known) in options.mcp_servers {
             servers.add(&name, known);
         }
