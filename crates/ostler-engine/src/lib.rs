@@ -22,6 +22,7 @@ pub mod mcp;
 pub mod model;
 pub mod offline;
 pub mod permission;
+pub mod project_file;
 mod prompt;
 pub mod record;
 mod report;

@@ -1,12 +1,10 @@
 //! Files with a head and a body: YAML between two lines of `---`, then text for the model.
 //!
 //! Skills, commands, agents and styles are such files. The engine reads them for its sessions and the server for its
-//! tasks; neither knows the other, so what they agree on is here.
+//! tasks; neither knows the other, so what they agree on is here. Which files may be opened, each decides for itself.
 #![warn(missing_docs)]
 
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
-use std::path::Path;
+use std::io::{BufRead as _, BufReader, Read};
 
 use serde_json::{Map, Value};
 
@@ -80,12 +78,12 @@ pub fn split(text: &str) -> Vec<String> {
     parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
 }
 
-/// Reads the head of a file and no more of it than that.
+/// Reads the head of an open file and no more of it than that.
 ///
 /// # Errors
 /// In words, when the file cannot be read or the head makes no sense.
-pub fn head(path: &Path) -> Result<Head, String> {
-    let mut lines = BufReader::new(open(path)?.take(LONGEST_HEAD));
+pub fn head(file: impl Read) -> Result<Head, String> {
+    let mut lines = BufReader::new(file.take(LONGEST_HEAD));
     let mut line = || -> Result<String, String> {
         let mut bytes = Vec::new();
         lines.read_until(b'\n', &mut bytes).map_err(|error| error.to_string())?;
@@ -107,26 +105,17 @@ pub fn head(path: &Path) -> Result<Head, String> {
     }
 }
 
-/// Reads a whole file.
+/// Reads the whole of an open file.
 ///
 /// # Errors
 /// In words, when the file cannot be read, is too long, or its head makes no sense.
-pub fn read(path: &Path) -> Result<Document, String> {
+pub fn read(file: impl Read) -> Result<Document, String> {
     let mut bytes = Vec::new();
-    open(path)?.take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(|it| it.to_string())?;
+    file.take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(|it| it.to_string())?;
     if bytes.len() as u64 > LONGEST_FILE {
         return Err(format!("it is longer than {LONGEST_FILE} bytes"));
     }
     document(&String::from_utf8_lossy(&bytes))
-}
-
-fn open(path: &Path) -> Result<File, String> {
-    let is_file = std::fs::metadata(path).map_err(|error| error.to_string())?.is_file();
-    // Anything else might never come to an end.
-    if !is_file {
-        return Err(io::Error::from(io::ErrorKind::InvalidInput).to_string());
-    }
-    File::open(path).map_err(|error| error.to_string())
 }
 
 /// Takes a text apart.
@@ -254,11 +243,8 @@ mod tests {
 
     #[test]
     fn the_head_of_a_long_file_is_read_without_the_rest() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("SKILL.md");
-        std::fs::write(&path, format!("---\nname: x\n---\n{}", "y".repeat(2_000_000))).unwrap();
-        assert_eq!(head(&path).unwrap().text("name").as_deref(), Some("x"));
-        assert!(read(&path).unwrap_err().contains("longer than"));
-        assert!(head(folder.path()).is_err(), "a folder is no file");
+        let long = format!("---\nname: x\n---\n{}", "y".repeat(2_000_000));
+        assert_eq!(head(long.as_bytes()).unwrap().text("name").as_deref(), Some("x"));
+        assert!(read(long.as_bytes()).unwrap_err().contains("longer than"));
     }
 }

@@ -2,15 +2,31 @@
 //!
 //! The user's file comes first, then those of the folders from the root down to the working directory, so that the
 //! nearest has the last word. A line may import another file with `@path`; inside code it is only text.
+//!
+//! The user's file may import what the user likes. A file of the project may import only what lies in its own folder,
+//! unless the user trusts the project; so may those of the folders above. What is left out is reported as a problem.
 
 use std::collections::HashSet;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::imports::imports;
+use crate::permission::ReadGuard;
+use crate::project_file::{Boundary, Refusal, read_at_most};
+use crate::settings::Problem;
 
 /// The most of one file that is read. Instructions are short; more would crowd out the work.
 const MAX_BYTES: usize = 64 * 1024;
+/// The most of all files together.
+const MAX_TOTAL: usize = 512 * 1024;
+/// How many files are read.
+const MAX_FILES: usize = 100;
 /// How deep imports may be nested.
 const MAX_DEPTH: usize = 5;
+/// How many problems are reported one by one.
+const MAX_PROBLEMS: usize = 20;
 
 /// A file with instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +35,15 @@ pub struct MemoryFile {
     pub path: PathBuf,
     /// What it says.
     pub text: String,
+}
+
+/// The files, and what was left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// The instructions, in the order the model reads them.
+    pub files: Vec<MemoryFile>,
+    /// The files that were left out, and why.
+    pub problems: Vec<Problem>,
 }
 
 /// Which instructions to load.
@@ -37,85 +62,146 @@ impl Sources {
     pub const ALL: Self = Self { user: true, project: true, local: true };
 }
 
-/// Loads the instructions for work in `cwd`. Files that are missing or not text are passed over.
-pub fn load(
-    cwd: &Path,
-    config: Option<&Path>,
-    home: Option<&Path>,
-    sources: Sources,
-) -> Vec<MemoryFile> {
-    let mut loader = Loader { home, seen: HashSet::new(), files: Vec::new() };
+/// Where to look for instructions.
+#[derive(Clone, Debug)]
+pub struct Lookup<'a> {
+    /// The working directory.
+    pub cwd: &'a Path,
+    /// The user's folder, `.claude` in the home directory.
+    pub config: Option<&'a Path>,
+    /// The home directory, for imports of `~/…`.
+    pub home: Option<&'a Path>,
+    /// Which files are wanted.
+    pub sources: Sources,
+    /// Whether the files of the project may import what lies outside of it.
+    pub trusts_project: bool,
+    /// Files that permission rules keep from being read; they are never imported.
+    pub denied: Arc<ReadGuard>,
+}
+
+/// Loads the instructions for work in a folder. Files that are missing or not text are passed over.
+pub fn load(lookup: &Lookup<'_>) -> Memory {
+    let Lookup { cwd, config, home, sources, trusts_project, denied } = lookup;
+    let mut loader = Loader { home: *home, ..Loader::default() };
+    let anywhere = Boundary::anywhere(Arc::clone(denied));
     if let Some(config) = config.filter(|_| sources.user) {
-        loader.add(&config.join("CLAUDE.md"), 0);
+        loader.add(&config.join("CLAUDE.md"), &anywhere);
     }
     let folders: Vec<&Path> = cwd.ancestors().collect();
     for folder in folders.into_iter().rev() {
-        if sources.project {
-            loader.add(&folder.join("CLAUDE.md"), 0);
-            loader.add(&folder.join(".claude/CLAUDE.md"), 0);
-        }
-        if sources.local {
-            loader.add(&folder.join("CLAUDE.local.md"), 0);
+        let inside = Boundary::inside(folder, Arc::clone(denied));
+        let boundary = if *trusts_project { &anywhere } else { &inside };
+        let shared = ["CLAUDE.md", ".claude/CLAUDE.md"].into_iter().filter(|_| sources.project);
+        let own = ["CLAUDE.local.md"].into_iter().filter(|_| sources.local);
+        for name in shared.chain(own) {
+            let path = folder.join(name);
+            // Anybody can put instructions into a folder such as /tmp, above the projects of everybody.
+            if !trusts_project && folder != *cwd && is_for_everybody(folder) && path.exists() {
+                loader.problem(&path, format!(
+                    "the instructions are left out: every user can write to {}; pass --trust-project to use them",
+                    folder.display()
+                ));
+                continue;
+            }
+            loader.add(&path, boundary);
         }
     }
-    loader.files
+    loader.finish()
 }
 
+/// Whether every user of the machine can write to a folder.
+fn is_for_everybody(folder: &Path) -> bool {
+    fs::metadata(folder).is_ok_and(|folder| folder.permissions().mode() & 0o002 != 0)
+}
+
+#[derive(Default)]
 struct Loader<'a> {
     home: Option<&'a Path>,
     seen: HashSet<PathBuf>,
-    files: Vec<MemoryFile>,
+    n_bytes: usize,
+    memory: Memory,
+    n_problems: usize,
 }
 
 impl Loader<'_> {
+    /// Adds a file that lies at a usual place.
+    fn add(&mut self, path: &Path, boundary: &Boundary) {
+        self.add_opened(path, boundary, 0, Boundary::open);
+    }
+
     /// Adds a file after those it imports, each file once.
-    fn add(&mut self, path: &Path, depth: usize) {
+    fn add_opened(
+        &mut self,
+        path: &Path,
+        boundary: &Boundary,
+        depth: usize,
+        open: fn(&Boundary, &Path) -> Result<File, Refusal>,
+    ) {
         let Ok(real) = path.canonicalize() else { return };
-        if depth > MAX_DEPTH || !real.is_file() || !self.seen.insert(real) {
+        // A word with an `@` that happens to be the name of a folder imports nothing.
+        if depth > MAX_DEPTH || real.is_dir() || !self.seen.insert(real) {
             return;
         }
-        let Some(text) = read(path) else { return };
+        if self.memory.files.len() >= MAX_FILES || self.n_bytes >= MAX_TOTAL {
+            let reason = format!(
+                "the instructions are left out: more than {MAX_FILES} files or {MAX_TOTAL} bytes are not read"
+            );
+            return self.problem(path, reason);
+        }
+        let text = match open(boundary, path) {
+            Ok(file) => read(file),
+            Err(Refusal::Missing) => return,
+            Err(refusal) => {
+                return self.problem(path, format!("the instructions are left out: {refusal}"));
+            }
+        };
+        let Some(text) = text else { return };
+        self.n_bytes += text.len();
         let folder = path.parent().unwrap_or(Path::new("/"));
         for import in imports(&text) {
             let import = match (import.strip_prefix("~/"), self.home) {
                 (Some(rest), Some(home)) => home.join(rest),
                 _ => folder.join(import),
             };
-            self.add(&import, depth + 1);
+            self.add_opened(&import, boundary, depth + 1, Boundary::open_import);
         }
-        self.files.push(MemoryFile { path: path.to_owned(), text });
+        self.memory.files.push(MemoryFile { path: path.to_owned(), text });
+    }
+
+    fn problem(&mut self, path: &Path, reason: String) {
+        self.n_problems += 1;
+        if self.n_problems <= MAX_PROBLEMS {
+            let problem = Problem { path: path.to_owned(), pointer: String::new(), reason };
+            self.memory.problems.push(problem);
+        }
+    }
+
+    fn finish(mut self) -> Memory {
+        let n_more = self.n_problems.saturating_sub(MAX_PROBLEMS);
+        if let Some(last) = self.memory.problems.last_mut().filter(|_| n_more > 0) {
+            last.reason.push_str(&format!("; {n_more} more files are left out"));
+        }
+        self.memory
     }
 }
 
-fn read(path: &Path) -> Option<String> {
-    let mut text = String::from_utf8(fs::read(path).ok()?).ok()?;
-    if text.len() > MAX_BYTES {
-        let end = (0..=MAX_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(end);
+/// The text of a file, cut if it is too long; nothing if it is empty or not text.
+fn read(file: File) -> Option<String> {
+    let mut bytes = read_at_most(file, MAX_BYTES as u64).ok()?;
+    let is_cut = bytes.len() > MAX_BYTES;
+    bytes.truncate(MAX_BYTES);
+    if let Err(error) = std::str::from_utf8(&bytes)
+        && is_cut
+        && error.error_len().is_none()
+    {
+        // The cut went through a character.
+        bytes.truncate(error.valid_up_to());
+    }
+    let mut text = String::from_utf8(bytes).ok()?;
+    if is_cut {
         text.push_str("\n[the rest of this file was left out: it is too long]");
     }
     (!text.trim().is_empty()).then_some(text)
-}
-
-/// The paths a text imports.
-fn imports(text: &str) -> Vec<&str> {
-    let mut imports = Vec::new();
-    let mut in_fence = false;
-    for line in text.lines() {
-        if line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~") {
-            in_fence = !in_fence;
-        } else if !in_fence {
-            // Every other piece between backticks is code.
-            let prose = line.split('`').step_by(2).flat_map(str::split_whitespace);
-            let paths = prose.filter_map(|word| word.strip_prefix('@'));
-            imports.extend(
-                paths
-                    .map(|path| path.trim_end_matches([',', ';', ':', ')', '.']))
-                    .filter(|path| !path.is_empty()),
-            );
-        }
-    }
-    imports
 }
 
 #[cfg(test)]
@@ -126,6 +212,25 @@ mod tests {
         let path = folder.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+
+    fn load_all(
+        cwd: &Path,
+        config: Option<&Path>,
+        home: Option<&Path>,
+        sources: Sources,
+    ) -> Vec<MemoryFile> {
+        look(cwd, config, home, sources, true).files
+    }
+
+    fn look(
+        cwd: &Path,
+        config: Option<&Path>,
+        home: Option<&Path>,
+        sources: Sources,
+        trusts_project: bool,
+    ) -> Memory {
+        load(&Lookup { cwd, config, home, sources, trusts_project, denied: Arc::default() })
     }
 
     fn texts(files: &[MemoryFile]) -> Vec<&str> {
@@ -141,10 +246,13 @@ mod tests {
         write(&cwd, "CLAUDE.md", "inner");
         write(&cwd, ".claude/CLAUDE.md", "inner too");
         write(&cwd, "CLAUDE.local.md", "mine");
-        let files = load(&cwd, Some(&config), None, Sources::ALL);
+        let files = load_all(&cwd, Some(&config), None, Sources::ALL);
         assert_eq!(texts(&files), ["user", "outer", "inner", "inner too", "mine"]);
         let only = Sources { user: false, project: true, local: false };
-        assert_eq!(texts(&load(&cwd, Some(&config), None, only)), ["outer", "inner", "inner too"]);
+        assert_eq!(
+            texts(&load_all(&cwd, Some(&config), None, only)),
+            ["outer", "inner", "inner too"]
+        );
     }
 
     #[test]
@@ -160,7 +268,7 @@ mod tests {
         write(root.path(), "code.md", "no");
         write(root.path(), "fenced.md", "no");
         let home = root.path().join("home");
-        let files = load(root.path(), None, Some(&home), Sources::ALL);
+        let files = load_all(root.path(), None, Some(&home), Sources::ALL);
         assert_eq!(texts(&files)[..2], ["own", "tabs @../CLAUDE.md @~/own.md"]);
         assert_eq!(files.len(), 3);
     }
@@ -169,7 +277,7 @@ mod tests {
     fn a_file_that_is_too_long_is_cut_and_says_so() {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), "CLAUDE.md", &"é".repeat(MAX_BYTES));
-        let files = load(root.path(), None, None, Sources::ALL);
+        let files = load_all(root.path(), None, None, Sources::ALL);
         assert!(files[0].text.len() < MAX_BYTES + 100 && files[0].text.ends_with("too long]"));
     }
 
@@ -178,6 +286,37 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("CLAUDE.md"), [0xff, 0xfe, 0]).unwrap();
         write(root.path(), ".claude/CLAUDE.md", "  \n");
-        assert_eq!(load(root.path(), None, None, Sources::ALL), []);
+        assert_eq!(load_all(root.path(), None, None, Sources::ALL), []);
+    }
+
+    #[test]
+    fn a_folder_that_every_user_can_write_to_instructs_nobody_below_it() {
+        let root = tempfile::tempdir().unwrap();
+        let (shared, cwd) = (root.path().join("shared"), root.path().join("shared/mine"));
+        write(&shared, "CLAUDE.md", "from anybody");
+        write(&cwd, "CLAUDE.md", "own");
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+        let memory = look(&cwd, None, None, Sources::ALL, false);
+        assert_eq!(texts(&memory.files), ["own"]);
+        assert!(memory.problems[0].reason.contains("every user can write"), "{memory:?}");
+        assert_eq!(texts(&load_all(&cwd, None, None, Sources::ALL)), ["from anybody", "own"]);
+    }
+
+    #[test]
+    fn many_imports_are_bounded_and_so_are_the_problems() {
+        let root = tempfile::tempdir().unwrap();
+        let cwd = root.path().join("project");
+        let mut text = String::new();
+        for n in 0..MAX_FILES + 50 {
+            write(&cwd, &format!("{n}.md"), "short");
+            write(root.path(), &format!("{n}.md"), "outside");
+            text.push_str(&format!("@{n}.md @../{n}.md\n"));
+        }
+        write(&cwd, "CLAUDE.md", &text);
+        let memory = look(&cwd, None, None, Sources::ALL, false);
+        assert_eq!(memory.files.len(), MAX_FILES + 1, "the imports, and the file itself");
+        assert!(!texts(&memory.files).contains(&"outside"));
+        assert_eq!(memory.problems.len(), MAX_PROBLEMS);
+        assert!(memory.problems.last().unwrap().reason.ends_with("more files are left out"));
     }
 }

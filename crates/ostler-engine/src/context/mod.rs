@@ -1,5 +1,6 @@
 //! What the model is told before the conversation begins: who it is, where it works, what the user wants in general.
 
+mod imports;
 pub mod memory;
 pub(crate) mod planning;
 

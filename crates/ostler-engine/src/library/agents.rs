@@ -5,8 +5,9 @@ use std::path::Path;
 use ostler_proto::agent::{AgentDefinition, AgentMcpServer};
 use serde_json::{Value, json};
 
-use super::{Library, Origin, is_name, markdown_files, stem};
-use ostler_skill::{self as front, Document};
+use super::{Library, Origin, is_name, read, stem};
+use crate::project_file::Boundary;
+use ostler_skill::Document;
 
 /// A kind of agent.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,9 +31,9 @@ impl AgentKind {
 }
 
 impl Library {
-    pub(super) fn take_agent_files(&mut self, folder: &Path, origin: &Origin) {
-        for (_, path) in markdown_files(folder) {
-            match front::read(&path).and_then(|document| kind(&path, document, origin)) {
+    pub(super) fn take_agent_files(&mut self, folder: &Path, origin: &Origin, boundary: &Boundary) {
+        for (_, path) in self.markdown_files(folder, boundary) {
+            match read(boundary, &path).and_then(|document| kind(&path, document, origin)) {
                 Ok(kind) => _ = self.agents.insert(kind.name.clone(), kind),
                 Err(reason) => self.problem(&path, format!("the agent is left out: {reason}")),
             }

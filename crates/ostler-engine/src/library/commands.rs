@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use ostler_proto::control::SlashCommand;
 
-use super::{Library, Origin, entries, is_name, markdown_files, stem};
-use ostler_skill::{self as front, Head};
+use super::{Library, Origin, head, is_name, read, stem};
+use crate::project_file::Boundary;
+use ostler_skill::Head;
 
 /// What is shown of a description that is not given.
 const FIRST_LINE: usize = 100;
@@ -34,6 +35,8 @@ pub struct Command {
     pub origin: Origin,
     /// The file with its text.
     pub file: PathBuf,
+    /// Where the file may lie. It is checked again when the text is used.
+    boundary: Boundary,
 }
 
 /// What sort of thing it is.
@@ -66,6 +69,7 @@ impl Command {
             is_for_people: true,
             origin: Origin::Server(server.to_owned()),
             file: PathBuf::new(),
+            boundary: Boundary::default(),
         }
     }
 
@@ -99,7 +103,7 @@ impl Command {
     /// # Errors
     /// In words, when the file cannot be read.
     pub fn body(&self) -> Result<String, String> {
-        let document = front::read(&self.file)
+        let document = read(&self.boundary, &self.file)
             .map_err(|reason| format!("{} cannot be used: {reason}", self.file.display()))?;
         let body = document.body.trim().to_owned();
         Ok(match &self.origin {
@@ -117,34 +121,42 @@ impl Command {
 }
 
 impl Library {
-    pub(super) fn take_commands(&mut self, folder: &Path, origin: &Origin) {
-        for (mut between, path) in markdown_files(folder) {
+    pub(super) fn take_commands(&mut self, folder: &Path, origin: &Origin, boundary: &Boundary) {
+        for (mut between, path) in self.markdown_files(folder, boundary) {
             between.push(stem(&path).to_owned());
             if !between.iter().all(|part| is_name(part)) {
                 self.problem(&path, "the command is left out: its name cannot be typed");
                 continue;
             }
-            self.take_file(Sort::Command, between.join(":"), path, origin);
+            self.take_file(Sort::Command, between.join(":"), path, origin, boundary);
         }
     }
 
-    pub(super) fn take_skills(&mut self, folder: &Path, origin: &Origin) {
-        for folder in entries(folder) {
+    pub(super) fn take_skills(&mut self, folder: &Path, origin: &Origin, boundary: &Boundary) {
+        for folder in self.entries(folder, boundary) {
             let path = folder.join("SKILL.md");
             let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if !path.is_file() {
+            // A folder without that file is no skill; a file that is not readable is one that is left out.
+            if path.symlink_metadata().is_err() {
                 continue;
             }
             if !is_name(name) {
                 self.problem(&path, "the skill is left out: its name cannot be typed");
                 continue;
             }
-            self.take_file(Sort::Skill, name.to_owned(), path, origin);
+            self.take_file(Sort::Skill, name.to_owned(), path, origin, boundary);
         }
     }
 
-    fn take_file(&mut self, sort: Sort, name: String, path: PathBuf, origin: &Origin) {
-        let head = match front::head(&path) {
+    fn take_file(
+        &mut self,
+        sort: Sort,
+        name: String,
+        path: PathBuf,
+        origin: &Origin,
+        boundary: &Boundary,
+    ) {
+        let head = match head(boundary, &path) {
             Ok(head) => head,
             Err(reason) => return self.problem(&path, format!("{name} is left out: {reason}")),
         };
@@ -152,12 +164,16 @@ impl Library {
             (Sort::Skill, Some(said)) if is_name(&said) => said,
             _ => name,
         };
-        let description = head.text("description").or_else(|| first_line(sort, &path));
+        let description = head.text("description").or_else(|| first_line(sort, &path, boundary));
         let Some(description) = description else {
             let reason = format!("{name} is left out: its head has no description");
             return self.problem(&path, reason);
         };
-        let command = command(sort, origin.name(&name), description, &head, path, origin);
+        let name = origin.name(&name);
+        let command = Command {
+            boundary: boundary.clone(),
+            ..command(sort, name, description, &head, path, origin)
+        };
         // What was read later stands nearer.
         self.commands.retain(|known| known.name != command.name);
         self.commands.push(command);
@@ -187,12 +203,13 @@ fn command(
         description,
         origin: origin.clone(),
         file,
+        boundary: Boundary::default(),
     }
 }
 
 /// A command may do without a description: then its first line stands for one.
-fn first_line(sort: Sort, path: &Path) -> Option<String> {
-    let body = front::read(path).ok().filter(|_| sort == Sort::Command)?.body;
+fn first_line(sort: Sort, path: &Path, boundary: &Boundary) -> Option<String> {
+    let body = read(boundary, path).ok().filter(|_| sort == Sort::Command)?.body;
     let line = body.lines().map(|line| line.trim_start_matches('#').trim());
     let line = line.into_iter().find(|line| !line.is_empty()).unwrap_or("(empty)");
     let cut: String = line.chars().take(FIRST_LINE).collect();

@@ -8,21 +8,25 @@ mod commands;
 mod plugins;
 mod styles;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ostler_proto::agent::AgentDefinition;
 use ostler_proto::message::system::PluginInfo;
+use ostler_skill::{Document, Head};
 
 pub use self::agents::AgentKind;
 pub use self::commands::{Command, Sort};
 pub use self::plugins::Plugin;
 pub(crate) use self::styles::DEFAULT as DEFAULT_STYLE;
 pub use self::styles::Style;
+use crate::permission::ReadGuard;
+use crate::project_file::Boundary;
 use crate::settings::Problem;
 
 /// Where to look.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Places {
     /// The user's folder, `.claude` in the home directory.
     pub user: Option<PathBuf>,
@@ -34,6 +38,8 @@ pub struct Places {
     pub added: Vec<PathBuf>,
     /// Folders of plugins.
     pub plugins: Vec<PathBuf>,
+    /// Files that permission rules keep from being read.
+    pub denied: Arc<ReadGuard>,
 }
 
 /// Where something comes from.
@@ -103,14 +109,22 @@ pub struct Library {
 pub fn load(places: &Places) -> Library {
     let mut library = Library::default();
     let is_trusted = places.trusts_project;
+    let denied = || Arc::clone(&places.denied);
+    let of_project = |folder: &Path| match is_trusted {
+        true => Boundary::anywhere(denied()),
+        false => Boundary::inside(folder, denied()),
+    };
     if let Some(user) = &places.user {
-        library.take_folder(user, &Origin::User);
+        library.take_folder(user, &Origin::User, &Boundary::anywhere(denied()));
     }
-    if let Some(project) = &places.project {
-        library.take_folder(&project.join(".claude"), &Origin::Project { is_trusted });
+    // The user's folder is that of the project when one works in the home directory.
+    let project = places.project.as_ref().map(|project| (project, project.join(".claude")));
+    if let Some((project, folder)) = project.filter(|(_, it)| Some(it) != places.user.as_ref()) {
+        library.take_folder(&folder, &Origin::Project { is_trusted }, &of_project(project));
     }
     for folder in &places.added {
-        library.take_skills(&folder.join(".claude/skills"), &Origin::Project { is_trusted });
+        let skills = folder.join(".claude/skills");
+        library.take_skills(&skills, &Origin::Project { is_trusted }, &of_project(folder));
     }
     for folder in &places.plugins {
         library.take_plugin(folder);
@@ -170,11 +184,51 @@ impl Library {
         self.plugins.iter().map(Plugin::info).collect()
     }
 
-    fn take_folder(&mut self, folder: &Path, origin: &Origin) {
-        self.take_agent_files(&folder.join("agents"), origin);
-        self.take_commands(&folder.join("commands"), origin);
-        self.take_skills(&folder.join("skills"), origin);
-        self.take_styles(&folder.join("output-styles"), origin);
+    fn take_folder(&mut self, folder: &Path, origin: &Origin, boundary: &Boundary) {
+        self.take_agent_files(&folder.join("agents"), origin, boundary);
+        self.take_commands(&folder.join("commands"), origin, boundary);
+        self.take_skills(&folder.join("skills"), origin, boundary);
+        self.take_styles(&folder.join("output-styles"), origin, boundary);
+    }
+
+    /// What is in a folder, sorted. One that is not to be looked into is empty, and a problem.
+    fn entries(&mut self, folder: &Path, boundary: &Boundary) -> Vec<PathBuf> {
+        boundary.entries(folder).unwrap_or_else(|refusal| {
+            self.problem(folder, format!("the folder is left out: {refusal}"));
+            Vec::new()
+        })
+    }
+
+    /// The Markdown files below a folder with the names of the folders between, in a fixed order.
+    fn markdown_files(
+        &mut self,
+        folder: &Path,
+        boundary: &Boundary,
+    ) -> Vec<(Vec<String>, PathBuf)> {
+        let mut walk = Walk::default();
+        self.walk(folder, boundary, &mut walk);
+        walk.found
+    }
+
+    fn walk(&mut self, folder: &Path, boundary: &Boundary, walk: &mut Walk) {
+        // Links may lead in circles.
+        let Ok(resolved) = folder.canonicalize() else { return };
+        if !walk.seen.insert(resolved) {
+            return;
+        }
+        for path in self.entries(folder, boundary) {
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+            if name.starts_with('.') || walk.found.len() >= MOST_FILES {
+                continue;
+            }
+            if path.is_dir() && walk.between.len() < DEEPEST {
+                walk.between.push(name.to_owned());
+                self.walk(&path, boundary, walk);
+                walk.between.pop();
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                walk.found.push((walk.between.clone(), path));
+            }
+        }
     }
 
     fn problem(&mut self, path: &Path, reason: impl Into<String>) {
@@ -189,35 +243,22 @@ const DEEPEST: usize = 8;
 /// More files than this in one place are a mistake.
 const MOST_FILES: usize = 1000;
 
-/// The Markdown files below a folder with the names of the folders between, in a fixed order.
-fn markdown_files(folder: &Path) -> Vec<(Vec<String>, PathBuf)> {
-    let mut found = Vec::new();
-    walk(folder, &mut Vec::new(), &mut found);
-    found
+/// A walk through a folder and those below it.
+#[derive(Default)]
+struct Walk {
+    between: Vec<String>,
+    found: Vec<(Vec<String>, PathBuf)>,
+    seen: BTreeSet<PathBuf>,
 }
 
-fn walk(folder: &Path, between: &mut Vec<String>, found: &mut Vec<(Vec<String>, PathBuf)>) {
-    for path in entries(folder) {
-        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        if name.starts_with('.') || found.len() >= MOST_FILES {
-            continue;
-        }
-        if path.is_dir() && between.len() < DEEPEST {
-            between.push(name.to_owned());
-            walk(&path, between, found);
-            between.pop();
-        } else if path.extension().is_some_and(|extension| extension == "md") {
-            found.push((between.clone(), path));
-        }
-    }
+/// The head of a file that lies where it may.
+fn head(boundary: &Boundary, path: &Path) -> Result<Head, String> {
+    ostler_skill::head(boundary.open(path).map_err(|refusal| refusal.to_string())?)
 }
 
-/// What is in a folder, sorted. A folder that is not there is empty.
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    paths
+/// A whole file that lies where it may.
+fn read(boundary: &Boundary, path: &Path) -> Result<Document, String> {
+    ostler_skill::read(boundary.open(path).map_err(|refusal| refusal.to_string())?)
 }
 
 /// A name that can stand in a list and be typed.

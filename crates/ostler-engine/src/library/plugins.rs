@@ -9,6 +9,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Library, Origin, is_name};
+use crate::project_file::{Boundary, Refusal};
+
+/// The most of a manifest or of one of its parts, in bytes.
+const LONGEST_FILE: u64 = 1024 * 1024;
 
 /// A plugin in use.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,11 +86,19 @@ impl Library {
             return;
         }
         let origin = Origin::Plugin(name.clone(), folder.to_owned());
-        places(folder, "agents", agents).iter().for_each(|it| self.take_agent_files(it, &origin));
-        places(folder, "commands", commands).iter().for_each(|it| self.take_commands(it, &origin));
-        places(folder, "skills", skills).iter().for_each(|it| self.take_skills(it, &origin));
-        let styles = places(folder, "output-styles", output_styles);
-        styles.iter().for_each(|it| self.take_styles(it, &origin));
+        let here = Boundary::default();
+        for it in places(folder, "agents", agents) {
+            self.take_agent_files(&it, &origin, &here);
+        }
+        for it in places(folder, "commands", commands) {
+            self.take_commands(&it, &origin, &here);
+        }
+        for it in places(folder, "skills", skills) {
+            self.take_skills(&it, &origin, &here);
+        }
+        for it in places(folder, "output-styles", output_styles) {
+            self.take_styles(&it, &origin, &here);
+        }
         let hooks = self.part(folder, "hooks/hooks.json", hooks);
         let servers = self.part(folder, ".mcp.json", mcp_servers);
         let plugin = Plugin {
@@ -106,11 +118,11 @@ impl Library {
             Some(value) => return Some(rooted(value, folder)),
             None => folder.join(usual),
         };
-        let text = match std::fs::read_to_string(&path) {
+        let text = match Boundary::default().read_text(&path, LONGEST_FILE) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
-            Err(error) => {
-                self.problem(&path, error.to_string());
+            Err(Refusal::Missing) => return None,
+            Err(refusal) => {
+                self.problem(&path, refusal.to_string());
                 return None;
             }
         };
@@ -151,11 +163,12 @@ fn manifest(folder: &Path) -> Result<Manifest, String> {
     if !folder.is_dir() {
         return Err("there is no such folder".to_owned());
     }
-    match std::fs::read_to_string(folder.join(".claude-plugin/plugin.json")) {
+    let path = folder.join(".claude-plugin/plugin.json");
+    match Boundary::default().read_text(&path, LONGEST_FILE) {
         Ok(text) => serde_json::from_str(&text)
             .map_err(|error| format!(".claude-plugin/plugin.json makes no sense: {error}")),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Manifest::default()),
-        Err(error) => Err(format!(".claude-plugin/plugin.json cannot be read: {error}")),
+        Err(Refusal::Missing) => Ok(Manifest::default()),
+        Err(refusal) => Err(format!(".claude-plugin/plugin.json: {refusal}")),
     }
 }
 

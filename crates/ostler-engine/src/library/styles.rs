@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Library, Origin, markdown_files, stem};
-use ostler_skill as front;
+use super::{Library, Origin, head, read, stem};
+use crate::project_file::Boundary;
 
 /// The style that adds nothing.
 pub(crate) const DEFAULT: &str = "default";
@@ -22,7 +22,7 @@ pub struct Style {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Text {
     BuiltIn(&'static str),
-    File(PathBuf),
+    File(PathBuf, Boundary),
 }
 
 impl Style {
@@ -33,8 +33,8 @@ impl Style {
     pub fn text(&self) -> Result<String, String> {
         match &self.source {
             Text::BuiltIn(text) => Ok((*text).to_owned()),
-            Text::File(path) => {
-                let document = front::read(path);
+            Text::File(path, boundary) => {
+                let document = read(boundary, path);
                 let body = document.map(|document| document.body.trim().to_owned());
                 body.map_err(|reason| format!("{} cannot be used: {reason}", path.display()))
             }
@@ -43,15 +43,16 @@ impl Style {
 }
 
 impl Library {
-    pub(super) fn take_styles(&mut self, folder: &Path, origin: &Origin) {
-        for (_, path) in markdown_files(folder) {
-            match front::head(&path) {
+    pub(super) fn take_styles(&mut self, folder: &Path, origin: &Origin, boundary: &Boundary) {
+        for (_, path) in self.markdown_files(folder, boundary) {
+            match head(boundary, &path) {
                 Ok(head) => {
                     let name = head.text("name").unwrap_or_else(|| stem(&path).to_owned());
                     let name = origin.name(&name);
                     let description = head.text("description").unwrap_or_default();
                     self.styles.retain(|style| style.name != name);
-                    self.styles.push(Style { name, description, source: Text::File(path) });
+                    let source = Text::File(path, boundary.clone());
+                    self.styles.push(Style { name, description, source });
                 }
                 Err(reason) => {
                     self.problem(&path, format!("the output style is left out: {reason}"));

@@ -22,6 +22,7 @@ fn library(files: &[(&str, &str)], trusts_project: bool) -> (TempDir, Library) {
         trusts_project,
         added: vec![folder.path().join("added")],
         plugins: vec![folder.path().join("plug")],
+        ..Places::default()
     });
     (folder, library)
 }

@@ -8,7 +8,7 @@ use super::policy::Policy;
 use super::rule::Behavior;
 
 /// The rules that keep files from being read, ready to be asked about many of them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ReadGuard(Vec<PathRule>);
 
 impl Policy {
@@ -18,6 +18,16 @@ impl Policy {
         let narrowing = self.rules_of(Behavior::Deny).chain(self.rules_of(Behavior::Ask));
         let about_reading = narrowing.filter(|kept| kept.rule.tool == "Read");
         let rules = about_reading.map(|kept| PathRule::new(self, &kept.rule, true, kept.source));
+        ReadGuard(rules.collect())
+    }
+
+    /// The rules that name files which must not be read, for text that the engine itself puts before the model. A rule
+    /// about the tool `Read` as a whole says which tools the model has, and nothing about the user's instructions.
+    pub fn file_guard(&self) -> ReadGuard {
+        let narrowing = self.rules_of(Behavior::Deny).chain(self.rules_of(Behavior::Ask));
+        let named =
+            narrowing.filter(|kept| kept.rule.tool == "Read" && kept.rule.content.is_some());
+        let rules = named.map(|kept| PathRule::new(self, &kept.rule, true, kept.source));
         ReadGuard(rules.collect())
     }
 }

@@ -1,8 +1,7 @@
 //! Reading all settings of a session and joining them.
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ostler_proto::permission::PermissionMode;
 use ostler_proto::sandbox::SandboxSettings;
@@ -11,6 +10,10 @@ use serde_json::{Map, Value};
 use super::file::{self, FileSettings};
 use super::{Folders, Problem, Settings, SettingsError};
 use crate::permission::{Behavior, Rule, Source};
+use crate::project_file::{Boundary, Refusal};
+
+/// The most of one settings file, in bytes.
+pub(super) const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
 /// Which settings to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,24 +43,35 @@ pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsEr
     ];
     for (source, _) in wanted.into_iter().filter(|(_, is_wanted)| *is_wanted) {
         if let Some(path) = folders.file(source) {
-            joined.file(&path, source, true);
+            joined.file(&path, source, &boundary(folders, source, sources.trusts_project), true);
         }
     }
     if let Some(flag) = &sources.flag {
         if flag.trim_start().starts_with('{') {
             joined.text(Path::new("--settings"), flag, Source::Flag);
         } else {
-            joined.file(Path::new(flag), Source::Flag, false);
+            joined.file(Path::new(flag), Source::Flag, &Boundary::default(), false);
         }
     }
     // Read last: the administrator's values win.
     if let Some(path) = folders.file(Source::Managed) {
-        joined.file(&path, Source::Managed, true);
+        joined.file(&path, Source::Managed, &Boundary::default(), true);
     }
     joined.disable_hooks();
     match joined.problems.is_empty() {
         true => Ok(joined.settings),
         false => Err(SettingsError { problems: joined.problems }),
+    }
+}
+
+/// How far the settings file of a source may reach. A link in a project that is not trusted must not lead out of it.
+pub(super) fn boundary(folders: &Folders, source: Source, trusts_project: bool) -> Boundary {
+    let is_of_project = matches!(source, Source::Project | Source::Local);
+    // In the home directory the user's file is that of the project, too.
+    let is_of_user = folders.file(source) == folders.file(Source::User);
+    match is_of_project && !is_of_user && !trusts_project {
+        true => Boundary::inside(&folders.project, Arc::default()),
+        false => Boundary::default(),
     }
 }
 
@@ -68,14 +82,11 @@ struct Joined<'s> {
 }
 
 impl Joined<'_> {
-    fn file(&mut self, path: &Path, source: Source, may_be_absent: bool) {
-        match fs::read_to_string(path) {
+    fn file(&mut self, path: &Path, source: Source, boundary: &Boundary, may_be_absent: bool) {
+        match boundary.read_text(path, LONGEST_FILE) {
             Ok(text) => self.text(path, &text, source),
-            // A part of the path may be a file: then there is no settings file either.
-            Err(error)
-                if may_be_absent
-                    && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-            Err(error) => self.problems.extend(SettingsError::one(path, "", error).problems),
+            Err(Refusal::Missing) if may_be_absent => {}
+            Err(refusal) => self.problems.extend(SettingsError::one(path, "", refusal).problems),
         }
     }
 

@@ -55,6 +55,12 @@ impl Folders {
             _ => None,
         }
     }
+
+    /// The text of the settings file of a source, if it is there and may be read.
+    pub fn text(&self, source: Source, trusts_project: bool) -> Option<String> {
+        let boundary = load::boundary(self, source, trusts_project);
+        boundary.read_text(&self.file(source)?, load::LONGEST_FILE).ok()
+    }
 }
 
 /// What is wrong in settings.

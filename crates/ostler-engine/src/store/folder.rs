@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ostler_proto::SessionId;
 
 use super::StoreError;
+use crate::project_file::Boundary;
 
 /// Folder names are cut here, and a hash of the whole path follows.
 const MAX_NAME: usize = 200;
@@ -108,15 +109,20 @@ pub(super) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// The most of `.git` and of `HEAD`, in bytes.
+const LONGEST_GIT_FILE: u64 = 4096;
+
 /// The branch that is checked out, without asking git. `HEAD` when none is; `None` outside a repository.
 pub(super) fn git_branch(cwd: &Path) -> Option<String> {
     let dot_git = cwd.ancestors().map(|dir| dir.join(".git")).find(|path| path.exists())?;
-    let git_dir = match fs::read_to_string(&dot_git) {
+    // Neither may be a pipe or have no end; a worktree's folder lies elsewhere.
+    let read = |path: &Path| Boundary::default().read_text(path, LONGEST_GIT_FILE);
+    let git_dir = match read(&dot_git) {
         // A linked worktree: a file that says where the folder is.
         Ok(text) => dot_git.parent()?.join(text.trim().strip_prefix("gitdir:")?.trim()),
         Err(_) => dot_git,
     };
-    let head = fs::read_to_string(git_dir.join("HEAD")).ok()?;
+    let head = read(&git_dir.join("HEAD")).ok()?;
     let branch = head.trim().strip_prefix("ref: refs/heads/").unwrap_or("HEAD");
     Some(branch.to_owned())
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ostler_engine::library::{self, Library, Places};
+use ostler_engine::permission::ReadGuard;
 use ostler_engine::session::Reload;
 use ostler_engine::settings::{Folders, Problem};
 
@@ -16,7 +17,7 @@ use super::{Scene, StartError, rules};
 pub(super) fn library(
     scene: &Scene,
     folders: &Folders,
-    trusts_project: bool,
+    denied: &Arc<ReadGuard>,
 ) -> Result<Library, StartError> {
     let launch = &scene.launch;
     let wants = |name: &str| match &launch.setting_sources {
@@ -28,7 +29,8 @@ pub(super) fn library(
     let mut library = library::load(&Places {
         user: folders.user.clone().filter(|_| wants("user")),
         project: Some(folders.project.clone()).filter(|_| wants("project")),
-        trusts_project,
+        trusts_project: rules::trusts_project(scene),
+        denied: Arc::clone(denied),
         added: if wants("project") { added } else { Vec::new() },
         plugins: places(&launch.plugin_dirs),
     });
@@ -42,11 +44,10 @@ pub(super) fn library(
 }
 
 /// Reads the same anew.
-pub(super) fn reload(scene: &Scene, folders: &Folders) -> Reload {
+pub(super) fn reload(scene: &Scene, folders: &Folders, denied: Arc<ReadGuard>) -> Reload {
     let (scene, folders) = (scene.clone(), folders.clone());
-    let trusts_project = rules::trusts_project(&scene);
     // Arguments have made sense when the session began.
-    Arc::new(move || library(&scene, &folders, trusts_project).unwrap_or_default())
+    Arc::new(move || library(&scene, &folders, &denied).unwrap_or_default())
 }
 
 /// What was asked for by name and is not there. The host may still bring agents along, so only styles are certain.

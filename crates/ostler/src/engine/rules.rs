@@ -136,10 +136,13 @@ fn sources(scene: &Scene, trusts_project: bool) -> Sources {
 
 /// The settings as they stand in their files and on the command line, for hosts that want to see them.
 pub(super) fn as_written(scene: &Scene, folders: &Folders) -> Vec<(String, Map<String, Value>)> {
-    let read = |path: PathBuf| std::fs::read_to_string(path).ok();
-    let file = |source: Source| folders.file(source).and_then(read);
+    let file = |source: Source| folders.text(source, trusts_project(scene));
     let flag = scene.launch.settings.clone().and_then(|flag| {
-        if flag.trim_start().starts_with('{') { Some(flag) } else { read(PathBuf::from(flag)) }
+        if flag.trim_start().starts_with('{') {
+            Some(flag)
+        } else {
+            std::fs::read_to_string(flag).ok()
+        }
     });
     let of = |name: &str, source: Source| file(source).filter(|_| wants(scene, name));
     let texts = [

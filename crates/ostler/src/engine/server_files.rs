@@ -5,13 +5,18 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ostler_engine::mcp::KnownServer;
+use ostler_engine::project_file::{Boundary, Refusal};
 use ostler_engine::settings::{Problem, Settings};
 use ostler_proto::mcp::McpServerConfig;
 use serde_json::{Map, Value};
 
 use super::{Scene, StartError};
+
+/// The most of `.mcp.json`, in bytes.
+const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
 /// The servers, and what was left out.
 pub(super) struct Found {
@@ -66,12 +71,19 @@ fn of_project(
     servers: &mut BTreeMap<String, KnownServer>,
 ) -> Option<Problem> {
     let root = scene.launch.project_config_root.as_ref().map(PathBuf::from);
-    let path = root.unwrap_or_else(|| scene.cwd.clone()).join(".mcp.json");
-    if !path.exists() {
-        return None;
-    }
+    let root = root.unwrap_or_else(|| scene.cwd.clone());
+    let path = root.join(".mcp.json");
     let problem = |reason: String| Problem { path: path.clone(), pointer: String::new(), reason };
-    let found = match read(&path).and_then(servers_of) {
+    let boundary = match super::rules::trusts_project(scene) {
+        true => Boundary::default(),
+        false => Boundary::inside(&root, Arc::default()),
+    };
+    let text = match boundary.read_text(&path, LONGEST_FILE) {
+        Ok(text) => text,
+        Err(Refusal::Missing) => return None,
+        Err(refusal) => return Some(problem(format!("its servers are left out: {refusal}"))),
+    };
+    let found = match parsed(&path, &text).and_then(servers_of) {
         Ok(found) => found,
         Err(reason) => return Some(problem(reason)),
     };
@@ -111,7 +123,11 @@ fn is_listed(settings: &Settings, key: &str, name: &str) -> bool {
 fn read(path: &Path) -> Result<Value, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
-    serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+    parsed(path, &text)
+}
+
+fn parsed(path: &Path, text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn servers_of(config: Value) -> Result<Map<String, Value>, String> {

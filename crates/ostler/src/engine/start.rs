@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_engine::context::memory::{self, MemoryFile, Sources};
+use ostler_engine::context::memory::{self, Lookup, Memory, Sources};
 use ostler_engine::model::{Aliases, Effort, Sampling, Thinking, ThinkingDisplay};
 use ostler_engine::permission::Policy;
 use ostler_engine::session::{self, Compaction, Connection, Delegation, Limits, SessionOptions};
@@ -52,8 +52,11 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
     let found = server_files::find(scene, &settings)?;
     let launch = &scene.launch;
     let cautions = cautions(scene, &policy, &settings);
-    let mut library = offers::library(scene, &folders, rules::trusts_project(scene))?;
+    let denied = Arc::new(policy.file_guard());
+    let mut library = offers::library(scene, &folders, &denied)?;
+    let memory = memory(scene, &policy);
     let mut warnings = settings.warnings.clone();
+    warnings.extend(memory.problems);
     warnings.append(&mut library.problems);
     warnings.extend(offers::missing(scene, &library, settings.output_style.as_deref()));
     warnings.extend(found.warnings);
@@ -68,7 +71,7 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         withheld: withheld(launch),
         aliases: Aliases::from_env(|name| scene.var(name)),
         library,
-        reload: Some(offers::reload(scene, &folders)),
+        reload: Some(offers::reload(scene, &folders, denied)),
         agent: launch.agent.clone(),
         output_style: settings.output_style.clone(),
         delegation: delegation(scene),
@@ -84,7 +87,7 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         compaction: Compaction::from_settings(&settings.extra),
         system_prompt: launch.system_prompt.clone(),
         append_system_prompt: launch.append_system_prompt.clone(),
-        memory: memory(scene),
+        memory: memory.files,
         opened,
         session_id: launch.session.id.as_deref().map(SessionId::from),
         json_schema: launch.json_schema.clone(),
@@ -213,16 +216,20 @@ fn sampling(launch: &Launch) -> Result<Sampling, StartError> {
 }
 
 /// The user's and the project's standing instructions, from the sources that are read.
-fn memory(scene: &Scene) -> Vec<MemoryFile> {
-    let wants = |name: &str| match &scene.launch.setting_sources {
-        Some(sources) => sources.iter().any(|source| source == name),
-        None => true,
-    };
+fn memory(scene: &Scene, policy: &Policy) -> Memory {
+    let wants = |name: &str| rules::wants(scene, name);
     let sources = Sources { user: wants("user"), project: wants("project"), local: wants("local") };
     let home = scene.var("HOME").map(PathBuf::from);
     let config = scene.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     let config = config.or_else(|| Some(home.as_ref()?.join(".claude")));
-    memory::load(&scene.cwd, config.as_deref(), home.as_deref(), sources)
+    memory::load(&Lookup {
+        cwd: &scene.cwd,
+        config: config.as_deref(),
+        home: home.as_deref(),
+        sources,
+        trusts_project: rules::trusts_project(scene),
+        denied: Arc::new(policy.file_guard()),
+    })
 }
 
 /// Whether the host hears what the session is doing, and whether only the host does.

@@ -1,0 +1,231 @@
+//! The files and folders a project brings, each of them in every form that leads elsewhere or has no end.
+
+use std::fs;
+
+use super::{SECRET, Stage};
+
+/// A kind of file that a project can bring.
+struct Kind {
+    /// Its place in the project.
+    path: &'static str,
+    /// What such a file would have to say to be taken.
+    text: &'static str,
+    arguments: &'static [&'static str],
+    prompt: &'static str,
+    /// Whether a session refuses to start without it: rules that forbid something may stand in it.
+    is_needed: bool,
+}
+
+const DOCUMENT: &str = "---\nname: leak\ndescription: {secret}\n---\nbody {secret}";
+const SETTINGS: &str =
+    r#"{"permissions": {"deny": ["Bash({secret}:*)"]}, "outputStyle": "{secret}"}"#;
+
+const KINDS: &[Kind] = &[
+    Kind { path: "CLAUDE.md", text: DOCUMENT, arguments: &[], prompt: "hello", is_needed: false },
+    Kind {
+        path: ".claude/CLAUDE.md",
+        text: DOCUMENT,
+        arguments: &[],
+        prompt: "hello",
+        is_needed: false,
+    },
+    Kind {
+        path: "CLAUDE.local.md",
+        text: DOCUMENT,
+        arguments: &[],
+        prompt: "hello",
+        is_needed: false,
+    },
+    Kind {
+        path: ".claude/commands/e.md",
+        text: DOCUMENT,
+        arguments: &[],
+        prompt: "/e",
+        is_needed: false,
+    },
+    Kind {
+        path: ".claude/commands/sub/e.md",
+        text: "{secret}",
+        arguments: &[],
+        prompt: "/sub:e",
+        is_needed: false,
+    },
+    Kind {
+        path: ".claude/skills/leak/SKILL.md",
+        text: DOCUMENT,
+        arguments: &[],
+        prompt: "/leak",
+        is_needed: false,
+    },
+    Kind {
+        path: ".claude/agents/leak.md",
+        text: DOCUMENT,
+        arguments: &["--agent", "leak"],
+        prompt: "hello",
+        is_needed: false,
+    },
+    Kind {
+        path: ".claude/output-styles/leak.md",
+        text: DOCUMENT,
+        arguments: &["--settings", r#"{"outputStyle": "leak"}"#],
+        prompt: "hello",
+        is_needed: false,
+    },
+    Kind {
+        path: ".mcp.json",
+        text: r#"{"mcpServers": {"{secret}": {"command": "false"}}}"#,
+        arguments: &["--settings", r#"{"enableAllProjectMcpServers": true}"#],
+        prompt: "hello",
+        is_needed: false,
+    },
+    Kind {
+        path: ".claude/settings.json",
+        text: SETTINGS,
+        arguments: &[],
+        prompt: "hello",
+        is_needed: true,
+    },
+    Kind {
+        path: ".claude/settings.local.json",
+        text: SETTINGS,
+        arguments: &[],
+        prompt: "hello",
+        is_needed: true,
+    },
+];
+
+/// A way to put something else where such a file belongs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Form {
+    Link,
+    RelativeLink,
+    LinkOfLink,
+    LinkedFolder,
+    Environment,
+    Zero,
+    Pipe,
+    Huge,
+}
+
+const FORMS: &[Form] = &[
+    Form::Link,
+    Form::RelativeLink,
+    Form::LinkOfLink,
+    Form::LinkedFolder,
+    Form::Environment,
+    Form::Zero,
+    Form::Pipe,
+    Form::Huge,
+];
+
+impl Form {
+    /// Whether it is a fine file that only lies elsewhere.
+    fn works_with_trust(self) -> bool {
+        matches!(self, Self::Link | Self::RelativeLink | Self::LinkOfLink | Self::LinkedFolder)
+    }
+
+    fn put(self, stage: &Stage, kind: &Kind) {
+        let text = kind.text.replace("{secret}", SECRET);
+        let place = format!("project/{}", kind.path);
+        let outside = stage.path("outside").join(kind.path);
+        stage.write(&format!("outside/{}", kind.path), &text);
+        match self {
+            Self::Link => stage.link(&place, outside),
+            Self::RelativeLink => {
+                let up = "../".repeat(kind.path.split('/').count());
+                stage.link(&place, format!("{up}outside/{}", kind.path));
+            }
+            Self::LinkOfLink => {
+                stage.link("project/step", outside);
+                stage.link(&place, stage.path("project/step"));
+            }
+            Self::LinkedFolder => match kind.path.rsplit_once('/') {
+                Some((folder, _)) => {
+                    stage.link(&format!("project/{folder}"), stage.path("outside").join(folder));
+                }
+                None => stage.link(&place, outside),
+            },
+            Self::Environment => stage.link(&place, "/proc/self/environ"),
+            Self::Zero => stage.link(&place, "/dev/zero"),
+            Self::Pipe => stage.fifo(&place),
+            Self::Huge => {
+                stage.write(&place, "");
+                let file = fs::OpenOptions::new().write(true).open(stage.path(&place)).unwrap();
+                // Sparse: it takes no room, but reading it would take all memory.
+                file.set_len(1 << 40).unwrap();
+            }
+        }
+    }
+}
+
+/// Tries every form of some kinds, without trust and with it.
+async fn attack(paths: &[&str]) {
+    let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| paths.contains(&kind.path)).collect();
+    assert_eq!(kinds.len(), paths.len());
+    for kind in kinds {
+        for form in FORMS {
+            let stage = Stage::new().await;
+            form.put(&stage, kind);
+            let case = format!("{} as {form:?}", kind.path);
+            let seen = stage.run(kind.arguments, kind.prompt);
+            assert!(!seen.shows_secret(), "{case}: {}", seen.ran.stdout);
+            let stderr = &seen.ran.stderr;
+            // A style, an agent or a text without any word of its own is as good as none.
+            let is_told = stderr.contains(kind.path.rsplit('/').next().unwrap())
+                || stderr.contains(kind.path.rsplit_once('/').map_or("", |(folder, _)| folder));
+            assert!(is_told || *form == Form::Huge, "{case} is not told of: {stderr}");
+            if kind.is_needed {
+                assert!(seen.requests.is_empty() && seen.ran.code == Some(1), "{case}: {stderr}");
+            }
+            let seen = stage.run(&[&["--trust-project"], kind.arguments].concat(), kind.prompt);
+            // Settings are shown to nobody, and that a server failed is told in frames only.
+            if !kind.is_needed {
+                assert_eq!(
+                    seen.shows_secret(),
+                    form.works_with_trust(),
+                    "{case} with trust: {}",
+                    seen.ran.stderr
+                );
+            }
+        }
+    }
+}
+
+// Mutant for all of these: `Boundary::inside` replaced by `Boundary::anywhere` in `library::load`, `memory::load`,
+// `settings::load` and `server_files`; each made the test of its kind fail.
+#[tokio::test(flavor = "multi_thread")]
+async fn instructions_that_are_not_in_the_project_are_not_read() {
+    attack(&["CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_and_skills_that_are_not_in_the_project_are_not_read() {
+    attack(&[".claude/commands/e.md", ".claude/commands/sub/e.md", ".claude/skills/leak/SKILL.md"])
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_and_styles_that_are_not_in_the_project_are_not_read() {
+    attack(&[".claude/agents/leak.md", ".claude/output-styles/leak.md"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_and_servers_that_are_not_in_the_project_are_not_read() {
+    attack(&[".mcp.json", ".claude/settings.json", ".claude/settings.local.json"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_whose_head_has_no_end_does_not_stop_a_session() {
+    for name in [".git", ".git/HEAD"] {
+        for form in [Form::Pipe, Form::Zero, Form::Huge] {
+            let stage = Stage::new().await;
+            let path: &'static str = name;
+            form.put(
+                &stage,
+                &Kind { path, text: "", arguments: &[], prompt: "hello", is_needed: false },
+            );
+            let seen = stage.run(&[], "hello");
+            assert_eq!(seen.ran.code, Some(0), "{name} as {form:?}: {}", seen.ran.stderr);
+        }
+    }
+}

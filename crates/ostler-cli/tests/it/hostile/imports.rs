@@ -1,0 +1,124 @@
+//! What the instructions of a project (`CLAUDE.md` and its like) import.
+
+use super::{SECRET, Stage};
+
+/// The files with instructions that a project can have.
+const PLACES: &[&str] = &["CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"];
+
+/// A way to reach the secret: its name, what to import, and what to put into the project for it.
+struct Import {
+    text: &'static str,
+    /// Whether the user's trust makes it work.
+    works_with_trust: bool,
+}
+
+const IMPORTS: &[Import] = &[
+    Import { text: "@~/.ssh/id_rsa", works_with_trust: true },
+    Import { text: "@{outside}/home/.ssh/id_rsa", works_with_trust: true },
+    Import { text: "@{outside}/project/../home/.ssh/id_rsa", works_with_trust: true },
+    Import { text: "@{outside}/project/link.md", works_with_trust: true },
+    Import { text: "@{outside}/project/folder/id_rsa", works_with_trust: true },
+    Import { text: "@{outside}/project/docs/nested.md", works_with_trust: true },
+    Import { text: "@/proc/self/environ", works_with_trust: false },
+    Import { text: "@{outside}/project/environ", works_with_trust: false },
+    Import { text: "@/dev/zero", works_with_trust: false },
+    Import { text: "@{outside}/project/zero", works_with_trust: false },
+    Import { text: "@{outside}/project/pipe", works_with_trust: false },
+];
+
+async fn stage() -> Stage {
+    let stage = Stage::new().await;
+    stage.write("home/.ssh/id_rsa", &format!("-----BEGIN {SECRET}"));
+    stage.link("project/link.md", "../home/.ssh/id_rsa");
+    stage.link("project/folder", "../home/.ssh");
+    stage.write("project/docs/nested.md", "see @../../home/.ssh/id_rsa");
+    stage.link("project/environ", "/proc/self/environ");
+    stage.link("project/zero", "/dev/zero");
+    stage.fifo("project/pipe");
+    stage
+}
+
+// Mutant: `Boundary::inside` in `memory::load` replaced by `Boundary::anywhere`.
+#[tokio::test(flavor = "multi_thread")]
+async fn instructions_of_an_untrusted_project_import_nothing_from_outside() {
+    for place in PLACES {
+        for Import { text, .. } in IMPORTS {
+            let stage = stage().await;
+            let text =
+                text.replace("{outside}", stage.path("").to_str().unwrap().trim_end_matches('/'));
+            stage.write(&format!("project/{place}"), &format!("own words\n{text}\n"));
+            let seen = stage.run(&[], "hello");
+            assert!(!seen.shows_secret(), "{place}: {text}");
+            assert!(seen.requests.contains("own words"), "{place}: {text}: {}", seen.ran.stderr);
+            assert!(seen.ran.stderr.contains("left out"), "{place}: {text}: {}", seen.ran.stderr);
+        }
+    }
+}
+
+// Mutant: the check of `KERNEL_FOLDERS` and of the file's type taken out of `Boundary`.
+#[tokio::test(flavor = "multi_thread")]
+async fn trust_opens_what_lies_outside_but_never_devices_pipes_and_proc() {
+    for Import { text, works_with_trust } in IMPORTS {
+        let stage = stage().await;
+        let text =
+            text.replace("{outside}", stage.path("").to_str().unwrap().trim_end_matches('/'));
+        stage.write("project/CLAUDE.md", &format!("own words\n{text}\n"));
+        let seen = stage.run(&["--trust-project"], "hello");
+        assert_eq!(seen.shows_secret(), *works_with_trust, "{text}: {}", seen.ran.stderr);
+        let is_told = seen.ran.stderr.contains("left out");
+        assert_eq!(is_told, !works_with_trust, "{text}: {}", seen.ran.stderr);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_users_own_instructions_import_what_the_user_likes_but_no_devices() {
+    for Import { text, works_with_trust } in IMPORTS {
+        let stage = stage().await;
+        let text =
+            text.replace("{outside}", stage.path("").to_str().unwrap().trim_end_matches('/'));
+        stage.write("home/.claude/CLAUDE.md", &format!("own words\n{text}\n"));
+        let seen = stage.run(&[], "hello");
+        assert_eq!(seen.shows_secret(), *works_with_trust, "{text}: {}", seen.ran.stderr);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instructions_may_be_links_and_imports_within_the_project() {
+    let stage = Stage::new().await;
+    stage.write("project/AGENTS.md", "shared words, see @docs/style.md");
+    stage.write("project/docs/style.md", "use tabs");
+    stage.link("project/CLAUDE.md", "AGENTS.md");
+    let seen = stage.run(&[], "hello");
+    let shows = |text: &str| seen.requests.contains(text);
+    assert!(shows("shared words") && shows("use tabs"), "{}", seen.ran.stderr);
+    assert!(!seen.ran.stderr.contains("left out"), "{}", seen.ran.stderr);
+}
+
+/// A file in the project that a rule keeps from being read, and ways to have it read all the same.
+// Mutant: `may_show` left out of `Boundary::open_import`, and of `Boundary::open`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_a_rule_keeps_from_being_read_is_not_imported_even_with_trust() {
+    let deny = r#"{"permissions": {"deny": ["Read(.env)"]}}"#;
+    let ask = r#"{"permissions": {"ask": ["Read(.env)"]}}"#;
+    for settings in [deny, ask] {
+        for trust in [&[][..], &["--trust-project"]] {
+            for form in ["import", "import of a link", "link", "command"] {
+                let stage = Stage::new().await;
+                stage.write("project/.env", &format!("KEY={SECRET}"));
+                stage.link("project/env.md", ".env");
+                match form {
+                    "import" => stage.write("project/CLAUDE.md", "@.env"),
+                    "import of a link" => stage.write("project/CLAUDE.md", "@env.md"),
+                    "link" => stage.link("project/CLAUDE.md", ".env"),
+                    _ => stage.link("project/.claude/commands/e.md", "../../.env"),
+                }
+                let prompt = if form == "command" { "/e" } else { "hello" };
+                let seen = stage.run(&[trust, &["--settings", settings]].concat(), prompt);
+                assert!(!seen.shows_secret(), "{form} {trust:?} {settings}");
+                assert!(seen.ran.stderr.contains("left out"), "{form}: {}", seen.ran.stderr);
+                let seen = stage.run(trust, prompt);
+                assert!(seen.shows_secret(), "without the rule it is read: {form} {trust:?}");
+            }
+        }
+    }
+}
