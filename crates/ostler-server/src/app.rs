@@ -121,6 +121,7 @@ impl App {
         if run.state == RunState::Interrupted
             && !is_stopped
             && let Err(error) = self.hub.resume(caller, &run.id).await
+            && error.detail().code != "already_resumed"
         {
             tracing::warn!(run = run.id, %error, "a run could not be resumed");
         }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agui::{AgUi, Desks, Pages};
 use crate::app::{App, Parts};
-use crate::approvals::Approvals;
+use crate::approvals::{self, Approvals};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::hooks::Hooks;
@@ -128,12 +128,13 @@ impl Ground {
     }
 
     fn hub(&self, shapes: &Shapes, records: Records, log: Log, scribe: Arc<Scribe>) -> Arc<Hub> {
-        let approvals = Arc::new(Approvals::new(
-            records.clone(),
-            Arc::clone(&scribe),
-            self.clock.clone(),
-            self.config.limits.approval,
-        ));
+        let approvals = Arc::new(Approvals::new(approvals::Parts {
+            records: records.clone(),
+            scribe: Arc::clone(&scribe),
+            clock: self.clock.clone(),
+            redactor: self.redactor.clone(),
+            config: Arc::clone(&self.config),
+        }));
         let pages = Pages::new(records.clone(), Arc::clone(&shapes.desks));
         Hub::new(runs::Parts {
             redactor: self.redactor.clone(),

@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::assemble::{Assembled, Ground};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::fault::ApiError;
 use crate::proxy::{Credentials, Proxy};
 use crate::security::browsers::{BROWSERS, Cookies};
 use crate::security::redact::Redactor;
@@ -148,7 +149,9 @@ impl Server {
             proxy,
         };
         let Assembled { app, agui, router } = ground.assemble(agui_stopping.clone())?;
-        app.hub.recover().await.map_err(|error| StartError::Recovery(error.to_string()))?;
+        let unrecovered = |error: ApiError| StartError::Recovery(error.to_string());
+        app.approvals.upgrade_rules().await.map_err(unrecovered)?;
+        app.hub.recover().await.map_err(unrecovered)?;
         tokio::spawn(Arc::clone(&app.schedules).keep_time());
         app.hooks.watch();
         let teller = teller(&app, address)?;

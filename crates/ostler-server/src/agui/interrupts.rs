@@ -24,7 +24,8 @@ pub(super) fn interrupt(ask: &Approval, owner: Option<String>) -> Interrupt {
             let message = format!("May the agent do this? {}", ask.summary);
             let metadata = json!({
                 "toolName": ask.tool_name, "input": ask.input, "reason": ask.reason,
-                "rules": ask.rules, "digest": ask.digest,
+                "rules": ask.rules, "offers": ask.offers, "folder": ask.origin.folder,
+                "redacted": ask.redacted, "digest": ask.digest,
             });
             ("tool_call", message, permission_schema(&ask.rules), metadata)
         }
@@ -65,9 +66,13 @@ fn permission_schema(rules: &[String]) -> Value {
     if !rules.is_empty() {
         properties["scope"] = json!({
             "enum": ["once", "session", "always"],
-            "description": "Beyond this call a rule is granted, and what it covers is not asked again.",
+            "description": "Beyond this call a rule is granted, and what it covers is not asked again; with always in all sessions in this folder.",
         });
         properties["rule"] = json!({"enum": rules, "description": "Which; the first by default."});
+        properties["wholeTool"] = json!({"type": "boolean",
+            "description": "Confirms a rule that allows every use of its tool; needed where the offer says wholeTool."});
+        properties["unattended"] = json!({"type": "boolean",
+            "description": "Whether the rule also answers for runs that hooks and schedules start."});
         properties["always"] =
             json!({"type": "boolean", "description": "The same as scope always."});
     }
@@ -155,6 +160,7 @@ fn decision(ask: &Approval, payload: &Value) -> Option<DecisionRequest> {
         None => Scope::Once,
     };
     (request.scope, request.rule) = (scope, text("rule"));
+    (request.whole_tool, request.unattended) = (is("wholeTool"), is("unattended"));
     Some(request)
 }
 
@@ -203,16 +209,16 @@ mod tests {
 
     #[test]
     fn only_a_clear_yes_is_a_yes_and_what_is_unclear_is_no_answer() {
-        let yes = json!({"approved": true, "scope": "once", "stop": false});
+        let yes = json!({"approved": true, "scope": "once", "stop": false, "wholeTool": false, "unattended": false});
         assert_eq!(decided(json!({"approved": true})), Some(yes.clone()));
         assert_eq!(decided(json!(true)), Some(yes));
         let edited = json!({"approved": true, "editedArgs": {"command": "pwd"}, "scope": "always"});
-        let expected =
-            json!({"approved": true, "scope": "once", "stop": false, "input": {"command": "pwd"}});
+        let expected = json!({"approved": true, "scope": "once", "stop": false, "wholeTool": false, "unattended": false,
+                "input": {"command": "pwd"}});
         assert_eq!(decided(edited), Some(expected), "what was changed is allowed once");
         let no = json!({"approved": false, "message": "too risky", "editedArgs": {"a": 1}});
-        let expected =
-            json!({"approved": false, "scope": "once", "stop": false, "note": "too risky"});
+        let expected = json!({"approved": false, "scope": "once", "stop": false, "wholeTool": false, "unattended": false,
+                "note": "too risky"});
         assert_eq!(decided(no), Some(expected));
         for (always, rule) in [
             (json!({"approved": true, "always": true}), None),

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::record::{Answer, Approval, ApprovalKind, ApprovalState, Scope};
+use super::rule::Offer;
 use crate::fault::{ApiError, Fallible};
 
 /// A decision about a tool call.
@@ -16,9 +17,15 @@ pub(crate) struct DecisionRequest {
     /// How far a yes reaches.
     #[serde(default)]
     pub(crate) scope: Scope,
-    /// Which of the offered rules is granted, or a wider one that covers the call; the first if absent. Only with a scope beyond this call.
+    /// Which of the offered rules is granted, by its label; the first if absent. Only with a scope beyond this call.
     #[serde(default)]
     pub(crate) rule: Option<String>,
+    /// Confirms that a rule is granted that allows every use of its tool. Such a rule is refused without it.
+    #[serde(default)]
+    pub(crate) whole_tool: bool,
+    /// Whether the rule also answers for runs that hooks and schedules start, whose prompts others may have written.
+    #[serde(default)]
+    pub(crate) unattended: bool,
     /// For the model to read; with a no.
     #[serde(default)]
     pub(crate) note: Option<String>,
@@ -66,7 +73,9 @@ impl Answering {
             via: self.via.to_owned(),
             at: self.at,
             rule: None,
+            granted: Vec::new(),
             scope: Scope::Once,
+            unattended: false,
             note: None,
             stop: false,
             input: None,
@@ -74,11 +83,12 @@ impl Answering {
     }
 }
 
-/// The decision, if it fits what was asked.
+/// The decision, if it fits what was asked. `checks_changes` says whether the engine decides again about changed arguments.
 pub(crate) fn decide(
     approval: &Approval,
     request: DecisionRequest,
     who: &Answering,
+    checks_changes: bool,
 ) -> Fallible<(ApprovalState, Answer)> {
     fits(approval, ApprovalKind::Permission, request.digest.as_deref())?;
     let mut answer = who.answer();
@@ -86,8 +96,8 @@ pub(crate) fn decide(
         (answer.note, answer.stop) = (request.note, request.stop);
         return Ok((ApprovalState::Denied, answer));
     }
-    if request.input.as_ref().is_some_and(|input| !input.is_object()) {
-        return Err(ApiError::invalid("input", "arguments are an object"));
+    if let Some(input) = &request.input {
+        check_changed(input, checks_changes)?;
     }
     answer.scope = request.scope;
     if request.scope != Scope::Once {
@@ -97,27 +107,62 @@ pub(crate) fn decide(
                 "a call whose arguments were changed is allowed once",
             ));
         }
-        answer.rule = Some(rule(approval, request.rule)?);
+        let offer = picked(approval, request.rule.as_deref())?;
+        if offer.whole_tool && !request.whole_tool {
+            let message =
+                format!("the rule {} allows every use of the tool, in every form", offer.label);
+            return Err(ApiError::invalid("wholeTool", message).hint(
+                "send \"wholeTool\": true to grant it all the same, or allow the call once",
+            ));
+        }
+        answer.rule = Some(offer.label.clone());
+        answer.granted.clone_from(&offer.rules);
+        answer.unattended = request.unattended;
     }
     answer.input = request.input;
     Ok((ApprovalState::Allowed, answer))
 }
 
-fn rule(approval: &Approval, wanted: Option<String>) -> Fallible<String> {
-    let Some(first) = approval.rules.first() else {
+/// Refuses changed arguments that nobody would check, or that were made from a copy without secrets.
+fn check_changed(input: &Value, checks_changes: bool) -> Fallible<()> {
+    if !input.is_object() {
+        return Err(ApiError::invalid("input", "arguments are an object"));
+    }
+    if !checks_changes {
+        let message = "the engine of this server is another program (--engine), which does not decide again about \
+                       changed arguments";
+        let error = ApiError::invalid("input", message);
+        return Err(
+            error.hint("allow the call as it is, or deny it with a note that says what to change")
+        );
+    }
+    if has_redaction(input) {
+        let message = "the changed arguments contain [redacted …] where a secret was taken out of what was shown";
+        return Err(ApiError::invalid("input", message)
+            .hint("write the value itself, or allow the call as it is"));
+    }
+    Ok(())
+}
+
+fn has_redaction(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("[redacted"),
+        Value::Array(items) => items.iter().any(has_redaction),
+        Value::Object(fields) => fields.values().any(has_redaction),
+        _ => false,
+    }
+}
+
+fn picked<'a>(approval: &'a Approval, label: Option<&str>) -> Fallible<&'a Offer> {
+    let Some(first) = approval.offers.first() else {
         return Err(ApiError::invalid("scope", "this call can only be allowed once"));
     };
-    match wanted {
-        None => Ok(first.clone()),
-        Some(rule) if super::rule::covers(&rule, &approval.tool_name, &approval.rules) => Ok(rule),
-        Some(rule) => {
-            let offered = approval.rules.join("`, `");
-            Err(ApiError::invalid(
-                "rule",
-                format!("{rule} does not cover this call; offered is `{offered}`"),
-            ))
-        }
-    }
+    let Some(label) = label else { return Ok(first) };
+    approval.offers.iter().find(|offer| offer.label == label).ok_or_else(|| {
+        let offered = approval.rules.join("`, `");
+        let message = format!("`{label}` is not one of the offered rules; offered is `{offered}`");
+        ApiError::invalid("rule", message)
+    })
 }
 
 /// The answers as the tool wants them, if every question has one.

@@ -11,9 +11,11 @@ mod digest;
 pub(crate) mod record;
 pub(crate) mod rule;
 mod summary;
+mod upgrade;
 mod wait;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler_store::{Error, Expected, Filter, Put};
@@ -21,13 +23,15 @@ use tokio::sync::{broadcast, oneshot};
 
 use self::answer::{Answering, AnswersRequest, DecisionRequest};
 use self::audit::Audited;
-use self::record::{Answer, Approval, ApprovalKind, ApprovalState, Scope};
+use self::record::{Answer, Approval, ApprovalState, Origin, Scope};
 use self::rule::Granted;
 use crate::clock::Clock;
+use crate::config::{Config, EngineChoice};
 use crate::fault::{self, ApiError, Fallible};
 use crate::records::Records;
 use crate::runs::event;
 use crate::scribe::Scribe;
+use crate::security::redact::Redactor;
 use crate::security::users::{Caller, Role};
 
 /// How often a decision is tried again when something else about the request changed in between.
@@ -43,6 +47,11 @@ pub(crate) struct Approvals {
     waiting: Mutex<HashMap<String, oneshot::Sender<Approval>>>,
     news: broadcast::Sender<Arc<Approval>>,
     limit: Option<std::time::Duration>,
+    redactor: Redactor,
+    /// The home directory of engines.
+    home: Option<PathBuf>,
+    /// Whether the engine decides again about arguments that an answer has changed.
+    checks_changes: bool,
 }
 
 /// Who asks.
@@ -51,20 +60,36 @@ pub(crate) struct Asker {
     pub(crate) owner: String,
     pub(crate) session: String,
     pub(crate) run: String,
+    pub(crate) origin: Origin,
+}
+
+/// What approvals are kept and told with.
+pub(crate) struct Parts {
+    pub(crate) records: Records,
+    pub(crate) scribe: Arc<Scribe>,
+    pub(crate) clock: Clock,
+    pub(crate) redactor: Redactor,
+    pub(crate) config: Arc<Config>,
 }
 
 impl Approvals {
-    pub(crate) fn new(
-        records: Records,
-        scribe: Arc<Scribe>,
-        clock: Clock,
-        limit: Option<std::time::Duration>,
-    ) -> Self {
-        let news = broadcast::channel(NEWS).0;
-        Self { records, scribe, clock, waiting: Mutex::default(), news, limit }
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { records, scribe, clock, redactor, config } = parts;
+        let home = config.env.get("HOME").cloned().or_else(|| std::env::var("HOME").ok());
+        Self {
+            records,
+            scribe,
+            clock,
+            waiting: Mutex::default(),
+            news: broadcast::channel(NEWS).0,
+            limit: config.limits.approval,
+            redactor,
+            home: home.map(PathBuf::from),
+            checks_changes: config.engine == EngineChoice::Embedded,
+        }
     }
 
-    /// What is asked and decided from now on, of all users.
+    /// What is asked and decided from now on, of all users. Everything that leaves here is without secrets.
     pub(crate) fn news(&self) -> broadcast::Receiver<Arc<Approval>> {
         self.news.subscribe()
     }
@@ -75,18 +100,24 @@ impl Approvals {
         let filter = Filter { owner, ..pending() };
         let mut found: Vec<Approval> = self.records.all(filter).await?;
         found.sort_by_key(|approval| approval.asked);
-        Ok(found)
+        Ok(self.shown(&found))
     }
 
     /// What waits for anybody.
     pub(crate) async fn all_pending(&self) -> Fallible<Vec<Approval>> {
-        self.records.all(pending()).await
+        Ok(self.shown(&self.records.all(pending()).await?))
+    }
+
+    fn shown(&self, approvals: &[Approval]) -> Vec<Approval> {
+        approvals.iter().map(|approval| approval.shown(&self.redactor)).collect()
     }
 
     /// One request, if the caller may see it.
     pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Fallible<Approval> {
         match self.records.find::<Approval>(id).await? {
-            Some((approval, _)) if caller.may_see(&approval.owner) => Ok(approval),
+            Some((approval, _)) if caller.may_see(&approval.owner) => {
+                Ok(approval.shown(&self.redactor))
+            }
             _ => Err(fault::not_found("approval", id)),
         }
     }
@@ -101,10 +132,12 @@ impl Approvals {
     ) -> Fallible<Approval> {
         self.find(caller, id).await?;
         let who = Answering { user: caller.user.clone(), via, at: self.clock.now() };
-        let decided =
-            self.settle(id, |approval| answer::decide(approval, request.clone(), &who)).await?;
+        let decide = |approval: &Approval| {
+            answer::decide(approval, request.clone(), &who, self.checks_changes)
+        };
+        let decided = self.settle(id, decide).await?;
         self.settle_covered(&decided).await;
-        Ok(decided)
+        Ok(decided.shown(&self.redactor))
     }
 
     /// Answers the agent's questions.
@@ -117,7 +150,8 @@ impl Approvals {
     ) -> Fallible<Approval> {
         self.find(caller, id).await?;
         let who = Answering { user: caller.user.clone(), via, at: self.clock.now() };
-        self.settle(id, |approval| answer::answers(approval, request.clone(), &who)).await
+        let answer = |approval: &Approval| answer::answers(approval, request.clone(), &who);
+        Ok(self.settle(id, answer).await?.shown(&self.redactor))
     }
 
     /// Takes back what a run asked that is over.
@@ -182,7 +216,7 @@ impl Approvals {
         if let Some(granted) = granted(approval, now) {
             puts.push(put(&granted, Expected::Absent)?);
         }
-        let told = event::approval(approval).map_err(unwritten)?;
+        let told = event::approval(&approval.shown(&self.redactor)).map_err(unwritten)?;
         self.scribe.write(&approval.session, vec![told], puts).await.map(drop)
     }
 
@@ -197,27 +231,28 @@ impl Approvals {
             let _ = waiting.send(approval.clone());
         }
         // Nobody may be watching.
-        let _ = self.news.send(Arc::new(approval.clone()));
+        let _ = self.news.send(Arc::new(approval.shown(&self.redactor)));
     }
 
     /// A rule that was granted answers other requests too.
     async fn settle_covered(&self, decided: &Approval) {
-        let Some(granted) = granted(decided, decided.asked) else { return };
+        if granted(decided, decided.asked).is_none() {
+            return;
+        }
         let filter = Filter { owner: Some(decided.owner.clone()), ..pending() };
         let found: Fallible<Vec<Approval>> = self.records.all(filter).await;
         for approval in found.unwrap_or_default() {
-            let is_covered = approval.kind == ApprovalKind::Permission
-                && granted.holds_in(&approval.owner, &approval.session)
-                && rule::covers(&granted.rule, &approval.tool_name, &approval.rules);
-            if is_covered {
+            if let Ok(granted) = self.granted_for(&approval).await
+                && !granted.is_empty()
+            {
                 self.settle_by(&approval.id, &granted).await;
             }
         }
     }
 
-    /// A rule answers a request, unless somebody was faster.
-    async fn settle_by(&self, id: &str, granted: &Granted) {
-        let rule = Some(granted.rule.clone());
+    /// Rules answer a request, unless a person was faster.
+    async fn settle_by(&self, id: &str, granted: &[Granted]) {
+        let rule = Some(labels(granted));
         let settled = self.settle(id, |_| {
             let answer = Answer { rule: rule.clone(), ..unattended("rule", self.clock.now()) };
             Ok((ApprovalState::Allowed, answer))
@@ -231,7 +266,8 @@ impl Approvals {
 
     /// The granted rules that hold for a user.
     pub(crate) async fn rules(&self, owner: Option<String>) -> Fallible<Vec<Granted>> {
-        self.records.all(Filter { owner, ..Filter::default() }).await
+        let granted: Vec<Granted> = self.records.all(Filter { owner, ..Filter::default() }).await?;
+        Ok(granted.into_iter().map(|granted| granted.redacted(&self.redactor)).collect())
     }
 
     /// Takes a rule back. It holds at once, also in runs that work.
@@ -241,37 +277,52 @@ impl Approvals {
             return Err(fault::not_found("rule", id));
         };
         self.records.remove::<Granted>(id).await?;
-        let at = self.clock.now();
-        let revoked = Audited {
-            id: audit::id(at),
-            at,
-            owner: granted.owner.clone(),
-            by: caller.user.clone(),
-            via: via.to_owned(),
-            decision: "revoked".to_owned(),
-            approval: None,
-            session: granted.session.clone(),
-            subject: granted.rule.clone(),
-            digest: None,
-            rule: Some(granted.rule.clone()),
-            scope: granted.scope(),
-        };
-        self.records.create(&revoked).await
+        self.records
+            .create(&revoked(&granted, "revoked", &caller.user, via, self.clock.now()))
+            .await
     }
+}
+
+/// What the audit says of a rule that holds no longer.
+fn revoked(granted: &Granted, decision: &str, by: &str, via: &str, at: u64) -> Audited {
+    Audited {
+        id: audit::id(at),
+        at,
+        owner: granted.owner.clone(),
+        by: by.to_owned(),
+        via: via.to_owned(),
+        decision: decision.to_owned(),
+        approval: None,
+        session: granted.session.clone(),
+        subject: granted.rule.clone(),
+        digest: None,
+        rule: Some(granted.rule.clone()),
+        scope: granted.scope(),
+    }
+}
+
+fn labels(granted: &[Granted]) -> String {
+    granted.iter().map(|granted| granted.rule.as_str()).collect::<Vec<_>>().join(" and ")
 }
 
 /// The rule that goes with a decision.
 fn granted(approval: &Approval, now: u64) -> Option<Granted> {
     let answer = approval.answer.as_ref()?;
-    if approval.state != ApprovalState::Allowed || answer.scope == Scope::Once {
+    let is_granted = approval.state == ApprovalState::Allowed && answer.scope != Scope::Once;
+    if !is_granted || answer.granted.is_empty() {
         return None;
     }
+    let is_always = answer.scope == Scope::Always;
     Some(Granted {
         // One for each decision: writing it again is no second rule.
         id: format!("rule_{}", approval.id.trim_start_matches("approval_")),
         owner: approval.owner.clone(),
-        session: (answer.scope == Scope::Session).then(|| approval.session.clone()),
+        session: (!is_always).then(|| approval.session.clone()),
+        folder: is_always.then(|| approval.origin.folder.clone()),
+        space: approval.origin.space.clone().filter(|_| is_always),
+        unattended: answer.unattended,
         rule: answer.rule.clone()?,
+        rules: answer.granted.clone(),
         by: answer.by.clone(),
         approval: approval.id.clone(),
         created: now,
@@ -297,7 +348,9 @@ pub(crate) fn unattended(by: &str, at: u64) -> Answer {
         via: "server".to_owned(),
         at,
         rule: None,
+        granted: Vec::new(),
         scope: Scope::Once,
+        unattended: false,
         note: None,
         stop: false,
         input: None,

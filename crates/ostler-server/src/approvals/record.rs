@@ -1,10 +1,15 @@
 //! A request for somebody's decision, as it is kept.
 
+use std::path::PathBuf;
+
+use ostler::engine::coverage::CallPlace;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::rule::{self, Offer, ToolRule};
 use crate::records::kept;
+use crate::security::redact::Redactor;
 
 /// Somebody is to decide: about a tool call, or on questions of the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,8 +28,11 @@ pub(crate) struct Approval {
     /// The subagent that wants it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) agent_id: Option<String>,
-    /// The exact arguments.
+    /// The exact arguments in the record; a copy without secrets for everybody who reads it.
     pub(crate) input: Value,
+    /// Whether this copy differs from the exact arguments because secrets were taken out of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) redacted: bool,
     /// Of tool and arguments. An answer that names it counts only for this.
     pub(crate) digest: String,
     /// The call in one line.
@@ -36,8 +44,20 @@ pub(crate) struct Approval {
     /// not say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) why: Vec<Step>,
-    /// Rules that would make this question unnecessary; "session" and "always" grant one of them.
+    /// The kind of reason: `mode`, `rule`, `safetyCheck`, `hook`, ….
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reason_type: Option<String>,
+    /// The path because of which it is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) blocked_path: Option<String>,
+    /// The labels of `offers`, in their order. An answer picks one of them; if there is none, the call is allowed once only.
     pub(crate) rules: Vec<String>,
+    /// What "session" and "always" can grant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) offers: Vec<Offer>,
+    /// Where the call would run, and who started the run.
+    #[serde(default)]
+    pub(crate) origin: Origin,
     /// Milliseconds since 1970.
     pub(crate) asked: u64,
     /// When it becomes a no; never if absent.
@@ -49,6 +69,32 @@ pub(crate) struct Approval {
     /// Whether the engine has had the answer.
     #[serde(default)]
     pub(crate) delivered: bool,
+}
+
+/// Where a call would run, and who started its run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Origin {
+    /// The working directory. "Always" grants a rule for sessions that work there.
+    pub(crate) folder: PathBuf,
+    /// The space of the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) space: Option<String>,
+    /// Other working directories.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) directories: Vec<PathBuf>,
+    /// Whether a hook or a schedule started the run, so that others may have written its prompt.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unattended: bool,
+    /// Whether no granted rule may answer, because the task asks before every tool.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) people_only: bool,
+}
+
+impl Origin {
+    pub(super) fn place(&self, home: Option<PathBuf>) -> CallPlace {
+        CallPlace { cwd: self.folder.clone(), directories: self.directories.clone(), home }
+    }
 }
 
 /// One thing that was looked at.
@@ -100,9 +146,15 @@ pub(crate) struct Answer {
     /// The rule that was granted with it, or that decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rule: Option<String>,
+    /// What was granted with it; empty if nothing was, or if a rule decided.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) granted: Vec<ToolRule>,
     /// How far the rule reaches.
     #[serde(default)]
     pub(crate) scope: Scope,
+    /// Whether the rule also answers for runs that hooks and schedules start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unattended: bool,
     /// For the model to read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
@@ -123,13 +175,28 @@ pub(crate) enum Scope {
     Once,
     /// This session.
     Session,
-    /// All sessions of the user.
+    /// All sessions of the user in the same folder.
     Always,
 }
 
 impl Approval {
     pub(crate) fn is_pending(&self) -> bool {
         self.state == ApprovalState::Pending
+    }
+
+    /// The copy that people, clients and the log read. The digest stays that of the exact arguments.
+    pub(crate) fn shown(&self, redactor: &Redactor) -> Self {
+        let mut shown = self.clone();
+        redactor.value(&mut shown.input);
+        for offer in &mut shown.offers {
+            rule::redact(&mut offer.rules, redactor);
+        }
+        if let Some(answer) = &mut shown.answer {
+            rule::redact(&mut answer.granted, redactor);
+            answer.input.iter_mut().for_each(|input| redactor.value(input));
+        }
+        shown.redacted |= shown.input != self.input;
+        shown
     }
 }
 

@@ -1,26 +1,88 @@
-//! Rules that people have granted. They are kept here and not in the engine, so that taking one back holds at once.
+//! Permission rules granted by users. They live on the server, not in the engine, so revoking one takes effect immediately.
+//!
+//! Rules are values, never text that is taken apart: a command may contain anything that a text could be split at. Whether
+//! a granted rule allows a call is decided by the engine's policy ([`coverage`]).
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::path::PathBuf;
 
+use ostler::engine::coverage;
+use ostler::proto::control::{CanUseTool, DecisionReasonType};
 use ostler::proto::permission::{PermissionBehavior, PermissionRule, PermissionUpdate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::record::Scope;
+use super::record::{Approval, Origin, Scope};
 use crate::records::kept;
+use crate::security::redact::Redactor;
 
-/// A rule that somebody granted.
+/// A permission rule: a tool, or some uses of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ToolRule {
+    pub(crate) tool_name: String,
+    /// Which uses; all of them if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rule_content: Option<String>,
+}
+
+impl ToolRule {
+    fn of(rule: &PermissionRule) -> Self {
+        Self { tool_name: rule.tool_name.clone(), rule_content: rule.rule_content.clone() }
+    }
+
+    pub(super) fn to_wire(&self) -> PermissionRule {
+        PermissionRule {
+            tool_name: self.tool_name.clone(),
+            rule_content: self.rule_content.clone(),
+            ..PermissionRule::default()
+        }
+    }
+
+    fn label(&self) -> String {
+        match &self.rule_content {
+            Some(content) => format!("{}({content})", self.tool_name),
+            None => self.tool_name.clone(),
+        }
+    }
+}
+
+/// Rules that "session" and "always" can grant together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Offer {
+    /// For people, and by which an answer picks the offer. No two offers of an approval have the same.
+    pub(crate) label: String,
+    /// What is granted.
+    pub(crate) rules: Vec<ToolRule>,
+    /// Whether one of the rules allows every use of its tool. Granting that needs `wholeTool` in the answer.
+    pub(crate) whole_tool: bool,
+}
+
+/// A rule that a user granted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Granted {
     pub(crate) id: String,
     /// The user for whose sessions it holds.
     pub(crate) owner: String,
-    /// The session for which it holds; all of the user's if absent.
+    /// The only session for which it holds, if it was granted for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
-    /// The rule: `Bash(git log:*)`. Several stand together when one call needs them all.
+    /// The working directory of the sessions for which it holds, if it was granted for all of them ("always").
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) folder: Option<PathBuf>,
+    /// The space of those sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) space: Option<String>,
+    /// Whether it also answers for runs that hooks and schedules start.
+    #[serde(default)]
+    pub(crate) unattended: bool,
+    /// For people.
     pub(crate) rule: String,
+    /// The rules. Empty in records of earlier versions, which grant nothing until they are upgraded.
+    #[serde(default)]
+    pub(crate) rules: Vec<ToolRule>,
     /// Who granted it.
     pub(crate) by: String,
     /// The approval with which it was granted.
@@ -33,156 +95,200 @@ pub(crate) struct Granted {
 }
 
 impl Granted {
-    /// Whether it holds for a session of a user.
-    pub(crate) fn holds_in(&self, owner: &str, session: &str) -> bool {
-        self.owner == owner && self.session.as_deref().is_none_or(|only| only == session)
+    /// Whether it was granted for where this is asked.
+    fn holds_for(&self, asked: &Approval) -> bool {
+        let here = match (&self.session, &self.folder) {
+            (Some(session), _) => *session == asked.session,
+            (None, Some(folder)) => {
+                *folder == asked.origin.folder && self.space == asked.origin.space
+            }
+            (None, None) => false,
+        };
+        here && self.owner == asked.owner && (self.unattended || !asked.origin.unattended)
     }
 
     pub(crate) fn scope(&self) -> Scope {
         if self.session.is_some() { Scope::Session } else { Scope::Always }
     }
+
+    /// A copy without secrets.
+    pub(super) fn redacted(mut self, redactor: &Redactor) -> Self {
+        redact(&mut self.rules, redactor);
+        self
+    }
 }
 
 kept!(Granted, "rule");
 
-/// Between rules that are granted together.
-const JOINT: &str = " + ";
-
-/// A command with one of these may be several, of which only the first begins as the rule says.
-const MORE_THAN_ONE: [char; 13] =
-    [';', '|', '&', '$', '`', '<', '>', '{', '}', '\\', '#', '\n', '\r'];
-
-/// The rules an engine suggests for a call, one line for each suggestion. A suggestion of another kind, such as a
-/// change of mode, would allow far more than this call and is not offered. Without any, the tool itself is offered.
-pub(crate) fn offered(tool: &str, suggestions: &[PermissionUpdate]) -> Vec<String> {
-    let mut seen = HashSet::new();
-    let mut offered: Vec<String> = suggestions.iter().filter_map(line).collect();
-    offered.retain(|line| seen.insert(line.clone()));
-    if offered.is_empty() {
-        offered.push(tool.to_owned());
-    }
-    offered
-}
-
-fn line(update: &PermissionUpdate) -> Option<String> {
-    let PermissionUpdate::AddRules(update) = update else { return None };
-    if update.behavior != PermissionBehavior::Allow || update.rules.is_empty() {
-        return None;
-    }
-    let rules: Vec<String> = update.rules.iter().map(written).collect();
-    Some(rules.join(JOINT))
-}
-
-fn written(rule: &PermissionRule) -> String {
-    match &rule.rule_content {
-        Some(content) => format!("{}({content})", rule.tool_name),
-        None => rule.tool_name.clone(),
+pub(super) fn redact(rules: &mut [ToolRule], redactor: &Redactor) {
+    for content in rules.iter_mut().filter_map(|rule| rule.rule_content.as_mut()) {
+        *content = redactor.text(content).into_owned();
     }
 }
 
-/// Whether a granted line covers a call: it is the whole tool, or one that the engine itself suggests for the call, or
-/// wider than that. What is not certainly wider is not.
-pub(crate) fn covers(granted: &str, tool: &str, offered: &[String]) -> bool {
-    let rules: Vec<&str> = granted.split(JOINT).collect();
-    let covered =
-        |line: &str| line.split(JOINT).all(|one| rules.iter().any(|rule| is_wider(rule, one)));
-    granted == tool || offered.iter().any(|line| line == granted || covered(line))
-}
-
-/// Whether a rule allows all that another one allows.
-fn is_wider(rule: &str, narrow: &str) -> bool {
-    let (Some((tool, rule)), Some((narrow_tool, narrow))) = (parts(rule), parts(narrow)) else {
-        return false;
-    };
-    let Some(rule) = rule else { return tool == narrow_tool };
-    let Some(narrow) = narrow.filter(|_| tool == narrow_tool) else { return false };
-    // What a text means depends on the tool: a pattern for paths says nothing about commands.
-    if let ("Bash", Some(prefix)) = (tool, rule.strip_suffix(":*")) {
-        let narrow = narrow.strip_suffix(":*").unwrap_or(narrow);
-        let is_plain = !prefix.trim().is_empty() && !narrow.contains(MORE_THAN_ONE);
-        let rest = narrow.strip_prefix(prefix).filter(|_| is_plain);
-        return rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+/// What can be granted beyond this call: what the engine suggests, as far as it is about rules that allow and that cover
+/// this very call. Without a suggestion nothing is offered, and the call is allowed once only.
+pub(super) fn offers(
+    call: &CanUseTool,
+    origin: &Origin,
+    home: Option<PathBuf>,
+    redactor: &Redactor,
+) -> Vec<Offer> {
+    if !is_answered_by_rules(call, origin) {
+        return Vec::new();
     }
-    if let ("Read" | "Edit" | "Write", Some(folder)) = (tool, rule.strip_suffix("/**")) {
-        let below = narrow.strip_prefix(folder).filter(|_| !folder.contains(['*', '?', '[']));
-        return below.is_some_and(|rest| rest.starts_with('/') && !rest.contains(".."));
-    }
-    rule == narrow
-}
-
-/// The tool of a rule and what of it is allowed. Nothing with brackets inside: where such a rule ends is not certain.
-fn parts(rule: &str) -> Option<(&str, Option<&str>)> {
-    let is_name = |it: &str| !it.is_empty() && !it.contains([' ', '(', ')', ':', '*']);
-    match rule.split_once('(') {
-        None => is_name(rule).then_some((rule, None)),
-        Some((tool, content)) => {
-            let content = content.strip_suffix(')').filter(|it| !it.contains(['(', ')']))?;
-            is_name(tool).then_some((tool, Some(content)))
+    let place = origin.place(home);
+    let suggestions = call.permission_suggestions.iter().flatten().filter_map(suggested);
+    let covering = suggestions
+        .filter(|rules| coverage::covers(&place, rules, &call.tool_name, &call.input))
+        .map(|rules| offer(&rules, redactor));
+    let mut offers: Vec<Offer> = Vec::new();
+    for offer in covering {
+        if !offers.contains(&offer) {
+            offers.push(offer);
         }
     }
+    // An answer picks by label: one that stands for two different offers picks neither.
+    let mut uses: HashMap<String, usize> = HashMap::new();
+    offers.iter().for_each(|offer| *uses.entry(offer.label.clone()).or_default() += 1);
+    offers.retain(|offer| uses[&offer.label] == 1);
+    offers
+}
+
+/// Whether a granted rule may answer this question at all. Not what a protected path, an ask rule, a hook, the sandbox, or a
+/// question for a person demands, nor anything whose reason is missing or unknown.
+fn is_answered_by_rules(call: &CanUseTool, origin: &Origin) -> bool {
+    use DecisionReasonType::{Mode, SubcommandResults, Unspecified, WorkingDir};
+    let reason = call.decision_reason_type.as_ref();
+    matches!(reason, Some(Mode | SubcommandResults | Unspecified | WorkingDir))
+        && call.suppress_always_allow_rule != Some(true)
+        && call.requires_user_interaction != Some(true)
+        && call.matched_ask_rule.is_none()
+        && !origin.people_only
+}
+
+fn suggested(update: &PermissionUpdate) -> Option<Vec<PermissionRule>> {
+    let PermissionUpdate::AddRules(update) = update else { return None };
+    let allows = update.behavior == PermissionBehavior::Allow && !update.rules.is_empty();
+    allows.then(|| update.rules.clone())
+}
+
+fn offer(rules: &[PermissionRule], redactor: &Redactor) -> Offer {
+    let whole_tool = rules.iter().any(coverage::is_whole_tool);
+    let rules: Vec<ToolRule> = rules.iter().map(ToolRule::of).collect();
+    Offer { label: redactor.text(&label(&rules)).into_owned(), rules, whole_tool }
+}
+
+pub(super) fn label(rules: &[ToolRule]) -> String {
+    rules.iter().map(ToolRule::label).collect::<Vec<_>>().join(" and ")
+}
+
+/// The granted rules that together allow what is asked, and no more of them than that needs. Empty if they do not.
+pub(super) fn covering(
+    mut granted: Vec<Granted>,
+    asked: &Approval,
+    home: Option<PathBuf>,
+) -> Vec<Granted> {
+    if asked.offers.is_empty() {
+        return Vec::new();
+    }
+    let place = asked.origin.place(home);
+    let covers = |granted: &[Granted]| {
+        let rules: Vec<_> =
+            granted.iter().flat_map(|it| &it.rules).map(ToolRule::to_wire).collect();
+        coverage::covers(&place, &rules, &asked.tool_name, &asked.input)
+    };
+    granted.retain(|granted| granted.holds_for(asked));
+    if !covers(&granted) {
+        return Vec::new();
+    }
+    for index in (0..granted.len()).rev() {
+        let mut fewer = granted.clone();
+        fewer.remove(index);
+        if covers(&fewer) {
+            granted = fewer;
+        }
+    }
+    granted
 }
 
 #[cfg(test)]
 mod tests {
-    use ostler::proto::permission::PermissionUpdate;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    use super::{covers, offered};
+    use super::*;
 
-    fn update(value: serde_json::Value) -> PermissionUpdate {
-        serde_json::from_value(value).unwrap()
+    fn call(reason: &str, rules: &[&[(&str, &str)]]) -> CanUseTool {
+        let update = |rules: &&[(&str, &str)]| {
+            let rules: Vec<Value> = rules
+                .iter()
+                .map(|(tool, content)| json!({"toolName": tool, "ruleContent": content}))
+                .collect();
+            json!({"type": "addRules", "behavior": "allow", "destination": "session", "rules": rules})
+        };
+        let suggestions: Vec<Value> = rules.iter().map(update).collect();
+        let call = json!({"tool_name": "Bash", "input": {"command": "touch a && make b"},
+            "decision_reason_type": reason, "permission_suggestions": suggestions});
+        serde_json::from_value(call).unwrap()
     }
 
-    #[test]
-    fn only_rules_that_allow_are_offered() {
-        let suggestions = [
-            update(json!({"type": "addRules", "behavior": "allow", "destination": "localSettings",
-                "rules": [{"toolName": "Bash", "ruleContent": "git log:*"}, {"toolName": "Bash", "ruleContent": "wc:*"}]})),
-            update(json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"})),
-            update(json!({"type": "addRules", "behavior": "deny", "destination": "session",
-                "rules": [{"toolName": "Bash"}]})),
-        ];
-        assert_eq!(offered("Bash", &suggestions), ["Bash(git log:*) + Bash(wc:*)"]);
-        assert_eq!(offered("mcp__x__y", &suggestions[1..]), ["mcp__x__y"]);
+    fn offered(call: &CanUseTool) -> Vec<Offer> {
+        let origin = Origin { folder: "/nowhere".into(), ..Origin::default() };
+        offers(call, &origin, None, &Redactor::default())
     }
 
+    // Mutant: `offers` that does not ask whether the rules cover the call.
     #[test]
-    fn a_rule_covers_what_it_was_suggested_for_and_its_whole_tool() {
-        let lines = vec!["Bash(git log:*)".to_owned()];
-        assert!(covers("Bash(git log:*)", "Bash", &lines));
-        assert!(covers("Bash", "Bash", &lines));
-        assert!(!covers("Read", "Bash", &lines));
+    fn only_rules_that_cover_the_call_are_offered_and_each_once() {
+        let both: &[(&str, &str)] = &[("Bash", "touch:*"), ("Bash", "make:*")];
+        let offers = offered(&call("subcommandResults", &[both, both, &both[..1]]));
+        assert_eq!(offers.len(), 1, "{offers:?}");
+        assert_eq!(offers[0].label, "Bash(touch:*) and Bash(make:*)");
+        assert!(!offers[0].whole_tool);
+        let mut mode = call("mode", &[]);
+        let update = json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"});
+        mode.permission_suggestions = Some(vec![serde_json::from_value(update).unwrap()]);
+        assert!(offered(&mode).is_empty());
     }
 
+    // Mutant: `is_answered_by_rules` that says yes to one of these.
     #[test]
-    fn a_wider_rule_covers_too_and_a_doubtful_one_does_not() {
-        for (granted, offered, expected) in [
-            ("Bash(git:*)", "Bash(git log:*)", true),
-            ("Bash(git log:*)", "Bash(git log --oneline)", true),
-            ("Bash(touch:*)", "Bash(touch a.txt)", true),
-            ("Bash(touch:*)", "Bash(touch a.txt; rm -r b)", false),
-            ("Bash(touch:*)", "Bash(touch a.txt\nrm -r b)", false),
-            ("Bash(touch:*)", "Bash(touch $HOME > x)", false),
-            ("Bash(gi:*)", "Bash(git log:*)", false),
-            ("Bash(:*)", "Bash(git log:*)", false),
-            ("Bash( :*)", "Bash( git)", false),
-            ("Bash(git log --oneline)", "Bash(git log:*)", false),
-            ("Bash(git push:*)", "Bash(git log:*)", false),
-            ("Bash(git:*)", "Bash(git log:*) + Bash(wc:*)", false),
-            ("Bash(git:*) + Bash(wc:*)", "Bash(git log:*) + Bash(wc:*)", true),
-            ("Bash + Read", "Bash(git log:*)", true),
-            ("Bash(a:*) + Bash(b:*)", "Bash(a $(x) + Bash(b)", false),
-            ("Bash(rm /**)", "Bash(rm /a; curl b)", false),
-            ("Read(a:*)", "Read(a b)", false),
-            ("Read(//src/**)", "Read(//src/deep/**)", true),
-            ("Read(//src/**)", "Read(//src/../etc/**)", false),
-            ("Read(//src/**)", "Read(//srcs/**)", false),
-            ("Write(//src/**)", "Read(//src/deep/**)", false),
-            ("Read(//src/deep)", "Read", false),
-            ("", "Read", false),
-        ] {
-            let lines = [offered.to_owned()];
-            assert_eq!(covers(granted, "Other", &lines), expected, "{granted} for {offered}");
+    fn nothing_is_offered_for_what_rules_do_not_answer() {
+        let both: &[&[(&str, &str)]] = &[&[("Bash", "touch:*"), ("Bash", "make:*")]];
+        for reason in ["safetyCheck", "rule", "sandboxOverride", "hook", "classifier", "new one"] {
+            assert!(offered(&call(reason, both)).is_empty(), "{reason}");
         }
+        let told = call("subcommandResults", both);
+        assert_eq!(offered(&told).len(), 1);
+        for change in [
+            |call: &mut CanUseTool| call.decision_reason_type = None,
+            |call: &mut CanUseTool| call.suppress_always_allow_rule = Some(true),
+            |call: &mut CanUseTool| call.requires_user_interaction = Some(true),
+            |call: &mut CanUseTool| call.matched_ask_rule = Some(Default::default()),
+        ] {
+            let mut changed = told.clone();
+            change(&mut changed);
+            assert!(offered(&changed).is_empty(), "{changed:?}");
+        }
+    }
+
+    // Mutant: `offers` that keeps two offers with one label.
+    #[test]
+    fn a_label_that_would_stand_for_two_offers_stands_for_none() {
+        let one: &[(&str, &str)] = &[("Bash", "touch:*) and Bash(make:*")];
+        let two: &[(&str, &str)] = &[("Bash", "touch:*"), ("Bash", "make:*")];
+        let offers = offered(&call("mode", &[two]));
+        assert_eq!(offers.len(), 1);
+        let same = |rules: &[(&str, &str)]| {
+            let rules: Vec<_> = rules
+                .iter()
+                .map(|(tool, content)| ToolRule {
+                    tool_name: (*tool).to_owned(),
+                    rule_content: Some((*content).to_owned()),
+                })
+                .collect();
+            label(&rules)
+        };
+        assert_eq!(same(one), same(two), "the texts are alike");
     }
 }

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use ostler::CancellationToken;
-use ostler::proto::control::{CanUseTool, DECISION_STEPS};
+use ostler::proto::control::{CanUseTool, DECISION_STEPS, DecisionReasonType};
 use ostler_store::{Expected, Filter};
 use tokio::sync::oneshot;
 
 use super::record::{Answer, Approval, ApprovalKind, ApprovalState, Step};
 use super::rule::{self, Granted};
-use super::{Approvals, Asker, digest, summary, unattended};
+use super::{Approvals, Asker, digest, labels, summary, unattended};
 use crate::fault::Fallible;
 use crate::ids;
 use crate::runs::record::{Run, RunState};
+use crate::security::redact::Redactor;
 
 /// How often the record is looked at, in case another server has taken the answer.
 const LOOK: Duration = Duration::from_secs(2);
@@ -27,10 +28,9 @@ impl Approvals {
         cancelled: &CancellationToken,
     ) -> Fallible<Approval> {
         let mut asked = self.describe(asker, kind, call);
-        if kind == ApprovalKind::Permission
-            && let Some(granted) = self.granted_for(&asked).await?
-        {
-            return self.allowed_by(asked, granted).await;
+        let granted = self.granted_for(&asked).await?;
+        if !granted.is_empty() {
+            return self.allowed_by(asked, &granted).await;
         }
         if let Some(earlier) = self.earlier(&asked).await? {
             if !earlier.is_pending() {
@@ -40,9 +40,8 @@ impl Approvals {
         }
         let decided = self.register(&asked).await?;
         // A rule that was granted since we looked did not find this request yet.
-        if kind == ApprovalKind::Permission
-            && let Some(granted) = self.granted_for(&asked).await?
-        {
+        let granted = self.granted_for(&asked).await?;
+        if !granted.is_empty() {
             self.settle_by(&asked.id, &granted).await;
         }
         self.wait(&asked, decided, cancelled).await
@@ -50,9 +49,15 @@ impl Approvals {
 
     fn describe(&self, asker: &Asker, kind: ApprovalKind, call: &CanUseTool) -> Approval {
         let asked = self.clock.now();
-        let offers_rules =
-            kind == ApprovalKind::Permission && call.suppress_always_allow_rule != Some(true);
-        let suggestions = call.permission_suggestions.as_deref().unwrap_or_default();
+        let origin = asker.origin.clone();
+        let offers = match kind {
+            ApprovalKind::Permission => {
+                rule::offers(call, &origin, self.home.clone(), &self.redactor)
+            }
+            ApprovalKind::Question => Vec::new(),
+        };
+        let shown = |text: &String| self.redactor.text(text).into_owned();
+        let summary = summary::of(&call.tool_name, &call.input);
         Approval {
             id: ids::new("approval"),
             kind,
@@ -64,14 +69,15 @@ impl Approvals {
             agent_id: call.agent_id.as_ref().map(ToString::to_string),
             input: call.input.clone(),
             digest: digest::of(&call.tool_name, &call.input),
-            summary: summary::of(&call.tool_name, &call.input),
-            reason: call.decision_reason.clone(),
-            why: steps(call),
-            rules: if offers_rules {
-                rule::offered(&call.tool_name, suggestions)
-            } else {
-                Vec::new()
-            },
+            redacted: false,
+            summary: shown(&summary),
+            reason: call.decision_reason.as_ref().map(shown),
+            why: steps(call, &self.redactor),
+            reason_type: call.decision_reason_type.as_ref().and_then(word),
+            blocked_path: call.blocked_path.as_ref().map(shown),
+            rules: offers.iter().map(|offer| offer.label.clone()).collect(),
+            offers,
+            origin,
             asked,
             expires: self.limit.map(|limit| asked + millis(limit)),
             state: ApprovalState::Pending,
@@ -80,27 +86,30 @@ impl Approvals {
         }
     }
 
-    /// A rule that makes asking unnecessary.
-    async fn granted_for(&self, asked: &Approval) -> Fallible<Option<Granted>> {
-        let rules = self.rules(Some(asked.owner.clone())).await?;
-        Ok(rules.into_iter().find(|granted| {
-            granted.holds_in(&asked.owner, &asked.session)
-                && rule::covers(&granted.rule, &asked.tool_name, &asked.rules)
-        }))
+    /// The rules that make asking unnecessary, if there are some.
+    pub(super) async fn granted_for(&self, asked: &Approval) -> Fallible<Vec<Granted>> {
+        if asked.offers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let filter = Filter { owner: Some(asked.owner.clone()), ..Filter::default() };
+        let granted: Vec<Granted> = self.records.all(filter).await?;
+        Ok(rule::covering(granted, asked, self.home.clone()))
     }
 
-    async fn allowed_by(&self, mut asked: Approval, granted: Granted) -> Fallible<Approval> {
+    async fn allowed_by(&self, mut asked: Approval, granted: &[Granted]) -> Fallible<Approval> {
         let now = self.clock.now();
         asked.state = ApprovalState::Allowed;
         asked.delivered = true;
-        asked.answer = Some(Answer { rule: Some(granted.rule.clone()), ..unattended("rule", now) });
+        asked.answer = Some(Answer { rule: Some(labels(granted)), ..unattended("rule", now) });
         self.write(&asked, Expected::Absent).await?;
-        let used = self.records.update::<Granted, ()>(&granted.id, |granted| {
-            granted.last_used = Some(now);
-            Ok(())
-        });
-        // It may have been taken back in this very moment; then it held until now.
-        let _ = used.await;
+        for granted in granted {
+            let used = self.records.update::<Granted, ()>(&granted.id, |granted| {
+                granted.last_used = Some(now);
+                Ok(())
+            });
+            // It may have been revoked in this very moment; then it held until now.
+            let _ = used.await;
+        }
         self.tell(&asked);
         Ok(asked)
     }
@@ -168,7 +177,7 @@ impl Approvals {
             return Err(error.into());
         }
         // Nobody may be watching.
-        let _ = self.news.send(std::sync::Arc::new(asked.clone()));
+        let _ = self.news.send(std::sync::Arc::new(asked.shown(&self.redactor)));
         Ok(receiver)
     }
 
@@ -235,13 +244,19 @@ impl Drop for Forget<'_> {
 }
 
 /// What the engine says it looked at. Not all engines do, and what cannot be read is not shown.
-fn steps(call: &CanUseTool) -> Vec<Step> {
-    let told = call.extra.get(DECISION_STEPS).cloned().unwrap_or_default();
+fn steps(call: &CanUseTool, redactor: &Redactor) -> Vec<Step> {
+    let mut told = call.extra.get(DECISION_STEPS).cloned().unwrap_or_default();
+    redactor.value(&mut told);
     let mut steps: Vec<Step> = serde_json::from_value(told).unwrap_or_default();
     if let Some(last) = steps.last_mut() {
         last.decided = true;
     }
     steps
+}
+
+/// The kind of a reason, as it is on the wire.
+fn word(reason: &DecisionReasonType) -> Option<String> {
+    Some(serde_json::to_value(reason).ok()?.as_str()?.to_owned())
 }
 
 fn until(asked: &Approval, now: u64) -> Duration {

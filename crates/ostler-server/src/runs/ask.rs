@@ -7,7 +7,8 @@ use ostler::{Answers, CancellationToken, Decision, Options};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::approvals::record::{Approval, ApprovalKind, ApprovalState};
+use super::record::{Run, Session};
+use crate::approvals::record::{Approval, ApprovalKind, ApprovalState, Origin};
 use crate::approvals::{Approvals, Asker};
 use crate::config::Questions;
 
@@ -45,15 +46,33 @@ impl Drop for Waiting {
 }
 
 impl Askers {
-    pub(super) fn new(approvals: Arc<Approvals>, owner: &str, session: &str) -> Self {
-        let asker =
-            Asker { owner: owner.to_owned(), session: session.to_owned(), run: String::new() };
+    pub(super) fn new(approvals: Arc<Approvals>, session: &Session) -> Self {
+        let asker = Asker {
+            owner: session.owner.clone(),
+            session: session.id.clone(),
+            run: String::new(),
+            origin: Origin::default(),
+        };
         Self { approvals, asker: Arc::new(Mutex::new(asker)), waiters: Waiters::new() }
     }
 
     /// From now on this run asks.
-    pub(super) fn run(&self, run: &str) {
-        run.clone_into(&mut self.asker.lock().unwrap_or_else(PoisonError::into_inner).run);
+    pub(super) fn run(&self, run: &Run) {
+        let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
+        run.id.clone_into(&mut asker.run);
+        asker.origin.unattended = run.unattended;
+    }
+
+    /// From now on an engine asks that was started like this.
+    pub(super) fn engine(&self, session: &Session, options: &Options, people_only: bool) {
+        let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
+        asker.origin = Origin {
+            folder: options.context.cwd.clone().unwrap_or_else(|| session.setup.cwd.clone()),
+            space: session.setup.space.clone(),
+            directories: options.context.additional_directories.clone(),
+            unattended: asker.origin.unattended,
+            people_only,
+        };
     }
 
     /// How many requests wait for somebody.

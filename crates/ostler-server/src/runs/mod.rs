@@ -88,6 +88,10 @@ pub(crate) struct NewRun {
     pub(crate) begin: Begin,
     /// Its name, if it is to be made once however often it is asked for.
     pub(crate) id: Option<String>,
+    /// Whether it is an error if there is a run of that name: the first request wins.
+    pub(crate) is_first: bool,
+    /// Whether a hook or a schedule starts it.
+    pub(crate) unattended: bool,
 }
 
 impl NewRun {
@@ -292,7 +296,7 @@ impl Hub {
             self.steered(&session.id, &new.prompt).await;
             return Ok(run);
         }
-        if let Some(id) = &new.id
+        if let Some(id) = new.id.as_ref().filter(|_| !new.is_first)
             && let Some((run, _)) = self.records.find::<Run>(id).await?
         {
             return Ok(run);
@@ -305,6 +309,7 @@ impl Hub {
             prompt: new.prompt.clone(),
             begin: new.begin.clone(),
             state: RunState::Queued,
+            unattended: new.unattended,
             created: self.clock.now(),
             started: None,
             ended: None,

@@ -49,13 +49,15 @@ pub(crate) struct Shaped {
     pub(crate) guards: Vec<Box<dyn Any + Send + Sync>>,
     /// Why nobody can be asked, if so; everything that needs a yes is refused with it.
     pub(crate) nobody_asked: Option<String>,
+    /// Whether no granted rule may answer: the task asks before every tool.
+    pub(crate) people_only: bool,
     /// For whatever waits for people beside permission requests.
     pub(crate) waiting: Waiters,
 }
 
 impl Shaped {
     pub(crate) fn new(options: Options, waiting: Waiters) -> Self {
-        Self { options, guards: Vec::new(), nobody_asked: None, waiting }
+        Self { options, guards: Vec::new(), nobody_asked: None, people_only: false, waiting }
     }
 }
 

@@ -32,7 +32,7 @@ impl Worker {
                 run.started = Some(now);
             })
             .await?;
-        self.askers.run(run);
+        self.askers.run(&started);
         self.meter.begin(run);
         let ending = match self.begin(&started).await {
             Ok(()) => self.follow(run).await?,

@@ -123,6 +123,9 @@ pub(crate) struct Run {
     #[serde(default, skip_serializing_if = "Begin::is_here")]
     pub(crate) begin: Begin,
     pub(crate) state: RunState,
+    /// Whether a hook or a schedule started it, so that others may have written its prompt.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unattended: bool,
     /// Milliseconds since 1970.
     pub(crate) created: u64,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,7 @@ use super::record::{Attached, Failure, Outcome, Run, RunState, Session};
 use super::worker::Command;
 use super::{Hub, NewRun, event};
 use crate::fault::{ApiError, Fallible};
+use crate::ids;
 use crate::records::Kept as _;
 use crate::security::users::Caller;
 
@@ -71,12 +72,29 @@ impl Hub {
             return Err(ApiError::conflict("not_interrupted", message.to_lowercase()));
         }
         let session = self.find(caller, &run.session).await?;
-        // An engine that never said anything has nothing to go on with.
-        if session.engine_session.is_some() {
-            return self.submit(&session, NewRun::text(GO_ON)).await;
+        let id = ids::of("run", &format!("resume {}", run.id));
+        if self.records.find::<Run>(&id).await?.is_some() {
+            return Err(already_resumed(&id));
         }
-        let attached = self.records.find::<Attached>(&run.id).await?;
-        let content = attached.map(|(attached, _)| attached.content);
-        self.submit(&session, NewRun { content, ..NewRun::text(run.prompt) }).await
+        let unattended = run.unattended;
+        let new = match session.engine_session {
+            Some(_) => NewRun::text(GO_ON),
+            // An engine that never said anything has nothing to go on with.
+            None => {
+                let attached = self.records.find::<Attached>(&run.id).await?;
+                let content = attached.map(|(attached, _)| attached.content);
+                NewRun { content, ..NewRun::text(run.prompt) }
+            }
+        };
+        let new = NewRun { id: Some(id.clone()), unattended, is_first: true, ..new };
+        self.submit(&session, new).await.map_err(|error| match error.detail().code.as_ref() {
+            "changed" => already_resumed(&id),
+            _ => error,
+        })
     }
+}
+
+fn already_resumed(by: &str) -> ApiError {
+    let message = format!("the run was resumed already, as {by}");
+    ApiError::conflict("already_resumed", message).hint("follow that run, or send another prompt")
 }

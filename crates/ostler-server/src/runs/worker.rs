@@ -85,7 +85,7 @@ pub(super) async fn run(hub: Arc<Hub>, session: Session, commands: mpsc::Receive
     };
     let (held, holds) = watch::channel(true);
     let renewing = tokio::spawn(renew(writer.clone(), held));
-    let askers = Askers::new(Arc::clone(&hub.approvals), &session.owner, &id);
+    let askers = Askers::new(Arc::clone(&hub.approvals), &session);
     let mut worker = Worker {
         hub: Arc::clone(&hub),
         session,
@@ -272,7 +272,8 @@ impl Worker {
             for shape in &self.hub.shapes {
                 shape.shape(&self.session, &mut shaped).await?;
             }
-            let Shaped { options, guards, nobody_asked, .. } = shaped;
+            let Shaped { options, guards, nobody_asked, people_only, .. } = shaped;
+            self.askers.engine(&self.session, &options, people_only);
             let asking = self.askers.listen(options, self.hub.config.questions, nobody_asked);
             let client = Client::connect(asking).await.map_err(perform::unstarted)?;
             self.engine = Some(Engine { client, stamp, _guards: guards });

@@ -82,7 +82,8 @@ impl Starter {
             }
         };
         let prompt = joined(prompt, more.as_deref());
-        let new = NewRun { id: Some(ids::of("run", key)), ..NewRun::text(prompt) };
+        let id = Some(ids::of("run", key));
+        let new = NewRun { id, unattended: true, ..NewRun::text(prompt) };
         self.hub.submit(&session, new).await
     }
 }

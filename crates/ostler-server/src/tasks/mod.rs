@@ -26,6 +26,7 @@ use crate::skills::library::Skills;
 use crate::skills::materialise;
 use crate::skills::mcp::Note;
 use crate::skills::metadata::{Isolation, TaskType};
+use crate::skills::mode::Mode;
 use crate::skills::run::{DEFAULT_MODEL, OperatorRules, SkillRun, TaskRequest};
 
 /// How long a system with skills may take to answer.
@@ -102,6 +103,7 @@ impl Shape for Workshop {
             None => {}
         }
         shaped.options = run.apply(std::mem::take(&mut shaped.options));
+        shaped.people_only |= run.mode == Mode::Ask;
         shaped.guards.push(Box::new(run));
         Ok(())
     }
@@ -199,7 +201,9 @@ impl Tasks {
             None => self.hub.create(&task.owner, &task.name, setup).await?,
         };
         let prompt = joined(&prepared.prompt, more);
-        let new = NewRun { id: key.map(|key| ids::of("run", key)), ..NewRun::text(prompt) };
+        // Hooks and schedules come with a key, people without.
+        let run_id = key.map(|key| ids::of("run", key));
+        let new = NewRun { id: run_id, unattended: key.is_some(), ..NewRun::text(prompt) };
         let run = self.hub.submit(&session, new).await?;
         let execution =
             Execution { session: session.id, run: run.id, metadata: prepared.metadata.clone() };

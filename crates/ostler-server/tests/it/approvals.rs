@@ -188,19 +188,6 @@ async fn a_granted_rule_answers_what_it_covers_until_it_is_taken_back() {
 }
 
 #[tokio::test]
-async fn a_rule_for_a_session_holds_for_no_other() {
-    let desk = Desk::open(writes()).await;
-    let client = desk.client();
-    let (session, run, asked) = begin(&client).await;
-    decide(&client, &asked["id"], json!({"approved": true, "scope": "session"})).await;
-    client.until(&run, "completed").await;
-    let same = client.prompt(&session, "once more").await;
-    let _ = same;
-    let other = client.prompt(&client.session().await, "make a file").await;
-    client.until(&other, "waiting").await;
-}
-
-#[tokio::test]
 async fn nobody_answers_in_time_and_that_is_a_no() {
     let quick = |config: &mut ostler_server::config::Config| {
         config.limits.approval = Some(std::time::Duration::from_millis(50));

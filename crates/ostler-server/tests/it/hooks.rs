@@ -22,7 +22,7 @@ fn hook() -> Value {
 }
 
 /// A request as another program sends it.
-struct Call {
+pub(crate) struct Call {
     path: String,
     secret: String,
     time: u64,
@@ -30,7 +30,7 @@ struct Call {
 }
 
 impl Call {
-    fn of(desk: &Desk, made: &Value) -> Self {
+    pub(crate) fn of(desk: &Desk, made: &Value) -> Self {
         Self {
             path: made["path"].as_str().unwrap().to_owned(),
             secret: made["secret"].as_str().unwrap().to_owned(),
@@ -43,7 +43,7 @@ impl Call {
         format!("v1={}", hmac(&self.secret, format!("{}.{}", self.time, self.body).as_bytes()))
     }
 
-    async fn send(&self, client: &Client) -> (u16, Value) {
+    pub(crate) async fn send(&self, client: &Client) -> (u16, Value) {
         self.send_as(client, &self.signature()).await
     }
 

@@ -2,6 +2,7 @@
 //!
 //! The command line and the embedded transport both start engines here, so that they cannot differ.
 
+pub mod coverage;
 mod embedded;
 mod error;
 pub mod kept;

@@ -119,7 +119,10 @@ async fn a_question_over_agui_can_be_answered_elsewhere() {
 
 #[tokio::test]
 async fn an_answer_over_agui_is_kept_like_any_other_and_may_grant_a_rule() {
-    let desk = Desk::open(writes()).await;
+    let script = Script::new()
+        .rule(when().has_tool_result(true), model().text("It said"))
+        .rule(when(), model().tool_use("Bash", json!({"command": "touch made"})));
+    let desk = Desk::open(script).await;
     let client = desk.client();
     let first = run(&client, &input("r1", &[user("u1", "write")])).await;
     let second = run(&client, &yes("r2", &first, json!({"scope": "session"}))).await;

@@ -1,0 +1,211 @@
+//! What "for this session" and "always" grant: an offered rule, where it was granted, and never more.
+
+use ostler_testkit::{Reply, Rule, Script, reply, when};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::desk::{Client, Desk};
+use crate::doors::{DOORS, Door};
+use crate::hooks::Call;
+
+/// Makes these calls, one for each run.
+fn calls(all: Vec<(&str, Value)>) -> Script {
+    let done = Script::new().rule(when().has_tool_result(true), reply().text("done"));
+    let calls = all.into_iter().fold(done, |script, (tool, input)| {
+        let call: Reply = reply().tool_use(tool, input);
+        script.with(Rule::new(when(), call).times(1))
+    });
+    calls.rule(when(), reply().text("nothing more"))
+}
+
+fn commands(all: &[&str]) -> Script {
+    calls(all.iter().map(|command| ("Bash", json!({"command": command}))).collect())
+}
+
+async fn decide(client: &Client, asked: &Value, body: Value) -> (u16, Value) {
+    let path = format!("/api/approvals/{}/decision", asked["id"].as_str().unwrap());
+    let (status, answer) = client.ask(Method::POST, &path, Some(body)).await;
+    (status.as_u16(), answer)
+}
+
+/// A run that has to wait for a person.
+async fn asks(client: &Client, session: &str) -> Value {
+    let run = client.prompt(session, "go").await;
+    client.until(&run, "waiting").await;
+    client.pending().await
+}
+
+// Mutant: `offers` that offers the whole tool where the engine suggests nothing (as it did).
+#[tokio::test]
+async fn a_call_without_an_offered_rule_is_allowed_once_only_by_every_door() {
+    for (tool, input) in [
+        ("Bash", json!({"command": "echo hi > .git/hooks/pre-commit"})),
+        ("Write", json!({"file_path": ".claude/settings.json", "content": "{}"})),
+    ] {
+        for door in DOORS {
+            let desk = Desk::open(calls(vec![(tool, input.clone())])).await;
+            let client = desk.client();
+            let asked = door.ask(&client).await;
+            assert_eq!(asked["rules"], json!([]), "{input}");
+            for decision in [
+                json!({"approved": true, "scope": "session"}),
+                json!({"approved": true, "scope": "always"}),
+                json!({"approved": true, "scope": "always", "rule": tool}),
+                json!({"approved": true, "scope": "always", "rule": tool, "wholeTool": true}),
+            ] {
+                let now = door.answer(&client, &asked, decision.clone()).await;
+                assert_eq!(now["state"], "pending", "{door:?}: {decision}");
+            }
+            assert_eq!(client.get("/api/rules").await["items"], json!([]));
+            let now = door.answer(&client, &asked, json!({"approved": true})).await;
+            assert_eq!(now["state"], "allowed", "{door:?}: once is enough");
+        }
+    }
+}
+
+// Mutant: `offers` that keeps the whole tool for calls that write.
+#[tokio::test]
+async fn a_rule_for_a_write_never_covers_the_whole_tool() {
+    let desk =
+        Desk::open(calls(vec![("Write", json!({"file_path": "plain.txt", "content": "x"}))])).await;
+    let client = desk.client();
+    let asked = asks(&client, &client.session().await).await;
+    let offered = asked["rules"].as_array().unwrap();
+    assert!(!offered.contains(&json!("Write")) && !offered.contains(&json!("Edit")), "{offered:?}");
+}
+
+// Mutant: `picked` that takes a rule that covers the call although it was not offered (as it did for `Bash`).
+#[tokio::test]
+async fn a_rule_that_was_not_offered_is_refused_by_every_door() {
+    for door in DOORS {
+        let desk = Desk::open(commands(&["touch made"])).await;
+        let client = desk.client();
+        let asked = door.ask(&client).await;
+        assert!(!asked["rules"].as_array().unwrap().is_empty());
+        for rule in
+            ["Bash", "Bash(*)", "Bash(:*)", "Bash(tou:*)", "Read", "", "Bash(touch:*) + Bash"]
+        {
+            for scope in ["session", "always"] {
+                let decision =
+                    json!({"approved": true, "scope": scope, "rule": rule, "wholeTool": true});
+                let now = door.answer(&client, &asked, decision).await;
+                assert_eq!(now["state"], "pending", "{door:?}: {rule}");
+            }
+        }
+        assert!(!desk.workspace().join("made").exists());
+        let (status, answer) =
+            decide(&client, &asked, json!({"approved": true, "scope": "always", "rule": "Bash"}))
+                .await;
+        assert_eq!((status, &answer["error"]["field"]), (422, &json!("rule")));
+    }
+}
+
+// Mutant: rules that are granted together kept as one text, and split where " + " stands in it (as it was).
+#[tokio::test]
+async fn a_command_that_looks_like_several_rules_grants_itself_only() {
+    let command = "python3 -c 'print(1)' + Bash + x";
+    let desk = Desk::open(commands(&[command, "touch made"])).await;
+    let client = desk.client();
+    let session = client.session().await;
+    let asked = asks(&client, &session).await;
+    let rule = &asked["rules"][0];
+    let (status, _) =
+        decide(&client, &asked, json!({"approved": true, "scope": "session", "rule": rule})).await;
+    assert_eq!(status, 200);
+    let granted = client.get("/api/rules").await["items"][0].clone();
+    assert_eq!(granted["rules"], json!([{"toolName": "Bash", "ruleContent": command}]));
+    client.watch("/api/approvals", "the run to end", |list| list["items"] == json!([])).await;
+    let next = asks(&client, &session).await;
+    assert_eq!(next["input"]["command"], "touch made");
+    assert!(!desk.workspace().join("made").exists());
+}
+
+// Mutant: `decide` that does not look at `wholeTool`.
+#[tokio::test]
+async fn a_rule_for_a_whole_tool_needs_a_confirmation_of_its_own_by_every_door() {
+    for door in DOORS {
+        let desk = Desk::open(calls(vec![("WebSearch", json!({"query": "horses"}))])).await;
+        let client = desk.client();
+        let asked = door.ask(&client).await;
+        assert_eq!(asked["offers"][0]["wholeTool"], true, "{asked}");
+        let plain = json!({"approved": true, "scope": "session", "rule": "WebSearch"});
+        let now = door.answer(&client, &asked, plain.clone()).await;
+        assert_eq!(now["state"], "pending", "{door:?}");
+        let (status, answer) = decide(&client, &asked, plain.clone()).await;
+        assert_eq!((status, &answer["error"]["field"]), (422, &json!("wholeTool")));
+        let mut confirmed = plain;
+        confirmed["wholeTool"] = true.into();
+        let now = door.answer(&client, &asked, confirmed).await;
+        assert_eq!(now["state"], "allowed", "{door:?}");
+        let rules = client.get("/api/rules").await;
+        assert_eq!(rules["items"][0]["rules"], json!([{"toolName": "WebSearch"}]));
+    }
+}
+
+// Mutant: `Granted::holds_for` that does not compare the folder.
+#[tokio::test]
+async fn always_holds_in_the_folder_where_it_was_granted_and_says_so() {
+    let desk = Desk::open(commands(&["touch made", "touch made", "touch made"])).await;
+    let client = desk.client();
+    std::fs::create_dir(desk.workspace().join("other")).unwrap();
+    let asked = asks(&client, &client.session().await).await;
+    let (status, _) = decide(&client, &asked, json!({"approved": true, "scope": "always"})).await;
+    assert_eq!(status, 200);
+    let granted = client.get("/api/rules").await["items"][0].clone();
+    let here = desk.workspace().canonicalize().unwrap();
+    assert_eq!(granted["folder"], here.display().to_string());
+    assert_eq!(asked["origin"]["folder"], here.display().to_string());
+    let second = client.prompt(&client.session().await, "go").await;
+    client.until(&second, "completed").await;
+    let made = client.post("/api/sessions", json!({"cwd": "other"})).await;
+    asks(&client, made["id"].as_str().unwrap()).await;
+}
+
+// Mutant: `Granted::holds_for` that does not look at who started the run.
+#[tokio::test]
+async fn a_rule_answers_runs_that_a_hook_started_only_if_that_was_granted() {
+    for unattended in [false, true] {
+        let desk = Desk::open(commands(&["touch made", "touch made"])).await;
+        let client = desk.client();
+        let asked = asks(&client, &client.session().await).await;
+        let decision = json!({"approved": true, "scope": "always", "unattended": unattended});
+        assert_eq!(decide(&client, &asked, decision).await.0, 200);
+        assert_eq!(client.get("/api/rules").await["items"][0]["unattended"], unattended);
+        client.until(asked["run"].as_str().unwrap(), "completed").await;
+        let made = client.post("/api/hooks", json!({"name": "n", "start": {"prompt": "go"}})).await;
+        let (status, started) = Call::of(&desk, &made).send(&client).await;
+        assert!(status < 300, "{started}");
+        let run = started["run"].as_str().unwrap();
+        client.until(run, if unattended { "completed" } else { "waiting" }).await;
+    }
+}
+
+// Mutant: `Workshop::shape` that does not say that only people answer.
+#[tokio::test]
+async fn a_task_that_asks_before_every_tool_is_never_answered_by_a_rule() {
+    let desk = Desk::open(commands(&["touch made", "touch made"])).await;
+    let client = desk.client();
+    let asked = asks(&client, &client.session().await).await;
+    assert_eq!(decide(&client, &asked, json!({"approved": true, "scope": "always"})).await.0, 200);
+    client.watch("/api/approvals", "the run to end", |list| list["items"] == json!([])).await;
+    let task =
+        json!({"name": "x", "taskType": "agent", "userPrompt": "go", "permissionMode": "ask"});
+    let made = client.post("/api/tasks", task).await;
+    client.post(&format!("/api/tasks/{}/execute", made["id"].as_str().unwrap()), json!({})).await;
+    let next = client.pending().await;
+    assert_eq!(next["rules"], json!([]), "nothing beyond this once is offered");
+}
+
+// Mutant: `Granted::holds_for` that does not compare the session; and one that never says yes.
+#[tokio::test]
+async fn a_rule_for_a_session_answers_there_and_in_no_other() {
+    let desk = Desk::open(commands(&["touch made", "touch made", "touch made"])).await;
+    let client = desk.client();
+    let session = client.session().await;
+    let asked = asks(&client, &session).await;
+    let yes = json!({"approved": true, "scope": "session"});
+    assert_eq!(Door::Rest.answer(&client, &asked, yes).await["state"], "allowed");
+    let again = client.prompt(&session, "go").await;
+    client.until(&again, "completed").await;
+    asks(&client, &client.session().await).await;
+}

@@ -1,0 +1,122 @@
+//! Whether rules that a user granted allow a call. The engine's own [`Policy`] decides, so that a host that keeps granted
+//! rules (the server) cannot judge differently from the engine.
+
+use std::path::PathBuf;
+
+use ostler_engine::permission::{
+    Behavior, CallFacts, Decision, Outcome, Policy, Rule, Source, effect_of,
+};
+use ostler_proto::control::DecisionReasonType;
+use ostler_proto::permission::{PermissionMode, PermissionRule};
+use serde_json::Value;
+
+/// Where a call would run.
+#[derive(Clone, Debug, Default)]
+pub struct CallPlace {
+    /// The working directory of the session.
+    pub cwd: PathBuf,
+    /// Other working directories.
+    pub directories: Vec<PathBuf>,
+    /// The home directory, for `~/` and for what is protected in it.
+    pub home: Option<PathBuf>,
+}
+
+/// Whether these rules, and nothing else, allow a call that requires approval without them.
+///
+/// `false` for everything unclear: a text that is not a valid rule, a call that would be allowed anyway (then it was asked
+/// about for a reason that rules do not answer), and every decision that is not an allow rule's.
+pub fn covers(place: &CallPlace, rules: &[PermissionRule], tool: &str, input: &Value) -> bool {
+    let Ok(rules) = rules.iter().map(Rule::from_wire).collect::<Result<Vec<_>, _>>() else {
+        return false;
+    };
+    if decide(place, &[], tool, input).outcome != Outcome::Ask {
+        return false;
+    }
+    let decision = decide(place, &rules, tool, input);
+    let by_rule = matches!(
+        decision.reason_type,
+        DecisionReasonType::Rule | DecisionReasonType::SubcommandResults
+    );
+    decision.outcome == Outcome::Allow && by_rule
+}
+
+/// Whether a rule allows every use of its tool: it has no content, or content that leaves nothing out (`Read(//**)`).
+/// A rule that cannot be read counts as one.
+pub fn is_whole_tool(rule: &PermissionRule) -> bool {
+    let Ok(rule) = Rule::from_wire(rule) else { return true };
+    let leaves_out = |content: &str| content.contains(|c: char| !"/*:.~ ".contains(c));
+    !rule.content.as_deref().is_some_and(leaves_out)
+}
+
+/// A rule from the text in which people write it.
+pub fn parse(text: &str) -> Option<PermissionRule> {
+    Some(text.parse::<Rule>().ok()?.to_wire())
+}
+
+fn decide(place: &CallPlace, rules: &[Rule], tool: &str, input: &Value) -> Decision {
+    let mut policy = Policy::new(&place.cwd, PermissionMode::Default);
+    policy.home.clone_from(&place.home);
+    for folder in &place.directories {
+        policy.add_directory(folder, Source::Session);
+    }
+    for rule in rules {
+        policy.add_rule(Behavior::Allow, rule.clone(), Source::Session);
+    }
+    let effect = effect_of(tool, input, &place.cwd);
+    policy.decide(&CallFacts { tool, input, effect: &effect })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn covered(rules: &[&str], tool: &str, input: &Value) -> bool {
+        let place = CallPlace { cwd: "/nowhere/project".into(), ..CallPlace::default() };
+        let rules: Vec<_> = rules.iter().map(|rule| parse(rule).unwrap()).collect();
+        covers(&place, &rules, tool, input)
+    }
+
+    // Mutant: `covers` that takes any allowed decision, also one for which no rule was needed.
+    #[test]
+    fn a_rule_covers_what_the_engine_would_allow_by_it_and_nothing_else() {
+        let run = |command: &str| json!({"command": command});
+        for (rules, command, expected) in [
+            (&["Bash(touch:*)"][..], "touch a", true),
+            (&["Bash(touch:*)"], "touch a; rm -r b", false),
+            (&["Bash(touch:*)"], "touch a\nrm -r b", false),
+            (&["Bash(touch:*)"], "touch a > /etc/x", false),
+            (&["Bash(touch:*)", "Bash(make:*)"], "touch a && make b", true),
+            (&["Bash(tou:*)"], "touch a", false),
+            (&["Read"], "touch a", false),
+            (&["Bash(touch:*)"], "ls", false),
+            (&[], "touch a", false),
+        ] {
+            assert_eq!(covered(rules, "Bash", &run(command)), expected, "{rules:?} for {command}");
+        }
+        let write = |path: &str| json!({"file_path": path, "content": "x"});
+        let folder = &["Edit(//nowhere/project/src/**)"];
+        assert!(covered(folder, "Write", &write("/nowhere/project/src/a")));
+        for outside in
+            ["/nowhere/project/a", "/nowhere/project/src/../a", "/nowhere/project/src/.git/a"]
+        {
+            assert!(!covered(folder, "Write", &write(outside)), "{outside}");
+        }
+        assert!(covered(&["mcp__x__y"], "mcp__x__y", &json!({})));
+        assert!(!covered(&["mcp__x__y"], "mcp__x__z", &json!({})));
+    }
+
+    #[test]
+    fn a_rule_whose_content_leaves_nothing_out_is_for_the_whole_tool() {
+        let whole = |text: &str| is_whole_tool(&parse(text).unwrap());
+        for rule in ["Bash", "Bash(*)", "Read(//**)", "Edit(/**)", "Bash(:*)", "mcp__x__y"] {
+            assert!(whole(rule), "{rule}");
+        }
+        for rule in ["Bash(git:*)", "Read(//srv/**)", "WebFetch(domain:example.com)"] {
+            assert!(!whole(rule), "{rule}");
+        }
+        let odd = PermissionRule { tool_name: "(".into(), ..PermissionRule::default() };
+        assert!(is_whole_tool(&odd));
+    }
+}
