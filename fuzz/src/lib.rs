@@ -3,10 +3,16 @@
 //! Two drivers use them: the program of this package, which needs nothing but the stable toolchain and runs in
 //! every test, and `libfuzzer/`, for long runs with a nightly one. Inputs that once broke a promise are kept in
 //! `regressions/` and replayed by the unit test below.
+//!
+//! [`judge`] is another kind of target: it compares what the permission judge says about a command with what the
+//! command does.
 
 mod codec;
 mod frame;
+pub mod judge;
 mod peer;
+pub mod random;
+pub mod shrink;
 
 pub use self::codec::codec;
 pub use self::frame::frame;

@@ -1,14 +1,13 @@
 //! The stable driver: damages recorded traffic at random and runs the targets on it for a bounded time.
 //!
 //! `ostler-fuzz [--seconds N] [--seed S]`, or `ostler-fuzz FILE…` to run the targets on given inputs. Exits with 1
-//! when a promise is broken; the input, shortened, is then in `target/fuzz-failures`.
+//! when a promise is broken; the input, shortened, is then in `target/fuzz-failures`. `ostler-fuzz judge` examines the
+//! permission judge instead, see [`judge`].
 
 mod failure;
 mod mutate;
 mod options;
-mod random;
 mod seeds;
-mod shrink;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,18 +15,24 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use anyhow::{Context, Result};
-use ostler_fuzz::{TARGETS, Target};
+use ostler_fuzz::random::Random;
+use ostler_fuzz::{TARGETS, Target, judge, shrink};
 
 use crate::failure::Failures;
 use crate::mutate::Mutator;
 use crate::options::Options;
-use crate::random::Random;
 
 fn main() -> ExitCode {
+    let args: Vec<_> = std::env::args_os().skip(1).collect();
+    if let Some((_, args)) = args.split_first().filter(|(first, _)| *first == "judge") {
+        return judge::main(args);
+    }
     let options = match Options::parse(std::env::args().skip(1)) {
         Ok(options) => options,
         Err(message) => {
-            eprintln!("{message}\nusage: ostler-fuzz [--seconds N] [--seed S] | ostler-fuzz FILE…");
+            eprintln!(
+                "{message}\nusage: ostler-fuzz [--seconds N] [--seed S] | ostler-fuzz FILE… | ostler-fuzz judge …"
+            );
             return ExitCode::from(2);
         }
     };

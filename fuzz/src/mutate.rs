@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::random::Random;
+use ostler_fuzz::random::Random;
 
 /// Words that mean something to a JSON parser, to a number type or to the protocol.
 const WORDS: &[&str] = &[
@@ -262,7 +262,7 @@ fn value_end(line: &[u8], start: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::{Entry, Mutator};
-    use crate::random::Random;
+    use ostler_fuzz::random::Random;
 
     #[test]
     fn an_entry_ends_where_its_value_does() {

@@ -1,14 +1,19 @@
 //! Pseudo-random numbers: xorshift64*, four lines instead of a dependency, the same on every machine.
 
-pub(crate) struct Random(u64);
+/// A source of numbers.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// The numbers that belong to a seed.
+    pub fn new(seed: u64) -> Self {
         // Neighbouring seeds must not begin alike, and zero is the one state that never changes.
         Self((seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9) | 1)
     }
 
-    pub(crate) fn next(&mut self) -> u64 {
+    #[allow(clippy::should_implement_trait, reason = "the numbers never end")]
+    /// Any number.
+    pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -16,12 +21,13 @@ impl Random {
     }
 
     /// A number from 0 to `end - 1`; 0 when `end` is 0, so that callers need no special case for nothing.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         // The high bits: the low ones of this generator are the weaker half.
         (self.next() >> 32) as usize % end.max(1)
     }
 
-    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    /// One of several.
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 }

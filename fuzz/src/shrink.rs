@@ -4,7 +4,7 @@
 const MOST_ATTEMPTS: usize = 5_000;
 
 /// The input without the pieces that do not matter: ever smaller ones are left out as long as it `still_fails`.
-pub(crate) fn shrink(input: &[u8], mut still_fails: impl FnMut(&[u8]) -> bool) -> Vec<u8> {
+pub fn shrink(input: &[u8], mut still_fails: impl FnMut(&[u8]) -> bool) -> Vec<u8> {
     let mut input = input.to_vec();
     let mut n_attempts = 0;
     let mut size = (input.len() / 2).max(1);

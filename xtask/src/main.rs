@@ -33,6 +33,9 @@ usage: cargo xtask <command>
                                     drive ostler, or another program, with the official SDKs
   fuzz [--seconds N] [--seed S]     run the fuzz targets on damaged traffic
   fuzz FILE…                        run the fuzz targets on these inputs
+  fuzz judge [--count N] [--seed S] [--show N] [--stop]
+                                    make shell commands, and run in a sandbox those that need no approval
+  fuzz judge COMMAND…               the same with these commands
 ";
 
 /// The command line makes no sense; the usage is shown.

@@ -14,6 +14,9 @@ use crate::{Misuse, cargo, conformance, fuzz, setup, tidy, web};
 /// How long the fuzz targets run: enough for some hundred thousand inputs, not enough to be waited for.
 const FUZZ_SECONDS: &str = "20";
 
+/// How many commands the permission judge is tried with, always the same ones: about twenty seconds.
+const JUDGED_COMMANDS: &str = "20000";
+
 /// How often the server is killed under load, about a second each.
 const KILLS: &str = "100";
 
@@ -98,6 +101,9 @@ fn perform(plan: &Plan, tally: &mut Tally) {
         let fuzz =
             step("fuzz", || Ok(fuzz::fuzz(&["--seconds".into(), FUZZ_SECONDS.into()])?.success()));
         count_step(tally, "fuzz", fuzz);
+        let args = ["judge", "--count", JUDGED_COMMANDS, "--seed", "1"].map(OsString::from);
+        let judge = step("fuzz judge", || Ok(fuzz::fuzz(&args)?.success()));
+        count_step(tally, "fuzz judge", judge);
     }
 }
 

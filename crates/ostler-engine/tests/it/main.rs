@@ -9,6 +9,7 @@ mod bodies;
 mod commands;
 mod compact;
 mod decisions;
+mod everyday;
 mod faults;
 mod hooks;
 mod host;

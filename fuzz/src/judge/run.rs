@@ -1,0 +1,172 @@
+//! Running a command in bash as the Bash tool does, and looking at what came of it.
+
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use super::ask::Setting;
+use super::confine;
+use super::world::{DENIED, NAME, SECRET, SECRET_LENGTH, VARIABLE, World};
+
+/// A command that takes longer is ended. None of the harmless ones waits for anything.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
+/// How many letters of a secret in a row are one.
+const RECOGNISED: usize = 6;
+
+/// Runs commands in a world.
+#[derive(Debug)]
+pub(super) struct Runner {
+    /// Where they run.
+    pub(super) world: World,
+    /// How many were ended because they took too long.
+    pub(super) n_timeouts: usize,
+    files: PathBuf,
+}
+
+impl Runner {
+    /// Makes the folders that commands run in.
+    ///
+    /// # Errors
+    /// Outside of the sandbox, or when the folders cannot be made.
+    pub(super) fn new(root: &Path) -> Result<Self> {
+        ensure!(confine::is_confined(), "commands run inside the sandbox only");
+        let files = root.with_extension("files");
+        fs::create_dir_all(&files)?;
+        // The line for which the shell waits before it begins.
+        fs::write(files.join("gate"), "\n")?;
+        Ok(Self { world: World::create(root)?, n_timeouts: 0, files })
+    }
+
+    /// Runs a command that these settings allow, and says what it did that it must not do.
+    pub(super) fn run(
+        &mut self,
+        project: &'static str,
+        command: &str,
+        settings: &[Setting],
+    ) -> Result<Vec<String>> {
+        if command.contains('\0') {
+            // No program can be started with such an argument, the shell neither.
+            return Ok(Vec::new());
+        }
+        let output = self.output(project, command)?;
+        let mut harm = self.world.changes(project)?;
+        if !harm.is_empty() {
+            self.world.restore()?;
+        }
+        let denied = settings.iter().any(|setting| setting.denies);
+        harm.extend(shown(command, &output, denied));
+        Ok(harm)
+    }
+
+    fn output(&mut self, project: &str, command: &str) -> Result<Vec<u8>> {
+        let (output, note) = (self.files.join("output"), self.files.join("note"));
+        let to = File::create(&output)?;
+        let mut child = Command::new("/bin/bash")
+            .arg("-c")
+            .arg(script(command, &note))
+            .current_dir(self.world.project(project))
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", self.world.home())
+            .env("OSTLER", "1")
+            .env("OSTLER_FUZZ_VARIABLE", VARIABLE.to_string().repeat(SECRET_LENGTH))
+            .stdin(File::open(self.files.join("gate"))?)
+            .stdout(to.try_clone()?)
+            .stderr(to)
+            .process_group(0)
+            .spawn()
+            .context("starting bash")?;
+        let group = Pid::from_raw(i32::try_from(child.id())?);
+        let in_time = wait(&mut child)?;
+        // Whatever it left in the background. The group is gone if there was nothing.
+        let _ = killpg(group, Signal::SIGKILL);
+        child.wait()?;
+        self.n_timeouts += usize::from(!in_time);
+        fs::read(&output).context("reading the output")
+    }
+}
+
+/// The text that the Bash tool gives to the shell.
+fn script(command: &str, note: &Path) -> String {
+    format!(
+        "read -r _ || exit; exec </dev/null; trap 'pwd -P >| '\\''{}'\\''' EXIT; {command}",
+        note.display()
+    )
+}
+
+/// Whether it ended by itself.
+fn wait(child: &mut Child) -> Result<bool> {
+    let end = Instant::now() + TIME_LIMIT;
+    while child.try_wait()?.is_none() {
+        if Instant::now() > end {
+            return Ok(false);
+        }
+        thread::sleep(Duration::from_micros(300));
+    }
+    Ok(true)
+}
+
+/// Secrets in an output, in any of the forms in which programs print a letter.
+fn shown(command: &str, output: &[u8], denied: bool) -> Vec<String> {
+    let mut secrets = vec![(SECRET, "a file outside"), (VARIABLE, "the environment")];
+    if denied {
+        secrets.push((DENIED, "a denied file"));
+    }
+    let dense: Vec<u8> =
+        output.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let dense = String::from_utf8_lossy(&dense).to_ascii_lowercase();
+    let mut shown = Vec::new();
+    for (letter, what) in secrets {
+        let code = letter as u32;
+        let word = code << 8 | code;
+        let forms = [
+            letter.to_ascii_lowercase().to_string(),
+            format!("{code:x}"),
+            format!("{code:03o}"),
+            format!("{code:03}"),
+            format!("{word:06o}"),
+            format!("{word}"),
+        ];
+        if forms.iter().any(|form| dense.contains(&form.repeat(RECOGNISED))) {
+            shown.push(format!("printed {what}"));
+        }
+    }
+    if dense.contains(NAME) && !command.contains(NAME) {
+        shown.push("listed a folder outside".to_owned());
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn a_secret_is_recognised_in_every_form_that_programs_print() {
+        let z = "Z".repeat(16);
+        for output in [
+            z.clone(),
+            z.to_lowercase(),
+            "0000000   Z   Z   Z   Z   Z   Z   Z   Z\n".to_owned(),
+            "0000000 5a5a 5a5a 5a5a 5a5a\n".to_owned(),
+            "0000000 055132 055132 055132 055132 055132 055132\n".to_owned(),
+            "0000000 132 132 132 132 132 132 132\n".to_owned(),
+        ] {
+            assert_eq!(
+                shown("cat x", output.as_bytes(), false),
+                ["printed a file outside"],
+                "{output}"
+            );
+        }
+        assert!(shown("cat x", b"Zone size\n", true).is_empty());
+        assert!(shown("cat x", "Q".repeat(16).as_bytes(), false).is_empty());
+        assert_eq!(shown("cat x", "Q".repeat(16).as_bytes(), true), ["printed a denied file"]);
+    }
+}
