@@ -25,6 +25,7 @@ pub mod permission;
 mod prompt;
 pub mod record;
 mod report;
+mod rescue;
 mod response;
 pub mod scratch;
 pub mod session;

@@ -15,6 +15,8 @@ mod interrupts;
 mod long;
 mod model;
 mod modes;
+mod odd_calls;
+mod panics;
 mod record;
 mod rounds;
 mod session;
