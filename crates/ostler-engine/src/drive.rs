@@ -1,5 +1,6 @@
 //! Drives a [`Turn`]: performs what it asks for, feeds back what happened. Carries, does not decide.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use ostler_proto::hook::HookEvent;
 use ostler_proto::message::{AssistantError, PermissionDenial, ToolResultMeta};
 use ostler_proto::{Extra, Uuid};
 use serde_json::{Value, json};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{self, JoinError, JoinSet};
 
 use crate::agents::{self, Delegation, Past};
 use crate::call::{self, CallResult, Tools};
@@ -26,6 +27,7 @@ use crate::mcp::Servers;
 use crate::model::{
     Aliases, EventStream, Model, ModelError, ModelEvent, Request, Said, Sampling, ToolSpec,
 };
+use crate::rescue::{LentConversation, LentTurn};
 use crate::response::{About, Envelope, Pace};
 use crate::shown::Shown;
 use crate::spent::add_usage;
@@ -33,6 +35,7 @@ use crate::structured;
 use crate::surroundings::Inside;
 use crate::switch::tell_of_fallback;
 use crate::tool::ToolCx;
+use crate::turn::ids::CallIds;
 use crate::turn::{
     Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Limit, MAX_REFUSALS, Output, StopAfter,
     StopVerdict, Turn,
@@ -179,20 +182,24 @@ impl Finished {
     }
 }
 
-/// Runs a turn to its end.
+/// Runs a turn to its end. Should it panic, the conversation goes back to whoever lent it.
 pub(crate) async fn drive(
     world: &World,
-    conversation: Vec<Said>,
+    conversation: LentConversation,
     prompt: Vec<ContentBlock>,
 ) -> Finished {
     let needs_answer = world.tools.contains_key(structured::NAME);
     let request: Vec<_> = prompt.iter().filter_map(ContentBlock::as_text).collect();
     let request = request.join("\n");
-    let mut turn =
-        Turn::new(conversation, prompt, world.limits.max_turns).needing_answer(needs_answer);
-    turn = turn.going_on_after_answer(world.limits.goes_on_after_answer);
-    turn = turn.asking_after_tools(world.host.hooks().any_for(&HookEvent::PostToolBatch));
-    let mut driver = Driver::new(world, request);
+    let tells_of_batch = world.host.hooks().any_for(&HookEvent::PostToolBatch);
+    let ids = CallIds::of(&conversation);
+    let mut turn = conversation.begin(|conversation| {
+        Turn::new(conversation, prompt, world.limits.max_turns)
+            .needing_answer(needs_answer)
+            .going_on_after_answer(world.limits.goes_on_after_answer)
+            .asking_after_tools(tells_of_batch)
+    });
+    let mut driver = Driver { tells_of_batch, ..Driver::new(world, request, ids) };
     loop {
         while let Some(output) = turn.poll() {
             match output {
@@ -217,7 +224,7 @@ pub(crate) async fn drive(
             () = world.cx.cancelled.cancelled() => driver.interrupt(&mut turn).await,
             () = passed(driver.deadline) => turn.handle(Input::Deadline),
             event = next_event(&mut driver.stream) => driver.heard(event, &mut turn).await,
-            Some(done) = driver.jobs.join_next() => driver.ran(done, &mut turn).await,
+            Some(done) = driver.jobs.join_next_with_id() => driver.joined(done, &mut turn).await,
         }
     }
 }
@@ -255,9 +262,15 @@ struct Driver<'a> {
     /// The prompts that no frame has been said to answer yet.
     answers: Vec<Uuid>,
     // Dropping the set aborts whatever still runs.
-    jobs: JoinSet<(CallResult, String, Value)>,
-    /// The calls of the response that are done, as hooks are told of them.
+    jobs: JoinSet<(CallResult, Arc<ToolUseBlock>)>,
+    /// The calls that run, by their task.
+    running: HashMap<task::Id, Arc<ToolUseBlock>>,
+    /// The ids of all calls of the conversation.
+    ids: CallIds,
+    /// The calls of the response that are done, as hooks are told of them. Empty unless they want to know.
     batch: Vec<Value>,
+    /// Whether hooks are told of the calls of a response.
+    tells_of_batch: bool,
     /// When the time is up.
     deadline: Option<tokio::time::Instant>,
     /// What the user asked for, in words.
@@ -267,7 +280,7 @@ struct Driver<'a> {
 }
 
 impl<'a> Driver<'a> {
-    fn new(world: &'a World, request: String) -> Self {
+    fn new(world: &'a World, request: String, ids: CallIds) -> Self {
         let now = tokio::time::Instant::now();
         let finished =
             Finished { n_user_messages: 1, ..Finished::new(Ending::Completed, Vec::new()) };
@@ -282,7 +295,10 @@ impl<'a> Driver<'a> {
             request_id: None,
             answers: world.answering.to_vec(),
             jobs: JoinSet::new(),
+            running: HashMap::new(),
+            ids,
             batch: Vec::new(),
+            tells_of_batch: false,
             deadline: world.limits.timeout.and_then(|timeout| now.checked_add(timeout)),
             request,
             attempts: Attempts::default(),
@@ -358,8 +374,13 @@ impl<'a> Driver<'a> {
         let call = agents::by_name(&call, &tools);
         let session = Some(Inside::of(self.world));
         let cx = ToolCx { call: call.id.clone(), session, ..cx };
-        let (name, input) = (call.name.clone(), call.input.clone());
-        self.jobs.spawn(async move { (call::run(&tools, cx, &host, call).await, name, input) });
+        let call = Arc::new(call);
+        let job = {
+            let call = Arc::clone(&call);
+            async move { (call::run(&tools, cx, &host, (*call).clone()).await, call) }
+        };
+        let job = self.jobs.spawn(job);
+        self.running.insert(job.id(), call);
     }
 
     /// Something from the model: an event, an error, or the end.
@@ -476,7 +497,8 @@ impl<'a> Driver<'a> {
     }
 
     /// A finished block; `end` is the event that finishes it.
-    async fn block(&mut self, block: ContentBlock, end: Option<&StreamEvent>, turn: &mut Turn) {
+    async fn block(&mut self, mut block: ContentBlock, end: Option<&StreamEvent>, turn: &mut Turn) {
+        self.ids.settle(&mut block);
         let shown = display::ask(self.world, &self.id, &block).await;
         if let Some(text) = block.as_text() {
             text.clone_into(&mut self.finished.text);
@@ -507,16 +529,39 @@ impl<'a> Driver<'a> {
         });
     }
 
-    async fn ran(&mut self, done: Result<(CallResult, String, Value), JoinError>, turn: &mut Turn) {
-        let Ok((result, tool_name, tool_input)) = done else {
-            // Calls catch their panics, so only an aborted one ends like this, and nobody waits for it.
-            return;
-        };
+    /// A task of a call has ended, also by a panic: the turn waits for a result of every call.
+    async fn joined(
+        &mut self,
+        done: Result<(task::Id, (CallResult, Arc<ToolUseBlock>)), JoinError>,
+        turn: &mut Turn,
+    ) {
+        match done {
+            Ok((id, (result, call))) => {
+                self.running.remove(&id);
+                self.ran(result, &call, turn).await;
+            }
+            Err(error) => {
+                // Calls catch their panics; what comes here has panicked while it was dropped.
+                let Some(call) = self.running.remove(&error.id()) else { return };
+                let why = match error.try_into_panic() {
+                    Ok(panic) => panic,
+                    Err(error) => Box::new(error.to_string()),
+                };
+                let result = call::broken_call(call.id.clone(), &call.name, &*why);
+                self.ran(result, &call, turn).await;
+            }
+        }
+    }
+
+    async fn ran(&mut self, result: CallResult, call: &ToolUseBlock, turn: &mut Turn) {
+        let ToolUseBlock { name: tool_name, input: tool_input, .. } = call;
         let CallResult { block, structured, denied, stop, meta } = result;
-        self.batch.push(json!({
-            "tool_name": tool_name, "tool_input": tool_input, "tool_use_id": block.tool_use_id,
-            "tool_response": block.content,
-        }));
+        if self.tells_of_batch {
+            self.batch.push(json!({
+                "tool_name": tool_name, "tool_input": tool_input, "tool_use_id": block.tool_use_id,
+                "tool_response": block.content,
+            }));
+        }
         self.finished.n_user_messages += 1;
         self.finished.n_tool_calls += 1;
         if denied {
@@ -533,7 +578,7 @@ impl<'a> Driver<'a> {
             structured::NAME if block.is_error == Some(true) => stop.or(Some(StopAfter::Miss)),
             structured::NAME => {
                 self.finished.text = tool_input.to_string();
-                self.finished.structured = Some(tool_input);
+                self.finished.structured = Some(tool_input.clone());
                 stop.or(Some(StopAfter::Answer))
             }
             _ => stop,
@@ -697,7 +742,7 @@ impl<'a> Driver<'a> {
         self.world.host.say_synthetic(words).await;
     }
 
-    async fn finish(mut self, ending: Ending, turn: Turn) -> Finished {
+    async fn finish(mut self, ending: Ending, turn: LentTurn) -> Finished {
         self.hang_up();
         self.close_stream(false).await;
         self.jobs.shutdown().await;

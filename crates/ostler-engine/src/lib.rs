@@ -26,6 +26,7 @@ pub mod project_file;
 mod prompt;
 pub mod record;
 mod report;
+mod rescue;
 mod response;
 pub mod scratch;
 pub mod session;

@@ -20,6 +20,7 @@ use crate::hooks::{Event, occasions};
 use crate::host::fresh_uuid;
 use crate::model::Said;
 use crate::report;
+use crate::rescue::LentConversation;
 use crate::turn::{Ending, INTERRUPTED};
 
 /// What is told once, with the first prompt of a session.
@@ -56,7 +57,7 @@ struct Taken {
 /// Answers prompts, except those that a hook refuses.
 pub(crate) async fn answer(
     world: &World,
-    conversation: Vec<Said>,
+    conversation: LentConversation,
     prompts: Vec<User>,
     start: Option<Start>,
 ) -> Finished {
@@ -69,13 +70,13 @@ pub(crate) async fn answer(
         // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
         biased;
         () = world.cx.cancelled.cancelled() => {
-            return interrupted(world, conversation).await;
+            return interrupted(world, conversation.take()).await;
         }
         heard = hear(world, prompts, start) => heard,
     };
     let Heard { blocks, kept, title, model } = match heard {
         Ok(heard) => heard,
-        Err(reason) => return Finished::new(Ending::Blocked(reason), conversation),
+        Err(reason) => return Finished::new(Ending::Blocked(reason), conversation.take()),
     };
     let mut world = world.clone();
     if let Some(model) = model {
@@ -108,12 +109,17 @@ pub(crate) async fn answer(
 }
 
 /// Runs a command in place of a turn. Hooks hear it first: what the user wants of the summary goes to the model.
-async fn obey(world: &World, conversation: Vec<Said>, prompt: User, command: BuiltIn) -> Finished {
+async fn obey(
+    world: &World,
+    conversation: LentConversation,
+    prompt: User,
+    command: BuiltIn,
+) -> Finished {
     let taken = tokio::select! {
         biased;
         () = world.cx.cancelled.cancelled() => {
             let ending = Ending::Interrupted { in_tools: false };
-            return Finished::new(ending, conversation);
+            return Finished::new(ending, conversation.take());
         }
         taken = submit(world, prompt) => taken,
     };
@@ -128,7 +134,7 @@ async fn obey(world: &World, conversation: Vec<Said>, prompt: User, command: Bui
         }
         Err(reason) => {
             world.host.send(refusal(world, &reason)).await;
-            Finished::new(Ending::Blocked(reason), conversation)
+            Finished::new(Ending::Blocked(reason), conversation.take())
         }
     }
 }

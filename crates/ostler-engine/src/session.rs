@@ -57,6 +57,7 @@ use crate::live::Live;
 use crate::model::Said;
 use crate::prompt::{self, Start};
 use crate::report::Totals;
+use crate::rescue::{LentConversation, Rescue};
 use crate::scratch::Scratch;
 use crate::spent::Spent;
 use crate::store::Opened;
@@ -159,6 +160,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         queue: Queue::default(),
         answering: Vec::new(),
         conversation,
+        rescue: Rescue::default(),
         start: Some(Start { source, memory, title: None }),
         idle_notice,
         idle_since: None,
@@ -211,6 +213,8 @@ struct Session {
     /// The prompts that the running turn answers, as far as the host has given them names.
     answering: Vec<Uuid>,
     conversation: Vec<Said>,
+    /// Where the turn that runs leaves the conversation if it panics.
+    rescue: Rescue,
     /// What is told with the first prompt.
     start: Option<Start>,
     idle_notice: Option<Duration>,
@@ -471,7 +475,9 @@ impl Session {
         let mut world = self.world.clone();
         world.cx.cancelled = self.interrupt.clone();
         world.answering = self.answering.as_slice().into();
+        self.rescue = Rescue::default();
         let conversation = std::mem::take(&mut self.conversation);
+        let conversation = LentConversation::new(conversation, self.rescue.clone());
         // What begins a session belongs to its first prompt, which a command of the engine's own is not.
         let called = prompts.iter().find_map(|prompt| commands::read(&world.library, prompt));
         let is_own = matches!(called, Some(Called::BuiltIn(..)));
@@ -498,7 +504,8 @@ impl Session {
         let mut finished = match finished {
             Ok(finished) => finished,
             Err(error) => {
-                // A bug in the engine. The conversation is lost with the turn, the session is not.
+                // A bug in the engine or in code of the host. The session goes on with what was said so far.
+                self.conversation = self.rescue.take();
                 let result = self.totals.broken(&self.world.host, &error.to_string());
                 self.world.host.send(result).await;
                 return self.tell_of_end().await;

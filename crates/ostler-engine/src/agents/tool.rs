@@ -21,6 +21,7 @@ use crate::drive::{World, drive};
 use crate::hooks::Event;
 use crate::library::{AgentKind, Library};
 use crate::model::Said;
+use crate::rescue::{LentConversation, Rescue};
 use crate::store::AgentMeta;
 use crate::tasks::{AgentTask, Ended, Task};
 use crate::tool::{AnyTool, Described, Effect, Tool, ToolCx, ToolError, ToolOutput};
@@ -260,6 +261,7 @@ impl Work {
         let verdict = host.hooks().run(host, &world.cx.cwd, event).await;
         blocks.extend(verdict.context.into_iter().map(ContentBlock::text));
         // The type of this future would contain itself without the box.
+        let conversation = LentConversation::new(conversation, Rescue::default());
         let mut finished = Box::pin(drive(&world, conversation, blocks)).await;
         let conversation = std::mem::take(&mut finished.conversation);
         let report = Report::of(&finished);

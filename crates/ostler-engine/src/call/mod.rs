@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::FutureExt;
+use ostler_proto::ToolUseId;
 use ostler_proto::api::{Content, ContentBlock, INVALID_INPUT, ToolResultBlock, ToolUseBlock};
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::ToolResultMeta;
@@ -41,13 +42,36 @@ pub(crate) struct CallResult {
     pub(crate) meta: Option<ToolResultMeta>,
 }
 
-/// Whether a call may run beside others. A call that cannot be read runs alone, and fails.
+/// Whether a call may run beside others. A call that cannot be read, or whose tool panics, runs alone, and fails.
 pub(crate) fn is_parallel(tools: &Tools, cx: &ToolCx, call: &ToolUseBlock) -> bool {
-    prepare(tools, cx, &call.name, &call.input).is_ok_and(|prepared| prepared.effect.is_read_only())
+    let is_read_only = || {
+        prepare(tools, cx, &call.name, &call.input)
+            .is_ok_and(|prepared| prepared.effect.is_read_only())
+    };
+    std::panic::catch_unwind(AssertUnwindSafe(is_read_only)).unwrap_or(false)
 }
 
-/// Runs a call to its result.
+/// Runs a call to its result. A panic on the way, wherever it happens, is that result too: a call whose permission
+/// was not decided does not run.
 pub(crate) async fn run(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlock) -> CallResult {
+    let (id, name) = (call.id.clone(), call.name.clone());
+    match AssertUnwindSafe(perform(tools, cx, host, call)).catch_unwind().await {
+        Ok(result) => result,
+        Err(panic) => broken_call(id, &name, &*panic),
+    }
+}
+
+/// The result of a call whose task panicked.
+pub(crate) fn broken_call(
+    id: ToolUseId,
+    name: &str,
+    panic: &(dyn std::any::Any + Send),
+) -> CallResult {
+    let call = ToolUseBlock { id, ..ToolUseBlock::default() };
+    failed(&call, broken(name, panic).to_string())
+}
+
+async fn perform(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlock) -> CallResult {
     let permit = match permit::permit(tools, &cx, host, &call).await {
         Ok(permit) => permit,
         Err(Refusal::Mistake(message)) => {
@@ -177,11 +201,23 @@ fn failed(call: &ToolUseBlock, message: String) -> CallResult {
 fn prepare(tools: &Tools, cx: &ToolCx, name: &str, input: &Value) -> Result<Prepared, String> {
     let tool = tools.get(name).ok_or_else(|| format!("Error: No such tool available: {name}"))?;
     if let Some(written) = input.get(INVALID_INPUT) {
+        let written = beginning_of(written);
         return Err(format!(
             "InputValidationError: {name}: the input is not a JSON object: {written}"
         ));
     }
     tool.clone().prepare(cx, input).map_err(|error| format!("InputValidationError: {error}"))
+}
+
+/// The most of broken arguments that the model reads again, in characters. The conversation has them whole already.
+const MAX_QUOTED: usize = 1_000;
+
+fn beginning_of(written: &Value) -> String {
+    let written = written.as_str().map_or_else(|| written.to_string(), str::to_owned);
+    match written.char_indices().nth(MAX_QUOTED) {
+        Some((end, _)) => format!("{}… ({} bytes in all)", &written[..end], written.len()),
+        None => written,
+    }
 }
 
 fn broken(name: &str, panic: &(dyn std::any::Any + Send)) -> ToolError {

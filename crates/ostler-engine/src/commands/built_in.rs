@@ -12,6 +12,7 @@ use crate::drive::{Finished, World};
 use crate::host::fresh_uuid;
 use crate::model::Said;
 use crate::report;
+use crate::rescue::LentConversation;
 use crate::turn::Ending;
 
 /// A command of the engine's own.
@@ -80,21 +81,24 @@ impl BuiltIn {
 /// Carries a command out.
 pub(crate) async fn obey(
     world: &World,
-    conversation: Vec<Said>,
+    conversation: LentConversation,
     command: BuiltIn,
     arguments: &str,
 ) -> Finished {
     let text = match command {
         BuiltIn::Compact => return by_hand::run(world, conversation, arguments).await,
         // The session does it once the turn is over: nothing of the old conversation may go on then.
-        BuiltIn::Clear => return finished(command, String::new(), Vec::new()),
+        BuiltIn::Clear => {
+            drop(conversation.take());
+            return finished(command, String::new(), Vec::new());
+        }
         BuiltIn::Context => context(world, &conversation),
         BuiltIn::Cost => cost(world),
         BuiltIn::Help => help(world),
     };
     world.host.send(report::init(world)).await;
     show(world, command, arguments, &text).await;
-    finished(command, text, conversation)
+    finished(command, text, conversation.take())
 }
 
 fn finished(command: BuiltIn, text: String, conversation: Vec<Said>) -> Finished {

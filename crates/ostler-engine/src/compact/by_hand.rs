@@ -9,6 +9,7 @@ use crate::drive::{Finished, World};
 use crate::host::{fresh_uuid, timestamp};
 use crate::model::Said;
 use crate::report;
+use crate::rescue::LentConversation;
 use crate::turn::Ending;
 
 /// The command, as hosts know it.
@@ -18,10 +19,14 @@ const NAME: &str = "compact";
 const EMPTY: &str = "There is nothing to compact yet.";
 
 /// Compacts the whole conversation.
-pub(crate) async fn run(world: &World, conversation: Vec<Said>, instructions: &str) -> Finished {
+pub(crate) async fn run(
+    world: &World,
+    conversation: LentConversation,
+    instructions: &str,
+) -> Finished {
     if conversation.is_empty() {
         world.host.send(report::init(world)).await;
-        return finished(Ok(EMPTY.to_owned()), conversation);
+        return finished(Ok(EMPTY.to_owned()), Vec::new());
     }
     let job = Job {
         trigger: Trigger::Manual,
@@ -32,20 +37,21 @@ pub(crate) async fn run(world: &World, conversation: Vec<Said>, instructions: &s
         is_too_long: false,
     };
     match compact(world, job, world.cx.cancelled.cancelled()).await {
-        Ok(Compacted { conversation, tokens: (before, after), .. }) => {
+        Ok(Compacted { conversation: compacted, tokens: (before, after), .. }) => {
+            drop(conversation.take());
             let words = format!("Compacted {before} tokens to about {after}.");
             say(world, &words).await;
-            finished(Ok(String::new()), conversation)
+            finished(Ok(String::new()), compacted)
         }
         Err(why) => {
             world.host.send(report::init(world)).await;
             match &why {
                 NotCompacted::Stopped => {
-                    Finished::new(Ending::Interrupted { in_tools: false }, conversation)
+                    Finished::new(Ending::Interrupted { in_tools: false }, conversation.take())
                 }
                 NotCompacted::Blocked(_) | NotCompacted::Failed(_) => {
                     let words = format!("The conversation was not compacted: {}", why.reason());
-                    finished(Err(words), conversation)
+                    finished(Err(words), conversation.take())
                 }
             }
         }

@@ -11,6 +11,7 @@ mod status;
 mod tool;
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt as _;
@@ -367,10 +368,17 @@ impl Servers {
             config => Place::Configured(config.clone()),
         };
         let line = HostLine::new(name, self.0.calls.clone(), Arc::downgrade(&self.0));
-        let connecting = connector.connect(name.to_owned(), place, line);
+        // A connector may come from the program around the engine. One that panics must not leave a server that
+        // everybody waits for.
+        let connector = Arc::clone(connector);
+        let server = name.to_owned();
+        let connecting = async move { connector.connect(server, place, line).await };
+        let connecting = AssertUnwindSafe(connecting).catch_unwind();
         let (attempt, name, inner) = (entry.attempt, name.to_owned(), Arc::downgrade(&self.0));
         state.connecting.spawn(async move {
-            let connected = connecting.await;
+            let connected = connecting.await.unwrap_or_else(|_| {
+                Err("connecting to the server failed with a panic, which is a bug".into())
+            });
             if let Some(inner) = inner.upgrade() {
                 inner.connected(&name, attempt, connected);
             }

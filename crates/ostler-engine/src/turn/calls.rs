@@ -9,9 +9,21 @@ pub const INTERRUPTED_CALL: &str = "The call was stopped: the user interrupted t
 /// What the model reads about a call that was stopped because the turn failed.
 pub(super) const ABANDONED_CALL: &str = "The call was stopped: the turn ended before it was done.";
 
+/// The most calls that run side by side. A model may ask for hundreds of files or pages in one response; each holds
+/// its result, and some a connection.
+pub const MAX_PARALLEL_CALLS: usize = 16;
+
 /// The calls of one response, in the order the model made them.
 #[derive(Debug, Default)]
-pub(super) struct Calls(Vec<Call>);
+pub(super) struct Calls {
+    calls: Vec<Call>,
+    /// Every call before this one is done. A response may have thousands of calls; nothing here looks at all of them
+    /// for each event.
+    first_open: usize,
+    /// The first call that has not started. Calls start in their order.
+    next: usize,
+    n_running: usize,
+}
 
 #[derive(Debug)]
 struct Call {
@@ -28,43 +40,56 @@ enum CallState {
     Done(ToolResultBlock),
 }
 
+impl Call {
+    fn is_done(&self) -> bool {
+        matches!(self.state, CallState::Done(_))
+    }
+}
+
 impl Calls {
     pub(super) fn push(&mut self, call: ToolUseBlock, parallel: bool) {
-        self.0.push(Call { id: call.id.clone(), parallel, state: CallState::Waiting(call) });
+        self.calls.push(Call { id: call.id.clone(), parallel, state: CallState::Waiting(call) });
     }
 
-    /// Notes a result. One for a call that is not known, or a second one, changes nothing.
+    /// Notes a result. One for a call that is not known, or a second one, changes nothing. Of several calls with one
+    /// id the first without a result gets it.
     pub(super) fn done(&mut self, result: ToolResultBlock) {
-        let call = self.0.iter_mut().find(|call| call.id == result.tool_use_id);
-        if let Some(call) = call.filter(|call| !matches!(call.state, CallState::Done(_))) {
+        let open = self.calls[self.first_open..].iter_mut();
+        let is_meant = |call: &&mut Call| call.id == result.tool_use_id && !call.is_done();
+        if let Some(call) = open.into_iter().find(is_meant) {
+            self.n_running -= usize::from(matches!(call.state, CallState::Running));
             call.state = CallState::Done(result);
         }
+        self.skip_done();
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.calls.is_empty()
     }
 
     pub(super) fn all_done(&self) -> bool {
-        self.0.iter().all(|call| matches!(call.state, CallState::Done(_)))
+        self.first_open == self.calls.len()
     }
 
     /// Starts what may start: calls that may run side by side together, every other one alone.
     pub(super) fn start(&mut self) -> Vec<ToolUseBlock> {
-        let is_running = |call: &&Call| matches!(call.state, CallState::Running);
-        let mut running = self.0.iter().filter(is_running).count();
-        let mut exclusive = self.0.iter().filter(is_running).any(|call| !call.parallel);
+        let running = &self.calls[self.first_open..self.next.max(self.first_open)];
+        let is_exclusive = |call: &Call| !call.parallel && !call.is_done();
+        let mut exclusive = running.iter().any(is_exclusive);
         let mut started = Vec::new();
-        for call in &mut self.0 {
-            let CallState::Waiting(block) = &call.state else { continue };
-            if exclusive || (!call.parallel && running > 0) {
-                // Later calls wait too, so that effects happen in the order the model asked for.
-                break;
+        while let Some(call) = self.calls.get_mut(self.next) {
+            if let CallState::Waiting(block) = &mut call.state {
+                let alone = exclusive || (!call.parallel && self.n_running > 0);
+                if alone || self.n_running >= MAX_PARALLEL_CALLS {
+                    // Later calls wait too, so that effects happen in the order the model asked for.
+                    break;
+                }
+                started.push(std::mem::take(block));
+                call.state = CallState::Running;
+                self.n_running += 1;
+                exclusive |= !call.parallel;
             }
-            started.push(block.clone());
-            call.state = CallState::Running;
-            running += 1;
-            exclusive |= !call.parallel;
+            self.next += 1;
         }
         started
     }
@@ -72,7 +97,7 @@ impl Calls {
     /// Answers every call that has no result yet with the words why it will have none. Returns these answers.
     pub(super) fn stop(&mut self, why: &str) -> Vec<ToolResultBlock> {
         let mut stopped = Vec::new();
-        for call in self.0.iter_mut().filter(|call| !matches!(call.state, CallState::Done(_))) {
+        for call in self.calls.iter_mut().filter(|call| !call.is_done()) {
             let result = ToolResultBlock {
                 tool_use_id: call.id.clone(),
                 content: Some(Content::from(why)),
@@ -82,15 +107,24 @@ impl Calls {
             stopped.push(result.clone());
             call.state = CallState::Done(result);
         }
+        self.n_running = 0;
+        self.skip_done();
         stopped
     }
 
     /// The results in the order of the calls, all of which are done.
     pub(super) fn take_results(&mut self) -> Vec<ContentBlock> {
-        let results = std::mem::take(&mut self.0).into_iter().filter_map(|call| match call.state {
+        let calls = std::mem::take(self).calls;
+        let results = calls.into_iter().filter_map(|call| match call.state {
             CallState::Done(result) => Some(ContentBlock::ToolResult(result)),
             CallState::Waiting(_) | CallState::Running => None,
         });
         results.collect()
+    }
+
+    fn skip_done(&mut self) {
+        while self.calls.get(self.first_open).is_some_and(Call::is_done) {
+            self.first_open += 1;
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! Invariant: whatever happens, when the turn is done every call in the conversation has exactly one result.
 
 mod calls;
+pub(crate) mod ids;
 pub(crate) mod sayable;
 
 use std::collections::VecDeque;
@@ -13,8 +14,8 @@ use std::sync::Arc;
 
 use ostler_proto::api::{ContentBlock, Role, StopReason, ToolResultBlock, ToolUseBlock};
 
-pub use self::calls::INTERRUPTED_CALL;
 use self::calls::{ABANDONED_CALL, Calls};
+pub use self::calls::{INTERRUPTED_CALL, MAX_PARALLEL_CALLS};
 use self::sayable::{is_sayable, is_thought};
 use crate::model::{ModelError, Said};
 
@@ -378,6 +379,14 @@ impl Turn {
     /// The conversation after the turn, fit to be continued.
     pub fn into_conversation(self) -> Vec<Said> {
         Arc::unwrap_or_clone(self.conversation)
+    }
+
+    /// The conversation of a turn that somebody has to leave in the middle, with a result for every call.
+    pub(crate) fn abandon(mut self) -> Vec<Said> {
+        if !self.done {
+            self.close_round();
+        }
+        self.into_conversation()
     }
 
     fn go_on(&mut self) {

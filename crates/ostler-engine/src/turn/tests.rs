@@ -435,6 +435,21 @@ fn an_answer_is_not_the_end_where_the_model_may_go_on() {
     assert_eq!(lines[2..5], ["ask why? | call:a | result:a", "may stop? false", "done Completed"]);
 }
 
+// Mutant: a result goes to the first call with its id, also when that has one.
+#[test]
+fn calls_with_one_id_each_wait_for_a_result() {
+    let calls = [call("a", true), call("a", false), call("a", true)];
+    let results = [done("a"), done("a"), done("a")];
+    let inputs = calls.into_iter().chain([stopped(StopReason::ToolUse)]).chain(results);
+    let story = story(inputs.chain([say("so"), REPLIED, STOP]), None);
+    let n_run = story.iter().filter(|line| line.starts_with("run")).count();
+    assert_eq!(
+        (n_run, story.iter().filter(|line| line.starts_with("ask")).count()),
+        (3, 2),
+        "{story:#?}"
+    );
+}
+
 /// Anything that can happen, in any order, whether it makes sense or not.
 fn anything() -> impl proptest::strategy::Strategy<Value = Input> {
     use proptest::prelude::*;

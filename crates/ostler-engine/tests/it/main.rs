@@ -18,6 +18,8 @@ mod long;
 mod mcp;
 mod model;
 mod modes;
+mod odd_calls;
+mod panics;
 mod record;
 mod rounds;
 mod session;

@@ -1,0 +1,102 @@
+//! Keeps the conversation when the turn that works on it panics.
+//!
+//! A turn owns the conversation while it runs, so that a long one is never copied. Were it dropped with a turn that
+//! panics, the model would answer the next prompt without any memory of what was said before.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::model::Said;
+use crate::turn::Turn;
+
+/// Where a turn that panics leaves the conversation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rescue(Arc<Mutex<Vec<Said>>>);
+
+impl Rescue {
+    /// The conversation that the turn left behind. Empty when the turn ended in the usual way.
+    pub(crate) fn take(&self) -> Vec<Said> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn put(&self, conversation: Vec<Said>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = conversation;
+    }
+}
+
+/// A conversation lent to a turn that has not begun. It goes to the rescue when it is dropped.
+#[derive(Debug)]
+pub(crate) struct LentConversation {
+    conversation: Vec<Said>,
+    rescue: Rescue,
+}
+
+impl LentConversation {
+    pub(crate) fn new(conversation: Vec<Said>, rescue: Rescue) -> Self {
+        Self { conversation, rescue }
+    }
+
+    /// The conversation, whose owner now answers for it.
+    pub(crate) fn take(mut self) -> Vec<Said> {
+        std::mem::take(&mut self.conversation)
+    }
+
+    /// The turn that continues the conversation.
+    pub(crate) fn begin(mut self, turn: impl FnOnce(Vec<Said>) -> Turn) -> LentTurn {
+        let turn = turn(std::mem::take(&mut self.conversation));
+        LentTurn { turn: Some(turn), rescue: self.rescue.clone() }
+    }
+}
+
+impl Deref for LentConversation {
+    type Target = [Said];
+
+    fn deref(&self) -> &[Said] {
+        &self.conversation
+    }
+}
+
+impl Drop for LentConversation {
+    fn drop(&mut self) {
+        if !self.conversation.is_empty() {
+            self.rescue.put(std::mem::take(&mut self.conversation));
+        }
+    }
+}
+
+/// A turn that works on a lent conversation. What is in it goes to the rescue when it is dropped.
+#[derive(Debug)]
+pub(crate) struct LentTurn {
+    /// `None` once it is taken.
+    turn: Option<Turn>,
+    rescue: Rescue,
+}
+
+impl LentTurn {
+    /// The conversation after the turn.
+    pub(crate) fn into_conversation(mut self) -> Vec<Said> {
+        self.turn.take().map(Turn::into_conversation).unwrap_or_default()
+    }
+}
+
+impl Deref for LentTurn {
+    type Target = Turn;
+
+    fn deref(&self) -> &Turn {
+        self.turn.as_ref().expect("only taken with the whole")
+    }
+}
+
+impl DerefMut for LentTurn {
+    fn deref_mut(&mut self) -> &mut Turn {
+        self.turn.as_mut().expect("only taken with the whole")
+    }
+}
+
+impl Drop for LentTurn {
+    fn drop(&mut self) {
+        if let Some(turn) = self.turn.take() {
+            self.rescue.put(turn.abandon());
+        }
+    }
+}
