@@ -22,4 +22,5 @@ mod settings;
 mod store;
 mod structured;
 mod tasks;
+mod tasks_together;
 mod tools;
