@@ -21,7 +21,7 @@ use ostler_proto::message::{
 };
 use ostler_proto::peer::CallError;
 use ostler_proto::permission::{PermissionMode, PermissionResult, PermissionUpdate};
-use ostler_proto::{AgentId, Extra, Num, SessionId, TaskId, ToolUseId, Uuid};
+use ostler_proto::{AgentId, Extra, Num, SessionId, ToolUseId, Uuid};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::agents::Speaker;
@@ -38,6 +38,7 @@ use crate::response::{About, Envelope};
 use crate::settings::Folders;
 use crate::spent::{Spent, whole_usage};
 use crate::store::{StoreError, TranscriptWriter};
+use crate::tasks::TaskChange;
 use crate::transcript::Transcript;
 
 /// What a turn needs to reach its host. Cheap to clone; a subagent gets one that knows its parent.
@@ -90,8 +91,8 @@ pub(crate) enum HostCall {
     Ask(Box<Question>),
     /// Nobody waits for the answer any more.
     Withdraw(u64),
-    /// A background task has ended.
-    TaskEnded(TaskId),
+    /// A background task has begun, ended or changed: the session tells the host.
+    Task(TaskChange),
     /// A hook that nobody waited for wants the model to hear this, also if nobody says anything.
     Wake(String),
     /// An MCP server has a question for the user.

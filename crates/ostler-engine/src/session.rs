@@ -62,6 +62,7 @@ use crate::scratch::Scratch;
 use crate::spent::Spent;
 use crate::store::Opened;
 use crate::structured::StructuredOutput;
+use crate::tasks::{TaskChange, TaskChangeKind};
 use crate::transcript::Transcript;
 use crate::turn::Ending;
 
@@ -315,7 +316,7 @@ impl Session {
                 Some(call) = called.recv() => match call {
                     HostCall::Ask(question) => self.ask(*question).await,
                     HostCall::Withdraw(token) => self.withdraw(token).await,
-                    HostCall::TaskEnded(id) => self.task_ended(&id).await,
+                    HostCall::Task(change) => self.task_changed(change).await,
                     HostCall::Wake(words) => self.queue.push(self.synthetic(words), false),
                     HostCall::Elicit { question, answer } => self.elicit(*question, answer),
                 },
@@ -400,10 +401,23 @@ impl Session {
         });
     }
 
-    /// The model hears of it, unless it knows.
+    /// Tells the host of a change of a task.
+    async fn task_changed(&mut self, change: TaskChange) {
+        match change.kind {
+            TaskChangeKind::Ended => self.task_ended(&change.id).await,
+            kind => self.world.cx.tasks.tell_change(&change.id, kind).await,
+        }
+        change.done();
+    }
+
+    /// The host hears of the end of a task, and the model too, unless it knows.
     async fn task_ended(&mut self, id: &TaskId) {
+        let Some(told) = self.world.cx.tasks.tell_end(id).await else { return };
+        if !told.in_background {
+            return;
+        }
         self.told.again();
-        let Some(words) = self.world.cx.tasks.close(id) else { return self.tell_result().await };
+        let Some(words) = told.notice else { return self.tell_result().await };
         let origin = TaskNotificationOrigin {
             producer: Some("session-task".to_owned()),
             ..TaskNotificationOrigin::default()

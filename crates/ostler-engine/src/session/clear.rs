@@ -23,7 +23,7 @@ impl Session {
     /// Begins anew. What ran in the background ends: nobody would know what its end is about.
     pub(super) async fn clear(&mut self) {
         let World { host, cx, .. } = &self.world;
-        cx.tasks.shutdown().await;
+        cx.tasks.end_and_tell().await;
         // Not waited for: an answer of the host would come through this very task.
         let ended = Event::new(HookEvent::SessionEnd, json!({"reason": "clear"}));
         host.hooks().tell(host, &cx.cwd, ended);

@@ -257,9 +257,11 @@ impl Session {
         let tasks = &self.world.cx.tasks;
         // Hosts stop what they see, and that may be over by now.
         match tasks.get(&stop.task_id) {
-            Some((_, None)) => tasks.stop(&stop.task_id).await.map(|_| json!({})),
-            Some((_, Some(_))) | None => Ok(json!({})),
+            Some((_, None)) => tasks.stop_untold(&stop.task_id).await?,
+            Some((_, Some(_))) | None => {}
         }
+        self.task_ended(&stop.task_id).await;
+        Ok(json!({}))
     }
 
     fn task_output(&self, get: &GetTaskOutput) -> Result<Value, String> {

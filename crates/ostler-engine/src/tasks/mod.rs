@@ -4,6 +4,7 @@
 //! in a turn of its own, unless the model has asked or has stopped the task itself. Tasks belong to the session and
 //! end with it.
 
+mod announce;
 pub(crate) mod frames;
 pub mod output;
 mod promotion;
@@ -22,8 +23,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::announce::{TaskChange, TaskChangeKind};
 pub use self::promotion::Promotion;
-use crate::host::{Host, HostCall};
+use crate::host::Host;
 use crate::tool::{ToolCx, ToolError};
 
 /// More than this is a loop gone wrong.
@@ -59,12 +61,46 @@ struct State {
 struct Entry {
     task: Task,
     stop: CancellationToken,
-    /// Set once the task has ended and the host was told.
-    ended: watch::Sender<Option<Ended>>,
+    /// Changed under the lock of the state.
+    phase: watch::Sender<Phase>,
     /// The model knows how it ended, or ended it itself.
     known: bool,
-    /// The session has heard of the end.
-    closed: bool,
+    /// The host was told that it begins.
+    is_announced: bool,
+}
+
+/// How far a task is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// It has ended; the session has not told the host yet.
+    Ended(Ended),
+    /// It has ended, and the host was told.
+    Told(Ended),
+}
+
+impl Phase {
+    fn ended(&self) -> Option<&Ended> {
+        match self {
+            Self::Running => None,
+            Self::Ended(ended) | Self::Told(ended) => Some(ended),
+        }
+    }
+
+    fn is_told(&self) -> bool {
+        matches!(self, Self::Told(_))
+    }
+}
+
+impl Entry {
+    fn is_running(&self) -> bool {
+        *self.phase.borrow() == Phase::Running
+    }
+
+    /// Whether the conversation goes on without it and the host does not know its end.
+    fn is_open(&self) -> bool {
+        self.task.is_in_background() && !self.phase.borrow().is_told()
+    }
 }
 
 /// A background task.
@@ -239,7 +275,6 @@ impl Tasks {
 
     /// Notes a task and tells of it.
     async fn enter(&self, task: &Task, stop: &CancellationToken) -> Result<(), ToolError> {
-        let in_background = task.is_in_background();
         {
             let mut state = self.0.lock();
             state.make_room()?;
@@ -247,18 +282,14 @@ impl Tasks {
             state.entries.push_back(Entry {
                 task: task.clone(),
                 stop: stop.clone(),
-                ended: watch::Sender::new(None),
+                phase: watch::Sender::new(Phase::Running),
                 // Whoever waits for it hears of its end.
-                known: !in_background,
-                closed: !in_background,
+                known: !task.is_in_background(),
+                is_announced: false,
             });
         }
         // Told before it begins, so that its end cannot be told first.
-        let frames = |host: &Host| {
-            let changed = in_background.then(|| frames::changed(host, &self.0.tasks()));
-            changed.into_iter().chain([frames::started(host, task)]).collect()
-        };
-        self.0.tell(frames).await;
+        self.0.report(&task.id, TaskChangeKind::Started).await;
         Ok(())
     }
 
@@ -266,15 +297,21 @@ impl Tasks {
     pub fn get(&self, id: &TaskId) -> Option<(Task, Option<Ended>)> {
         let state = self.0.lock();
         let entry = state.find(id)?;
-        let ended = entry.ended.borrow().clone();
+        let ended = entry.phase.borrow().ended().cloned();
         Some((entry.task.clone(), ended))
     }
 
-    /// Waits for the end of a task; at once `None` when there is no such task.
+    /// Waits until a task has ended and the host was told; at once `None` when there is no such task.
+    ///
+    /// Not for the session itself, which is what tells the host.
     pub async fn wait(&self, id: &TaskId) -> Option<Ended> {
-        let mut ended = self.0.lock().find(id)?.ended.subscribe();
-        let ended = ended.wait_for(Option::is_some).await.ok()?;
-        ended.clone()
+        self.reached(id, Phase::is_told).await
+    }
+
+    async fn reached(&self, id: &TaskId, is_there: fn(&Phase) -> bool) -> Option<Ended> {
+        let mut phase = self.0.lock().find(id)?.phase.subscribe();
+        let phase = phase.wait_for(is_there).await.ok()?;
+        phase.ended().cloned()
     }
 
     /// The model has been told how a task ended: no turn is needed to tell it again.
@@ -289,23 +326,32 @@ impl Tasks {
     /// # Errors
     /// In words, when there is no such task or it has ended already.
     pub async fn stop(&self, id: &TaskId) -> Result<Task, String> {
-        let task = {
-            let mut state = self.0.lock();
-            let entry = state.find_mut(id).ok_or_else(|| format!("there is no task {id}"))?;
-            if entry.ended.borrow().is_some() {
-                return Err(format!("task {id} has ended already"));
-            }
-            entry.known = true;
-            entry.stop.cancel();
-            entry.task.clone()
-        };
+        let task = self.cancel(id)?;
         self.wait(id).await;
         Ok(task)
     }
 
+    /// The same for the session, which has to tell of the end afterwards.
+    pub(crate) async fn stop_untold(&self, id: &TaskId) -> Result<(), String> {
+        self.cancel(id)?;
+        self.reached(id, |phase| phase.ended().is_some()).await;
+        Ok(())
+    }
+
+    fn cancel(&self, id: &TaskId) -> Result<Task, String> {
+        let mut state = self.0.lock();
+        let entry = state.find_mut(id).ok_or_else(|| format!("there is no task {id}"))?;
+        if !entry.is_running() {
+            return Err(format!("task {id} has ended already"));
+        }
+        entry.known = true;
+        entry.stop.cancel();
+        Ok(entry.task.clone())
+    }
+
     /// Whether there are tasks whose end the session has not heard of.
     pub(crate) fn are_open(&self) -> bool {
-        self.0.lock().entries.iter().any(|entry| !entry.closed)
+        self.0.lock().entries.iter().any(Entry::is_open)
     }
 
     /// What goes on in the background, as hooks are told of it.
@@ -314,19 +360,10 @@ impl Tasks {
         tasks.iter().filter(|task| task.is_in_background()).map(Task::summary).collect()
     }
 
-    /// Whether subagents work in the background.
+    /// Whether subagents work in the background, as far as the host knows.
     pub(crate) fn have_agents(&self) -> bool {
-        let tasks = self.0.tasks();
-        tasks.iter().any(|task| task.agent.is_some() && task.is_in_background())
-    }
-
-    /// The session has heard of the end of a task. Returns what the model is to be told, if anything.
-    pub(crate) fn close(&self, id: &TaskId) -> Option<String> {
-        let mut state = self.0.lock();
-        let entry = state.find_mut(id)?;
-        entry.closed = true;
-        let ended = entry.ended.borrow().clone()?;
-        (!entry.known).then(|| notice(&entry.task, &ended))
+        let state = self.0.lock();
+        state.entries.iter().any(|entry| entry.task.agent.is_some() && entry.is_open())
     }
 
     /// Ends everything.
@@ -374,7 +411,8 @@ async fn run(
         () = stopped => Ended::new(TaskOutcome::Stopped, &task.description),
     };
     if let Some(inner) = inner.upgrade() {
-        inner.ended(&task, ended).await;
+        inner.mark_ended(&task.id, ended);
+        inner.report(&task.id, TaskChangeKind::Ended).await;
     }
 }
 
@@ -386,38 +424,18 @@ impl Inner {
     /// The tasks that run.
     fn tasks(&self) -> Vec<Task> {
         let state = self.lock();
-        let running = state.entries.iter().filter(|entry| entry.ended.borrow().is_none());
+        let running = state.entries.iter().filter(|entry| entry.is_running());
         running.map(|entry| entry.task.clone()).collect()
     }
 
-    async fn tell(&self, frames: impl FnOnce(&Host) -> Vec<ostler_proto::frame::ToHost>) {
-        let Some(host) = &self.host else { return };
-        for frame in frames(host) {
-            host.send(frame).await;
-        }
-    }
-
-    async fn ended(&self, task: &Task, ended: Ended) {
-        let others: Vec<Task> =
-            self.tasks().into_iter().filter(|other| other.id != task.id).collect();
-        // As it is now: it may have been waited for when it began.
-        let in_background = match self.lock().find(&task.id) {
-            Some(entry) => entry.task.is_in_background(),
-            None => task.is_in_background(),
-        };
-        self.tell(|host| {
-            let ends =
-                [frames::updated(host, task, &ended), frames::notification(host, task, &ended)];
-            let changed = in_background.then(|| frames::changed(host, &others));
-            ends.into_iter().chain(changed).collect()
-        })
-        .await;
-        if let Some(entry) = self.lock().find_mut(&task.id) {
-            entry.ended.send_replace(Some(ended));
-        }
-        if let Some(host) = self.host.as_ref().filter(|_| in_background) {
-            // A session that is gone needs no telling.
-            let _ = host.calls.send(HostCall::TaskEnded(task.id.clone())).await;
+    /// The first end counts.
+    fn mark_ended(&self, id: &TaskId, ended: Ended) {
+        let mut state = self.lock();
+        if let Some(entry) = state.find_mut(id).filter(|entry| entry.is_running()) {
+            entry.phase.send_replace(match self.host {
+                Some(_) => Phase::Ended(ended),
+                None => Phase::Told(ended),
+            });
         }
     }
 }
@@ -433,14 +451,15 @@ impl State {
 
     /// Forgets the oldest finished tasks, and refuses when too many run.
     fn make_room(&mut self) -> Result<(), ToolError> {
-        let n_running = self.entries.iter().filter(|entry| entry.ended.borrow().is_none()).count();
+        let n_running = self.entries.iter().filter(|entry| entry.is_running()).count();
         if n_running >= MOST_RUNNING {
             return Err(ToolError::Refused(format!(
                 "{MOST_RUNNING} background tasks run already; wait for one or stop one"
             )));
         }
         while self.entries.len() - n_running >= MOST_FINISHED {
-            let Some(oldest) = self.entries.iter().position(|entry| entry.closed) else { break };
+            let oldest = self.entries.iter().position(|entry| entry.phase.borrow().is_told());
+            let Some(oldest) = oldest else { break };
             self.entries.remove(oldest);
         }
         while self.running.try_join_next().is_some() {}

@@ -4,7 +4,7 @@
 use ostler_proto::ToolUseId;
 use tokio_util::sync::CancellationToken;
 
-use super::{Tasks, frames};
+use super::{TaskChangeKind, Tasks};
 
 /// A call that can be put into the background. Dropped, it cannot any more.
 #[derive(Debug)]
@@ -46,22 +46,18 @@ impl Tasks {
 
     /// A task that was waited for goes on in the background. Whether it does: it may have ended meanwhile.
     pub(crate) async fn put_behind(&self, id: &ostler_proto::TaskId) -> bool {
-        let task = {
+        {
             let mut state = self.0.lock();
             let Some(entry) = state.find_mut(id) else { return false };
-            if entry.ended.borrow().is_some() {
+            if !entry.is_running() {
                 return false;
             }
             if let Some(agent) = &mut entry.task.agent {
                 agent.in_background = true;
             }
-            (entry.known, entry.closed) = (false, false);
-            entry.task.clone()
-        };
-        let changed = self.0.tasks();
-        self.0
-            .tell(|host| vec![frames::changed(host, &changed), frames::put_behind(host, &task)])
-            .await;
+            entry.known = false;
+        }
+        self.0.report(id, TaskChangeKind::Backgrounded).await;
         true
     }
 }

@@ -27,4 +27,5 @@ mod settings;
 mod store;
 mod structured;
 mod tasks;
+mod tasks_together;
 mod tools;
