@@ -325,6 +325,24 @@ fn no_program_shows_a_file_that_a_rule_keeps_from_being_read() {
     }
 }
 
+// Mutant: `may_cover_below` returns true.
+#[test]
+fn a_rule_about_another_place_asks_nothing_about_commands_that_do_not_name_it() {
+    let (project, elsewhere) = (project(), tempfile::tempdir().unwrap());
+    let rule = format!("deny Read(/{}/**)", elsewhere.path().display());
+    let named = format!("cat {}/token", elsewhere.path().display());
+    let moved = format!("mv {} x", elsewhere.path().display());
+    fs::write(elsewhere.path().join("token"), "").unwrap();
+    let bypass = policy(project.path(), PermissionMode::BypassPermissions, &[&rule]);
+    for command in ["rg x", "git diff", "cp -r src x", "FOO=1 make", "for f in a b; do wc $f; done"]
+    {
+        assert_eq!(outcome(&bypass, "Bash", command), "allow", "{command}");
+    }
+    for command in [named, moved] {
+        assert_eq!(outcome(&bypass, "Bash", &command), "deny", "{command}");
+    }
+}
+
 // Mutant: `touches` does not look into folders that are moved.
 #[test]
 fn a_folder_with_a_protected_file_is_not_moved_or_removed_without_a_question() {
