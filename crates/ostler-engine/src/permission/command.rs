@@ -43,7 +43,7 @@ pub(crate) fn verdicts(policy: &Policy, shell: &Shell, accepts_edits: bool) -> V
         Ok(list) => list,
         Err(reason) => return unclear(reason.clone()),
     };
-    let Some(folders) = shell.folders(&list.parts) else {
+    let Some(folders) = shell.folders(list) else {
         return unclear("where it changes to cannot be told".to_owned());
     };
     let judge = Parts { policy, shell, list, accepts_edits, folders };

@@ -84,8 +84,8 @@ impl Shell {
     }
 
     /// The folders the shell can stand in before each part of a list, and at its end.
-    pub(crate) fn folders(&self, parts: &[Part]) -> Option<Vec<Vec<PathBuf>>> {
-        folders_of(&self.cwd, parts)
+    pub(crate) fn folders(&self, list: &Judged) -> Option<Vec<Vec<PathBuf>>> {
+        folders_of(&self.cwd, list)
     }
 
     /// The files a word can mean in any of these folders.
@@ -100,7 +100,7 @@ impl Shell {
     /// Whether the command reads or writes one of the files looked for, on any reading.
     pub(crate) fn touches(&self, access: Access, is_meant: impl Fn(&Place) -> bool) -> Match {
         let mut touched = Touched { maybe: self.doubt(), ..Touched::default() };
-        let folders = match self.folders(&self.judged.parts) {
+        let folders = match self.folders(&self.judged) {
             Some(folders) => folders.into_iter().flatten().collect(),
             None => {
                 touched.maybe.get_or_insert("where it changes to cannot be told".to_owned());
