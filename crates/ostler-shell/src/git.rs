@@ -223,7 +223,7 @@ static PROGRAMS: &[Program] = &[
         ],
     ),
     row("shortlog", "sne#", &[], &[("--all", None), ("--no-merges", None), ("--since=", TEXT)]),
-    row("blame", "wels", &[], &[("--porcelain", None), ("--date=", TEXT)]),
+    row("blame", "wels", &[('L', Value::Lines)], &[("--porcelain", None), ("--date=", TEXT)]),
     Program { most_operands: 2, ..row("cat-file", "ptse", &[], &[]) },
     row(
         "grep",

@@ -40,6 +40,19 @@ pub struct Judged {
     pub assignments: Vec<Assignment>,
     /// Whether something goes on in the background.
     pub background: bool,
+    /// What stands between the parts, as far as [`literal`] read them; empty otherwise.
+    pub joints: Vec<Joint>,
+}
+
+/// What joins a command to the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joint {
+    /// `&&`: the next one runs only if this one succeeded.
+    And,
+    /// `|`: both run, in shells of their own.
+    Pipe,
+    /// `||` or `;`: whether this one succeeded is not known.
+    Other,
 }
 
 impl Judged {

@@ -9,7 +9,7 @@
 //! `$NAME` or `${NAME}` ([`WordKind::Unknown`]), which only rules accept.
 
 use crate::word::{Word, WordKind};
-use crate::{Assignment, Judged, LONGEST, Part, Redirect, table};
+use crate::{Assignment, Joint, Judged, LONGEST, Part, Redirect, table};
 
 /// Why a command is outside of the literal grammar.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -105,10 +105,18 @@ impl Reader<'_> {
         loop {
             self.command()?;
             // `|&` and `&` are not operators of this grammar, and the next command would begin with `&`.
-            let is_end = !(self.take("&&") || self.take("||") || self.take("|"));
+            let joint = if self.take("&&") {
+                Some(Joint::And)
+            } else if self.take("||") {
+                Some(Joint::Other)
+            } else {
+                self.take("|").then_some(Joint::Pipe)
+            };
+            let is_end = joint.is_none();
             if is_end && !self.take(";") {
                 break;
             }
+            self.found.joints.push(joint.unwrap_or(Joint::Other));
             self.skip_blanks();
             if is_end && self.rest().is_empty() {
                 break;

@@ -40,6 +40,7 @@ pub fn look(part: &Part) -> Result<Look, String> {
         Some("git") => git::look(words),
         Some("cd") => special::cd(words),
         Some("command") => special::command(words),
+        Some("echo") => special::echo(words),
         Some("date") => special::date(words),
         Some("find") => special::find(words),
         Some("jq") => special::jq(words),

@@ -20,6 +20,8 @@ pub(crate) struct Program {
 pub(crate) enum Value {
     /// Digits, perhaps with a sign and a unit.
     Number,
+    /// `1,20` or `5,+3`.
+    Lines,
     /// Text that names no file.
     Text,
     /// The pattern that otherwise is the first operand.
@@ -166,6 +168,9 @@ impl Program {
         match value {
             Value::Number if !is_number(text) => {
                 Err(format!("{text} is not a number, which an option of {} needs", self.name))
+            }
+            Value::Lines if !text.chars().all(|c| c.is_ascii_digit() || ",+".contains(c)) => {
+                Err(format!("{text} does not name lines by their numbers"))
             }
             _ => Ok(()),
         }

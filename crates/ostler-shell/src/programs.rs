@@ -31,7 +31,6 @@ const TEXT: Option<Value> = Some(Value::Text);
 const NUMBER: Option<Value> = Some(Number);
 
 static PROGRAMS: &[Program] = &[
-    row("echo", "neE", &[], &[], Text),
     row("true", "", &[], &[], Text),
     row("false", "", &[], &[], Text),
     row(":", "", &[], &[], Text),

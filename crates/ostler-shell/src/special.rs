@@ -34,6 +34,12 @@ pub(crate) fn cd(words: &[Word]) -> Seen {
     }
 }
 
+/// The shell's own prints whatever it is given; it shows the names that a pattern stands for.
+pub(crate) fn echo(words: &[Word]) -> Seen {
+    let patterns = words.iter().filter(|word| word.kind == WordKind::Glob);
+    Ok(Look { paths: patterns.cloned().collect(), ..Look::default() })
+}
+
 pub(crate) fn command(words: &[Word]) -> Seen {
     match texts("command", words)?.as_slice() {
         ["-v" | "-V", name] if !name.starts_with('-') => Ok(Look::default()),

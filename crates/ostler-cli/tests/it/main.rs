@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod hooks;
 mod hostile;
+mod judge;
 mod key;
 mod kills;
 mod mcp;

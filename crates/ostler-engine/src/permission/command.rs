@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use ostler_shell::{Judged, Look, Part, Redirect, Word};
 
 use super::covers::covers_part;
-use super::decide::guards_reads;
 use super::matching::matches_place;
 use super::place::Place;
 use super::policy::{KeptRule, Policy};
@@ -44,7 +43,7 @@ pub(crate) fn verdicts(policy: &Policy, shell: &Shell, accepts_edits: bool) -> V
         Ok(list) => list,
         Err(reason) => return unclear(reason.clone()),
     };
-    let Some(folders) = shell.folders(&list.parts) else {
+    let Some(folders) = shell.folders(list) else {
         return unclear("where it changes to cannot be told".to_owned());
     };
     let judge = Parts { policy, shell, list, accepts_edits, folders };
@@ -183,9 +182,6 @@ impl Parts<'_> {
     /// Whether a part that only reads may read what it reads.
     fn looks(&self, part: &Part, look: &Look, folders: &[PathBuf]) -> Result<String, Blocked> {
         self.is_of_the_system(part)?;
-        if look.searches && guards_reads(self.policy) {
-            return Err(Blocked::because("it may show files that a rule keeps from being read"));
-        }
         for word in &look.paths {
             let places = self.may_read(word, folders)?;
             let is_folder =

@@ -21,7 +21,7 @@ use super::command;
 use super::decision::{CallFacts, Decision, Outcome, Trail};
 use super::matching::{Match, Seen, matches};
 use super::policy::{KeptRule, Policy};
-use super::rule::{Behavior, is_path_tool};
+use super::rule::Behavior;
 use super::shell::Access;
 use super::suggest;
 use crate::tool::{Effect, ServerToolPolicy};
@@ -366,10 +366,4 @@ impl Judge<'_> {
 
 fn protected_reason(name: &str) -> String {
     format!("{name} decides about what runs later; it is not changed unasked")
-}
-
-/// Whether some rule keeps files from being read, so that a search may find what it must not show.
-pub(super) fn guards_reads(policy: &Policy) -> bool {
-    let mut rules = policy.rules_of(Behavior::Deny).chain(policy.rules_of(Behavior::Ask));
-    rules.any(|kept| is_path_tool(&kept.rule.tool) && kept.rule.tool == "Read")
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ostler_shell::{Part, Word, WordKind};
+use ostler_shell::{Joint, Judged, Part, Word, WordKind};
 
 use super::place::{Place, folded};
 
@@ -11,38 +11,55 @@ const MOST_FOLDERS: usize = 32;
 /// A pattern that stands for more files than this is not judged.
 const MOST_MATCHES: usize = 500;
 
-/// The folders the shell can stand in before each part. Whether a `cd` ran is not known beforehand (`a || cd b`), so
-/// the folder before it counts as well.
+/// The folders the shell can stand in before each part, and at the end.
 ///
-/// `None` where a part leads to a folder that cannot be told.
-pub(crate) fn folders_of(start: &Path, parts: &[Part]) -> Option<Vec<Vec<PathBuf>>> {
-    let mut folders = vec![start.to_owned()];
+/// Behind `cd a &&` it stands in `a`. Otherwise whether a `cd` ran and succeeded is not known beforehand (`x || cd a`), so
+/// all folders count that it can have been in. `None` where a part leads to a folder that cannot be told.
+pub(crate) fn folders_of(start: &Path, list: &Judged) -> Option<Vec<Vec<PathBuf>>> {
+    let mut all = vec![start.to_owned()];
+    let mut now = all.clone();
     let mut before = Vec::new();
-    for part in parts {
-        before.push(folders.clone());
-        if !matches!(part.name(), "cd" | "pushd" | "popd") {
-            continue;
+    for (index, part) in list.parts.iter().enumerate() {
+        before.push(now.clone());
+        let joint = list.joints.get(index).copied().unwrap_or(Joint::Other);
+        if matches!(part.name(), "cd" | "pushd" | "popd") {
+            let next = targets_of(part, &now)?;
+            all.extend(next.iter().cloned());
+            all.sort_unstable();
+            all.dedup();
+            // In a pipe it runs in a shell of its own.
+            let is_piped = index > 0 && list.joints.get(index - 1) == Some(&Joint::Pipe);
+            now = if joint == Joint::And && !is_piped { next } else { all.clone() };
         }
-        let [_, target] = part.argv.as_slice() else { return None };
-        let target = target.as_literal().filter(|target| !target.starts_with(['-', '+']))?;
-        let goes_by_search_path = !target.starts_with(['/', '.']);
-        if goes_by_search_path && std::env::var_os("CDPATH").is_some_and(|path| !path.is_empty()) {
-            return None;
+        if joint == Joint::Other {
+            now.clone_from(&all);
         }
-        for folder in folders.clone() {
-            let path = folder.join(target);
-            // The shell takes `..` out by name, the system follows links first.
-            let both = [Some(folded(&path)), path.canonicalize().ok()];
-            folders.extend(both.into_iter().flatten());
-        }
-        folders.sort_unstable();
-        folders.dedup();
-        if folders.len() > MOST_FOLDERS {
+        if all.len() > MOST_FOLDERS {
             return None;
         }
     }
-    before.push(folders);
+    before.push(all);
     Some(before)
+}
+
+/// Where `cd` leads from each of these folders.
+fn targets_of(part: &Part, folders: &[PathBuf]) -> Option<Vec<PathBuf>> {
+    let [_, target] = part.argv.as_slice() else { return None };
+    let target = target.as_literal().filter(|target| !target.starts_with(['-', '+']))?;
+    let goes_by_search_path = !target.starts_with(['/', '.']);
+    if goes_by_search_path && std::env::var_os("CDPATH").is_some_and(|path| !path.is_empty()) {
+        return None;
+    }
+    let mut targets = Vec::new();
+    for folder in folders {
+        let path = folder.join(target);
+        // The shell takes `..` out by name, the system follows links first.
+        targets.push(folded(&path));
+        targets.extend(path.canonicalize().ok());
+    }
+    targets.sort_unstable();
+    targets.dedup();
+    Some(targets)
 }
 
 /// The files a word can mean in a folder: for a pattern all that fit it, and the pattern itself, which the shell keeps

@@ -77,7 +77,7 @@ mod tests {
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    // Mutant: the padding is left out, or the mode is read from another place.
+    // Mutant: `GITLINK` is another mode.
     #[test]
     fn submodules_are_found_among_files_with_names_of_every_length() {
         let folder = tempfile::tempdir().unwrap();

@@ -84,8 +84,8 @@ impl Shell {
     }
 
     /// The folders the shell can stand in before each part of a list, and at its end.
-    pub(crate) fn folders(&self, parts: &[Part]) -> Option<Vec<Vec<PathBuf>>> {
-        folders_of(&self.cwd, parts)
+    pub(crate) fn folders(&self, list: &Judged) -> Option<Vec<Vec<PathBuf>>> {
+        folders_of(&self.cwd, list)
     }
 
     /// The files a word can mean in any of these folders.
@@ -100,7 +100,7 @@ impl Shell {
     /// Whether the command reads or writes one of the files looked for, on any reading.
     pub(crate) fn touches(&self, access: Access, is_meant: impl Fn(&Place) -> bool) -> Match {
         let mut touched = Touched { maybe: self.doubt(), ..Touched::default() };
-        let folders = match self.folders(&self.judged.parts) {
+        let folders = match self.folders(&self.judged) {
             Some(folders) => folders.into_iter().flatten().collect(),
             None => {
                 touched.maybe.get_or_insert("where it changes to cannot be told".to_owned());
@@ -129,8 +129,16 @@ impl Shell {
         }
         for word in &touched.folders {
             let places = self.places(word, &folders).unwrap_or_default();
-            if places.iter().any(|place| holds(place, &is_meant)) {
-                touched.maybe.get_or_insert(format!("a file in {} may be meant", word.text));
+            match places
+                .iter()
+                .map(|place| holds(place, &is_meant))
+                .find(|found| *found != Some(false))
+            {
+                Some(Some(_)) => return Match::Yes,
+                Some(None) => {
+                    touched.maybe.get_or_insert(format!("{} holds too many files", word.text));
+                }
+                None => {}
             }
         }
         touched.maybe.map_or(Match::No, Match::Maybe)
@@ -200,23 +208,26 @@ fn spellings(word: &Word) -> Vec<Word> {
 /// How many files are looked at in a folder that is moved or removed.
 const MOST_FILES: usize = 5000;
 
-/// Whether a folder holds a file that is looked for. One that is too large to tell counts as if it did.
-fn holds(folder: &Place, is_meant: impl Fn(&Place) -> bool) -> bool {
+/// Whether a folder holds a file that is looked for; `None` where it is too large to tell.
+fn holds(folder: &Place, is_meant: impl Fn(&Place) -> bool) -> Option<bool> {
     let mut open: Vec<PathBuf> =
         folder.resolved.iter().filter(|path| path.is_dir()).cloned().collect();
     let mut n_files = 0;
     while let Some(folder) = open.pop() {
         for entry in folder.read_dir().into_iter().flatten().flatten() {
             n_files += 1;
-            if n_files > MOST_FILES || is_meant(&Place::of(&entry.path())) {
-                return true;
+            if n_files > MOST_FILES {
+                return None;
+            }
+            if is_meant(&Place::of(&entry.path())) {
+                return Some(true);
             }
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 open.push(entry.path());
             }
         }
     }
-    false
+    Some(false)
 }
 
 /// Whether a command is known for changing the files it is given.

@@ -156,7 +156,7 @@ fn for_parts(policy: &Policy, shell: &Shell) -> Option<Vec<PermissionRule>> {
 fn content_for(part: &Part) -> Option<String> {
     let is_narrow = NEVER_WHOLE.contains(&part.name())
         || ostler_shell::is_harmless(part) && part.name() != "git"
-        || ostler_shell::change(part).is_some();
+        || matches!(part.name(), "cp" | "mv" | "rmdir");
     let second = part.argv.get(1).and_then(|word| word.as_literal()).filter(|word| {
         word.starts_with(|c: char| c.is_ascii_lowercase()) && !word.contains(['/', '.', ' '])
     });
