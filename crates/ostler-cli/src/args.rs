@@ -3,7 +3,10 @@
 pub(crate) mod client;
 mod more;
 mod offers;
+mod scope;
 pub(crate) mod serve;
+#[cfg(test)]
+mod table;
 mod unknown;
 mod wire;
 
@@ -226,9 +229,15 @@ impl Args {
         let mut command = Self::command();
         command.build();
         let unknown::Sorted { arguments, unknown } = unknown::sort(&command, arguments);
-        let matches = Self::command().try_get_matches_from(arguments)?;
-        let read = Self::from_arg_matches(&matches)?.settled();
-        let clash = |why| Self::command().error(ErrorKind::ArgumentConflict, why);
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(arguments)?;
+        let read = Self::from_arg_matches(&matches)?.settled().and_then(|read| {
+            match read.command.is_some().then(|| scope::misplaced(&matches)).flatten() {
+                Some(why) => Err(why),
+                None => Ok(read),
+            }
+        });
+        let clash = |why| command.error(ErrorKind::ArgumentConflict, why);
         Ok((read.map_err(clash)?, unknown))
     }
 
@@ -239,6 +248,9 @@ impl Args {
 
     /// With a command and a prompt told apart.
     fn settled(mut self) -> Result<Self, String> {
+        if let Some(option) = self.without_effect() {
+            return Err(format!("`{option}` has no effect here: {}", option.needs()));
+        }
         let Some(command) = &self.command else { return Ok(self) };
         let word = command.word();
         if let Some(prompt) = &self.prompt {
@@ -263,6 +275,27 @@ impl Args {
             return Ok(self);
         }
         Err(format!("`{word}` prints for people: leave out --print and the formats"))
+    }
+
+    /// An option that needs another one, which is missing.
+    fn without_effect(&self) -> Option<Dependent> {
+        let Wire { replay_user_messages, session_mirror, await_claim, debug, debug_file, .. } =
+            &self.wire;
+        let about_frames = [
+            ("--include-partial-messages", self.include_partial_messages),
+            ("--include-hook-events", self.include_hook_events),
+            ("--replay-user-messages", *replay_user_messages),
+            ("--session-mirror", *session_mirror),
+            ("--await-claim", *await_claim),
+        ];
+        let about_programs = [("--debug", debug.is_some()), ("--debug-file", debug_file.is_some())];
+        let given = |options: &[(&'static str, bool)]| {
+            options.iter().find(|(_, is_given)| *is_given).map(|(option, _)| *option)
+        };
+        let writes_frames = self.output_format == OutputFormat::StreamJson;
+        let frames = given(&about_frames).filter(|_| !writes_frames).map(Dependent::Frames);
+        let programs = given(&about_programs).filter(|_| !self.is_for_programs());
+        frames.or(programs.map(Dependent::Programs))
     }
 
     /// What an engine is to be started with.
@@ -301,6 +334,31 @@ impl Args {
         self.print
             || self.output_format != OutputFormat::Text
             || self.input_format != InputFormat::Text
+    }
+}
+
+/// An option that does nothing without another one.
+enum Dependent {
+    /// It is about frames.
+    Frames(&'static str),
+    /// It is for programs that read the output.
+    Programs(&'static str),
+}
+
+impl Dependent {
+    fn needs(&self) -> &'static str {
+        match self {
+            Self::Frames(_) => "add --output-format stream-json, or leave it out",
+            Self::Programs(_) => "add --print or a format, or leave it out",
+        }
+    }
+}
+
+impl std::fmt::Display for Dependent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Frames(option) | Self::Programs(option) => f.write_str(option),
+        }
     }
 }
 

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use ostler::engine::Scene;
 use ostler::engine::pick::OFFLINE;
+use ostler_engine::settings::{self, Folders, Sources};
+use ostler_proto::permission::PermissionMode;
 use ostler_server::Server;
 use ostler_server::config::{Cms, Config, EngineChoice, Questions, Webhook, WebhookEvent};
 use tracing::level_filters::LevelFilter;
@@ -71,13 +73,16 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     }
     config.key_file.clone_from(&serve.key_file);
     config.pass_env.clone_from(&serve.pass_env);
-    config.model.clone_from(&args.model);
-    if config.model.is_none() && serve.engine.is_none() && !has_key(&scene) {
+    config.model = serve.model.clone().or_else(|| args.model.clone());
+    let has_key = serve.key_file.is_some() || has_key(&scene);
+    if config.model.is_none() && serve.engine.is_none() && !has_key {
         // Skills name no model, or a default that needs a key.
         config.model = Some(OFFLINE.to_owned());
     }
     config.model_by_request = !serve.fixed_model;
     config.allow_bypass = serve.allow_bypass;
+    config.settings = args.settings.as_deref().map(settings).transpose()?;
+    config.permission_mode = permission_mode(&scene, serve)?;
     config.private_callbacks = serve.allow_private_callbacks;
     config.trust_project_servers = args.trust_project;
     if serve.no_questions {
@@ -85,13 +90,40 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     }
     let limits = &mut config.limits;
     limits.concurrent_runs = serve.max_runs;
-    limits.max_turns = args.max_turns;
-    limits.max_budget_usd = args.max_budget_usd;
+    limits.max_turns = serve.max_turns.or(args.max_turns);
+    limits.max_budget_usd = serve.max_budget_usd.or(args.max_budget_usd);
     limits.run = serve.run_timeout.or(limits.run);
     limits.tool = serve.tool_timeout;
     limits.idle = serve.idle_timeout.unwrap_or(limits.idle);
     limits.approval = serve.approval_timeout;
     Ok(config)
+}
+
+/// The operator's settings as JSON. What is wrong in them is said now and not by the first session.
+fn settings(flag: &str) -> anyhow::Result<String> {
+    let flag_of = |text: &str| Sources { flag: Some(text.to_owned()), ..Sources::default() };
+    settings::load(&Folders::default(), &flag_of(flag))?;
+    match flag.trim_start().starts_with('{') {
+        true => Ok(flag.to_owned()),
+        // Read once: an agent that can write the file must not change the rules it works under.
+        false => std::fs::read_to_string(flag).with_context(|| {
+            format!("--settings {flag} cannot be read; name a file or write JSON")
+        }),
+    }
+}
+
+/// The mode of sessions that name none.
+fn permission_mode(scene: &Scene, serve: &Serve) -> anyhow::Result<Option<PermissionMode>> {
+    let mode = scene.launch.permission_mode.clone();
+    if mode == Some(PermissionMode::BypassPermissions) {
+        anyhow::ensure!(
+            serve.allow_bypass,
+            "--permission-mode bypassPermissions lets every session work without any question: add --allow-bypass if \
+             you mean it, or choose another mode"
+        );
+        scene::refuse_root(scene)?;
+    }
+    Ok(mode)
 }
 
 /// Lets no other process of this user look into this one: its memory and its first environment hold the key, and agents'
@@ -163,3 +195,6 @@ fn listen_to_log(serve: &Serve) {
         LogFormat::Text => log.with_ansi(false).try_init(),
     };
 }
+
+#[cfg(test)]
+mod tests;

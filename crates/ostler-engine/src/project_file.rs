@@ -270,3 +270,72 @@ fn traversal() -> OFlags {
     let flags = OFlags::RDONLY;
     flags
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A project with a file, and a secret next to it.
+    fn stage() -> (tempfile::TempDir, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap().join("project");
+        fs::create_dir_all(root.join("docs")).unwrap();
+        fs::write(root.join("docs/a.md"), "inside").unwrap();
+        fs::create_dir(place.path().join("outside")).unwrap();
+        fs::write(place.path().join("outside/a.md"), "secret").unwrap();
+        (place, root)
+    }
+
+    #[test]
+    fn a_link_may_lead_to_another_file_of_the_project_only() {
+        let (_place, root) = stage();
+        symlink("docs/a.md", root.join("in.md")).unwrap();
+        symlink("../outside/a.md", root.join("out.md")).unwrap();
+        symlink("../outside", root.join("folder")).unwrap();
+        let boundary = Boundary::inside(&root, Arc::default());
+        assert_eq!(boundary.read_text(&root.join("in.md"), 100).unwrap(), "inside");
+        for name in ["out.md", "folder/a.md", "docs/../../outside/a.md"] {
+            let refusal = boundary.read_text(&root.join(name), 100).unwrap_err();
+            assert!(matches!(refusal, Refusal::Outside { .. }), "{name}: {refusal}");
+        }
+        let refusal = boundary.entries(&root.join("folder")).unwrap_err();
+        assert!(matches!(refusal, Refusal::Outside { .. }), "{refusal}");
+        assert_eq!(boundary.entries(&root.join("docs")).unwrap(), [root.join("docs/a.md")]);
+        assert_eq!(boundary.entries(&root.join("missing")).unwrap(), [PathBuf::new(); 0]);
+        let anywhere = Boundary::default();
+        assert_eq!(anywhere.read_text(&root.join("folder/a.md"), 100).unwrap(), "secret");
+    }
+
+    // Mutant: `NOFOLLOW` left out of the flags of folders, or of files.
+    #[test]
+    fn what_is_swapped_for_a_link_after_the_check_is_not_followed() {
+        let (place, root) = stage();
+        let boundary = Boundary::inside(&root, Arc::default());
+        let checked = boundary.resolve(&root.join("docs/a.md")).unwrap();
+        fs::rename(root.join("docs"), root.join("old")).unwrap();
+        symlink(place.path().join("outside"), root.join("docs")).unwrap();
+        assert!(boundary.open_resolved(&checked).is_err(), "a folder on the way");
+        fs::remove_file(root.join("docs")).unwrap();
+        fs::create_dir(root.join("docs")).unwrap();
+        symlink(place.path().join("outside/a.md"), root.join("docs/a.md")).unwrap();
+        assert!(boundary.open_resolved(&checked).is_err(), "the file itself");
+    }
+
+    #[test]
+    fn only_regular_files_of_a_bounded_size_are_read_and_none_of_the_kernels() {
+        let (_place, root) = stage();
+        let anywhere = Boundary::default();
+        for path in ["/proc/self/environ", "/proc/self/status", "/dev/null", "/dev/zero"] {
+            let refusal = anywhere.open(Path::new(path)).unwrap_err();
+            assert!(matches!(refusal, Refusal::NotRegular), "{path}: {refusal}");
+        }
+        let refusal = anywhere.open(&root).unwrap_err();
+        assert!(matches!(refusal, Refusal::NotRegular), "a folder: {refusal}");
+        let refusal = anywhere.read_text(&root.join("docs/a.md"), 5).unwrap_err();
+        assert!(matches!(refusal, Refusal::TooLong(5)), "{refusal}");
+        assert_eq!(anywhere.read_text(&root.join("docs/a.md"), 6).unwrap(), "inside");
+    }
+}

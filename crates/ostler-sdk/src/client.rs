@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::handle::Handle;
 use crate::message::Message;
 use crate::options::Options;
+use crate::pending::{self, Pending};
 use crate::process::Process;
 use crate::session::{self, Command, Inbox};
 use crate::transport::Transport;
@@ -46,6 +47,8 @@ const CLOSE_GRACE: Duration = Duration::from_secs(5);
 pub struct Client {
     handle: Handle,
     inbox: Inbox,
+    /// What [`Client::send`] sent, for [`Client::turn`].
+    pending: Pending,
 }
 
 impl std::fmt::Debug for Client {
@@ -69,7 +72,8 @@ impl Client {
         let connecting = async {
             let link = transport.start(start).await?;
             let (commands, inbox) = session::run(link, &options);
-            let mut client = Self { handle: Handle::new(commands, options.initialize()), inbox };
+            let handle = Handle::new(commands, options.initialize());
+            let mut client = Self { handle, inbox, pending: Pending::default() };
             match client.handle.introduce().await {
                 Ok(()) => Ok(client),
                 Err(error) => Err(client.reason(error).await),
@@ -102,23 +106,27 @@ impl Client {
         error
     }
 
-    /// Says something. It waits its turn if the agent is busy.
+    /// Sends a prompt. It waits its turn if the agent is busy. A prompt without a `uuid` is given one.
     ///
     /// # Errors
-    /// When the session is over.
+    /// When the session is over, or its input is closed.
     pub async fn send(&self, prompt: impl Into<User>) -> Result<(), Error> {
-        self.handle.send(prompt).await
+        let mut prompt = prompt.into();
+        let named = pending::name(&mut prompt);
+        self.handle.send(prompt).await?;
+        self.pending.sent(named);
+        Ok(())
     }
 
-    /// Says all of a stream, as it comes.
+    /// Sends the prompts of a stream, as they come, until the input is closed.
     ///
     /// # Errors
-    /// When the session is over.
+    /// When the session is over, or its input is closed.
     pub async fn feed(
         &self,
         prompts: impl Stream<Item = User> + Send + 'static,
     ) -> Result<(), Error> {
-        self.handle.command(Command::Feed(prompts.boxed())).await
+        self.handle.accepted(|taken| Command::Feed(prompts.boxed(), taken)).await
     }
 
     /// The next message; `None` when the session is over.
@@ -126,29 +134,51 @@ impl Client {
     /// # Errors
     /// When the engine sends something malformed, or does not end well.
     pub async fn next(&mut self) -> Option<Result<Message, Error>> {
-        self.inbox.next().await
+        std::future::poll_fn(|cx| self.poll_heard(cx)).await.map(|message| message.map(|it| it.0))
     }
 
-    /// The messages up to the next result, and that one too.
+    /// The messages up to the result of the oldest prompt of [`Client::send`] that has none yet, and that one too;
+    /// results of other turns, such as those for background work, are among them. Without such a prompt, up to the
+    /// next result. A prompt that is withdrawn ends the turn without a result.
     pub fn turn(&mut self) -> Turn<'_> {
         Turn { client: self, is_over: false }
     }
 
-    /// Says something and waits for the result.
+    /// Sends a prompt and waits for its result. Results of other turns, such as those for background work or for a prompt
+    /// that was given up, are passed over. An engine that does not name prompts (such as Claude Code 2.1.50) is
+    /// believed to answer with its next result.
     ///
     /// # Errors
-    /// When the turn fails, or the session is over before there is a result.
+    /// When the turn fails, the prompt is withdrawn, or the session is over before there is a result.
     pub async fn prompt(&mut self, prompt: impl Into<User>) -> Result<TurnResult, Error> {
-        self.send(prompt).await?;
+        let mut prompt = prompt.into();
+        let named = pending::name(&mut prompt);
+        if let Err(error) = self.handle.send(prompt).await {
+            return Err(self.last_error().await.unwrap_or(error));
+        }
         while let Some(message) = self.next().await {
-            if let Message::Result(result) = message? {
-                return match Error::of_turn(&result) {
-                    Some(error) => Err(error),
-                    None => Ok(*result),
-                };
+            match message? {
+                Message::Result(result) if pending::answers(&result, &named) => {
+                    return match Error::of_turn(&result) {
+                        Some(error) => Err(error),
+                        None => Ok(*result),
+                    };
+                }
+                message if pending::withdraws(&message, &named) => return Err(Error::Withdrawn),
+                _ => {}
             }
         }
         Err(Error::Closed("the engine has ended without a result".to_owned()))
+    }
+
+    /// Why an engine that takes no prompts has ended, if it tells.
+    async fn last_error(&mut self) -> Option<Error> {
+        while let Some(message) = self.next().await {
+            if let Err(error) = message {
+                return Some(error);
+            }
+        }
+        None
     }
 
     /// Stops the turn that runs. Its messages go on up to a result that says so; the session stays usable.
@@ -195,7 +225,18 @@ impl Client {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Message, Error>>> {
-        self.inbox.poll_next(cx)
+        self.poll_heard(cx).map(|message| message.map(|message| message.map(|it| it.0)))
+    }
+
+    /// The next message, and whether it ends the turn of the oldest prompt that is pending.
+    fn poll_heard(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<(Message, bool), Error>>> {
+        let message = std::task::ready!(self.inbox.poll_next(cx));
+        Poll::Ready(message.map(|message| {
+            message.map(|message| {
+                let ends = self.pending.heard(&message);
+                (message, ends)
+            })
+        }))
     }
 }
 
@@ -203,7 +244,7 @@ impl Stream for Client {
     type Item = Result<Message, Error>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.get_mut().inbox.poll_next(cx)
+        Self::poll_next(self.get_mut(), cx)
     }
 }
 
@@ -231,11 +272,13 @@ impl Stream for Turn<'_> {
         if self.is_over {
             return Poll::Ready(None);
         }
-        let message = self.client.inbox.poll_next(cx);
-        if let Poll::Ready(Some(Ok(Message::Result(_)))) = &message {
-            self.is_over = true;
-        }
-        message
+        let message = std::task::ready!(self.client.poll_heard(cx));
+        Poll::Ready(message.map(|message| {
+            message.map(|(message, ends)| {
+                self.is_over = ends;
+                message
+            })
+        }))
     }
 }
 

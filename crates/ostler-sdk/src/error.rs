@@ -63,6 +63,9 @@ pub enum Error {
     /// The session was cancelled by its [`crate::options::EngineOptions::cancellation`].
     #[error("the session was cancelled")]
     Cancelled,
+    /// The prompt was withdrawn before its turn, by [`crate::Handle::cancel_queued`] or [`crate::Handle::interrupt_all`].
+    #[error("the prompt was withdrawn before its turn")]
+    Withdrawn,
     /// The session is over, so nobody answers any more.
     #[error("the session is over: {0}")]
     Closed(String),
@@ -104,7 +107,7 @@ pub enum ErrorKind {
     Refused,
     /// The engine does not know what it was asked.
     Unsupported,
-    /// The host cancelled the session.
+    /// The host cancelled the session or the prompt.
     Cancelled,
     /// The API said no, or did not answer.
     Api,
@@ -131,7 +134,7 @@ impl Error {
             Self::Malformed(_) => ErrorKind::Protocol,
             Self::Refused { .. } => ErrorKind::Refused,
             Self::Unsupported { .. } => ErrorKind::Unsupported,
-            Self::Cancelled => ErrorKind::Cancelled,
+            Self::Cancelled | Self::Withdrawn => ErrorKind::Cancelled,
             Self::Answer { .. } => ErrorKind::Answer,
             Self::Options(_) => ErrorKind::Usage,
             Self::TimedOut { .. } => ErrorKind::Timeout,

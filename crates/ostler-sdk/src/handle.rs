@@ -23,7 +23,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::error::Error;
 use crate::mcp::InProcessServer;
-use crate::session::Command;
+use crate::pending;
+use crate::session::{Accepted, Command};
 
 /// What can be done to a session from anywhere, also while its messages are being read. Cheap to clone.
 ///
@@ -73,12 +74,24 @@ impl Handle {
         self.commands.send(command).await.map_err(over)
     }
 
-    /// Says something. It waits its turn if the agent is busy.
+    /// Sends a prompt. It waits its turn if the agent is busy. A prompt without a `uuid` is given one.
     ///
     /// # Errors
-    /// When the session is over.
+    /// When the session is over, or its input is closed: a query closes it after its last answer.
     pub async fn send(&self, prompt: impl Into<User>) -> Result<(), Error> {
-        self.command(Command::Say(Box::new(prompt.into()))).await
+        let mut prompt = prompt.into();
+        pending::name(&mut prompt);
+        self.accepted(|taken| Command::Say(Box::new(prompt), taken)).await
+    }
+
+    /// Gives a command, and waits until the session has taken it up: one that it cannot carry out is an error.
+    pub(crate) async fn accepted(
+        &self,
+        command: impl FnOnce(Accepted) -> Command,
+    ) -> Result<(), Error> {
+        let (taken, is_taken) = oneshot::channel();
+        self.command(command(taken)).await?;
+        is_taken.await.map_err(|_| Error::Closed("the engine has ended".to_owned()))?
     }
 
     /// Asks the engine anything the protocol has a type for.

@@ -39,6 +39,7 @@ pub mod hook;
 pub mod mcp;
 mod message;
 pub mod options;
+mod pending;
 pub mod permission;
 mod process;
 mod query;

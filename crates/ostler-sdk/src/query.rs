@@ -28,9 +28,11 @@ pub fn query(prompt: impl Into<Prompt>, options: Options) -> Query {
 
 async fn start(prompt: Prompt, options: Options) -> Result<Client, Error> {
     let client = Client::connect(options).await?;
+    // An engine that has ended already says why in the messages.
+    let accepted = tokio::sync::oneshot::channel().0;
     let first = match prompt {
-        Prompt::One(user) => Command::Say(user),
-        Prompt::Many(users) => Command::Feed(users),
+        Prompt::One(user) => Command::Say(user, accepted),
+        Prompt::Many(users) => Command::Feed(users, accepted),
     };
     for command in [first, Command::CloseWhenQuiet] {
         client.command(command).await?;

@@ -41,12 +41,15 @@ const OUTBOX: usize = 64;
 /// How long an engine that nobody wants any more may take to tidy up.
 const LAST_CHANCE: Duration = Duration::from_secs(2);
 
+/// Tells the host whether its prompts will be sent.
+pub(crate) type Accepted = oneshot::Sender<Result<(), Error>>;
+
 /// What a host wants of its session.
 pub(crate) enum Command {
     /// Say this.
-    Say(Box<User>),
+    Say(Box<User>, Accepted),
     /// Say all of this, as it comes.
-    Feed(BoxStream<'static, User>),
+    Feed(BoxStream<'static, User>, Accepted),
     /// Reach these servers too, should the engine ask for them.
     Serve(Vec<Arc<dyn InProcessServer>>),
     /// Ask this.
@@ -206,8 +209,19 @@ impl Session {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Say(prompt) => self.say(*prompt),
-            Command::Feed(prompts) => self.feeding.push(prompts),
+            // Whoever sends may have gone meanwhile.
+            Command::Say(_, accepted) | Command::Feed(_, accepted) if !self.takes_prompts() => {
+                let reason = "its input is closed, so the prompt was not sent; start a new session";
+                let _ = accepted.send(Err(Error::Closed(reason.to_owned())));
+            }
+            Command::Say(prompt, accepted) => {
+                self.say(*prompt);
+                let _ = accepted.send(Ok(()));
+            }
+            Command::Feed(prompts, accepted) => {
+                self.feeding.push(prompts);
+                let _ = accepted.send(Ok(()));
+            }
             Command::CloseWhenQuiet => self.closes_when_quiet = true,
             Command::Close => self.close(),
             Command::Serve(servers) => self.serve(&servers),
@@ -247,6 +261,11 @@ impl Session {
         }
     }
 
+    /// Whether a prompt would still reach the engine.
+    fn takes_prompts(&self) -> bool {
+        self.is_open && !self.is_gone && !self.link.to_engine.is_closed()
+    }
+
     fn say(&mut self, prompt: User) {
         self.quiet.prompted();
         self.send(ToEngine::User(Box::new(prompt)));
@@ -261,6 +280,8 @@ impl Session {
     /// Closes the engine's input once everything was sent.
     fn close(&mut self) {
         self.is_open = false;
+        // What would come of them has nowhere to go.
+        self.feeding.clear();
         self.close_if_asked();
     }
 

@@ -41,6 +41,10 @@ pub struct Config {
     pub model: Option<String>,
     /// Whether a request may name a model.
     pub model_by_request: bool,
+    /// Settings of the operator, as JSON. They hold in every session; their deny rules in every mode.
+    pub settings: Option<String>,
+    /// The permission mode of sessions and tasks that name none.
+    pub permission_mode: Option<PermissionMode>,
     /// Whether runs without any question may be asked for.
     pub allow_bypass: bool,
     /// Whether the MCP servers that a project names are started; they are programs of whoever wrote that.
@@ -184,6 +188,8 @@ impl Config {
             key_file: None,
             model: None,
             model_by_request: true,
+            settings: None,
+            permission_mode: None,
             allow_bypass: false,
             trust_project_servers: false,
             webhook: None,

@@ -212,7 +212,11 @@ pub(crate) struct AddSchedule {
     pub(crate) session: Option<String>,
 
     /// Execute this task instead
-    #[arg(long, value_name = "ID", conflicts_with_all = ["prompt", "skill"])]
+    #[arg(
+        long,
+        value_name = "ID",
+        conflicts_with_all = ["prompt", "skill", "param", "mode", "isolation", "space", "project"]
+    )]
     pub(crate) task: Option<String>,
 
     /// Execute this skill instead, with --param

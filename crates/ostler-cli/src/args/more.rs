@@ -60,7 +60,7 @@ pub(crate) struct More {
     permission_prompt_tool: Option<String>,
 
     /// `none`: nobody answers permission questions
-    #[arg(long, value_name = "WHO", hide = true)]
+    #[arg(long, value_name = "WHO", hide = true, value_parser = ["none"])]
     permission_prompts: Option<String>,
 
     /// Write all traffic with the model to this file, without secrets [env: OSTLER_RECORD]

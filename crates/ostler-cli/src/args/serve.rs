@@ -60,6 +60,18 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "NAME")]
     pub(crate) pass_env: Vec<String>,
 
+    /// The model of sessions that name none, or `offline-demo`
+    #[arg(id = "serve_model", long = "model", value_name = "NAME")]
+    pub(crate) model: Option<String>,
+
+    /// The most model calls of one run
+    #[arg(id = "serve_max_turns", long = "max-turns", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_turns: Option<u64>,
+
+    /// The most dollars to spend in one run
+    #[arg(id = "serve_max_budget_usd", long = "max-budget-usd", value_name = "USD")]
+    pub(crate) max_budget_usd: Option<f64>,
+
     /// Only the operator chooses the model
     #[arg(long)]
     pub(crate) fixed_model: bool,

@@ -13,11 +13,11 @@ pub(crate) struct Wire {
 
     /// Send prompts back as they are taken up (stream-json only)
     #[arg(long, hide = true)]
-    replay_user_messages: bool,
+    pub(super) replay_user_messages: bool,
 
     /// Send what is written to the session's file, too (stream-json only)
     #[arg(long, hide = true)]
-    session_mirror: bool,
+    pub(super) session_mirror: bool,
 
     /// The API's own budget for a task, in tokens
     #[arg(long, value_name = "N", hide = true)]
@@ -31,7 +31,7 @@ pub(crate) struct Wire {
     #[arg(long, value_name = "DIR", hide = true)]
     project_config_root: Option<String>,
 
-    /// Tell on standard error which frames come and go
+    /// Tell on standard error which frames come and go; a filter is accepted for compatibility and not applied
     #[arg(long, value_name = "FILTER", num_args = 0..=1, require_equals = true, default_missing_value = "", hide = true)]
     pub(crate) debug: Option<String>,
 

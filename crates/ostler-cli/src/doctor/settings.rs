@@ -7,22 +7,30 @@ use ostler_engine::permission::Source;
 use ostler_engine::settings::{self, Folders, Sources};
 use ostler_proto::launch::SessionChoice;
 
-use super::Finding;
+use super::{Finding, Health};
 
 /// Looks at each file by itself, and then at all of them as a session would.
 pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     let folders = rules::folders(scene);
     let files = [Source::User, Source::Project, Source::Local];
     let mut findings: Vec<_> =
-        files.into_iter().flat_map(|source| check_file(&folders, source)).collect();
+        files.into_iter().flat_map(|source| check_file(scene, &folders, source)).collect();
     if findings.is_empty() {
         findings.push(Finding::good("settings: no files, so the defaults hold"));
     }
-    if rules::load(scene).is_ok()
-        && let Err(error) = host::start(&trial(scene))
-    {
-        let text = format!("settings: {error}");
-        findings.push(Finding::bad(text, "correct the hooks; nothing starts until then"));
+    let is_told = findings.iter().any(|finding| finding.health == Health::Bad);
+    match rules::load(scene) {
+        Ok(_) => {
+            if let Err(error) = host::start(&trial(scene)) {
+                let text = format!("settings: {error}");
+                findings.push(Finding::bad(text, "correct the hooks; nothing starts until then"));
+            }
+        }
+        // Not in a file, so it is in what the command line says.
+        Err(error) if !is_told => {
+            findings.push(Finding::bad(format!("settings: {error}"), "correct the arguments"));
+        }
+        Err(_) => {}
     }
     findings
 }
@@ -36,12 +44,13 @@ fn trial(scene: &Scene) -> Scene {
     trial
 }
 
-fn check_file(folders: &Folders, source: Source) -> Vec<Finding> {
+fn check_file(scene: &Scene, folders: &Folders, source: Source) -> Vec<Finding> {
     let Some(path) = folders.file(source).filter(|path| path.exists()) else { return Vec::new() };
     let only = Sources {
         user: source == Source::User,
         project: source == Source::Project,
         local: source == Source::Local,
+        trusts_project: scene.trusts_project,
         ..Sources::default()
     };
     let (health, problems): (fn(String, &str) -> Finding, _) = match settings::load(folders, &only)

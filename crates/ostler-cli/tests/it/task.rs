@@ -324,3 +324,69 @@ fn what_is_run_or_planned_may_belong_to_a_space() {
     let ran = served.run(&plan);
     assert!(ran.code == Some(2) && ran.stderr.contains("nowhere"), "{}", ran.stderr);
 }
+
+// Mutant: any of the fields left out of `tasks::body`, `schedules::add` or the answer of `task approve`.
+#[test]
+fn options_of_tasks_and_schedules_reach_the_server() {
+    let served = Served::start();
+    fs::create_dir(served.client.path("sub")).unwrap();
+    let how = ["--mode", "plan", "--isolation", "partial", "--project", "sub"];
+    served.ok(&[&["task", "run", "scribe", "list the files"], &how[..]].concat());
+    let task = served.json(&["task", "list"])["items"][0].clone();
+    assert_eq!((&task["permissionMode"], &task["isolation"]), (&"plan".into(), &"partial".into()));
+    assert!(task["project"].as_str().unwrap().ends_with("/sub"), "{task}");
+    let id = task["id"].as_str().unwrap();
+
+    let add = |name: &str, more: &[&str]| {
+        served.json(&[&["schedule", "add", name, "--every", "1d"], more].concat())
+    };
+    let checked = [
+        "hello",
+        "--catch-up",
+        "latest",
+        "--check",
+        "true",
+        "--tell",
+        "--mode",
+        "plan",
+        "--project",
+        "sub",
+    ];
+    let made = add("checked", &checked);
+    assert_eq!(
+        (&made["catchUp"], &made["check"]["tell"]),
+        (&"latest".into(), &true.into()),
+        "{made}"
+    );
+    assert_eq!(made["check"]["command"], serde_json::json!(["true"]));
+    assert_eq!(made["start"]["setup"]["mode"], "plan", "{made}");
+    assert!(made["start"]["setup"]["cwd"].as_str().unwrap().ends_with("/sub"), "{made}");
+    assert_eq!(add("of a task", &["--task", id])["start"]["task"], id);
+    add("of a skill", &["--skill", "scribe", "--isolation", "none"]);
+    let tasks = served.json(&["task", "list"]);
+    let is_none = |task: &Value| task["isolation"] == "none";
+    assert!(tasks["items"].as_array().unwrap().iter().any(is_none), "{tasks}");
+    let session = served.get("/api/sessions")[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        add("in a session", &["hello", "--session", &session])["start"]["session"],
+        session.as_str()
+    );
+    // A task is set up already.
+    let odd =
+        served.run(&["schedule", "add", "x", "--every", "1d", "--task", id, "--mode", "plan"]);
+    assert!(odd.code != Some(0) && odd.stderr.contains("--mode"), "{}", odd.stderr);
+
+    let follower =
+        served.client.spawn(&["task", "run", "scribe", "write \"hello\" to notes.txt", "--follow"]);
+    let id = served.pending();
+    let odd = served.run(&["task", "approve", &id, "--scope", "session", "--rule", "Nonsense"]);
+    assert_ne!(odd.code, Some(0), "a rule that is not offered");
+    served.ok(&["task", "deny", &id]);
+    Ran::of(follower);
+    let elsewhere = served.client.path("no-token");
+    fs::create_dir(&elsewhere).unwrap();
+    for command in ["task", "schedule"] {
+        let ran = served.run(&[command, "list", "--data", elsewhere.to_str().unwrap()]);
+        assert!(ran.code != Some(0) && ran.stderr.contains("no-token"), "{}", ran.stderr);
+    }
+}

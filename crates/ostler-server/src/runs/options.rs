@@ -97,7 +97,8 @@ pub(crate) fn of(config: &Config, session: &Session, behind: Option<String>) -> 
     options.tools.base = setup.tools.clone().map(ToolSet::Only);
     options.permissions.allowed.extend(setup.allowed.iter().cloned());
     options.permissions.disallowed.extend(setup.denied.iter().cloned());
-    if let Some(mode) = setup.mode.clone() {
+    options.context.settings.clone_from(&config.settings);
+    if let Some(mode) = setup.mode.clone().or_else(|| config.permission_mode.clone()) {
         options.permissions.allow_dangerously_skip_permissions =
             mode == PermissionMode::BypassPermissions && config.allow_bypass;
         options.permissions.mode = mode;

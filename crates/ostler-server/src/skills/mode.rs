@@ -9,6 +9,8 @@ use crate::security::error::{ApiError, shown};
 /// How freely tools run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
+    /// That of the operator, `serve --permission-mode`.
+    OfServer,
     /// What is approved runs, what looks around in the project runs, everything else is asked about.
     #[default]
     Default,
@@ -29,7 +31,8 @@ impl Mode {
     /// When there is none, or the operator does not allow it.
     pub(crate) fn named(name: Option<&str>, is_bypass_allowed: bool) -> Result<Self, ApiError> {
         match name {
-            None | Some("default") => Ok(Self::Default),
+            None => Ok(Self::OfServer),
+            Some("default") => Ok(Self::Default),
             Some("ask") => Ok(Self::Ask),
             Some("acceptEdits") => Ok(Self::AcceptEdits),
             Some("plan") => Ok(Self::Plan),
@@ -55,7 +58,7 @@ impl Mode {
     /// As the engine calls it.
     pub(crate) fn engine_mode(self) -> PermissionMode {
         match self {
-            Self::Default | Self::Ask => PermissionMode::Default,
+            Self::OfServer | Self::Default | Self::Ask => PermissionMode::Default,
             Self::AcceptEdits => PermissionMode::AcceptEdits,
             Self::Plan => PermissionMode::Plan,
             Self::Bypass => PermissionMode::BypassPermissions,
@@ -64,6 +67,9 @@ impl Mode {
 
     /// Says it to the engine.
     pub(crate) fn apply(self, options: &mut Options) {
+        if self == Self::OfServer {
+            return;
+        }
         options.permissions.mode = self.engine_mode();
         options.permissions.allow_dangerously_skip_permissions = self == Self::Bypass;
         if self == Self::Ask {

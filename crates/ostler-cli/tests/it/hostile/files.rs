@@ -229,3 +229,23 @@ async fn a_repository_whose_head_has_no_end_does_not_stop_a_session() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_and_explain_end_whatever_a_project_has_for_settings() {
+    let kind = KINDS.iter().find(|kind| kind.path == ".claude/settings.json").unwrap();
+    for form in FORMS {
+        let stage = Stage::new().await;
+        form.put(&stage, kind);
+        for arguments in
+            [&["doctor", "--cwd", "project"][..], &["explain", "--cwd", "project", "Bash", "ls"]]
+        {
+            let ran = stage.ostler.run(arguments);
+            assert_eq!(ran.code, Some(1), "{form:?}: {}{}", ran.stdout, ran.stderr);
+            assert!(
+                !ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET),
+                "{form:?}: {}",
+                ran.stdout
+            );
+        }
+    }
+}

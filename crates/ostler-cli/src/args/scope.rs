@@ -1,0 +1,111 @@
+//! Which options of a session mean something to which command.
+//!
+//! Options stand before a command or behind it, so clap accepts every one of them with every command. One that a
+//! command does not use is refused here: ignored, it would promise what does not happen.
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory as _};
+
+use super::Args;
+
+/// The options of a session that a command uses, by their names in [`Args`].
+fn used_by(command: &str) -> &'static [&'static str] {
+    match command {
+        "sessions" => &["cwd"],
+        "doctor" => &["cwd", "model", "settings", "trust_project"],
+        "explain" => &[
+            "cwd",
+            "permission_mode",
+            "settings",
+            "trust_project",
+            "allowed_tools",
+            "disallowed_tools",
+            "add_dir",
+            "setting_sources",
+            "managed_settings",
+            "dangerously_skip_permissions",
+        ],
+        "serve" => &[
+            "cwd",
+            "model",
+            "permission_mode",
+            "settings",
+            "trust_project",
+            "max_turns",
+            "max_budget_usd",
+        ],
+        _ => &[],
+    }
+}
+
+/// Why an option cannot stand with the command of a command line, if so.
+pub(super) fn misplaced(matches: &ArgMatches) -> Option<String> {
+    let (name, _) = matches.subcommand()?;
+    let command = Args::command();
+    let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let unused = command.get_arguments().find(|arg| {
+        let id = arg.get_id().as_str();
+        arg.get_long().is_some() && is_given(id) && !used_by(name).contains(&id)
+    })?;
+    let option = unused.get_long().unwrap_or_default();
+    Some(format!("`--{option}` means nothing to `ostler {name}`: leave it out"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    fn read(line: &str) -> Result<Args, String> {
+        let words = std::iter::once("ostler").chain(line.split(' ')).map(OsString::from);
+        Args::read(words.collect()).map(|(args, _)| args).map_err(|error| error.to_string())
+    }
+
+    // Mutant: `misplaced` returns `None`.
+    #[test]
+    fn an_option_that_a_command_does_not_use_is_refused_before_it_and_behind_it() {
+        for line in [
+            "--settings {} sessions",
+            "sessions --settings {}",
+            "task --permission-mode plan list",
+            "task list --cwd /",
+            "--trust-project schedule list",
+            "--max-turns 3 doctor",
+            "--system-prompt x serve",
+            "--dangerously-skip-permissions serve",
+            "--fallback-model x serve",
+            "--max-tokens 5 explain Bash ls",
+            "--resume x sessions",
+            "--model x explain Bash ls",
+        ] {
+            let error = read(line).unwrap_err();
+            assert!(
+                error.contains("means nothing") || error.contains("unexpected"),
+                "{line}: {error}"
+            );
+        }
+        for line in [
+            "serve --model x --settings {} --permission-mode plan --max-turns 3 --max-budget-usd 1",
+            "--cwd / --model x serve",
+            "--allowed-tools Bash --disallowed-tools Read explain Bash ls",
+            "--model offline-demo doctor --settings {}",
+            "sessions --cwd /",
+            "-p --max-turns 3 doctor",
+        ] {
+            assert!(read(line).is_ok(), "{line}: {:?}", read(line).err());
+        }
+    }
+
+    /// Every option that a command is said to use exists.
+    #[test]
+    fn only_options_that_exist_are_used() {
+        let command = Args::command();
+        let options: Vec<&str> = command.get_arguments().map(|arg| arg.get_id().as_str()).collect();
+        for command in ["sessions", "doctor", "explain", "serve", "task", "schedule"] {
+            for option in used_by(command) {
+                assert!(options.contains(option), "{command}: {option}");
+            }
+        }
+    }
+}
