@@ -17,7 +17,7 @@ use crate::assemble::{Assembled, Ground};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::fault::ApiError;
-use crate::proxy::{Credentials, Proxy};
+use crate::proxy::{Credentials, PassLimits, Proxy};
 use crate::security::browsers::{BROWSERS, Cookies};
 use crate::security::redact::Redactor;
 use crate::security::serve::{self, ConnectionLimits};
@@ -136,7 +136,8 @@ impl Server {
         let address = listener.local_addr().map_err(listening)?;
         let agui_stopping = CancellationToken::new();
         let proxy_stopping = CancellationToken::new();
-        let proxy = Proxy::start(credentials, proxy_stopping.clone()).await;
+        let limits = PassLimits::of(&config);
+        let proxy = Proxy::start(credentials, limits, proxy_stopping.clone()).await;
         let proxy = proxy.map_err(StartError::Proxy)?;
         let ground = Ground {
             config: Arc::new(config),
