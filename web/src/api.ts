@@ -99,6 +99,8 @@ export interface Decision {
   approved: boolean;
   scope?: "once" | "session" | "always";
   rule?: string;
+  /** Confirms a rule that allows every use of its tool. */
+  wholeTool?: boolean;
   note?: string;
   stop?: boolean;
   digest?: string;
