@@ -101,6 +101,8 @@ export interface Decision {
   rule?: string;
   /** Confirms a rule that allows every use of its tool. */
   wholeTool?: boolean;
+  /** The rule also answers for runs that hooks and schedules start. */
+  unattended?: boolean;
   note?: string;
   stop?: boolean;
   digest?: string;

@@ -24,6 +24,7 @@ function PermissionCard({ approval, isInline }: { approval: Approval; isInline: 
   const [rule, choose] = useDraft(approval.id, "rule", approval.rules[0] ?? "");
   const [note, write] = useDraft<string | undefined>(approval.id, "note", undefined);
   const [whole, confirm] = useState<Scope | undefined>(undefined);
+  const [unattended, alsoUnattended] = useState(false);
   const [isRead, read] = useState(!isLong(listed(approval.toolName, approval.input)));
   const { isSent, decide } = useDecide(approval);
   const card = useRef<HTMLElement>(null);
@@ -33,7 +34,7 @@ function PermissionCard({ approval, isInline }: { approval: Approval; isInline: 
     if (!isRead) return;
     // A rule for a whole tool is granted by a second click that says what it covers.
     if (scope !== "once" && isWhole && whole === undefined) return confirm(scope);
-    const granted = scope === "once" ? {} : { rule, wholeTool: isWhole };
+    const granted = scope === "once" ? {} : { rule, wholeTool: isWhole, unattended };
     return decide({ approved: true, scope, ...granted });
   };
   const deny = (stop: boolean) => decide({ approved: false, stop, ...(note ? { note } : {}) });
@@ -58,6 +59,12 @@ function PermissionCard({ approval, isInline }: { approval: Approval; isInline: 
       {approval.redacted && <p class="hint">Secrets are not shown here. The call runs with them.</p>}
       <Why approval={approval} />
       {offers.length > 0 && whole === undefined && <Rules approval={approval} rule={rule} choose={choose} />}
+      {approval.origin?.unattended && offers.length > 0 && (
+        <label class="hint">
+          <input type="checkbox" checked={unattended} onChange={(event) => alsoUnattended(event.currentTarget.checked)} />
+          {" "}A hook or a schedule started this run. The rule also answers for such runs, whose prompts others may have written.
+        </label>
+      )}
       {!isRead && <p class="hint">Show all lines before you allow this.</p>}
       {note !== undefined ? (
         <Denial note={note} write={write} deny={(stop) => void deny(stop)} isSent={isSent} back={() => { write(undefined); card.current?.focus(); }} />

@@ -172,8 +172,11 @@ mod tests {
         };
         assert!(run("touch a") && run("ls"));
         assert!(!run("rm a") && !run("touch a; rm a") && !run("touch a > /etc/x"));
-        let edit =
-            |path: &str| listed.names_use(&place, "Edit", &serde_json::json!({"file_path": path}));
+        let edit = |path: &str| {
+            let input =
+                serde_json::json!({"file_path": path, "old_string": "a", "new_string": "b"});
+            listed.names_use(&place, "Edit", &input)
+        };
         assert!(edit("/nowhere/src/a") && !edit("/nowhere/a"));
         assert!(listed.names_use(&place, "Read", &serde_json::json!({"file_path": "/etc/x"})));
     }
