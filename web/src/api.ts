@@ -99,6 +99,10 @@ export interface Decision {
   approved: boolean;
   scope?: "once" | "session" | "always";
   rule?: string;
+  /** Confirms a rule that allows every use of its tool. */
+  wholeTool?: boolean;
+  /** The rule also answers for runs that hooks and schedules start. */
+  unattended?: boolean;
   note?: string;
   stop?: boolean;
   digest?: string;

@@ -68,9 +68,22 @@ export interface Approval {
   reason?: string;
   /** The steps that led to the question; the last one decided. */
   why?: { looked: string; result: string; decided?: boolean }[];
+  /** The labels of `offers`, in their order. */
   rules: string[];
+  /** What "session" and "always" can grant. Nothing: the call is allowed once only. */
+  offers?: { label: string; rules: ToolRule[]; wholeTool: boolean }[];
+  /** Where the call would run; "always" holds in this folder. */
+  origin?: { folder: string; space?: string; unattended?: boolean };
+  /** Secrets were taken out of what is shown; the call runs with them. */
+  redacted?: boolean;
   asked: number;
   expires?: number;
+}
+
+/** A permission rule: a tool, or some uses of it. */
+export interface ToolRule {
+  toolName: string;
+  ruleContent?: string;
 }
 
 export interface Question {
@@ -84,7 +97,12 @@ export interface Granted {
   id: string;
   owner: string;
   session?: string;
+  /** The folder of the sessions for which it holds. */
+  folder?: string;
+  space?: string;
+  unattended?: boolean;
   rule: string;
+  rules: ToolRule[];
   by: string;
   created: number;
   lastUsed?: number;

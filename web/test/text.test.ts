@@ -4,6 +4,9 @@ import { isText } from "../src/parts/attach";
 import { read } from "../src/parts/fields";
 import { Heights } from "../src/parts/heights";
 import { taken, typed } from "../src/parts/offers";
+import { isLong } from "../src/parts/Clip";
+import { isDrawn, listed } from "../src/text/arguments";
+import { visible } from "../src/text/hidden";
 import { ago, days, dollars, lasted, tokens } from "../src/text/say";
 import { pieces } from "../src/text/pieces";
 import { summary } from "../src/text/summary";
@@ -14,9 +17,35 @@ test("events are found however they are cut", () => {
 
 test("a call in one line deceives nobody", () => {
   expect(summary("Bash", { command: "ls\nrm x" })).toBe("ls ⏎ rm x");
-  expect(summary("Bash", { command: "a\u202eb" })).toBe("a\ufffdb");
+  expect(summary("Bash", { command: "a\u202eb" })).toBe("a⟨U+202E⟩b");
   expect(summary("Read", { limit: 3, file_path: "a.txt" })).toBe("a.txt");
   expect(summary("mcp__x__y", { a: 1 })).toBe('{"a":1}');
+});
+
+// Mutant: a range of HIDDEN left out; `visible` that goes by halves of characters, which misses the tag block.
+test("every character that hides or turns text is shown by its number", () => {
+  for (const hidden of ["\u0000", "\u001b", "\r", "\u00a0", "\u00ad", "\u200b", "\u202e", "\u2066", "\ufeff", "\u{e0041}", "\ud800"]) {
+    const code = hidden.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
+    expect(visible(`a${hidden}b`)).toBe(`a⟨U+${code}⟩b`);
+  }
+  expect(visible("ls é 中 🐴\t\n")).toBe("ls é 中 🐴\t\n");
+});
+
+// Mutant: `listed` that leaves out what it does not know.
+test("every argument of a call is drawn or listed", () => {
+  const bash = { command: "ls", timeout: 5, dangerouslyDisableSandbox: true, unknown: "a\u202eb" };
+  expect(isDrawn("Bash", bash)).toBe(true);
+  expect(JSON.parse(listed("Bash", bash))).toEqual({ timeout: 5, dangerouslyDisableSandbox: true, unknown: "a⟨U+202E⟩b" });
+  expect(listed("Write", { file_path: "a", content: "x" })).toBe("");
+  expect(listed("Edit", { file_path: "a", old_string: "x", new_string: "y", replace_all: true })).toContain("replace_all");
+  // What is not text is not drawn, and so it is listed.
+  expect(isDrawn("Bash", { command: ["ls"] })).toBe(false);
+  expect(listed("Bash", { command: ["ls"] })).toContain("ls");
+  expect(listed("mcp__x__y", { a: 1 })).toContain("\"a\": 1");
+});
+
+test("a text that is cut says so", () => {
+  expect([isLong("short"), isLong("x\n".repeat(40)), isLong("x".repeat(7_000))]).toEqual([false, true, true]);
 });
 
 test("times and sums in words", () => {

@@ -85,6 +85,8 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     config.permission_mode = permission_mode(&scene, serve)?;
     config.private_callbacks = serve.allow_private_callbacks;
     config.trust_project_servers = args.trust_project;
+    config.trust_cms = serve.trust_cms;
+    config.models.clone_from(&serve.allow_model);
     if serve.no_questions {
         config.questions = Questions::Never;
     }
@@ -94,6 +96,9 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     limits.max_budget_usd = serve.max_budget_usd.or(args.max_budget_usd);
     limits.run = serve.run_timeout.or(limits.run);
     limits.tool = serve.tool_timeout;
+    limits.stale = serve.stale_timeout.or(limits.stale);
+    limits.engine_tokens = serve.engine_tokens;
+    limits.engine_usd = serve.engine_usd;
     limits.idle = serve.idle_timeout.unwrap_or(limits.idle);
     limits.approval = serve.approval_timeout;
     Ok(config)
@@ -185,10 +190,12 @@ fn raise_file_limit() {
     }
 }
 
-/// The log goes to standard error; what it says is for whoever runs the server.
+/// The log goes to standard error, without secrets; what it says is for whoever runs the server.
 fn listen_to_log(serve: &Serve) {
     let level = if serve.verbose_log { LevelFilter::DEBUG } else { LevelFilter::INFO };
-    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level);
+    let log = tracing_subscriber::fmt()
+        .with_writer(ostler_server::log_writer::stderr)
+        .with_max_level(level);
     // A second time in one process it is there already.
     let _ = match serve.log {
         LogFormat::Json => log.json().try_init(),

@@ -14,13 +14,46 @@ pub(crate) fn spelled(text: &str) -> String {
     let mut spelled = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
-            hidden if is_hidden(hidden) => {
+            hidden if is_hidden(hidden) || is_unseen(hidden) => {
                 let _ = write!(spelled, "\\u{{{:x}}}", u32::from(hidden));
             }
             shown => spelled.push(shown),
         }
     }
     spelled
+}
+
+/// Characters that show nothing or look like a space. In what a person decides about they are spelled out; elsewhere they may
+/// belong to the text, as in pictures made of several. `web/src/text/hidden.ts` has the same list.
+const UNSEEN: [(u32, u32); 24] = [
+    (0x0000, 0x0008),
+    (0x000b, 0x001f),
+    (0x007f, 0x00a0),
+    (0x00ad, 0x00ad),
+    (0x034f, 0x034f),
+    (0x061c, 0x061c),
+    (0x115f, 0x1160),
+    (0x1680, 0x1680),
+    (0x17b4, 0x17b5),
+    (0x180b, 0x180f),
+    (0x2000, 0x200f),
+    (0x2028, 0x202f),
+    (0x205f, 0x206f),
+    (0x2800, 0x2800),
+    (0x3000, 0x3000),
+    (0x3164, 0x3164),
+    (0xd800, 0xdfff),
+    (0xfe00, 0xfe0f),
+    (0xfeff, 0xfeff),
+    (0xffa0, 0xffa0),
+    (0xfff0, 0xfffb),
+    (0x1bca0, 0x1bca3),
+    (0x1d173, 0x1d17a),
+    (0xe0000, 0xe0fff),
+];
+
+fn is_unseen(letter: char) -> bool {
+    UNSEEN.iter().any(|(from, to)| (*from..=*to).contains(&u32::from(letter)))
 }
 
 /// Control characters, and those that turn the direction of writing: with them a line reads as something else.
@@ -96,6 +129,7 @@ mod tests {
         assert_eq!(clean("a\u{1b}[2Jb\r\u{7}\tc\n"), "a[2Jb\tc\n");
         assert_eq!(clean("rm \u{202e}txt.a\u{2066}"), "rm txt.a");
         assert_eq!(spelled("rm \u{202e}a\u{1b}"), "rm \\u{202e}a\\u{1b}");
+        assert_eq!(spelled("a\u{a0}\u{200b}\u{e0041}\n"), "a\\u{a0}\\u{200b}\\u{e0041}\n");
     }
 
     #[test]
@@ -123,5 +157,18 @@ mod tests {
             let letters = |text: &str| text.replace(' ', "");
             assert_eq!(letters(&lines.concat()), letters(long), "{columns}");
         }
+    }
+
+    // Mutant: a range that is changed in one of the lists.
+    #[test]
+    fn the_page_spells_out_the_same_characters() {
+        let page = include_str!("../../../web/src/text/hidden.ts");
+        let list = page.split("HIDDEN: [number, number][] = [").nth(1).unwrap();
+        let list = list.split("];").next().unwrap();
+        let number = |text: &str| u32::from_str_radix(text.trim().trim_start_matches("0x"), 16);
+        let pairs = list.split('[').filter_map(|pair| pair.split(']').next()?.split_once(','));
+        let pairs: Vec<(u32, u32)> =
+            pairs.map(|(from, to)| (number(from).unwrap(), number(to).unwrap())).collect();
+        assert_eq!(pairs, UNSEEN);
     }
 }

@@ -39,6 +39,8 @@ pub struct Config {
     pub key_file: Option<PathBuf>,
     /// The model, unless a skill or a request names one.
     pub model: Option<String>,
+    /// The models that engines may ask, by the beginning of a name up to its version; all if empty.
+    pub models: Vec<String>,
     /// Whether a request may name a model.
     pub model_by_request: bool,
     /// Settings of the operator, as JSON. They hold in every session; their deny rules in every mode.
@@ -49,6 +51,8 @@ pub struct Config {
     pub allow_bypass: bool,
     /// Whether the MCP servers that a project names are started; they are programs of whoever wrote that.
     pub trust_project_servers: bool,
+    /// Whether tools count as approved that a skill of [`Config::cms`] lists. Without it they exist, and are asked about.
+    pub trust_cms: bool,
     /// Who is told when somebody is waited for.
     pub webhook: Option<Webhook>,
     /// Whether answers of hooks may be sent to addresses in the server's own network.
@@ -124,7 +128,8 @@ pub struct Limits {
     pub waiting_runs: usize,
     /// The longest a run may take. Time spent waiting for people does not count.
     pub run: Option<Duration>,
-    /// How long an engine may say nothing while nobody is asked.
+    /// How long an engine may send nothing while nobody is asked. A tool call that is under way may take as long as the tool
+    /// itself allows, and then this long.
     pub stale: Option<Duration>,
     /// How long one call of a tool may take. What subagents do is not one call.
     pub tool: Option<Duration>,
@@ -138,6 +143,12 @@ pub struct Limits {
     pub max_turns: Option<u64>,
     /// Dollars of a run.
     pub max_budget_usd: Option<f64>,
+    /// Requests of one engine to the model at the same time.
+    pub engine_requests: usize,
+    /// Tokens that one engine may use, in and out, as the model counts them.
+    pub engine_tokens: Option<u64>,
+    /// Dollars that one engine may use, by the model's count and its list price.
+    pub engine_usd: Option<f64>,
     /// Bytes of a request.
     pub body: usize,
     /// Event streams open at the same time.
@@ -161,6 +172,9 @@ impl Default for Limits {
             cancel_grace: Duration::from_secs(5),
             max_turns: None,
             max_budget_usd: None,
+            engine_requests: 32,
+            engine_tokens: None,
+            engine_usd: None,
             body: 16 << 20,
             subscribers: 5_000,
             requests_per_second: 200,
@@ -187,11 +201,13 @@ impl Config {
             pass_env: Vec::new(),
             key_file: None,
             model: None,
+            models: Vec::new(),
             model_by_request: true,
             settings: None,
             permission_mode: None,
             allow_bypass: false,
             trust_project_servers: false,
+            trust_cms: false,
             webhook: None,
             private_callbacks: false,
             limits: Limits::default(),

@@ -14,6 +14,7 @@ mod hooks;
 mod http;
 mod ids;
 mod log;
+pub mod log_writer;
 mod metrics;
 mod proxy;
 mod records;

@@ -17,7 +17,8 @@ use crate::assemble::{Assembled, Ground};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::fault::ApiError;
-use crate::proxy::{Credentials, Proxy};
+use crate::log_writer;
+use crate::proxy::{Credentials, PassLimits, Proxy};
 use crate::security::browsers::{BROWSERS, Cookies};
 use crate::security::redact::Redactor;
 use crate::security::serve::{self, ConnectionLimits};
@@ -125,6 +126,7 @@ impl Server {
         // Sessions of this server are its own; they do not mix with those of the person who started it.
         config.env.entry("CLAUDE_CONFIG_DIR".to_owned()).or_insert(engine.display().to_string());
         let redactor = Redactor::default();
+        log_writer::register(&redactor);
         let credentials = Credentials::take(&mut config, redactor.clone());
         let token = TokenFile::open(config.data.join("token")).map_err(folder)?;
         let users = Users::load(token, Box::new(UserFile(config.data.join("users.json"))))
@@ -136,7 +138,8 @@ impl Server {
         let address = listener.local_addr().map_err(listening)?;
         let agui_stopping = CancellationToken::new();
         let proxy_stopping = CancellationToken::new();
-        let proxy = Proxy::start(credentials, proxy_stopping.clone()).await;
+        let limits = PassLimits::of(&config);
+        let proxy = Proxy::start(credentials, limits, proxy_stopping.clone()).await;
         let proxy = proxy.map_err(StartError::Proxy)?;
         let ground = Ground {
             config: Arc::new(config),

@@ -30,51 +30,69 @@ export default {
     assert.equal(has(server, "a.txt") || has(server, "b.txt"), false);
   },
 
-  async "always means no card the next time until the rule is taken back"({ server, visit }) {
+  async "always means no card the next time in this folder until the rule is taken back"({ server, visit }) {
     const visitor = await visit();
-    await visitor.say('write "x" to a.txt');
-    assert.equal(await visitor.card().getByLabel(/grant this rule/).inputValue(), "Write");
-    await visitor.card().getByRole("button", allow(/Always/)).click();
-    await visitor.rest();
-    await visitor.go("#/chat");
-    await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
-    await visitor.ask('write "y" to b.txt');
-    assert.ok(has(server, "b.txt"), "written without a question");
-    await visitor.go("#/settings");
-    const rule = visitor.page.getByRole("row", { name: /Write/ });
-    await rule.getByText("all sessions").waitFor();
-    await rule.getByText("just now", { exact: true }).waitFor();
-    await rule.getByRole("button", { name: "Take back" }).click();
-    await visitor.page.getByText(/everything that needs a yes is asked/).waitFor();
-    await visitor.go("#/chat");
-    await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
-    await visitor.say('write "z" to c.txt');
-    await visitor.card().waitFor();
-  },
-
-  async "the rule is written by hand, and one that does not cover the call is refused"({ server, visit }) {
-    const visitor = await visit();
-    // The refusal is what is tested, and the browser notes every one.
-    visitor.excused = /400|422/;
     await visitor.say("run `touch a.txt`");
     const rule = visitor.card().getByLabel(/grant this rule/);
     assert.equal(await rule.inputValue(), "Bash(touch a.txt)");
-    await rule.fill("Bash(rm:*)");
-    await visitor.card().getByRole("button", allow(/Always/)).click();
-    await visitor.page.getByText(/does not cover this call/).waitFor();
-    assert.equal(has(server, "a.txt"), false);
-    await rule.fill("Bash(touch:*)");
+    await rule.selectOption("Bash(touch:*)");
     await visitor.card().getByRole("button", allow(/Always/)).click();
     await visitor.rest();
     assert.ok(has(server, "a.txt"));
-    assert.deepEqual((await server.call("GET", "/api/rules")).items.map((it) => it.rule), ["Bash(touch:*)"]);
-    await visitor.say("run `touch b.txt`");
-    await visitor.page.locator(".tool.done").nth(1).waitFor();
-    await visitor.rest();
-    assert.ok(has(server, "b.txt"), "covered by what was written");
+    await visitor.go("#/chat");
+    await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
+    await visitor.ask("run `touch b.txt`");
+    assert.ok(has(server, "b.txt"), "without a question");
     await visitor.say("run `touch c.txt; mkdir d`");
     await visitor.card().waitFor();
-    assert.equal(has(server, "c.txt"), false, "more than what was written");
+    assert.equal(has(server, "c.txt"), false, "more than what was granted");
+    await visitor.go("#/settings");
+    const row = visitor.page.getByRole("row", { name: /touch/ });
+    await row.getByText(/sessions in/).waitFor();
+    await row.getByText("just now", { exact: true }).waitFor();
+    await row.getByRole("button", { name: "Take back" }).click();
+    await visitor.page.getByText(/everything that needs a yes is asked/).waitFor();
+    await visitor.go("#/chat");
+    await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
+    await visitor.say("run `touch e.txt`");
+    await visitor.card().waitFor();
+  },
+
+  async "a write never offers the whole tool"({ visit }) {
+    const visitor = await visit();
+    await visitor.say('write "x" to a.txt');
+    await visitor.card().waitFor();
+    const rules = visitor.card().getByLabel(/grant this rule/);
+    const offered = (await rules.count()) === 0 ? [] : await rules.locator("option").allTextContents();
+    assert.ok(offered.every((rule) => rule.includes("(")), `${offered}`);
+  },
+
+  "characters that turn text around and all arguments are on the card": {
+    script: (asked) =>
+      lastSaid(asked).startsWith("result:")
+        ? "done"
+        : { calls: [{ name: "Bash", input: { command: "touch a\u202etxt.b", timeout: 4321 } }] },
+    async run({ visit }) {
+      const visitor = await visit();
+      await visitor.say("go");
+      await visitor.card().getByLabel("Command", { exact: true }).getByText("touch a⟨U+202E⟩txt.b").waitFor();
+      await visitor.card().getByText("4321").waitFor();
+    },
+  },
+
+  "a rule for a whole tool is granted by a second click": {
+    script: (asked) =>
+      lastSaid(asked).startsWith("result:") ? "done" : { calls: [{ name: "WebSearch", input: { query: "horses" } }] },
+    async run({ server, visit }) {
+      const visitor = await visit();
+      await visitor.say("go");
+      await visitor.card().getByRole("button", allow(/For this session/)).click();
+      assert.deepEqual((await server.call("GET", "/api/rules")).items, []);
+      await visitor.card().getByText(/allows every use of the tool/).waitFor();
+      await visitor.card().getByRole("button", { name: "Allow every use" }).click();
+      await visitor.page.waitForFunction(() => !document.querySelector(".card.approval"));
+      assert.deepEqual((await server.call("GET", "/api/rules")).items.map((it) => it.rule), ["WebSearch"]);
+    },
   },
 
   "a plan is sent back with what is missing, and then agreed to": {

@@ -1,8 +1,11 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { sessions } from "../state/app";
 import { link } from "../state/route";
 import type { Approval, Scope } from "../types";
+import { listed } from "../text/arguments";
+import { visible } from "../text/hidden";
 import { ago } from "../text/say";
+import { isLong } from "./Clip";
 import { PlanCard } from "./PlanCard";
 import { QuestionCard } from "./QuestionCard";
 import { ToolInput } from "./ToolInput";
@@ -20,16 +23,28 @@ export function ApprovalCard({ approval, isInline = false }: { approval: Approva
 function PermissionCard({ approval, isInline }: { approval: Approval; isInline: boolean }) {
   const [rule, choose] = useDraft(approval.id, "rule", approval.rules[0] ?? "");
   const [note, write] = useDraft<string | undefined>(approval.id, "note", undefined);
+  const [whole, confirm] = useState<Scope | undefined>(undefined);
+  const [unattended, alsoUnattended] = useState(false);
+  const [isRead, read] = useState(!isLong(listed(approval.toolName, approval.input)));
   const { isSent, decide } = useDecide(approval);
   const card = useRef<HTMLElement>(null);
-  const allow = (scope: Scope) => decide({ approved: true, scope, ...(scope === "once" ? {} : { rule }) });
+  const offers = approval.offers ?? [];
+  const isWhole = offers.find((it) => it.label === rule)?.wholeTool ?? false;
+  const allow = (scope: Scope) => {
+    if (!isRead) return;
+    // A rule for a whole tool is granted by a second click that says what it covers.
+    if (scope !== "once" && isWhole && whole === undefined) return confirm(scope);
+    const granted = scope === "once" ? {} : { rule, wholeTool: isWhole, unattended };
+    return decide({ approved: true, scope, ...granted });
+  };
   const deny = (stop: boolean) => decide({ approved: false, stop, ...(note ? { note } : {}) });
 
   const press = (event: KeyboardEvent) => {
     // Keys are for the card itself, not for fields in it, and a no that was begun is no yes whatever is typed.
-    if (event.target !== card.current || note !== undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    const isBusy = note !== undefined || whole !== undefined;
+    if (event.target !== card.current || isBusy || event.ctrlKey || event.metaKey || event.altKey) return;
     const act = { y: () => allow("once"), s: () => allow("session"), a: () => allow("always"), n: () => write("") }[event.key];
-    if (!act || (approval.rules.length === 0 && (event.key === "s" || event.key === "a"))) return;
+    if (!act || (offers.length === 0 && (event.key === "s" || event.key === "a"))) return;
     event.preventDefault();
     void act();
   };
@@ -40,24 +55,57 @@ function PermissionCard({ approval, isInline }: { approval: Approval; isInline: 
       aria-label={`May the agent do this? ${approval.summary}`} onKeyDown={press}
     >
       <CardHead approval={approval} isInline={isInline} title={`May the agent use ${approval.toolName}?`} />
-      <ToolInput name={approval.toolName} input={approval.input} />
+      <ToolInput name={approval.toolName} input={approval.input} onOpen={() => read(true)} />
+      {approval.redacted && <p class="hint">Secrets are not shown here. The call runs with them.</p>}
       <Why approval={approval} />
-      {approval.rules.length > 0 && <Rules approval={approval} rule={rule} choose={choose} />}
-      {note === undefined ? (
+      {offers.length > 0 && whole === undefined && <Rules approval={approval} rule={rule} choose={choose} />}
+      {approval.origin?.unattended && offers.length > 0 && (
+        <label class="hint">
+          <input type="checkbox" checked={unattended} onChange={(event) => alsoUnattended(event.currentTarget.checked)} />
+          {" "}A hook or a schedule started this run. The rule also answers for such runs, whose prompts others may have written.
+        </label>
+      )}
+      {!isRead && <p class="hint">Show all lines before you allow this.</p>}
+      {note !== undefined ? (
+        <Denial note={note} write={write} deny={(stop) => void deny(stop)} isSent={isSent} back={() => { write(undefined); card.current?.focus(); }} />
+      ) : whole !== undefined ? (
+        <WholeTool approval={approval} rule={rule} scope={whole} isSent={isSent} grant={() => void allow(whole)} back={() => confirm(undefined)} />
+      ) : (
         <div class="actions">
-          <button type="button" class="primary" disabled={isSent} onClick={() => allow("once")}>Allow once <kbd>y</kbd></button>
-          {approval.rules.length > 0 && (
+          <button type="button" class="primary" disabled={isSent || !isRead} onClick={() => allow("once")}>Allow once <kbd>y</kbd></button>
+          {offers.length > 0 && (
             <>
-              <button type="button" disabled={isSent} onClick={() => allow("session")}>For this session <kbd>s</kbd></button>
-              <button type="button" disabled={isSent} onClick={() => allow("always")}>Always <kbd>a</kbd></button>
+              <button type="button" disabled={isSent || !isRead} onClick={() => allow("session")}>For this session <kbd>s</kbd></button>
+              <button type="button" disabled={isSent || !isRead} onClick={() => allow("always")}>Always in this folder <kbd>a</kbd></button>
             </>
           )}
           <button type="button" class="danger" disabled={isSent} onClick={() => write("")}>Deny… <kbd>n</kbd></button>
         </div>
-      ) : (
-        <Denial note={note} write={write} deny={(stop) => void deny(stop)} isSent={isSent} back={() => { write(undefined); card.current?.focus(); }} />
       )}
     </section>
+  );
+}
+
+interface WholeToolProps {
+  approval: Approval;
+  rule: string;
+  scope: Scope;
+  isSent: boolean;
+  grant: () => void;
+  back: () => void;
+}
+
+/** The second question before a rule is granted that allows every use of a tool. */
+function WholeTool({ approval, rule, scope, isSent, grant, back }: WholeToolProps) {
+  const where = scope === "session" ? "in this session" : `in all your sessions in ${visible(approval.origin?.folder ?? "this folder")}`;
+  return (
+    <div class="whole" role="alertdialog" aria-label="Allow every use of this tool?">
+      <p><b><code>{visible(rule)}</code> allows every use of the tool</b>, with any arguments, {where}, without asking again.</p>
+      <div class="actions">
+        <button type="button" class="danger" disabled={isSent} onClick={grant}>Allow every use</button>
+        <button type="button" onClick={back}>Back</button>
+      </div>
+    </div>
   );
 }
 
@@ -76,14 +124,17 @@ export function CardHead({ approval, isInline, title }: { approval: Approval; is
   );
 }
 
-/** The rule that "for this session" and "always" would grant: one that is offered, or one of one's own that covers the call. */
+/** The rule that "for this session" and "always" would grant: one of those that are offered. */
 function Rules({ approval, rule, choose }: { approval: Approval; rule: string; choose: (rule: string) => void }) {
-  const offered = `rules-${approval.id}`;
+  const folder = approval.origin?.folder;
   return (
     <label class="rules">
-      <span class="hint">“Session” and “always” grant this rule</span>
-      <input type="text" value={rule} list={offered} spellcheck={false} autoComplete="off" onInput={(event) => choose(event.currentTarget.value)} />
-      <datalist id={offered}>{approval.rules.map((it) => <option key={it} value={it} />)}</datalist>
+      <span class="hint">
+        “Session” and “always” grant this rule{folder ? `; “always” holds in ${visible(folder)}` : ""}
+      </span>
+      <select value={rule} onChange={(event) => choose(event.currentTarget.value)}>
+        {approval.rules.map((it) => <option key={it} value={it}>{visible(it)}</option>)}
+      </select>
     </label>
   );
 }

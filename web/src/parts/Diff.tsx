@@ -1,8 +1,10 @@
 import { structuredPatch } from "diff";
 import { useMemo } from "preact/hooks";
+import { visible } from "../text/hidden";
 
-/** What would change in a file, line by line. */
-export function Diff({ path, before, after }: { path: string; before: string; after: string }) {
+/** What would change in a file, line by line; every character is what it looks like. */
+export function Diff(call: { path: string; before: string; after: string }) {
+  const [path, before, after] = [visible(call.path), visible(call.before), visible(call.after)];
   const hunks = useMemo(() => structuredPatch(path, path, before, after, "", "", { context: 3 }).hunks, [path, before, after]);
   return (
     <figure class="diff">

@@ -1,29 +1,38 @@
+import { isDrawn, listed } from "../text/arguments";
+import { visible } from "../text/hidden";
 import { type Input, str } from "../text/summary";
 import { Clip } from "./Clip";
 import { Diff } from "./Diff";
 import { Markdown } from "./Markdown";
 
-/** What a call is about to do, exactly: a command, a change to a file, or its arguments. */
-export function ToolInput({ name, input }: { name: string; input: Input }) {
-  const path = str(input.file_path);
-  if (name === "Edit" && path) {
-    return (
-      <>
-        <Diff path={path} before={str(input.old_string)} after={str(input.new_string)} />
-        {input.replace_all === true && <p class="hint">Everywhere in the file.</p>}
-      </>
-    );
-  }
-  if (name === "Write" && path) return <Diff path={path} before="" after={str(input.content)} />;
-  if (name === "Bash") {
-    return (
-      <>
-        <pre class="command" tabIndex={0} aria-label="Command">{str(input.command)}</pre>
-        {input.run_in_background === true && <p class="hint">In the background.</p>}
-      </>
-    );
-  }
-  if (name === "ExitPlanMode") return <Markdown text={str(input.plan)} done />;
+interface Props {
+  name: string;
+  input: Input;
+  /** A part that was cut at first has been opened. */
+  onOpen?: () => void;
+}
+
+/** What a call is about to do, exactly: a command, a change to a file, and every argument that is not drawn. */
+export function ToolInput({ name, input, onOpen }: Props) {
+  const rest = listed(name, input);
   if (Object.keys(input).length === 0) return <p class="hint">Without arguments.</p>;
-  return <Clip label={`Arguments of ${name}`} text={JSON.stringify(input, null, 2)} />;
+  return (
+    <>
+      {isDrawn(name, input) && <Drawn name={name} input={input} />}
+      {rest !== "" && <Clip label={`Arguments of ${name}`} text={rest} onOpen={onOpen} />}
+    </>
+  );
+}
+
+function Drawn({ name, input }: { name: string; input: Input }) {
+  switch (name) {
+    case "Edit":
+      return <Diff path={str(input.file_path)} before={str(input.old_string)} after={str(input.new_string)} />;
+    case "Write":
+      return <Diff path={str(input.file_path)} before="" after={str(input.content)} />;
+    case "Bash":
+      return <pre class="command" tabIndex={0} aria-label="Command">{visible(str(input.command))}</pre>;
+    default:
+      return <Markdown text={visible(str(input.plan))} done />;
+  }
 }

@@ -1,9 +1,10 @@
+import { visible } from "../text/hidden";
 import type { Approval } from "../types";
 
 /** Why somebody is asked: in one sentence, and step by step for whoever wants to know exactly. */
 export function Why({ approval: { reason, why = [] } }: { approval: Approval }) {
   if (!reason && why.length === 0) return null;
-  const sentence = <><b>Why it asks:</b> {reason ?? why.at(-1)?.result}</>;
+  const sentence = <><b>Why it asks:</b> {visible(reason ?? why.at(-1)?.result ?? "")}</>;
   if (why.length === 0) return <p class="why">{sentence}</p>;
   return (
     <details class="why">
@@ -11,7 +12,7 @@ export function Why({ approval: { reason, why = [] } }: { approval: Approval }) 
       <ol class="chain" aria-label="How this was decided">
         {why.map((step, index) => (
           <li key={index} class={step.decided ? "decided" : ""}>
-            <span>{step.looked}</span> <span class="hint">{step.result}</span>
+            <span>{visible(step.looked)}</span> <span class="hint">{visible(step.result)}</span>
           </li>
         ))}
       </ol>

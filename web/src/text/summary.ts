@@ -1,5 +1,7 @@
 // A tool call in one line that can be trusted: nothing in it can turn the text around or hide a part of it.
 
+import { visible } from "./hidden";
+
 const TELLING: Record<string, string[]> = {
   Bash: ["description", "command"],
   Read: ["file_path"],
@@ -35,10 +37,9 @@ export function summary(tool: string, input: Input | undefined): string {
   return Object.keys(input).length === 0 ? "" : harmless(JSON.stringify(input));
 }
 
-/** Characters that show nothing, or change how others are shown, are shown as what they are: out of place. */
+/** One line, in which every character is what it looks like. */
 export function harmless(text: string): string {
-  const line = text.replaceAll("\n", " ⏎ ");
-  const shown = line.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, "\ufffd");
+  const shown = visible(text.replaceAll("\n", " ⏎ ").replaceAll("\t", " "));
   return shown.length > 300 ? `${shown.slice(0, 300)}…` : shown;
 }
 

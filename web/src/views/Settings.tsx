@@ -5,6 +5,7 @@ import { complain, forget, me, sessions } from "../state/app";
 import { link } from "../state/route";
 import { type Theme, theme } from "../state/theme";
 import type { Granted } from "../types";
+import { visible } from "../text/hidden";
 import { ago, moment } from "../text/say";
 import { Users } from "./Users";
 
@@ -53,7 +54,8 @@ function Rules() {
   useEffect(load, []);
   const revoke = (rule: Granted) => void api.revokeRule(rule.id).then(load).catch(complain);
   const where = (rule: Granted) => {
-    if (!rule.session) return "all sessions";
+    const alsoHooks = rule.unattended ? ", also for hooks and schedules" : "";
+    if (!rule.session) return <>sessions in <code>{visible(rule.folder ?? "")}</code>{alsoHooks}</>;
     const title = sessions.value?.find((it) => it.id === rule.session)?.title;
     return <a href={link("chat", rule.session)}>{title || "one session"}</a>;
   };
@@ -68,7 +70,7 @@ function Rules() {
             <tbody>
               {rules.map((rule) => (
                 <tr key={rule.id}>
-                  <td><code>{rule.rule}</code></td>
+                  <td><code>{visible(rule.rule)}</code></td>
                   <td>{where(rule)}</td>
                   <td title={moment(rule.created)}>{ago(rule.created)} by {rule.by}</td>
                   <td>{rule.lastUsed ? ago(rule.lastUsed) : "never"}</td>

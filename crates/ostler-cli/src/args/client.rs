@@ -64,6 +64,12 @@ pub(crate) enum TaskCommand {
         /// Which of the offered rules is granted; the first if absent
         #[arg(long)]
         rule: Option<String>,
+        /// Grant a rule that allows every use of its tool
+        #[arg(long)]
+        whole_tool: bool,
+        /// Let the rule also answer for runs that hooks and schedules start
+        #[arg(long)]
+        unattended: bool,
     },
     /// Refuse a tool call that waits, or to answer questions
     Deny {
@@ -230,7 +236,7 @@ pub(crate) struct AddSchedule {
     #[arg(long, value_name = "POLICY")]
     pub(crate) catch_up: Option<String>,
 
-    /// A command that decides whether the agent is woken, word by word: --check ./changed.sh --check src
+    /// A command that decides whether the agent is woken, word by word: --check /usr/local/bin/changed.sh --check src
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     pub(crate) check: Vec<String>,
 

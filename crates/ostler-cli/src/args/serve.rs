@@ -76,6 +76,10 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) fixed_model: bool,
 
+    /// Let skills of the content management system approve tools beforehand
+    #[arg(long)]
+    pub(crate) trust_cms: bool,
+
     /// Let runs ask for permission to do everything unasked
     #[arg(long)]
     pub(crate) allow_bypass: bool,
@@ -95,6 +99,22 @@ pub(crate) struct Serve {
     /// How long one call of a tool may take; it is not limited by default
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) tool_timeout: Option<Duration>,
+
+    /// How long an agent may send nothing before its run ends, such as 10m; a tool at work counts as alive
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) stale_timeout: Option<Duration>,
+
+    /// The most tokens, in and out, that one agent may use
+    #[arg(long, value_name = "N")]
+    pub(crate) engine_tokens: Option<u64>,
+
+    /// The most dollars, by the list price, that one agent may use
+    #[arg(long, value_name = "USD")]
+    pub(crate) engine_usd: Option<f64>,
+
+    /// A model that agents may ask; all of them by default
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_model: Vec<String>,
 
     /// How long an agent without work is kept
     #[arg(long, value_name = "TIME", value_parser = time)]

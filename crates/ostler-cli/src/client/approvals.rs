@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::reach::{Server, Trouble};
 use super::{items, text};
 use crate::screen::{BOLD, Screen};
-use crate::text::clean;
+use crate::text::{clean, spelled};
 
 const APPROVALS: &str = "/api/approvals";
 
@@ -31,9 +31,12 @@ pub(super) async fn list(server: &Server, screen: &mut Screen) -> Result<ExitCod
 /// What is asked.
 pub(super) fn show(approval: &Value, screen: &mut Screen) -> Result<(), Trouble> {
     if !is_question(approval) {
-        let summary = clean(text(&approval["summary"]));
+        let summary = spelled(text(&approval["summary"]));
         for line in screen.fitted(&format!("allow {summary}?"), 0) {
             screen.line(&format!("{BOLD}{line}{BOLD:#}"))?;
+        }
+        for line in arguments(approval) {
+            screen.remark(&line)?;
         }
         if let Some(reason) = approval["reason"].as_str() {
             screen.remark(&format!("why: {reason}"))?;
@@ -48,6 +51,20 @@ pub(super) fn show(approval: &Value, screen: &mut Screen) -> Result<(), Trouble>
         }
     }
     Ok(())
+}
+
+/// Every argument of a call, and every character of it: what is hidden cannot be decided about.
+fn arguments(approval: &Value) -> Vec<String> {
+    let fields = approval["input"].as_object().into_iter().flatten();
+    let mut lines = Vec::new();
+    for (name, value) in fields {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        lines.extend(spelled(&format!("{name}: {text}")).lines().map(str::to_owned));
+    }
+    if approval["redacted"] == true {
+        lines.push("secrets are not shown here; the call runs with them".to_owned());
+    }
+    lines
 }
 
 pub(super) fn how_to_answer(approval: &Value) -> String {
@@ -185,7 +202,9 @@ pub(super) fn outcome(decided: &Value) -> String {
     let answer = &decided["answer"];
     let rule = match (answer["scope"].as_str(), answer["rule"].as_str()) {
         (Some("session"), Some(rule)) => format!(", and {rule} for this session"),
-        (Some("always"), Some(rule)) => format!(", and {rule} always"),
+        (Some("always"), Some(rule)) => {
+            format!(", and {rule} always in {}", text(&decided["origin"]["folder"]))
+        }
         _ => String::new(),
     };
     let (state, by) = (text(&decided["state"]), text(&answer["by"]));
@@ -209,5 +228,16 @@ mod tests {
         for odd in ["0", "3", "99999999999999999999", "mauve, perhaps"] {
             assert_eq!(chosen(&several, odd), json!([odd]));
         }
+    }
+
+    // Mutant: `arguments` that shows the command only.
+    #[test]
+    fn every_argument_and_every_character_is_shown() {
+        let approval =
+            json!({"input": {"command": "a\u{202e}b\nc", "timeout": 5}, "redacted": true});
+        let lines = arguments(&approval);
+        assert!(lines.contains(&"command: a\\u{202e}b".to_owned()), "{lines:?}");
+        assert!(lines.contains(&"c".to_owned()) && lines.contains(&"timeout: 5".to_owned()));
+        assert!(lines.last().unwrap().contains("secrets"));
     }
 }

@@ -14,7 +14,7 @@ use super::{items, text};
 use crate::input::Input;
 use crate::screen::Screen;
 use crate::show::subject;
-use crate::text::clean;
+use crate::text::{clean, spelled};
 
 /// How often a broken connection is made again.
 const TRIES: usize = 10;
@@ -219,9 +219,19 @@ impl Scene<'_> {
             show(approval, self.screen)?;
             let offered = approval["rules"].as_array().is_some_and(|rules| !rules.is_empty());
             if offered {
-                self.screen.remark(&format!("s and a grant {}", text(&approval["rules"][0])))?;
+                let (rule, folder) = (&approval["rules"][0], &approval["origin"]["folder"]);
+                let granted = format!("s and a grant {}; a holds in {}", text(rule), text(folder));
+                self.screen.remark(&spelled(&granted))?;
             }
-            let keys = if offered { "y once, s session, a always" } else { "y yes" };
+            let is_whole = approval["offers"][0]["wholeTool"] == true;
+            if is_whole {
+                self.screen.remark("this rule allows every use of the tool; s! and a! grant it")?;
+            }
+            let keys = match (offered, is_whole) {
+                (true, false) => "y once, s session, a always",
+                (true, true) => "y once, s! session, a! always",
+                (false, _) => "y yes",
+            };
             return Ok(self.screen.prompt(&format!("{keys}, n no, or no and why:"))?);
         }
         let mut open = questions(approval).skip(self.given.len());
@@ -266,6 +276,8 @@ fn decision(line: &str) -> Value {
         "y" | "yes" => json!({"approved": true}),
         "s" => json!({"approved": true, "scope": "session"}),
         "a" => json!({"approved": true, "scope": "always"}),
+        "s!" => json!({"approved": true, "scope": "session", "wholeTool": true}),
+        "a!" => json!({"approved": true, "scope": "always", "wholeTool": true}),
         "n" | "no" => json!({"approved": false}),
         note => json!({"approved": false, "note": note.strip_prefix("n ").unwrap_or(note)}),
     }
@@ -318,6 +330,7 @@ mod tests {
             ("y", json!({"approved": true})),
             ("s", json!({"approved": true, "scope": "session"})),
             ("a", json!({"approved": true, "scope": "always"})),
+            ("a!", json!({"approved": true, "scope": "always", "wholeTool": true})),
             ("n", json!({"approved": false})),
             ("n use a folder", json!({"approved": false, "note": "use a folder"})),
             ("Yes please", json!({"approved": false, "note": "Yes please"})),

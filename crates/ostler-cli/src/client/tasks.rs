@@ -43,8 +43,11 @@ pub(super) async fn run(
             Ok(ExitCode::SUCCESS)
         }
         TaskCommand::Pending => approvals::list(server, screen).await,
-        TaskCommand::Approve { id, scope, rule } => {
-            let decision = json!({"approved": true, "scope": scope.word(), "rule": rule});
+        TaskCommand::Approve { id, scope, rule, whole_tool, unattended } => {
+            let decision = json!({
+                "approved": true, "scope": scope.word(), "rule": rule,
+                "wholeTool": whole_tool, "unattended": unattended,
+            });
             approvals::decide(id, decision, server, screen).await
         }
         TaskCommand::Deny { id, note, stop } => {

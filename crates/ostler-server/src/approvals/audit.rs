@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{Approval, ApprovalState, Scope};
 use crate::records::kept;
+use crate::spaces::record::Space;
 
 /// A decision.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +21,8 @@ pub(crate) struct Audited {
     pub(crate) by: String,
     /// How it came.
     pub(crate) via: String,
-    /// What was decided: `allowed`, `denied`, `expired`, `withdrawn`, `revoked`.
+    /// What was decided: `allowed`, `denied`, `expired`, `withdrawn`, `revoked`; `widened` for a space whose agents may use a
+    /// whole tool, `memory` for a space whose memory was changed.
     pub(crate) decision: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) approval: Option<String>,
@@ -53,6 +55,26 @@ impl Audited {
             digest: Some(approval.digest.clone()),
             rule: answer.and_then(|answer| answer.rule.clone()),
             scope: answer.map_or(Scope::Once, |answer| answer.scope),
+        }
+    }
+}
+
+impl Audited {
+    /// Something that happened to a space.
+    pub(crate) fn of_space(space: &Space, what: &str, by: &str, subject: String, at: u64) -> Self {
+        Self {
+            id: id(at),
+            at,
+            owner: space.owner.clone(),
+            by: by.to_owned(),
+            via: "server".to_owned(),
+            decision: what.to_owned(),
+            approval: None,
+            session: None,
+            subject,
+            digest: None,
+            rule: None,
+            scope: Scope::Always,
         }
     }
 }

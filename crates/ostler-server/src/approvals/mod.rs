@@ -8,6 +8,7 @@
 pub(crate) mod answer;
 pub(crate) mod audit;
 mod digest;
+mod hidden;
 pub(crate) mod record;
 pub(crate) mod rule;
 mod summary;

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::hidden;
+
 /// The longest summary, in characters.
 const LONGEST: usize = 300;
 
@@ -21,18 +23,15 @@ pub(crate) fn of(tool: &str, input: &Value) -> String {
 }
 
 fn shortened(text: &str) -> String {
-    let shown: String = text.chars().take(LONGEST).map(harmless).collect();
-    if text.chars().nth(LONGEST).is_some() { format!("{shown}…") } else { shown }
-}
-
-/// Characters that show nothing, or change how others are shown, are shown as what they are: out of place.
-fn harmless(c: char) -> char {
-    let turns_text = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
-    match c {
-        '\n' => '⏎',
-        c if c.is_control() || turns_text => '\u{fffd}',
-        c => c,
+    let mut shown = String::new();
+    for character in text.chars().take(LONGEST) {
+        match character {
+            '\n' => shown.push('⏎'),
+            '\t' => shown.push(' '),
+            character => hidden::show(&mut shown, character),
+        }
     }
+    if text.chars().nth(LONGEST).is_some() { format!("{shown}…") } else { shown }
 }
 
 #[cfg(test)]
@@ -47,7 +46,7 @@ mod tests {
         assert_eq!(of("Bash", &json!({"command": "ls\nrm x"})), "Bash: ls⏎rm x");
         assert_eq!(
             of("Bash", &json!({"command": "a\u{202e}b\u{1b}[2J"})),
-            "Bash: a\u{fffd}b\u{fffd}[2J"
+            "Bash: a⟨U+202E⟩b⟨U+001B⟩[2J"
         );
         assert_eq!(of("mcp__x__y", &json!({"a": 1})), "mcp__x__y: {\"a\":1}");
         assert!(of("Read", &json!({"file_path": "é".repeat(400)})).ends_with("é…"));

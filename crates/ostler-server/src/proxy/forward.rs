@@ -7,8 +7,10 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use serde_json::json;
+use futures::TryStreamExt as _;
+use serde_json::{Value, json};
 
+use super::usage::{PassLimits, Refused, Scanner};
 use super::{PREFIX, Proxy};
 
 /// Headers that are about one connection, and those that the other side must not see.
@@ -28,6 +30,8 @@ const NOT_PASSED: [HeaderName; 12] = [
 ];
 
 const API_KEY: &str = "x-api-key";
+/// The longest request that is looked into.
+const LONGEST: usize = 64 << 20;
 
 /// The client towards the model.
 pub(super) fn client(base: &str) -> Result<reqwest::Client, String> {
@@ -69,7 +73,7 @@ pub(super) async fn health(State(proxy): State<Arc<Proxy>>) -> Response {
 
 /// Sends a request on, if it comes from an engine of ours and goes where engines may go.
 pub(super) async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
-    let Some(session) = word(request.headers()).and_then(|word| proxy.passes.session(word)) else {
+    let Some(admitted) = word(request.headers()).and_then(|word| proxy.passes.find(word)) else {
         let why = "this is the key of no engine that runs now";
         return refused(StatusCode::UNAUTHORIZED, "authentication_error", why);
     };
@@ -79,6 +83,18 @@ pub(super) async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -
         let why = "only the Messages API can be reached from here";
         return refused(StatusCode::NOT_FOUND, "not_found_error", why);
     }
+    let session = admitted.session;
+    let flight = match admitted.used.begin(&proxy.limits) {
+        Ok(flight) => flight,
+        Err(Refused::TooMany(why)) => {
+            return refused(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", &why);
+        }
+        // Nothing that engines would try again.
+        Err(Refused::Spent(why)) => {
+            tracing::warn!(session, "the model is not asked: {why}");
+            return refused(StatusCode::FORBIDDEN, "permission_error", &why);
+        }
+    };
     let credential = match proxy.credentials.headers().await {
         Ok(credential) => credential,
         Err(why) => {
@@ -92,13 +108,20 @@ pub(super) async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -
     let mut headers = passed(&head.headers);
     headers.remove(API_KEY);
     headers.remove(header::AUTHORIZATION);
+    // What is used is read from the answer, which must not be packed for that.
+    headers.remove(header::ACCEPT_ENCODING);
     headers.extend(credential);
-    let sent = proxy.client.request(head.method, url).headers(headers);
-    let sent = sent.body(reqwest::Body::wrap_stream(body.into_data_stream())).send().await;
+    let body = match with_allowed_model(&proxy.limits, &head.method, body).await {
+        Ok(body) => body,
+        Err(why) => return refused(StatusCode::FORBIDDEN, "permission_error", &why),
+    };
+    let sent = proxy.client.request(head.method, url).headers(headers).body(body).send().await;
     match sent {
         Ok(answer) => {
             let (status, headers) = (answer.status(), passed(answer.headers()));
-            (status, headers, Body::from_stream(answer.bytes_stream())).into_response()
+            let mut scanner = Scanner::new(flight);
+            let answer = answer.bytes_stream().inspect_ok(move |bytes| scanner.read(bytes));
+            (status, headers, Body::from_stream(answer)).into_response()
         }
         Err(error) => {
             // Its address is the operator's, and may have something in it that is nobody else's.
@@ -107,6 +130,28 @@ pub(super) async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -
             refused(StatusCode::BAD_GATEWAY, "api_error", "the model could not be reached")
         }
     }
+}
+
+/// The body of a request, which is read as a whole only where the operator says which models may be asked.
+async fn with_allowed_model(
+    limits: &PassLimits,
+    method: &Method,
+    body: Body,
+) -> Result<reqwest::Body, String> {
+    if limits.models.is_empty() || method != Method::POST {
+        return Ok(reqwest::Body::wrap_stream(body.into_data_stream()));
+    }
+    let bytes = axum::body::to_bytes(body, LONGEST).await;
+    let bytes = bytes.map_err(|_| "the request is too long".to_owned())?;
+    let request: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let model = request["model"].as_str().unwrap_or_default();
+    if limits.allows(model) {
+        return Ok(bytes.into());
+    }
+    let allowed = limits.models.join(", ");
+    Err(format!(
+        "the operator does not allow the model {model:?} here; allowed is {allowed} (--allow-model)"
+    ))
 }
 
 /// The word that an engine sends in the place of a key.

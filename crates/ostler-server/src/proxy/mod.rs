@@ -3,7 +3,8 @@
 //!
 //! The word belongs to one engine and is worth nothing anywhere else, nor here once that engine has ended. The real key
 //! is read anew for every request, from where the operator keeps it, so that a new one needs no restart. Only the
-//! Messages API can be reached this way.
+//! Messages API can be reached this way, with the models that the operator allows, and only as far as one engine may go in
+//! tokens, dollars and requests at the same time.
 //!
 //! What this promises: the key is in no environment, argument or file that this server gives to an engine or to anything
 //! an engine starts. What it cannot: hold back a command that runs as the same user as the server from a file of that
@@ -16,6 +17,7 @@ mod forward;
 mod passes;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -30,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::credential::Credentials;
 pub(crate) use self::passes::Pass;
 use self::passes::Passes;
+pub(crate) use self::usage::PassLimits;
 use crate::fault::Fallible;
 use crate::runs::options::{Shape, Shaped};
 use crate::runs::record::Session;
@@ -45,6 +48,7 @@ pub(crate) struct Proxy {
     address: SocketAddr,
     credentials: Credentials,
     passes: Arc<Passes>,
+    limits: PassLimits,
     client: reqwest::Client,
 }
 
@@ -55,18 +59,19 @@ impl Proxy {
     /// When it cannot, or the model's address is none.
     pub(crate) async fn start(
         credentials: Credentials,
+        limits: PassLimits,
         stop: CancellationToken,
     ) -> io::Result<Arc<Self>> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let client = forward::client(credentials.base()).map_err(io::Error::other)?;
         let address = listener.local_addr()?;
-        let proxy = Arc::new(Self { address, credentials, passes: Arc::default(), client });
+        let proxy = Arc::new(Self { address, credentials, passes: Arc::default(), limits, client });
         let routes = Router::new()
             .route("/healthz", get(forward::health))
             .route(&format!("{PREFIX}/{{*path}}"), any(forward::forward))
             .with_state(Arc::clone(&proxy));
-        let limits = ConnectionLimits { head: IDLE, ..ConnectionLimits::default() };
-        tokio::spawn(serve::serve(listener, routes, limits, stop));
+        let connections = ConnectionLimits { head: IDLE, ..ConnectionLimits::default() };
+        tokio::spawn(serve::serve(listener, routes, connections, stop));
         Ok(proxy)
     }
 

@@ -3,23 +3,32 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::usage::Used;
 use crate::security::token::{Token, TokenDigest};
 
 /// The words that count now, with the sessions they were made for.
 #[derive(Default)]
-pub(super) struct Passes(Mutex<HashMap<TokenDigest, String>>);
+pub(super) struct Passes(Mutex<HashMap<TokenDigest, Admitted>>);
+
+/// Whom a word was made for, and what was used by it.
+#[derive(Clone)]
+pub(super) struct Admitted {
+    pub(super) session: String,
+    pub(super) used: Arc<Used>,
+}
 
 impl Passes {
     pub(super) fn issue(self: &Arc<Self>, session: &str, base: String) -> Pass {
         // It looks like a token of ours, so that it is taken out of logs and events like one.
         let token = Token::random();
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(token.digest(), session.to_owned());
+        let admitted = Admitted { session: session.to_owned(), used: Arc::default() };
+        known.insert(token.digest(), admitted);
         Pass { token, base, passes: Arc::clone(self) }
     }
 
-    /// The session that a word was made for, if it counts.
-    pub(super) fn session(&self, word: &str) -> Option<String> {
+    /// Whom a word was made for, if it counts.
+    pub(super) fn find(&self, word: &str) -> Option<Admitted> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&TokenDigest::of(word)).cloned()
     }
@@ -52,7 +61,10 @@ impl Pass {
 impl Drop for Pass {
     fn drop(&mut self) {
         let mut known = self.passes.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.remove(&self.token.digest());
+        if let Some(Admitted { session, used }) = known.remove(&self.token.digest()) {
+            let (tokens, usd) = used.total();
+            tracing::debug!(session, tokens, usd, "an engine has ended");
+        }
     }
 }
 
@@ -75,10 +87,11 @@ mod tests {
             variables["ANTHROPIC_API_KEY"].clone()
         };
         let (first, second) = (word(&one), word(&two));
-        assert_eq!(passes.session(&first).as_deref(), Some("a"));
-        assert_eq!(passes.session(""), None);
+        let session = |word: &str| passes.find(word).map(|found| found.session);
+        assert_eq!(session(&first).as_deref(), Some("a"));
+        assert_eq!(session(""), None);
         drop(one);
-        assert_eq!(passes.session(&first), None);
-        assert_eq!(passes.session(&second).as_deref(), Some("b"));
+        assert_eq!(session(&first), None);
+        assert_eq!(session(&second).as_deref(), Some("b"));
     }
 }

@@ -63,6 +63,14 @@ struct Stage {
 
 impl Stage {
     async fn open(env: &[(&str, &str)], key_file: Option<std::path::PathBuf>) -> Self {
+        Self::with(env, key_file, |_| {}).await
+    }
+
+    async fn with(
+        env: &[(&str, &str)],
+        key_file: Option<std::path::PathBuf>,
+        change: fn(&mut Config),
+    ) -> Self {
         let model = Arc::<Model>::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
@@ -73,8 +81,10 @@ impl Stage {
         config.key_file = key_file;
         config.env.extend(env.iter().map(|(name, it)| ((*name).to_owned(), (*it).to_owned())));
         config.env.insert("ANTHROPIC_BASE_URL".to_owned(), base);
+        change(&mut config);
         let credentials = Credentials::take(&mut config, Redactor::default());
-        let proxy = Proxy::start(credentials, stop.clone()).await.unwrap();
+        let limits = PassLimits::of(&config);
+        let proxy = Proxy::start(credentials, limits, stop.clone()).await.unwrap();
         let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
         Self { model, proxy, client, _stop: stop.drop_guard() }
     }
@@ -187,7 +197,8 @@ async fn a_model_that_cannot_be_reached_is_told_in_its_own_words() {
     config.env.insert("ANTHROPIC_API_KEY".to_owned(), "real-key".to_owned());
     let credentials = Credentials::take(&mut config, Redactor::default());
     let stop = CancellationToken::new();
-    let proxy = Proxy::start(credentials, stop.clone()).await.unwrap();
+    let limits = PassLimits::of(&config);
+    let proxy = Proxy::start(credentials, limits, stop.clone()).await.unwrap();
     let (pass, mut env) = (proxy.admit("session").unwrap(), BTreeMap::new());
     pass.give_to(&mut env);
     let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
@@ -197,4 +208,40 @@ async fn a_model_that_cannot_be_reached_is_told_in_its_own_words() {
     let said = answer.text().await.unwrap();
     assert!(said.contains("api_error") && !said.contains("hidden-word"), "{said}");
     stop.cancel();
+}
+
+// Mutant: `forward` that does not ask what the pass may still use, and `with_allowed_model` that lets everything pass.
+#[tokio::test]
+async fn an_engine_gets_no_further_than_its_pass() {
+    let stage = Stage::with(&[("ANTHROPIC_API_KEY", "real-key")], None, |config| {
+        config.limits.engine_tokens = Some(100);
+        config.models = vec!["claude-sonnet-4-5".to_owned()];
+    })
+    .await;
+    let (_pass, base, word) = stage.engine();
+    let ask = async |body: &'static str| {
+        let request = stage.client.post(format!("{base}/v1/messages")).header("x-api-key", &word);
+        let answer = request.body(body).send().await.unwrap();
+        let status = answer.status().as_u16();
+        // What was sent comes back; then the model has no more to say.
+        stage.model.answers.lock().unwrap().clear();
+        (status, answer.text().await.unwrap())
+    };
+    for other in [r#"{"model": "claude-opus-4-5"}"#, r#"{"model": 7}"#, "{}", "", "no json"] {
+        let (status, said) = ask(other).await;
+        assert_eq!(status, 403, "{other}");
+        assert!(said.contains("permission_error") && said.contains("--allow-model"), "{said}");
+    }
+    assert!(stage.seen().is_empty(), "the model heard nothing of these");
+    let used =
+        r#"{"model": "claude-sonnet-4-5", "usage": {"input_tokens": 70, "output_tokens": 40}}"#;
+    assert_eq!(ask(used).await.0, 200);
+    let (status, said) = ask(used).await;
+    assert_eq!(status, 403);
+    assert!(said.contains("110 tokens of the 100"), "{said}");
+    assert_eq!(stage.seen().len(), 1);
+    // Another engine has a pass of its own.
+    let (_other, base, word) = stage.engine();
+    let request = stage.client.post(format!("{base}/v1/messages")).header("x-api-key", &word);
+    assert_eq!(request.body(used).send().await.unwrap().status(), 200);
 }

@@ -49,6 +49,8 @@ pub(crate) struct Shaped {
     pub(crate) guards: Vec<Box<dyn Any + Send + Sync>>,
     /// Why nobody can be asked, if so; everything that needs a yes is refused with it.
     pub(crate) nobody_asked: Option<String>,
+    /// Rules that a skill brings along as approved. A space narrows them.
+    pub(crate) skill_allowed: Vec<String>,
     /// Whether no granted rule may answer: the task asks before every tool.
     pub(crate) people_only: bool,
     /// For whatever waits for people beside permission requests.
@@ -57,7 +59,14 @@ pub(crate) struct Shaped {
 
 impl Shaped {
     pub(crate) fn new(options: Options, waiting: Waiters) -> Self {
-        Self { options, guards: Vec::new(), nobody_asked: None, people_only: false, waiting }
+        Self {
+            options,
+            guards: Vec::new(),
+            nobody_asked: None,
+            skill_allowed: Vec::new(),
+            people_only: false,
+            waiting,
+        }
     }
 }
 

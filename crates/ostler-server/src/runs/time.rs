@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ostler::Message;
-use ostler::proto::api::{Content, ContentBlock};
+use ostler::proto::api::{Content, ContentBlock, ToolUseBlock};
 use tokio::time::Instant;
 
 use super::record::Failure;
@@ -11,6 +11,23 @@ use crate::config::Limits;
 
 /// Calls that work by calling others; each of those has its own time.
 const AGENTS: [&str; 2] = ["Agent", "Task"];
+
+/// The longest that Bash lets a command take, and what it takes without a limit of the call's own.
+const BASH_MOST: Duration = Duration::from_secs(600);
+/// The longest that a tool of an MCP server is counted as working, where nothing else limits it: the time of the run.
+const OTHER_MOST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The longest that a call may take by its own tool's limit. It sends nothing meanwhile, and is alive all the same.
+fn own_limit(call: &ToolUseBlock) -> Duration {
+    match call.name.as_str() {
+        "Bash" => {
+            let asked = call.input.get("timeout").and_then(serde_json::Value::as_u64);
+            asked.map_or(BASH_MOST, Duration::from_millis).min(BASH_MOST)
+        }
+        name if name.starts_with("mcp__") => OTHER_MOST,
+        _ => BASH_MOST,
+    }
+}
 
 /// The time that is left for something.
 struct Budget {
@@ -43,7 +60,10 @@ struct Call {
     /// The call that started the subagent whose it is.
     parent: Option<String>,
     name: String,
+    /// What the operator gives it, if anything.
     time: Budget,
+    /// What its own tool gives it.
+    alive: Budget,
 }
 
 /// What a run may still take.
@@ -73,6 +93,7 @@ impl Times {
         self.silence.stand(stands);
         for call in &mut self.calls {
             call.time.stand(stands);
+            call.alive.stand(stands);
         }
     }
 
@@ -102,23 +123,29 @@ impl Times {
 
     fn begun(&mut self, block: &ContentBlock, parent: Option<&String>) {
         let ContentBlock::ToolUse(call) = block else { return };
-        if self.limits.tool.is_some() && !AGENTS.contains(&call.name.as_str()) {
-            let time = Budget::new(self.limits.tool, self.stands);
-            let (id, parent) = (call.id.to_string(), parent.cloned());
-            self.calls.push(Call { id, parent, name: call.name.clone(), time });
+        if AGENTS.contains(&call.name.as_str()) {
+            return;
         }
+        let time = Budget::new(self.limits.tool, self.stands);
+        let alive = Budget::new(Some(own_limit(call)), self.stands);
+        let (id, parent) = (call.id.to_string(), parent.cloned());
+        self.calls.push(Call { id, parent, name: call.name.clone(), time, alive });
+    }
+
+    /// When silence has lasted too long: it is counted from the last message, or from when the last call under way should
+    /// have ended by its own limit.
+    fn stale_at(&self) -> Option<Instant> {
+        let stale = self.limits.stale?;
+        let silent = self.silence.end()?;
+        let working = self.calls.iter().filter_map(|call| call.alive.end()).max();
+        Some(working.map_or(silent, |working| silent.max(working + stale)))
     }
 
     /// Waits until something has taken too long, and says what.
     pub(super) async fn spent(&self) -> Failure {
         let fixed = [
             (self.run.end(), "run_timeout", "the run".to_owned(), self.limits.run),
-            (
-                self.silence.end(),
-                "stale",
-                "the silence of the engine".to_owned(),
-                self.limits.stale,
-            ),
+            (self.stale_at(), "stale", "the silence of the engine".to_owned(), self.limits.stale),
         ];
         let calls = self.calls.iter().map(|call| {
             (call.time.end(), "tool_timeout", format!("the tool {}", call.name), self.limits.tool)
@@ -175,5 +202,27 @@ mod tests {
         assert_eq!(open(&times), ["outer"]);
         times.heard(&answers("outer"));
         assert!(open(&times).is_empty());
+    }
+
+    // Mutant: `stale_at` that looks at the silence only.
+    #[tokio::test(start_paused = true)]
+    async fn a_tool_at_work_is_not_taken_for_a_silent_engine() {
+        let minutes = |n: u64| Duration::from_secs(60 * n);
+        let limits = Limits { stale: Some(minutes(10)), run: None, ..Limits::default() };
+        let mut times = Times::new(limits);
+        times.heard(&calls(None, "long", "Bash"));
+        let waited = tokio::time::timeout(minutes(19), times.spent()).await;
+        assert!(
+            waited.is_err(),
+            "a command may take 10 minutes, and then the engine 10 more: {waited:?}"
+        );
+        times.heard(&answers("long"));
+        let failure = tokio::time::timeout(minutes(11), times.spent()).await.expect("silence");
+        assert_eq!(failure.code, "stale");
+        // A command that does not end by its own limit is not waited for for ever.
+        times.heard(&calls(None, "hung", "Bash"));
+        let failure =
+            tokio::time::timeout(minutes(21), times.spent()).await.expect("it is bounded");
+        assert_eq!(failure.code, "stale");
     }
 }

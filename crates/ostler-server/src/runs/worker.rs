@@ -272,7 +272,9 @@ impl Worker {
             for shape in &self.hub.shapes {
                 shape.shape(&self.session, &mut shaped).await?;
             }
-            let Shaped { options, guards, nobody_asked, people_only, .. } = shaped;
+            let Shaped { mut options, guards, nobody_asked, skill_allowed, people_only, .. } =
+                shaped;
+            options.permissions.allowed.extend(skill_allowed);
             self.askers.engine(&self.session, &options, people_only);
             let asking = self.askers.listen(options, self.hub.config.questions, nobody_asked);
             let client = Client::connect(asking).await.map_err(perform::unstarted)?;

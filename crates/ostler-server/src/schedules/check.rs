@@ -1,6 +1,6 @@
 //! The command that decides whether an agent is woken.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -29,7 +29,8 @@ impl Check {
     /// # Errors
     /// When there is no command, or it takes too long.
     pub(super) fn validate(&self) -> Fallible<()> {
-        let example = "such as {\"command\": [\"./changed.sh\", \"src\"], \"seconds\": 60}";
+        let example =
+            "such as {\"command\": [\"/usr/local/bin/changed.sh\", \"src\"], \"seconds\": 60}";
         let wrong = |field: &str, what: &str| {
             Err(ApiError::invalid(format!("check.{field}"), what).hint(example))
         };
@@ -43,6 +44,37 @@ impl Check {
             return wrong("seconds", "a check takes between 1 and 300 seconds");
         }
         Ok(())
+    }
+
+    /// The program with links resolved, which must lie where no agent writes: it runs without approval, as the server's user.
+    ///
+    /// # Errors
+    /// When it is not an absolute path, not there, an interpreter that would run another file, or in one of `writable`.
+    pub(super) fn resolve(&self, writable: &[PathBuf]) -> Fallible<PathBuf> {
+        let said = self.command.first().map(PathBuf::from).unwrap_or_default();
+        let refused = |why: &str| {
+            let message = format!("the check {} {why}", said.display());
+            let hint =
+                "name a program by its absolute path, outside of all folders where agents work";
+            Err(ApiError::invalid("check.command", message).hint(hint))
+        };
+        if !said.is_absolute() {
+            return refused("is not an absolute path");
+        }
+        let Ok(real) = said.canonicalize() else { return refused("is not there") };
+        let touches = |folder: &PathBuf| {
+            let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+            real.starts_with(&folder) || said.starts_with(&folder)
+        };
+        if writable.iter().any(touches) {
+            return refused("lies where agents can write");
+        }
+        let names =
+            [&said, &real].map(|path| path.file_name().unwrap_or_default().to_string_lossy());
+        if names.iter().any(|name| is_interpreter(name)) {
+            return refused("runs other files, which may lie where agents can write");
+        }
+        Ok(real)
     }
 
     /// Runs it in a folder. Whatever goes wrong lets the agent sleep.
@@ -84,6 +116,17 @@ impl Check {
             Err(error) => Said::Sleep(format!("the check {program} cannot be waited for: {error}")),
         }
     }
+}
+
+/// Programs that run what their arguments name.
+fn is_interpreter(name: &str) -> bool {
+    const KNOWN: [&str; 26] = [
+        "sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "env", "xargs", "nice", "nohup",
+        "setsid", "timeout", "sudo", "doas", "su", "perl", "ruby", "node", "deno", "bun", "php",
+        "lua", "make", "awk", "find",
+    ];
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    KNOWN.contains(&plain) || plain == "python" || plain == "pypy" || plain.ends_with("awk")
 }
 
 /// The beginning of what is printed; the rest is read too, so that nobody waits.

@@ -77,6 +77,10 @@ impl Schedules {
                     ("OSTLER_SCHEDULE", schedule.id.clone()),
                     ("OSTLER_PLANNED", firing.planned.to_string()),
                 ];
+                // Looked at again each time: what lay elsewhere may lead into a folder of an agent now.
+                if let Err(error) = check.resolve(&self.writable().await?) {
+                    return Err(Refusal::Final(error.detail().message.clone()));
+                }
                 match check.run(&folder, &about).await {
                     Said::Wake(output) => Some(self.remember(firing, output).await?),
                     Said::Sleep(why) => return Err(Refusal::Skipped(why)),

@@ -14,6 +14,7 @@ mod tick;
 pub(crate) mod tools;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use ostler_store::{Body, Due, Filter, Page, Store, Timestamp};
@@ -156,13 +157,28 @@ impl Schedules {
             return Err(ApiError::invalid("retries", message));
         }
         if let Some(check) = &schedule.check {
-            check.validate()?;
-            // It runs unasked, with all that the server may.
-            caller.require(Role::Admin).map_err(|error| {
-                error.field("check").hint("only administrators give a schedule a check command")
+            // It runs without approval, with all that the server may.
+            caller.require(Role::Owner).map_err(|error| {
+                error
+                    .field("check")
+                    .hint("only the owner of the server gives a schedule a check command")
             })?;
+            check.validate()?;
+            check.resolve(&self.writable().await?)?;
         }
         self.starter.validate(&schedule.owner, &schedule.start).await
+    }
+
+    /// All folders in which agents may write.
+    async fn writable(&self) -> Fallible<Vec<PathBuf>> {
+        let config = &self.hub.config;
+        let spaces: Vec<Space> = self.records.all(Filter::default()).await?;
+        let mounts = spaces.iter().flat_map(|space| &space.mounts).map(|mount| mount.real.clone());
+        let mut folders = vec![config.workspace.clone(), config.data.clone()];
+        folders.extend(config.roots.iter().cloned());
+        folders.extend(mounts);
+        folders.extend(spaces.iter().map(|space| space.folder.clone()));
+        Ok(folders)
     }
 
     /// Writes down the zone that is meant where none is named: that of the space, or else the server's. It does not move

@@ -32,7 +32,7 @@ const SECRET_FIELDS: [&str; 14] = [
 
 /// What takes secrets out. Clones share what they know.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Redactor(Arc<RwLock<Secrets>>);
+pub(crate) struct Redactor(pub(crate) Arc<RwLock<Secrets>>);
 
 impl Redactor {
     /// Knows a value from now on.

@@ -34,6 +34,12 @@ impl std::fmt::Debug for Cms {
     }
 }
 
+/// Whether an address is one of this machine.
+fn is_here(address: &Url) -> bool {
+    let host = address.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|it| it.is_loopback())
+}
+
 impl Cms {
     /// A system at this address, with the token that it wants. Without a path its records are where Strapi keeps them.
     ///
@@ -48,6 +54,12 @@ impl Cms {
             Url::parse(records).map_err(|error| format!("{records} is no address: {error}"))?;
         if !matches!(address.scheme(), "http" | "https") || address.cannot_be_a_base() {
             return Err(format!("{records} is no address of a web server"));
+        }
+        if address.scheme() == "http" && !is_here(&address) {
+            return Err(format!(
+                "{records} is not encrypted: whoever is on the way could change skills, which say what agents do; use \
+                 https, or an address of this machine"
+            ));
         }
         if address.path() == "/" {
             address.set_path("/api/skills");

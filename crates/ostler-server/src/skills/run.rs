@@ -8,7 +8,7 @@ use ostler::Options;
 use ostler::options::{McpServerConfig, SettingSource, SystemPrompt};
 use serde_json::{Map, Value};
 
-use super::definition::Skill;
+use super::definition::{Skill, Source};
 use super::library::{SkillError, Skills};
 use super::materialise::RunFolder;
 use super::mcp::{self, Note};
@@ -45,6 +45,8 @@ pub(crate) struct OperatorRules {
     /// Whether a task may name its model.
     pub(crate) may_choose_model: bool,
     pub(crate) may_bypass: bool,
+    /// Whether tools count as approved that a skill of the content management system lists.
+    pub(crate) trusts_cms: bool,
     /// Whether the servers of a project's `.mcp.json` are started: they are programs of whoever wrote it.
     pub(crate) trusts_project_servers: bool,
     /// Where the folders of runs are made.
@@ -67,6 +69,8 @@ pub(crate) struct SkillRun {
     pub(crate) metadata: Metadata,
     /// What is to be said about the project's servers.
     pub(crate) note: Option<Note>,
+    /// Whether what the skill approves counts.
+    is_trusted: bool,
     /// Folders that the run must not look into.
     hidden: Vec<PathBuf>,
     folder: Option<RunFolder>,
@@ -123,12 +127,20 @@ impl SkillRun {
             project,
             metadata,
             note: found.note,
+            is_trusted: rules.trusts_cms
+                || skill.as_ref().is_none_or(|skill| skill.source == Source::Folder),
         })
     }
 
     /// The run's own folder, if it has one.
     pub(crate) fn folder(&self) -> Option<PathBuf> {
         self.folder.as_ref().map(RunFolder::path)
+    }
+
+    /// The rules that need no approval because the skill lists them.
+    pub(crate) fn approved(&self) -> Vec<String> {
+        let counts = self.mode.takes_approvals() && self.is_trusted;
+        if counts { self.tools.rules().to_vec() } else { Vec::new() }
     }
 
     /// Says it all to the SDK. What is set already (the engine, who answers questions, limits) stays, except for what
@@ -147,7 +159,7 @@ impl SkillRun {
             options.context.additional_directories.push(folder);
         }
         options.tools.mcp_servers.extend(self.servers.clone());
-        self.tools.apply(&mut options, self.mode.takes_approvals());
+        self.tools.apply(&mut options, self.mode);
         self.mode.apply(&mut options);
         keep_out(&mut options, &self.hidden);
         options

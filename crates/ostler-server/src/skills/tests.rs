@@ -46,6 +46,7 @@ impl Stage {
         let rules = OperatorRules {
             default_model: DEFAULT_MODEL.to_owned(),
             may_choose_model: false,
+            trusts_cms: false,
             may_bypass: true,
             trusts_project_servers: true,
             runs: path("state/runs"),
@@ -344,7 +345,7 @@ async fn the_options_of_both_examples() {
     ));
     assert_eq!(options.model.name.as_deref(), Some("claude-sonnet-4-5"));
     assert_eq!(options.context.cwd, Some(stage.path("project")));
-    assert_eq!(options.permissions.allowed, ["WebFetch", "Write", "Read", "mcp__playwright"]);
+    assert_eq!(run.approved(), ["WebFetch", "Write", "Read", "mcp__playwright"]);
     let base = ["WebFetch", "Write", "Read"].map(str::to_owned).to_vec();
     assert_eq!(options.tools.base, Some(ToolSet::Only(base)));
     assert_eq!(json!({"mcpServers": options.tools.mcp_servers}), servers);

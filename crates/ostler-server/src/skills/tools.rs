@@ -3,9 +3,13 @@
 
 use std::sync::Arc;
 
+use ostler::engine::coverage::{self, CallPlace};
 use ostler::hook::{HookOutput, PreToolUseInput};
 use ostler::options::ToolSet;
 use ostler::{Hook, Options};
+use serde_json::Value;
+
+use super::mode::Mode;
 
 /// The engine's own way to hand over an answer; it touches nothing.
 const ANSWER: &str = "StructuredOutput";
@@ -44,28 +48,66 @@ impl Tools {
             .any(|rule| tool(rule) == prefix || tool(rule).starts_with(&format!("{prefix}__")))
     }
 
-    /// Says it to the engine. What the engine cannot leave out (single tools of a server) a hook refuses, which holds
-    /// in every mode.
-    pub(crate) fn apply(&self, options: &mut Options, are_approved: bool) {
+    /// The rules, as they were listed.
+    pub(crate) fn rules(&self) -> &[String] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// Says it to the engine. What the engine cannot leave out (single tools of a server, uses that a rule does not name)
+    /// a hook refuses, which holds in every mode.
+    pub(crate) fn apply(&self, options: &mut Options, mode: Mode) {
         let Some(list) = &self.0 else { return };
         let mut base: Vec<String> = list.iter().map(|rule| tool(rule).to_owned()).collect();
         base.retain(|name| !name.starts_with("mcp__"));
         base.dedup();
         options.tools.base = Some(ToolSet::Only(base));
-        if are_approved {
-            options.permissions.allowed.extend(list.iter().cloned());
-        }
+        let place = CallPlace {
+            cwd: options.context.cwd.clone().unwrap_or_default(),
+            directories: options.context.additional_directories.clone(),
+            home: options.engine.env.variables.get("HOME").map(Into::into),
+        };
         let tools = Arc::new(self.clone());
         let only_these = Hook::new(move |call: PreToolUseInput, _| {
-            let tools = Arc::clone(&tools);
+            let (tools, place) = (Arc::clone(&tools), place.clone());
             async move {
-                if tools.has(&call.tool_name) {
+                let name = &call.tool_name;
+                if !tools.has(name) {
+                    return HookOutput::deny(format!(
+                        "{name} is not among the tools of this skill"
+                    ));
+                }
+                if tools.names_use(&place, name, &call.tool_input) {
                     return HookOutput::none();
                 }
-                HookOutput::deny(format!("{} is not among the tools of this skill", call.tool_name))
+                let why =
+                    format!("this skill uses {name} only for {}", tools.uses(name).join(", "));
+                match mode {
+                    // Nobody is asked in this mode, so that nobody could say yes.
+                    Mode::Bypass => HookOutput::deny(why),
+                    Mode::AcceptEdits => HookOutput::ask(why),
+                    // What no rule allows is asked anyway.
+                    Mode::Default | Mode::Ask | Mode::Plan => HookOutput::none(),
+                }
             }
         });
         options.hooks.push(only_these);
+    }
+
+    /// The rules about a tool.
+    fn uses(&self, name: &str) -> Vec<String> {
+        self.rules().iter().filter(|rule| names(tool(rule), name)).cloned().collect()
+    }
+
+    /// Whether the list names this use of a tool: by the whole tool, by a rule that covers the call, or because the call needs
+    /// no approval anywhere.
+    fn names_use(&self, place: &CallPlace, name: &str, input: &Value) -> bool {
+        let uses = self.uses(name);
+        if uses.is_empty() || uses.iter().any(|rule| !rule.contains('(')) {
+            return true;
+        }
+        let rules: Option<Vec<_>> = uses.iter().map(|rule| coverage::parse(rule)).collect();
+        rules.is_some_and(|rules| coverage::covers(place, &rules, name, input))
+            || coverage::needs_no_approval(place, name, input)
     }
 }
 
@@ -102,31 +144,48 @@ mod tests {
         Tools::new(Some(list.iter().map(|it| (*it).to_owned()).collect()))
     }
 
-    fn applied(tools: &Tools, are_approved: bool) -> Options {
+    fn applied(tools: &Tools) -> Options {
         let mut options = Options::new();
-        tools.apply(&mut options, are_approved);
+        tools.apply(&mut options, Mode::Default);
         options
     }
 
     #[test]
     fn a_list_says_what_exists_and_what_is_approved() {
         let listed = tools(&["Read", "Bash(git:*)", "mcp__calc__add"]);
-        let options = applied(&listed, true);
+        let options = applied(&listed);
         assert_eq!(
             options.tools.base,
             Some(ToolSet::Only(vec!["Read".to_owned(), "Bash".to_owned()]))
         );
-        assert_eq!(options.permissions.allowed, ["Read", "Bash(git:*)", "mcp__calc__add"]);
-        assert_eq!(options.hooks.len(), 1);
-        let asked = applied(&listed, false);
-        assert_eq!((asked.tools.base, asked.permissions.allowed.len()), (options.tools.base, 0));
+        assert_eq!(listed.rules(), ["Read", "Bash(git:*)", "mcp__calc__add"]);
+        assert_eq!((options.hooks.len(), options.permissions.allowed.len()), (1, 0));
+    }
+
+    // Mutant: `names_use` that looks at the tool only.
+    #[test]
+    fn a_rule_with_content_names_only_these_uses() {
+        let listed = tools(&["Bash(touch:*)", "Read", "Edit(//nowhere/src/**)"]);
+        let place = CallPlace { cwd: "/nowhere".into(), ..CallPlace::default() };
+        let run = |command: &str| {
+            listed.names_use(&place, "Bash", &serde_json::json!({"command": command}))
+        };
+        assert!(run("touch a") && run("ls"));
+        assert!(!run("rm a") && !run("touch a; rm a") && !run("touch a > /etc/x"));
+        let edit = |path: &str| {
+            let input =
+                serde_json::json!({"file_path": path, "old_string": "a", "new_string": "b"});
+            listed.names_use(&place, "Edit", &input)
+        };
+        assert!(edit("/nowhere/src/a") && !edit("/nowhere/a"));
+        assert!(listed.names_use(&place, "Read", &serde_json::json!({"file_path": "/etc/x"})));
     }
 
     #[test]
     fn an_empty_list_is_no_tools_and_no_list_is_all_of_them() {
-        let none = applied(&tools(&[]), true);
+        let none = applied(&tools(&[]));
         assert_eq!(none.tools.base, Some(ToolSet::Only(Vec::new())));
-        let all = applied(&Tools::new(None), true);
+        let all = applied(&Tools::new(None));
         assert_eq!((all.tools.base, all.permissions.allowed.len(), all.hooks.len()), (None, 0, 0));
         assert!(Tools::new(None).has("Bash") && !tools(&[]).has("Bash"));
     }

@@ -107,6 +107,7 @@ pub(super) mod tests {
 
     pub(in crate::spaces) fn space() -> Space {
         Space {
+            widened_by: None,
             id: "team".to_owned(),
             title: "Team".to_owned(),
             owner: "olga".to_owned(),

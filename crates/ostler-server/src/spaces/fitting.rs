@@ -18,6 +18,7 @@ use super::{FOLDER, Spaces};
 use crate::fault::{self, ApiError, Fallible};
 use crate::runs::options::{Shape, Shaped, add_to_prompt};
 use crate::runs::record::Session;
+use crate::security::users::Role;
 use crate::security::walls::{Opening, Walls};
 
 /// Everything that a space changes about a session.
@@ -56,6 +57,7 @@ impl Spaces {
         };
         let Some(id) = &session.setup.space else {
             self.check_free(&session.setup.cwd).await?;
+            self.check_plain(&session.setup.cwd)?;
             let walls = Walls { hidden: hidden(None), ..Walls::default() };
             return Ok(Fitting { cwd, walls, place: None });
         };
@@ -79,12 +81,41 @@ impl Spaces {
         let place = Place {
             secrets: secrets::chosen(&known, &space.secrets)?,
             told: told(space, &walls),
-            policy: space.policy.clone(),
+            policy: self.policy_of(space),
             zone: space.zone.clone(),
             folder: space.folder.clone(),
             data: self.config.data.clone(),
         };
         Ok(Fitting { cwd, walls, place: Some(place) })
+    }
+
+    /// The folder of a session outside of spaces must still be where it was when it was named, and where agents may work.
+    fn check_plain(&self, cwd: &Path) -> Fallible<()> {
+        let refused = |why: &str| {
+            let message = format!("{} {why}", cwd.display());
+            let error = ApiError::conflict("folder_moved", message).field("cwd");
+            Err(error.hint("put the folder back, or begin a session in another one"))
+        };
+        match cwd.canonicalize() {
+            // The operator may have named the workspace by a link.
+            Ok(real) if real != cwd && *cwd != self.config.workspace => {
+                refused("leads to another folder now")
+            }
+            Ok(real) if !real.is_dir() => refused("is not a folder any more"),
+            Ok(real) if !self.is_in_roots(&real) => {
+                refused("is not in a folder where agents may work")
+            }
+            Ok(_) => Ok(()),
+            Err(_) => refused("is not there any more"),
+        }
+    }
+
+    /// What a policy allows now: whole tools only as long as the one who allowed them may.
+    fn policy_of(&self, space: &Space) -> Policy {
+        let by = space.widened_by.as_ref().unwrap_or(&space.owner);
+        let may =
+            self.config.allow_bypass || self.users.role(by).is_some_and(|role| role >= Role::Admin);
+        if may { space.policy.clone() } else { space.policy.without_whole_tools() }
     }
 
     fn openings(
@@ -110,13 +141,24 @@ impl Spaces {
 #[async_trait]
 impl Shape for Spaces {
     async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
-        self.fitting(session).await?.apply(&mut shaped.options)
+        let fitting = self.fitting(session).await?;
+        if let Some(place) = &fitting.place {
+            shaped.skill_allowed = place.policy.approved(std::mem::take(&mut shaped.skill_allowed));
+        }
+        fitting.apply(&mut shaped.options)
     }
 
     /// What the space says now: whoever is put out of it, or whose folder has been led elsewhere, does not go on with an
     /// engine that was started before.
     async fn stamp(&self, session: &Session) -> Fallible<String> {
-        Ok(self.fitting(session).await?.stamp())
+        let fitting = self.fitting(session).await?;
+        if let (Some(place), Some(id)) = (&fitting.place, &session.setup.space)
+            && let Some((space, _)) = self.records.find::<Space>(id).await?
+        {
+            let memory = memory::read(&place.folder, memory::NAME)?;
+            self.note_memory(&space, &memory, "agents").await?;
+        }
+        Ok(fitting.stamp())
     }
 }
 
@@ -142,7 +184,7 @@ impl Fitting {
             ] {
                 let text = memory::read(folder, name)?.text;
                 if !text.trim().is_empty() {
-                    add_to_prompt(options, &format!("# {title}\n\n{text}"));
+                    add_to_prompt(options, &memory::quoted(title, &text));
                 }
             }
         }

@@ -22,15 +22,17 @@ use ostler::PermissionMode;
 use ostler_store::Filter;
 
 use self::access::SpaceRole;
-use self::memory::Memory;
+use self::memory::{Memory, SeenMemory};
 use self::mounts::MountRules;
 use self::policy::Policy;
 use self::record::{MemberRole, Mount, Space, check_name};
+use crate::approvals::audit::Audited;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::fault::{self, ApiError, Fallible};
 use crate::records::Records;
 use crate::runs::record::{Session, Setup};
+use crate::security::error::shown;
 use crate::security::private;
 use crate::security::redact::Redactor;
 use crate::security::token::random_text;
@@ -108,6 +110,7 @@ impl Spaces {
         check_title(&title)?;
         zone::check(&zone)?;
         new.policy.check(&self.config)?;
+        self.check_widening(caller, &new.policy)?;
         let _making = self.making.lock().await;
         let all = self.all().await?;
         if all.iter().any(|space| space.id == new.id) {
@@ -130,13 +133,60 @@ impl Spaces {
             folder,
             private,
             zone,
+            widened_by: widened_by(caller, &new.policy),
             policy: new.policy,
             mounts: Vec::new(),
             secrets: Vec::new(),
             created: self.clock.now(),
         };
         self.records.create(&space).await?;
+        self.note_widening(caller, &space).await?;
         Ok(space)
+    }
+
+    /// Refuses rules for whole tools, unless the operator lets agents work without questions or the caller runs the server.
+    fn check_widening(&self, caller: &Caller, policy: &Policy) -> Fallible<()> {
+        let whole = policy.whole_tools();
+        if whole.is_empty() || self.config.allow_bypass || caller.role >= Role::Admin {
+            return Ok(());
+        }
+        let message = format!(
+            "the rule {} lets agents use a tool for everything, without a question",
+            shown(whole[0])
+        );
+        Err(ApiError::forbidden("whole_tool_not_allowed", message).field("policy.allowed").hint(
+            "name what is allowed, such as Bash(git log:*), or ask an administrator of the server",
+        ))
+    }
+
+    /// Writes down who let agents of a space use whole tools.
+    async fn note_widening(&self, caller: &Caller, space: &Space) -> Fallible<()> {
+        let whole = space.policy.whole_tools();
+        if whole.is_empty() {
+            return Ok(());
+        }
+        let subject = format!("space {}: {} without a question", space.id, whole.join(", "));
+        let at = self.clock.now();
+        self.records.create(&Audited::of_space(space, "widened", &caller.user, subject, at)).await
+    }
+
+    /// Says in the audit when the memory of a space is not what it was, since agents write it too.
+    async fn note_memory(&self, space: &Space, memory: &Memory, by: &str) -> Fallible<()> {
+        let seen = SeenMemory {
+            id: space.id.clone(),
+            owner: space.owner.clone(),
+            version: memory.version.clone(),
+        };
+        let before = self.records.find::<SeenMemory>(&space.id).await?;
+        if before.as_ref().is_some_and(|(before, _)| before.version == seen.version)
+            || (before.is_none() && memory.text.is_empty())
+        {
+            return Ok(());
+        }
+        self.records.save(&seen).await?;
+        let subject = format!("space {}: its memory ({}) was changed", space.id, memory::NAME);
+        let at = self.clock.now();
+        self.records.create(&Audited::of_space(space, "memory", by, subject, at)).await
     }
 
     /// A folder for a space alone. One that is there must be empty: what an earlier space left is not the new one's.
@@ -267,6 +317,7 @@ impl Spaces {
         title.as_deref().map(check_title).transpose()?;
         zone.as_deref().map(zone::check).transpose()?;
         policy.as_ref().map(|policy| policy.check(&self.config)).transpose()?;
+        policy.as_ref().map(|policy| self.check_widening(caller, policy)).transpose()?;
         if let Some(names) = &secrets {
             // They are the operator's, not the space's.
             caller.require(Role::Admin)?;
@@ -276,7 +327,7 @@ impl Spaces {
             }
             secrets::chosen(&secrets::load(&self.config.data, &self.redactor)?, names)?;
         }
-        self.update(caller, id, SpaceRole::Admin, |space| {
+        let changed = self.update(caller, id, SpaceRole::Admin, |space| {
             if let Some(title) = &title {
                 space.title.clone_from(title);
             }
@@ -285,6 +336,7 @@ impl Spaces {
             }
             if let Some(policy) = &policy {
                 space.policy.clone_from(policy);
+                space.widened_by = widened_by(caller, policy);
             }
             if let Some(names) = &secrets {
                 space.secrets.clone_from(names);
@@ -292,8 +344,12 @@ impl Spaces {
                 space.secrets.dedup();
             }
             Ok(())
-        })
-        .await
+        });
+        let changed = changed.await?;
+        if policy.is_some() {
+            self.note_widening(caller, &changed).await?;
+        }
+        Ok(changed)
     }
 
     /// Gives a user of the server a role in a space.
@@ -514,4 +570,9 @@ fn check_title(title: &str) -> Fallible<()> {
         return Ok(());
     }
     Err(ApiError::invalid("title", "a title has 1 to 200 characters, on one line"))
+}
+
+/// Who answers for the whole tools that a policy allows, if it allows any.
+fn widened_by(caller: &Caller, policy: &Policy) -> Option<String> {
+    (!policy.whole_tools().is_empty()).then(|| caller.user.clone())
 }

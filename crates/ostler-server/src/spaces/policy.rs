@@ -1,5 +1,6 @@
 //! What agents of a space may do: what sessions there begin with, and the most they can have.
 
+use ostler::engine::coverage;
 use ostler::options::ToolSet;
 use ostler::{Options, PermissionMode};
 use schemars::JsonSchema;
@@ -92,6 +93,30 @@ impl Policy {
             }
             (only, asked) => Ok(only.clone().or(asked)),
         }
+    }
+
+    /// The rules that allow every use of a tool. Where agents must ask, those are the same as not asking.
+    pub(super) fn whole_tools(&self) -> Vec<&str> {
+        let is_whole = |rule: &&String| {
+            coverage::parse(rule).is_none_or(|rule| coverage::is_whole_tool(&rule))
+        };
+        self.allowed.iter().filter(is_whole).map(String::as_str).collect()
+    }
+
+    /// The same policy without the rules that allow every use of a tool.
+    pub(super) fn without_whole_tools(&self) -> Self {
+        let whole = self.whole_tools();
+        let is_kept = |rule: &&String| !whole.contains(&rule.as_str());
+        Self { allowed: self.allowed.iter().filter(is_kept).cloned().collect(), ..self.clone() }
+    }
+
+    /// Of the rules that a skill brings along as approved, those that this policy allows as well: the same rule, or the
+    /// whole tool.
+    pub(super) fn approved(&self, of_skill: Vec<String>) -> Vec<String> {
+        let tool = |rule: &str| rule.split('(').next().unwrap_or_default().trim().to_owned();
+        let is_allowed =
+            |rule: &String| self.allowed.iter().any(|own| own == rule || *own == tool(rule));
+        of_skill.into_iter().filter(is_allowed).collect()
     }
 
     /// Makes options as strict as this, whatever they were.

@@ -36,6 +36,9 @@ pub(crate) struct Space {
     /// What its sessions begin with, and cannot widen.
     #[serde(default)]
     pub(crate) policy: Policy,
+    /// The user who let its agents use a whole tool without a question, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) widened_by: Option<String>,
     /// Other folders that its agents see.
     #[serde(default)]
     pub(crate) mounts: Vec<Mount>,

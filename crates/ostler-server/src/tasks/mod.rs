@@ -64,6 +64,7 @@ impl Workshop {
             default_model: config.model.clone().unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
             may_choose_model: config.model_by_request,
             may_bypass: config.allow_bypass,
+            trusts_cms: config.trust_cms,
             trusts_project_servers: config.trust_project_servers,
             runs: config.data.join("runs"),
             hidden: at_home(config),
@@ -103,6 +104,7 @@ impl Shape for Workshop {
             None => {}
         }
         shaped.options = run.apply(std::mem::take(&mut shaped.options));
+        shaped.skill_allowed.extend(run.approved());
         shaped.people_only |= run.mode == Mode::Ask;
         shaped.guards.push(Box::new(run));
         Ok(())

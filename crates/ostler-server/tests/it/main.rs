@@ -6,6 +6,7 @@ mod agui;
 mod approvals;
 mod attacks;
 mod changes;
+mod confined;
 mod desk;
 mod disk;
 mod doctor;

@@ -40,6 +40,11 @@ pub fn covers(place: &CallPlace, rules: &[PermissionRule], tool: &str, input: &V
     decision.outcome == Outcome::Allow && by_rule
 }
 
+/// Whether a call runs without approval where there are no rules and the mode is the default one.
+pub fn needs_no_approval(place: &CallPlace, tool: &str, input: &Value) -> bool {
+    decide(place, &[], tool, input).outcome == Outcome::Allow
+}
+
 /// Whether a rule allows every use of its tool: it has no content, or content that leaves nothing out (`Read(//**)`).
 /// A rule that cannot be read counts as one.
 pub fn is_whole_tool(rule: &PermissionRule) -> bool {

@@ -22,6 +22,8 @@ use std::time::Duration;
 use ostler_proto::launch::Launch;
 use ostler_sdk::transport::Environment;
 
+pub use ostler_engine::model::pricing::cost as list_price;
+
 pub use self::embedded::Embedded;
 pub use self::error::StartError;
 pub use self::start::{Running, start};

@@ -111,13 +111,25 @@ fn an_address_is_one_of_a_web_server() {
     for odd in ["", "skills", "ftp://x/skills", "file:///etc", "data:x"] {
         assert!(Cms::new(odd, None, LONG).is_err(), "{odd}");
     }
+    // Mutant: `Cms::new` that takes an address that is not encrypted from anywhere.
+    for open in [
+        "http://cms.example",
+        "http://10.0.0.7/skills",
+        "http://127.0.0.1.example/",
+        "http://localhost.x/",
+    ] {
+        let error = Cms::new(open, None, LONG).unwrap_err();
+        assert!(error.contains("https"), "{open}: {error}");
+    }
     for (said, meant) in [
-        ("http://cms.example", "http://cms.example/api/skills"),
-        ("http://cms.example:1337/", "http://cms.example:1337/api/skills"),
+        ("http://127.0.0.1:1337/", "http://127.0.0.1:1337/api/skills"),
+        ("http://[::1]", "http://[::1]/api/skills"),
+        ("http://localhost:1337", "http://localhost:1337/api/skills"),
+        ("https://cms.example", "https://cms.example/api/skills"),
         ("https://cms.example/own/agents", "https://cms.example/own/agents"),
     ] {
         assert_eq!(Cms::new(said, None, LONG).unwrap().records.as_str(), meant);
     }
-    let cms = Cms::new("http://cms.example/api/skills", Some("hush".to_owned()), LONG).unwrap();
+    let cms = Cms::new("https://cms.example/api/skills", Some("hush".to_owned()), LONG).unwrap();
     assert!(!format!("{cms:?}").contains("hush"));
 }
