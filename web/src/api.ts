@@ -23,6 +23,7 @@ import type {
   Usage,
   User,
 } from "./types";
+import { keepPageKey, withPageKey } from "./page-key";
 
 export class ApiError extends Error {
   constructor(
@@ -55,7 +56,7 @@ export async function failure(response: Response): Promise<ApiError> {
 export async function request(method: string, path: string, init: RequestInit = {}): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(path, { method, credentials: "same-origin", ...init });
+    response = await fetch(path, { method, credentials: "same-origin", ...init, headers: withPageKey(init.headers) });
   } catch (error) {
     if (init.signal?.aborted) throw error;
     throw new ApiError(0, "unreachable", "The server cannot be reached.", "It is tried again by itself.");
@@ -117,7 +118,11 @@ export interface Answers {
 
 export const api = {
   me: () => call<Me>("GET", "/api/auth/me"),
-  enter: (code: string) => call<Me>("POST", "/api/auth/session", { code }),
+  async enter(code: string): Promise<Me> {
+    const { pageKey, ...me } = await call<Me & { pageKey: string }>("POST", "/api/auth/session", { code });
+    keepPageKey(pageKey);
+    return me;
+  },
   leave: () => call<void>("DELETE", "/api/auth/session"),
   /** Whoever has a token can have a code. The token is used this once and kept nowhere. */
   codeFor: (token: string) =>

@@ -3,7 +3,7 @@
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { ApiError, api, whenStranger } from "./api";
-import { complain, hasEntered, me } from "./state/app";
+import { complain, forget, hasEntered, me } from "./state/app";
 import "./state/theme";
 import { Login } from "./views/Login";
 import { Shell } from "./views/Shell";
@@ -13,7 +13,7 @@ import "./styles/chat.css";
 import "./styles/cards.css";
 import "./styles/charts.css";
 
-whenStranger(() => (me.value = null));
+whenStranger(forget);
 
 async function look(): Promise<void> {
   // Whoever never came in need not ask whether he is in.

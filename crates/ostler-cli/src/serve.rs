@@ -54,6 +54,9 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     config.listen = serve.listen;
     config.insecure_bind = serve.insecure_bind;
     config.hosts.clone_from(&serve.host);
+    config.public_url.clone_from(&serve.public_url);
+    config.trust_forwarded_for = serve.trust_forwarded_for;
+    config.trust_members = serve.trust_members;
     config.agui.origins.clone_from(&serve.agui_origin);
     config.roots.clone_from(&serve.root);
     config.skills.clone_from(&serve.skills);
@@ -92,6 +95,8 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     }
     let limits = &mut config.limits;
     limits.concurrent_runs = serve.max_runs;
+    limits.engines_per_user = serve.max_engines_per_user;
+    limits.sessions_per_user = serve.max_sessions_per_user;
     limits.max_turns = serve.max_turns.or(args.max_turns);
     limits.max_budget_usd = serve.max_budget_usd.or(args.max_budget_usd);
     limits.run = serve.run_timeout.or(limits.run);
@@ -170,14 +175,17 @@ fn announce(
         let code = server.code().context("there is no code")?;
         screen.line(&format!("code for one browser, for five minutes: {code}"))?;
         // The part behind `#` is never sent anywhere; the page takes it from there.
-        if !address.ip().is_unspecified() {
-            screen.line(&format!("or open http://{address}/#code={code}"))?;
+        if serve.public_url.is_some() || !address.ip().is_unspecified() {
+            screen.line(&format!("or open {}/#code={code}", server.url()))?;
         }
     }
     if is_offline {
         screen.line("the offline demo answers; set ANTHROPIC_API_KEY for a real model")?;
     }
-    screen.hint(&format!("what it can do: http://{address}/docs"))?;
+    if serve.public_url.is_some() {
+        screen.line(&format!("browsers reach it at {}", server.url()))?;
+    }
+    screen.hint(&format!("what it can do: {}/docs", server.url()))?;
     Ok(())
 }
 

@@ -19,7 +19,10 @@ use crate::runs::Hub;
 use crate::runs::record::{Run, RunState};
 use crate::schedules::Schedules;
 use crate::security::guard::Guard;
+use crate::security::permits::UserLimit;
+use crate::security::public_url::PublicUrl;
 use crate::security::users::Caller;
+use crate::session_room::SessionRoom;
 use crate::spaces::Spaces;
 use crate::tasks::Tasks;
 
@@ -40,8 +43,20 @@ pub(crate) struct Parts {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) guard: Arc<Guard>,
     pub(crate) document: Value,
+    /// What one user may have at the same time.
+    pub(crate) limits: UserLimits,
+    pub(crate) session_room: SessionRoom,
+    /// Where browsers reach the server, if not at the address where it listens.
+    pub(crate) public_url: Option<PublicUrl>,
     /// Everything is told that will be; whoever only listens is to go.
     pub(crate) closing: CancellationToken,
+}
+
+/// What one user may have at the same time, beside engines ([`crate::engine_permits`]).
+pub(crate) struct UserLimits {
+    pub(crate) streams: UserLimit,
+    pub(crate) sockets: UserLimit,
+    pub(crate) agui_runs: UserLimit,
 }
 
 impl std::ops::Deref for App {
@@ -76,6 +91,11 @@ impl App {
             return Err(refused("is no folder"));
         }
         Ok(folder)
+    }
+
+    /// Refuses a new session to a user who has too many.
+    pub(crate) async fn room_for_session(&self, user: &str) -> Fallible<()> {
+        self.session_room.take(self.store.as_ref(), user).await
     }
 
     /// The model a request asks for, if requests may.

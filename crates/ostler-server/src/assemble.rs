@@ -8,15 +8,17 @@ use ostler_store::Store;
 use tokio_util::sync::CancellationToken;
 
 use crate::agui::{AgUi, Desks, Pages};
-use crate::app::{App, Parts};
+use crate::app::{App, Parts, UserLimits};
 use crate::approvals::{self, Approvals};
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, Limits};
+use crate::engine_permits::EnginePermits;
 use crate::hooks::Hooks;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::proxy::Proxy;
 use crate::records::Records;
+use crate::removed_users::NoEngineForRemoved;
 use crate::runs::options::Shape;
 use crate::runs::{self, Hub};
 use crate::schedules::Schedules;
@@ -27,12 +29,15 @@ use crate::security::browsers::Cookies;
 use crate::security::code::Browsers;
 use crate::security::guard::Guard;
 use crate::security::limits::BodyLimits;
+use crate::security::permits::UserLimit;
+use crate::security::public_url::PublicUrl;
 use crate::security::rate::{Buckets, Rate};
 use crate::security::redact::Redactor;
 use crate::security::site::Site;
 use crate::security::users::Users;
 use crate::security::{edge, routes};
 use crate::server::StartError;
+use crate::session_room::SessionRoom;
 use crate::spaces::{self, Spaces};
 use crate::tasks::{Tasks, Workshop};
 use crate::{http, ids};
@@ -46,6 +51,8 @@ pub(crate) struct Ground {
     /// Browsers that are in.
     pub(crate) cookies: Cookies,
     pub(crate) address: SocketAddr,
+    /// Where browsers reach it, if not there.
+    pub(crate) public_url: Option<PublicUrl>,
     pub(crate) redactor: Redactor,
     pub(crate) proxy: Arc<Proxy>,
 }
@@ -89,6 +96,8 @@ impl Ground {
         let cookies = std::mem::take(&mut self.cookies);
         let guard = Arc::new(self.guard(cookies));
         let (pages, document) = http::routes();
+        let limits = user_limits(&self.config.limits);
+        let session_room = SessionRoom::new(self.config.limits.sessions_per_user);
         let app = App::new(Parts {
             config: self.config,
             store: self.store,
@@ -102,9 +111,14 @@ impl Ground {
             hooks,
             guard: Arc::clone(&guard),
             document,
+            limits,
+            session_room,
+            public_url: self.public_url,
             closing: CancellationToken::new(),
         });
-        let bodies = BodyLimits { bytes: app.config.limits.body, ..BodyLimits::default() };
+        let by_path = vec![("/api/hooks/".to_owned(), crate::hooks::LONGEST)];
+        let bytes = app.config.limits.body;
+        let bodies = BodyLimits { bytes, by_path, ..BodyLimits::default() };
         let agui = AgUi::new(app.clone(), shapes.desks, agui_stopping);
         let pages = pages.with_state(app.clone()).merge(agui.guarded());
         let router = edge::protect(pages, "/api", guard, bodies);
@@ -145,6 +159,8 @@ impl Ground {
                 Arc::clone(&shapes.own_tools) as _,
                 Arc::clone(&shapes.spaces) as _,
                 Arc::clone(&self.proxy) as _,
+                Arc::new(NoEngineForRemoved(Arc::clone(&self.users))),
+                Arc::new(EnginePermits(engine_limit(&self.config.limits))),
             ],
             config: Arc::clone(&self.config),
             records,
@@ -159,19 +175,39 @@ impl Ground {
     fn guard(&self, cookies: Cookies) -> Guard {
         let requests = f64::from(self.config.limits.requests_per_second);
         let wrong = f64::from(self.config.limits.wrong_tokens);
+        let public = f64::from(self.config.limits.public_requests_per_second);
         Guard {
-            site: site(&self.config, self.address),
+            site: site(&self.config, self.address)
+                .behind_proxy(self.public_url.clone(), self.config.trust_forwarded_for),
             users: Arc::clone(&self.users),
             browsers: Browsers::new(cookies),
             requests: Buckets::new(Rate { per_second: requests, burst: 10.0 * requests }),
             failures: Buckets::new(Rate { per_second: 0.2, burst: wrong }),
+            strangers: Buckets::new(Rate { per_second: public, burst: 10.0 * public }),
         }
+    }
+}
+
+fn engine_limit(limits: &Limits) -> UserLimit {
+    let remedy = "delete sessions, or wait until agents without work have ended";
+    UserLimit::new("agents at work or waiting", remedy, limits.engines_per_user)
+}
+
+fn user_limits(limits: &Limits) -> UserLimits {
+    UserLimits {
+        streams: UserLimit::new("open event streams", "close some", limits.streams_per_user),
+        sockets: UserLimit::new("open WebSockets", "close some", limits.sockets_per_user),
+        agui_runs: UserLimit::new(
+            "open AG-UI runs",
+            "wait until some have ended, or stop them",
+            limits.agui_runs_per_user,
+        ),
     }
 }
 
 /// What of the server is open, and to whom.
 fn site(config: &Config, address: SocketAddr) -> Site {
-    let site = routes::open(Site::new(address, &config.hosts, false), "/api");
+    let site = routes::open(Site::new(address, &config.hosts), "/api");
     http::page::open(site)
         .public(Method::GET, "/healthz")
         .public(Method::POST, "/api/hooks/*")

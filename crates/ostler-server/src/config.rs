@@ -16,6 +16,13 @@ pub struct Config {
     pub insecure_bind: bool,
     /// Names it is reached by, beside its own address: `agents.example.org`, with a port unless it is 80.
     pub hosts: Vec<String>,
+    /// Where browsers reach it through a proxy: `https://agents.example.org`. With `https` cookies are for TLS alone.
+    pub public_url: Option<String>,
+    /// Whether `X-Forwarded-For` of that proxy says where requests come from. Without a proxy anybody could send it.
+    pub trust_forwarded_for: bool,
+    /// Whether there may be users beside the owner. Each of them can run programs as the server's own user, and so read
+    /// everything that is the owner's.
+    pub trust_members: bool,
     /// The AG-UI endpoint.
     pub agui: crate::agui::Config,
     /// Where the event log, tokens and private folders are kept.
@@ -153,6 +160,18 @@ pub struct Limits {
     pub body: usize,
     /// Event streams open at the same time.
     pub subscribers: usize,
+    /// Event streams of one user.
+    pub streams_per_user: usize,
+    /// WebSockets of one user.
+    pub sockets_per_user: usize,
+    /// AG-UI runs of one user that are being told.
+    pub agui_runs_per_user: usize,
+    /// Engines of one user, with those that wait for people and those that are kept for the next prompt.
+    pub engines_per_user: usize,
+    /// Sessions of one user.
+    pub sessions_per_user: usize,
+    /// Requests in a second from one address to what is open to everybody; ten times as many at once.
+    pub public_requests_per_second: u32,
     /// Requests of one token in a second, in the long run; ten times as many at once.
     pub requests_per_second: u32,
     /// Wrong tokens or codes from one address before it has to wait.
@@ -177,6 +196,12 @@ impl Default for Limits {
             engine_usd: None,
             body: 16 << 20,
             subscribers: 5_000,
+            streams_per_user: 3_000,
+            sockets_per_user: 200,
+            agui_runs_per_user: 512,
+            engines_per_user: 1_000,
+            sessions_per_user: 10_000,
+            public_requests_per_second: 50,
             requests_per_second: 200,
             wrong_tokens: 10,
         }
@@ -190,6 +215,9 @@ impl Config {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8300),
             insecure_bind: false,
             hosts: Vec::new(),
+            public_url: None,
+            trust_forwarded_for: false,
+            trust_members: false,
             agui: crate::agui::Config::default(),
             data: data.into(),
             workspace: workspace.into(),

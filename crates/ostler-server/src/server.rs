@@ -10,6 +10,7 @@ use ostler_store::sqlite::{Clock as WallClock, SystemClock};
 use ostler_store::{Sqlite, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::agui::AgUi;
 use crate::app::App;
@@ -19,12 +20,14 @@ use crate::config::Config;
 use crate::fault::ApiError;
 use crate::log_writer;
 use crate::proxy::{Credentials, PassLimits, Proxy};
+use crate::removed_users;
 use crate::security::browsers::{BROWSERS, Cookies};
+use crate::security::public_url::PublicUrl;
 use crate::security::redact::Redactor;
 use crate::security::serve::{self, ConnectionLimits};
 use crate::security::token::TokenFile;
 use crate::security::users::{UserFile, Users};
-use crate::security::{bind, private};
+use crate::security::{bind, private, revocation};
 use crate::webhook::{self, Teller};
 
 /// Why a server does not start.
@@ -77,6 +80,8 @@ pub struct Server {
     agui_stopping: CancellationToken,
     /// Ends the way to the model, after everything that uses it.
     proxy_stopping: CancellationToken,
+    /// What looks for users and tokens that were taken back.
+    watching: Vec<AbortOnDropHandle<()>>,
 }
 
 impl Server {
@@ -115,6 +120,8 @@ impl Server {
         if let Some(warning) = warning.map_err(StartError::Unsafe)? {
             tracing::warn!("{warning}");
         }
+        let public_url = config.public_url.as_deref().map(PublicUrl::parse).transpose();
+        let public_url = public_url.map_err(StartError::Unsafe)?;
         if let Some(webhook) = &config.webhook {
             webhook::check(webhook).map_err(StartError::Unsafe)?;
         }
@@ -130,9 +137,13 @@ impl Server {
         let credentials = Credentials::take(&mut config, redactor.clone());
         let token = TokenFile::open(config.data.join("token")).map_err(folder)?;
         let users = Users::load(token, Box::new(UserFile(config.data.join("users.json"))))
-            .map_err(folder)?;
+            .map_err(folder)?
+            .trusting_members(config.trust_members);
+        check_members(&config, &users)?;
         let cookies = Cookies::load(config.data.join(BROWSERS)).map_err(folder)?;
         let store = open(&config.data.join("log")).await?;
+        let remembered = removed_users::remember_earlier(&users, store.as_ref()).await;
+        remembered.map_err(|error| StartError::Recovery(error.to_string()))?;
         let listening = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
@@ -148,6 +159,7 @@ impl Server {
             users: Arc::new(users),
             cookies,
             address,
+            public_url,
             redactor,
             proxy,
         };
@@ -157,8 +169,23 @@ impl Server {
         app.hub.recover().await.map_err(unrecovered)?;
         tokio::spawn(Arc::clone(&app.schedules).keep_time());
         app.hooks.watch();
+        let watching = vec![
+            tokio::spawn(removed_users::end_their_work(app.clone())),
+            tokio::spawn(revocation::watch_token_file(Arc::clone(&app.guard))),
+        ];
+        let watching = watching.into_iter().map(AbortOnDropHandle::new).collect();
         let teller = teller(&app, address)?;
-        Ok(Self { app, agui, router, listener, address, teller, agui_stopping, proxy_stopping })
+        Ok(Self {
+            app,
+            agui,
+            router,
+            listener,
+            address,
+            teller,
+            agui_stopping,
+            proxy_stopping,
+            watching,
+        })
     }
 
     /// Its AG-UI endpoint, without the server's own door before it.
@@ -170,6 +197,14 @@ impl Server {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where browsers reach it: the public URL if there is one, otherwise the address where it listens.
+    pub fn url(&self) -> String {
+        match &self.app.public_url {
+            Some(url) => url.to_string(),
+            None => format!("http://{}", self.address),
+        }
     }
 
     /// The owner's token.
@@ -191,7 +226,8 @@ impl Server {
 
     /// Serves until `stop` comes; then takes nothing new, ends its engines and closes the log.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send) {
-        let Self { app, router, listener, teller, agui_stopping, proxy_stopping, .. } = self;
+        let Self { app, router, listener, teller, agui_stopping, proxy_stopping, watching, .. } =
+            self;
         let stopping = CancellationToken::new();
         let door = serve::serve(listener, router, ConnectionLimits::default(), stopping.clone());
         let ending = async {
@@ -204,6 +240,7 @@ impl Server {
             if let Some(teller) = teller {
                 teller.shut_down().await;
             }
+            drop(watching);
             app.closing.cancel();
             stopping.cancel();
         };
@@ -215,12 +252,30 @@ impl Server {
     }
 }
 
+/// Refuses to start with users beside the owner unless the operator trusts them: nothing keeps their programs from what is
+/// the owner's.
+fn check_members(config: &Config, users: &Users) -> Result<(), StartError> {
+    let count = users.list().len();
+    if config.trust_members || count == 0 {
+        return Ok(());
+    }
+    let place = config.data.join("users.json");
+    Err(StartError::Unsafe(format!(
+        "{} has {count} user(s) beside the owner. Each of them can run programs as the server's own user, and so read the \
+         owner's token and everybody's conversations. Start the server with --trust-members if you trust each of them that \
+         much; otherwise move this file away, and they are removed",
+        place.display()
+    )))
+}
+
 /// Begins to tell the operator's program what happens, if there is one.
 fn teller(app: &App, address: SocketAddr) -> Result<Option<Arc<Teller>>, StartError> {
     let Some(webhook) = &app.config.webhook else { return Ok(None) };
     let host = app.config.hosts.first().cloned().unwrap_or_else(|| address.to_string());
+    let base =
+        app.public_url.as_ref().map_or_else(|| format!("http://{host}"), ToString::to_string);
     let (hub, approvals) = (Arc::clone(&app.hub), Arc::clone(&app.approvals));
-    let teller = Teller::new(webhook, format!("http://{host}"), hub, approvals);
+    let teller = Teller::new(webhook, base, hub, approvals);
     let teller = teller.map_err(StartError::Unsafe)?;
     teller.start();
     Ok(Some(teller))

@@ -197,8 +197,27 @@ export default {
     await rows.filter({ hasText: "this one" }).waitFor();
     await rows.filter({ hasNotText: "this one" }).getByRole("button", { name: "Put out" }).click();
     await one.page.waitForFunction(() => document.querySelectorAll("[aria-labelledby=browsers] li").length === 1);
-    await two.page.reload();
+    // At once, and without being loaded again: its WebSocket is closed.
     await two.page.getByLabel("Code or token").waitFor();
+    assert.equal(await two.page.evaluate(() => localStorage.getItem("ostler-page-key")), null);
+    let sockets = 0;
+    two.page.on("websocket", () => sockets++);
+    await two.page.waitForTimeout(2_000);
+    assert.equal(sockets, 0, "whoever is signed out does not connect again and again");
+  },
+
+  async "a page without its key has to sign in again, though the browser still has the cookie"({ visit }) {
+    const visitor = await visit();
+    const { page } = visitor;
+    visitor.excused = /401|WebSocket/;
+    await page.evaluate(() => localStorage.setItem("ostler-page-key", "ostler_guess"));
+    const statuses = await page.evaluate(async () => {
+      const asked = ["/api/auth/me", "/api/sessions", "/openapi.json"].map((path) => fetch(path));
+      return (await Promise.all(asked)).map((it) => it.status);
+    });
+    assert.deepEqual(statuses, [401, 401, 401], "the cookie alone is worth nothing");
+    await page.reload();
+    await page.getByLabel("Code or token").waitFor();
   },
 
   async "sessions are searched, renamed, exported and forgotten"({ server, visit }) {

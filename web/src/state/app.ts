@@ -2,6 +2,7 @@
 
 import { batch, computed, effect, signal } from "@preact/signals";
 import { api } from "../api";
+import { keepPageKey, pageKey } from "../page-key";
 import type { Approval, Me, Run, Session } from "../types";
 import { isOver } from "../types";
 
@@ -74,16 +75,13 @@ function inOrder(list: Session[]): Session[] {
   return list.sort((a, b) => b.lastActivity - a.lastActivity);
 }
 
-const ENTERED = "ostler-entered";
-
-/** Whether this browser was ever let in. The cookie itself no script can see. */
+/** Whether this browser is signed in, as far as it knows. The cookie itself no script can see. */
 export function hasEntered(): boolean {
-  return localStorage.getItem(ENTERED) === "yes";
+  return pageKey() !== null;
 }
 
 effect(() => {
-  if (me.value) localStorage.setItem(ENTERED, "yes");
-  else if (me.value === null) localStorage.removeItem(ENTERED);
+  if (me.value === null) keepPageKey(null);
 });
 
 /** Nobody is here any more: what was seen is not for whoever comes next. */

@@ -157,7 +157,10 @@ export class Conversation {
       const response = await request("POST", path, init);
       for await (const events of portions<AGUIEvent>(response)) {
         if (following.signal.aborted) return;
-        for (const event of events) thread.apply(event, Date.now());
+        for (const event of events) {
+          if (isSignedOut(event)) throw new ApiError(401, "signed_out", "You were signed out.");
+          thread.apply(event, Date.now());
+        }
         if (!this.isCaughtUp(thread, since)) continue;
         this.thread = thread;
         this.isLoading.value = false;
@@ -186,6 +189,8 @@ export class Conversation {
   private fail(error: unknown): void {
     this.isLoading.value = false;
     this.hasMissed = true;
+    // If this browser is really signed out, the answer shows the sign-in page.
+    if (error instanceof ApiError && error.code === "signed_out") void api.me().catch(() => {});
     const refused = error instanceof ApiError && error.status >= 400 && error.status !== 401;
     if (refused && this.thread.items.length === 0) this.failure.value = error;
     else if (refused) complain(error);
@@ -243,6 +248,11 @@ export class Conversation {
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => this.version.value++);
   }
+}
+
+/** How the server ends the stream of a caller whose user, role, token or sign-in was changed. */
+function isSignedOut(event: AGUIEvent): boolean {
+  return event.type === "RUN_ERROR" && event.code === "signed_out";
 }
 
 const HEADERS = { "content-type": "application/json", accept: "text/event-stream" };

@@ -3,11 +3,14 @@
 
 import { batch } from "@preact/signals";
 import { api } from "../api";
+import { socketProtocols } from "../page-key";
 import type { Approval, Run } from "../types";
-import { approvals, ask, changed, connection, live, settle } from "./app";
+import { approvals, ask, changed, connection, live, me, settle } from "./app";
 
 /** Sent by the server at least this often; later than that, nobody is there. */
 const SILENCE = 35_000;
+/** The close code of a server that signed this browser out, or gave its user another role. */
+const SIGNED_OUT = 4401;
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 15_000;
 
@@ -33,7 +36,7 @@ export function connect(): void {
   clearTimeout(retry);
   if (socket && socket.readyState <= WebSocket.OPEN) return;
   connection.value = connection.peek() === "lost" ? "lost" : "connecting";
-  const opened = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/api/ws`);
+  const opened = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/api/ws`, socketProtocols());
   socket = opened;
   opened.onopen = () => {
     wait = FIRST_WAIT;
@@ -43,15 +46,16 @@ export function connect(): void {
     listenFor(opened);
     hear(JSON.parse(event.data as string) as Told);
   };
-  opened.onclose = () => {
+  opened.onclose = (event) => {
     if (socket !== opened) return;
     clearTimeout(silence);
     clearInterval(beat);
     socket = undefined;
     if (!wanted) return;
     connection.value = "lost";
-    // A browser does not say why a WebSocket was refused. If it is because nobody knows us any more, this does.
-    void api.me().catch(() => {});
+    // A browser does not say why a WebSocket was refused. If it is because this browser is signed out, this does. After
+    // another role was given, it says which.
+    void api.me().then((it) => event.code === SIGNED_OUT && (me.value = it)).catch(() => {});
     retry = setTimeout(connect, wait);
     wait = Math.min(wait * 2, LONGEST_WAIT);
   };

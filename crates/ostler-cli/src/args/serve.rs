@@ -128,6 +128,26 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
 
+    /// Where browsers reach this server through a proxy, such as https://agents.example.org
+    #[arg(long, value_name = "URL", env = "OSTLER_PUBLIC_URL")]
+    pub(crate) public_url: Option<String>,
+
+    /// Believe the proxy's X-Forwarded-For when requests are counted per address
+    #[arg(long)]
+    pub(crate) trust_forwarded_for: bool,
+
+    /// Allow users beside the owner, although each can run programs as this user and read all that is the owner's
+    #[arg(long)]
+    pub(crate) trust_members: bool,
+
+    /// How many agents one user may have, with those that wait and those that are kept for the next prompt
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]
+    pub(crate) max_engines_per_user: usize,
+
+    /// How many sessions one user may have
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = at_least_one)]
+    pub(crate) max_sessions_per_user: usize,
+
     /// The origin of a page elsewhere that may use the AG-UI endpoint
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) agui_origin: Vec<String>,

@@ -37,6 +37,7 @@ use super::thread::{Floors, Thread};
 use crate::app::App;
 use crate::fault::{ApiError, Fallible};
 use crate::runs::record::{Session, Setup};
+use crate::security::revocation::Credential;
 use crate::security::token::TokenDigest;
 use crate::security::users::{self, Role};
 
@@ -45,14 +46,14 @@ const BUFFER: usize = 256;
 
 /// Who calls, as whoever let the request in says. Without it a request is refused.
 /// He has what is his own, whatever else he may do in other places.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller(users::Caller);
+#[derive(Clone)]
+pub struct Caller(users::Caller, Option<Credential>);
 
 impl Caller {
     /// Somebody with this name.
     pub fn named(name: &str) -> Self {
         let grant = TokenDigest::of(name);
-        Self(users::Caller { user: name.to_owned(), role: Role::Member, grant })
+        Self(users::Caller { user: name.to_owned(), role: Role::Member, grant }, None)
     }
 }
 
@@ -132,6 +133,7 @@ impl AgUi {
         });
         let title = said.unwrap_or_default();
         let app = &self.0.app;
+        app.room_for_session(&caller.user).await?;
         let setup = Setup { cwd: app.config.workspace.clone(), ..Setup::default() };
         let title = title.lines().next().unwrap_or_default();
         app.hub.by_key(&caller.user, &input.thread_id, title, setup).await
@@ -146,15 +148,17 @@ impl std::fmt::Debug for AgUi {
 
 /// Says to the endpoint who calls, as the guard has found.
 async fn name_caller(mut request: Request, next: Next) -> Response {
-    if let Some(caller) = request.extensions().get::<users::Caller>() {
-        let caller = Caller(users::Caller { role: Role::Member, ..caller.clone() });
-        request.extensions_mut().insert(caller);
+    let extensions = request.extensions();
+    let credential = extensions.get::<Credential>().cloned();
+    if let (Some(caller), Some(credential)) = (extensions.get::<users::Caller>(), credential) {
+        let caller = users::Caller { role: Role::Member, ..caller.clone() };
+        request.extensions_mut().insert(Caller(caller, Some(credential)));
     }
     next.run(request).await
 }
 
-fn known(caller: Option<Extension<Caller>>) -> Fallible<users::Caller> {
-    let Some(Extension(Caller(caller))) = caller else {
+fn known(caller: Option<Extension<Caller>>) -> Fallible<Caller> {
+    let Some(Extension(caller)) = caller else {
         let words = "this needs a token; send it as `Authorization: Bearer …`";
         return Err(ApiError::unauthenticated(words));
     };
@@ -183,8 +187,9 @@ async fn run(
     caller: Option<Extension<Caller>>,
     body: Bytes,
 ) -> Fallible<Response> {
-    let caller = known(caller)?;
+    let Caller(caller, credential) = known(caller)?;
     let input = read(&body)?;
+    let own = agui.0.app.limits.agui_runs.take(&caller.user)?;
     let Ok(permit) = Arc::clone(&agui.0.runs).try_acquire_owned() else { return Err(full()) };
     let session = agui.open(&caller, &input).await?;
     let floor = agui.0.floors.of(&session.id);
@@ -194,11 +199,11 @@ async fn run(
     }
     let (events, receiver) = mpsc::channel(BUFFER);
     let keep_alive = agui.config().keep_alive;
-    let run = Run { agui, session, floor, caller, input };
+    let run = Run { agui, session, floor, caller, credential, input };
     // It outlives this request on purpose: a client that goes does not take its run along.
     tokio::spawn(async move {
         carry(run, events, true).await;
-        drop(permit);
+        drop((permit, own));
     });
     Ok(stream(ReceiverStream::new(receiver), keep_alive))
 }
@@ -209,11 +214,12 @@ async fn attach(
     caller: Option<Extension<Caller>>,
     body: Bytes,
 ) -> Fallible<Response> {
-    let caller = known(caller)?;
+    let Caller(caller, credential) = known(caller)?;
     let mut input = read(&body)?;
     let Some(session) = agui.find(&caller, &input.thread_id).await? else {
         return Err(crate::fault::not_found("thread", &input.thread_id));
     };
+    let own = agui.0.app.limits.agui_runs.take(&caller.user)?;
     let Ok(permit) = Arc::clone(&agui.0.runs).try_acquire_owned() else { return Err(full()) };
     let thread = Thread::find(&agui.0.app.hub.records, &session).await?;
     if let (true, Some(thread)) = (input.tools.is_empty(), thread) {
@@ -224,13 +230,13 @@ async fn attach(
     let keep_alive = agui.config().keep_alive;
     let floor = agui.0.floors.of(&session.id);
     let gone = events.clone();
-    let run = Run { agui, session, floor, caller, input };
+    let run = Run { agui, session, floor, caller, credential, input };
     tokio::spawn(async move {
         tokio::select! {
             () = carry(run, events, false) => {}
             () = gone.closed() => {}
         }
-        drop(permit);
+        drop((permit, own));
     });
     Ok(stream(ReceiverStream::new(receiver), keep_alive))
 }
@@ -280,7 +286,7 @@ async fn stop(
     caller: Option<Extension<Caller>>,
     Json(input): Json<StopInput>,
 ) -> Fallible<Response> {
-    let caller = known(caller)?;
+    let Caller(caller, _) = known(caller)?;
     let Some(session) = agui.find(&caller, &input.thread_id).await? else {
         return Ok(Json(json!({"stopped": false})).into_response());
     };

@@ -29,6 +29,7 @@ use crate::fault::{ApiError, Fallible};
 use crate::runs::record::{Begin, RunState, Session};
 use crate::runs::{self, NewRun};
 use crate::scribe;
+use crate::security::revocation::Credential;
 use crate::security::users::Caller;
 
 /// A run that is to be carried.
@@ -37,6 +38,8 @@ pub(super) struct Run {
     pub(super) session: Session,
     pub(super) floor: Arc<Floor>,
     pub(super) caller: Caller,
+    /// What let the caller in, if the server's own door did.
+    pub(super) credential: Option<Credential>,
     pub(super) input: RunAgentInput,
 }
 
@@ -103,6 +106,11 @@ impl Run {
             let words = "another run on this thread goes on; wait for it, or stop it";
             return outlet.send(translator.fail(words, "run_in_progress")).await;
         };
+        // It may have waited for minutes.
+        if let Some(Err(error)) = self.credential.as_ref().map(Credential::check) {
+            let detail = error.detail();
+            return outlet.send(translator.fail(&detail.message, &detail.code)).await;
+        }
         let running = self.floor.begin();
         // Now that nobody else changes the thread, it is known what it has.
         let mut telling = match self.telling(outlet, running.stop.clone()).await {

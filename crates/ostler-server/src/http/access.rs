@@ -27,7 +27,7 @@ pub(super) fn describe(api: Api) -> Api {
         Op::post("/api/auth/session", "enter", enters)
             .public()
             .takes::<Entering>()
-            .returns::<Me>(200, "The cookie is set"),
+            .returns::<SignedIn>(200, "The cookie is set; the key is for the page"),
     )
     .describe(
         Op::delete("/api/auth/session", "leave", "Makes the cookie worth nothing")
@@ -71,6 +71,16 @@ pub(super) fn describe(api: Api) -> Api {
 struct Me {
     user: String,
     role: Role,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct SignedIn {
+    user: String,
+    role: Role,
+    /// Sent with every request in addition to the cookie, as `X-Ostler-Page-Key`; a WebSocket offers the protocol
+    /// `ostler.page-key.` with the key behind it, beside `ostler`.
+    page_key: String,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -126,6 +136,8 @@ struct Everybody {
 
 #[derive(Serialize, JsonSchema)]
 struct User {
+    /// What the user's records belong to. It is not the name if that was used before.
+    id: String,
     name: String,
     role: Role,
     tokens: Vec<KeptToken>,

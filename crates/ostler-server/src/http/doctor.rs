@@ -100,7 +100,8 @@ async fn look(State(app): State<App>, caller: Caller) -> Fallible<Json<Checkup>>
     let path = std::env::var("PATH").ok();
     checks.push(Check::found("shell", "Shell", checkup::shell()));
     checks.push(Check::found("git", "Git", checkup::git(path.as_deref())));
-    checks.extend([skills(&app).await, servers(&app).await, exposure(&app), leave(&app)]);
+    checks.extend([skills(&app).await, servers(&app).await, exposure(&app)]);
+    checks.extend([members(&app), leave(&app)]);
     Ok(Json(Checkup { checks }))
 }
 
@@ -252,6 +253,16 @@ async fn servers(app: &App) -> Check {
 fn exposure(app: &App) -> Check {
     let (title, listen) = ("Reach", app.config.listen);
     if listen.ip().is_loopback() {
+        if let Some(url) = &app.public_url {
+            let says = format!("this machine at {listen}, and {url} through a proxy");
+            let check = Check::ok("exposure", title, says);
+            return match url.scheme() {
+                "https" => check,
+                _ => check.warn(
+                    "let the proxy serve it with TLS, and name that with --public-url https://…",
+                ),
+            };
+        }
         let names = &app.config.hosts;
         let says = match names.is_empty() {
             true => format!("only this machine, at {listen}"),
@@ -264,7 +275,21 @@ fn exposure(app: &App) -> Check {
     }
     let says = format!("everybody who reaches {listen}, without TLS");
     Check::ok("exposure", title, says)
-        .warn("listen on 127.0.0.1 and put a proxy with TLS before it; name it with --host")
+        .warn("listen on 127.0.0.1, put a proxy with TLS before it, and name its address with --public-url https://…")
+}
+
+/// Who could read what is the owner's.
+fn members(app: &App) -> Check {
+    let (title, count) = ("Users", app.guard.users.list().len());
+    if count == 0 {
+        return Check::ok("members", title, "only the owner");
+    }
+    let says = format!(
+        "{count} beside the owner, each of whom can run programs as the server's own user (--trust-members)"
+    );
+    Check::ok("members", title, says).warn(
+        "keep only users whom you trust with everything that is the owner's; a sandbox is to come",
+    )
 }
 
 /// What agents may do without being asked.

@@ -61,6 +61,7 @@ async fn fork(
         }
     };
     let title = wanted.title.as_deref();
+    app.room_for_session(&caller.user).await?;
     let new = app.hub.fork(&source, &caller.user, setup, title, place).await?;
     Ok((StatusCode::CREATED, Json(view(&app, new).await?)))
 }

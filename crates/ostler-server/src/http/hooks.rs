@@ -1,13 +1,13 @@
 //! Hooks over HTTP: made by their owners, called by other programs.
 
-use std::net::SocketAddr;
 use std::time::Instant;
 
+use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{ConnectInfo, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::routing::{delete, get, post};
-use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,7 @@ use crate::fault::{ApiError, Fallible};
 use crate::hooks::record::{Hook, HookView};
 use crate::hooks::{LONGEST, Request};
 use crate::security::error::{JsonBody, PathOf, QueryOf};
+use crate::security::guard::network;
 use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {
@@ -109,25 +110,23 @@ async fn remove(
 
 async fn call(
     State(app): State<App>,
-    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
     PathOf(id): PathOf<String>,
-    headers: HeaderMap,
+    request: Parts,
     body: Bytes,
 ) -> Fallible<(StatusCode, Json<Called>)> {
     if body.len() > LONGEST {
         let message = format!("a call has at most {LONGEST} bytes");
         return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message));
     }
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let text = |name: &str| request.headers.get(name).and_then(|value| value.to_str().ok());
     let time = text("x-ostler-timestamp").and_then(|time| time.parse().ok()).unwrap_or(0);
     let signature = text("x-ostler-signature").unwrap_or_default();
     let called = app.hooks.call(&id, Request { time, signature, body: &body }).await;
     let run = called.map_err(|error| {
-        let peer = peer.map(|Extension(ConnectInfo(address))| address.ip());
-        match peer {
+        match app.guard.peer(&request) {
             // Who guesses has to wait.
             Some(peer) if error.status() == StatusCode::UNAUTHORIZED => {
-                let wait = app.guard.failures.take(peer, Instant::now());
+                let wait = app.guard.failures.take(network(peer), Instant::now());
                 match wait {
                     Ok(()) => error,
                     Err(wait) => {

@@ -196,8 +196,16 @@ async fn create(
         Some(key) if key.is_empty() || key.chars().count() > LONGEST_TITLE => {
             return Err(ApiError::invalid("key", "a key has 1 to 200 characters"));
         }
-        Some(key) => app.hub.by_key(&caller.user, &key, &title, setup).await?,
-        None => app.hub.create(&caller.user, &title, setup).await?,
+        Some(key) => {
+            if app.hub.keyed(&caller.user, &key).await?.is_none() {
+                app.room_for_session(&caller.user).await?;
+            }
+            app.hub.by_key(&caller.user, &key, &title, setup).await?
+        }
+        None => {
+            app.room_for_session(&caller.user).await?;
+            app.hub.create(&caller.user, &title, setup).await?
+        }
     };
     if session.setup.space != new.space {
         let message = "the session with this key is not in that space";
@@ -336,7 +344,7 @@ async fn events(
     let after = sse::position(&headers, query.after)?;
     let after = after.max(session.begins);
     let reader = app.hub.log.reader(&scribe::stream(&session.id)?, after);
-    sse::stream(&app, reader, Box::new(|it| Rendered { frame: it.sse(), is_last: false }))
+    sse::stream(&app, &caller, reader, Box::new(|it| Rendered { frame: it.sse(), is_last: false }))
 }
 
 #[derive(Deserialize, JsonSchema)]

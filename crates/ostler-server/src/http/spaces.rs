@@ -301,6 +301,7 @@ async fn set_member(
     PathOf((id, user)): PathOf<(String, String)>,
     JsonBody(Membership { role }): JsonBody<Membership>,
 ) -> Fallible<Json<Space>> {
+    let user = app.guard.users.id_of(&user).unwrap_or(user);
     Ok(Json(app.spaces.set_member(&caller, &id, &user, role).await?))
 }
 
@@ -309,6 +310,8 @@ async fn remove_member(
     caller: Caller,
     PathOf((id, user)): PathOf<(String, String)>,
 ) -> Fallible<StatusCode> {
+    // A member who is no user of the server any more has no name there.
+    let user = app.guard.users.id_of(&user).unwrap_or(user);
     app.spaces.remove_member(&caller, &id, &user).await?;
     end_sessions(&app, &id, &user).await?;
     Ok(StatusCode::NO_CONTENT)

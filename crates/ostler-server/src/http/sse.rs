@@ -16,6 +16,8 @@ use crate::app::App;
 use crate::fault::{ApiError, Fallible};
 use crate::log::{Logged, Reader};
 use crate::metrics::Metrics;
+use crate::security::permits::UserPermit;
+use crate::security::users::Caller;
 
 /// How long a stream may be silent; proxies cut silent connections.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -54,8 +56,13 @@ pub(crate) fn number(said: u64) -> Fallible<u64> {
 }
 
 /// Answers with a stream of events.
-pub(crate) fn stream(app: &App, reader: Reader, render: Render) -> Fallible<Response> {
-    let open = Open::new(app)?;
+pub(crate) fn stream(
+    app: &App,
+    caller: &Caller,
+    reader: Reader,
+    render: Render,
+) -> Fallible<Response> {
+    let open = Open::new(app, caller)?;
     let retry = futures::stream::once(async { Ok(Bytes::from_static(RETRY)) });
     let events = events(Following { reader, render, closing: app.closing.clone(), _open: open });
     let mut response = Body::from_stream(retry.chain(events)).into_response();
@@ -113,13 +120,17 @@ fn joined(events: &[Arc<Logged>], render: &mut Render) -> (Bytes, bool) {
 }
 
 /// Counts a stream for as long as it is open.
-struct Open(Arc<Metrics>);
+struct Open {
+    metrics: Arc<Metrics>,
+    _permit: UserPermit,
+}
 
 impl Open {
-    fn new(app: &App) -> Fallible<Self> {
+    fn new(app: &App, caller: &Caller) -> Fallible<Self> {
+        let permit = app.limits.streams.take(&caller.user)?;
         let limit = app.config.limits.subscribers;
         let before = app.metrics.subscribers.fetch_add(1, Relaxed);
-        let open = Self(Arc::clone(&app.metrics));
+        let open = Self { metrics: Arc::clone(&app.metrics), _permit: permit };
         if usize::try_from(before).unwrap_or(0) < limit {
             return Ok(open);
         }
@@ -131,6 +142,6 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.subscribers.fetch_sub(1, Relaxed);
+        self.metrics.subscribers.fetch_sub(1, Relaxed);
     }
 }

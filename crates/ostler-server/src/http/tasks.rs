@@ -245,7 +245,7 @@ async fn execute(
     let task = app.tasks.execute(&caller, &id).await?;
     let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     if accepts.is_some_and(|accept| accept.contains("text/event-stream")) {
-        return follow(&app, &task, 0);
+        return follow(&app, &caller, &task, 0);
     }
     Ok((StatusCode::ACCEPTED, Json(app.tasks.view(task).await?)).into_response())
 }
@@ -267,17 +267,17 @@ async fn events(
     headers: HeaderMap,
 ) -> Fallible<Response> {
     let task = app.tasks.find(&caller, &id).await?;
-    follow(&app, &task, sse::position(&headers, query.after)?)
+    follow(&app, &caller, &task, sse::position(&headers, query.after)?)
 }
 
-fn follow(app: &App, task: &Task, after: u64) -> Fallible<Response> {
+fn follow(app: &App, caller: &Caller, task: &Task, after: u64) -> Fallible<Response> {
     let Some(execution) = &task.execution else {
         return Err(ApiError::conflict("not_executed", "this task was never executed")
             .hint("POST to its /execute first"));
     };
     let reader = app.hub.log.reader(&scribe::stream(&execution.session)?, after);
     let run = execution.run.clone();
-    sse::stream(app, reader, Box::new(move |logged| frames(logged, &run)))
+    sse::stream(app, caller, reader, Box::new(move |logged| frames(logged, &run)))
 }
 
 /// An event of the log in the words of task streams.

@@ -2,8 +2,12 @@
 //!
 //! A client that connects is told at once what waits for it and what is at work, then what is asked and decided, which runs begin and end, and
 //! everything that happens in the sessions it watches. It sends prompts and answers on the same way. See [`super::spoken`] for the words.
+//!
+//! Each message is checked like a request: its caller must still be signed in, and it takes one out of the caller's request
+//! bucket. A caller who is signed out is sent the close code [`SIGNED_OUT`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message as Frame, WebSocket, WebSocketUpgrade, close_code};
@@ -25,6 +29,8 @@ use crate::runs::NewRun;
 use crate::runs::record::{Run, Setup};
 use crate::scribe;
 use crate::security::error::Object;
+use crate::security::guard::SOCKET;
+use crate::security::revocation::Credential;
 use crate::security::users::Caller;
 
 /// The largest message of a client.
@@ -32,19 +38,25 @@ const LARGEST: usize = 4 << 20;
 /// How many sessions one connection may watch.
 const MOST_WATCHED: usize = 256;
 /// A connection that says nothing for this long is asked whether it is still there.
-const SILENCE: std::time::Duration = std::time::Duration::from_secs(20);
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// The close code for a caller who was signed out. Clients sign in again before they connect again.
+const SIGNED_OUT: u16 = 4401;
 
 pub(super) async fn open(
     State(app): State<App>,
     caller: Caller,
+    credential: Credential,
     upgrade: WebSocketUpgrade,
-) -> Response {
-    upgrade.max_message_size(LARGEST).max_frame_size(LARGEST).on_upgrade(async move |socket| {
+) -> Fallible<Response> {
+    let permit = app.limits.sockets.take(&caller.user)?;
+    let upgrade = upgrade.protocols([SOCKET]).max_message_size(LARGEST).max_frame_size(LARGEST);
+    Ok(upgrade.on_upgrade(async move |socket| {
         let metrics = Arc::clone(&app.metrics);
-        let _open = Gauged::count(&metrics.sockets);
+        let _open = (Gauged::count(&metrics.sockets), permit);
         // Whoever went away needs no answer.
-        let _ = serve(app, caller, socket).await;
-    })
+        let _ = serve(app, caller, credential, socket).await;
+    }))
 }
 
 type Watched =
@@ -53,18 +65,25 @@ type Watched =
 struct Connection {
     app: App,
     caller: Caller,
+    credential: Credential,
     out: SplitSink<WebSocket, Frame>,
     watched: FuturesUnordered<Watched>,
     names: std::collections::HashSet<String>,
 }
 
-async fn serve(app: App, caller: Caller, socket: WebSocket) -> Result<(), axum::Error> {
+async fn serve(
+    app: App,
+    caller: Caller,
+    credential: Credential,
+    socket: WebSocket,
+) -> Result<(), axum::Error> {
     let (out, mut incoming) = socket.split();
     let mut news = app.approvals.news();
     let mut runs = app.hub.changes();
     let mut connection = Connection {
         app,
         caller,
+        credential: credential.clone(),
         out,
         watched: FuturesUnordered::new(),
         names: std::collections::HashSet::new(),
@@ -72,14 +91,28 @@ async fn serve(app: App, caller: Caller, socket: WebSocket) -> Result<(), axum::
     connection.greet().await?;
     let closing = connection.app.closing.clone();
     let mut heartbeat = tokio::time::interval(SILENCE);
+    let mut signed_out = std::pin::pin!(credential.clone().ended());
+    // A client that sends too much is not read for a while, so that it has to wait.
+    let mut pause = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
+    let mut is_paused = false;
     loop {
         tokio::select! {
-            frame = incoming.next() => match frame {
-                Some(Ok(Frame::Text(text))) => connection.hear(&text).await?,
-                Some(Ok(Frame::Binary(_))) => connection.complain(&ApiError::bad_request("not_text", "messages are JSON text")).await?,
-                Some(Ok(Frame::Close(_))) | None => return Ok(()),
-                Some(Ok(_)) => {}
-                Some(Err(error)) => return Err(error),
+            // First: nothing is done or told for a caller who was signed out.
+            biased;
+            () = &mut signed_out => return connection.close(SIGNED_OUT, "signed_out").await,
+            () = &mut pause, if is_paused => is_paused = false,
+            frame = incoming.next(), if !is_paused => {
+                match frame {
+                    Some(Ok(Frame::Text(text))) => connection.hear(&text).await?,
+                    Some(Ok(Frame::Binary(_))) => connection.complain(&ApiError::bad_request("not_text", "messages are JSON text")).await?,
+                    Some(Ok(Frame::Close(_))) | None => return Ok(()),
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return Err(error),
+                }
+                if let Err(wait) = credential.take_request() {
+                    pause.as_mut().reset(tokio::time::Instant::now() + wait);
+                    is_paused = true;
+                }
             },
             approval = news.recv() => match approval {
                 Ok(approval) => connection.tell(&approval).await?,
@@ -94,17 +127,18 @@ async fn serve(app: App, caller: Caller, socket: WebSocket) -> Result<(), axum::
                 Err(RecvError::Closed) => return Ok(()),
             },
             Some((session, reader, events)) = connection.watched.next() => connection.pass_on(session, reader, events).await?,
-            () = closing.cancelled() => {
-                let reason = "the server ends".into();
-                let farewell = CloseFrame { code: close_code::AWAY, reason };
-                return connection.out.send(Frame::Close(Some(farewell))).await;
-            }
+            () = closing.cancelled() => return connection.close(close_code::AWAY, "the server ends").await,
             _ = heartbeat.tick() => connection.out.send(Frame::Ping(bytes::Bytes::new())).await?,
         }
     }
 }
 
 impl Connection {
+    async fn close(&mut self, code: u16, reason: &'static str) -> Result<(), axum::Error> {
+        let farewell = CloseFrame { code, reason: reason.into() };
+        self.out.send(Frame::Close(Some(farewell))).await
+    }
+
     async fn say(&mut self, value: Value) -> Result<(), axum::Error> {
         self.out.send(Frame::Text(value.to_string().into())).await
     }
@@ -119,8 +153,8 @@ impl Connection {
             Ok(pending) => pending,
             Err(error) => return self.complain(&error).await,
         };
-        self.say(json!({"type": "hello", "user": self.caller.user, "pending": pending.len()}))
-            .await?;
+        let user = self.app.guard.users.name_of(&self.caller.user);
+        self.say(json!({"type": "hello", "user": user, "pending": pending.len()})).await?;
         for approval in pending {
             self.say(spoken::request(&approval)).await?;
         }
@@ -195,6 +229,7 @@ impl Connection {
     }
 
     async fn follow(&mut self, said: Said) -> Fallible<Option<Value>> {
+        self.credential.check()?;
         match said {
             Said::Ping => Ok(Some(json!({"type": "pong"}))),
             Said::Subscribe { session_id, after } => {
@@ -245,6 +280,7 @@ impl Connection {
             Some(id) => self.app.hub.find(&self.caller, &id).await?,
             None => {
                 let setup = Setup { cwd: self.app.folder(None)?, ..Setup::default() };
+                self.app.room_for_session(&self.caller.user).await?;
                 let title: String = text.chars().take(60).collect();
                 let session = self.app.hub.create(&self.caller.user, &title, setup).await?;
                 self.watch(&session.id, 0).await?;

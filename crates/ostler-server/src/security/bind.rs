@@ -18,7 +18,8 @@ pub(crate) fn check(
     if !is_insecure_meant {
         return Err(format!(
             "{address} can be reached from other machines, and without TLS everybody on the way reads tokens and answers; \
-             listen at 127.0.0.1, put TLS before it, or say that this is meant (insecure)"
+             listen at 127.0.0.1 and put a proxy with TLS before it, whose address you name with --public-url \
+             https://…, or say that this is meant with --insecure-bind"
         ));
     }
     Ok(Some(format!(

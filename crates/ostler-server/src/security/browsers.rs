@@ -1,4 +1,4 @@
-//! Browsers that are in: their cookies, as digests, in memory and in a file that only its owner can read. Times are kept
+//! Browsers that are signed in: their cookies and page keys, as digests, in memory and in a file that only its owner can read. Times are kept
 //! by the clock on the wall there, and count from the start of this process here.
 
 use std::collections::HashMap;
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::code::{COOKIE_IDLE, COOKIE_LASTS, MOST};
 use super::private;
+use super::revocation::Changes;
 use super::token::{Token, TokenDigest, random_text};
 
 /// How much later a cookie may have been used than the file says. It is not written for every request.
@@ -25,6 +26,16 @@ pub(crate) struct Cookies {
     known: Mutex<HashMap<TokenDigest, Cookie>>,
     /// Where they are kept, if they are.
     file: Option<PathBuf>,
+    /// Reports every sign-in that ended.
+    pub(super) changes: Changes,
+}
+
+/// What a browser gets when it signs in: both are needed for every request.
+pub(crate) struct SignIn {
+    /// Sent by the browser, also to servers on other ports of the same host.
+    pub(crate) cookie: Token,
+    /// Kept by the page, where only pages of the same host and port can read it.
+    pub(crate) page_key: Token,
 }
 
 /// A browser that is in.
@@ -34,6 +45,8 @@ pub(crate) struct Cookie {
     pub(crate) id: String,
     /// The token it stands for.
     pub(crate) grant: TokenDigest,
+    /// The digest of the key that its page sends along.
+    page_key: TokenDigest,
     /// What people know it by.
     pub(crate) label: String,
     made: Instant,
@@ -48,6 +61,9 @@ struct Kept {
     id: String,
     digest: TokenDigest,
     grant: TokenDigest,
+    /// Absent in files of earlier versions, whose browsers have to sign in again.
+    #[serde(default)]
+    page_key: Option<TokenDigest>,
     #[serde(default)]
     label: String,
     made: u64,
@@ -63,10 +79,10 @@ pub(crate) struct Times {
 }
 
 impl Cookie {
-    pub(super) fn new(grant: TokenDigest, label: &str, now: Instant) -> Self {
+    fn new(grant: TokenDigest, page_key: TokenDigest, label: &str, now: Instant) -> Self {
         let label = label.chars().filter(|letter| !letter.is_control()).take(LONGEST_LABEL);
         let id = format!("browser_{}", random_text(12));
-        Self { id, grant, label: label.collect(), made: now, used: now, written: now }
+        Self { id, grant, page_key, label: label.collect(), made: now, used: now, written: now }
     }
 
     fn is_over(&self, now: Instant) -> bool {
@@ -101,31 +117,43 @@ impl Cookies {
         let (times, now) = (Wall::now(), Instant::now());
         let cookie = |it: Kept| {
             let (made, used) = (times.instant(it.made)?, times.instant(it.used)?);
-            let Kept { id, grant, label, .. } = it;
-            let cookie = Cookie { id, grant, label, made, used, written: used };
+            let Kept { id, grant, label, page_key, .. } = it;
+            let cookie =
+                Cookie { id, grant, page_key: page_key?, label, made, used, written: used };
             (!cookie.is_over(now)).then_some((it.digest, cookie))
         };
         let known = kept.into_iter().filter_map(cookie).take(MOST).collect();
-        Ok(Self { known: Mutex::new(known), file: Some(file) })
+        Ok(Self { known: Mutex::new(known), file: Some(file), changes: Changes::default() })
     }
 
-    /// A cookie for a browser. One that cannot be written down counts until the server ends.
-    pub(super) fn add(&self, cookie: Cookie) -> Token {
+    /// Signs a browser in. A sign-in that cannot be written down counts until the server ends.
+    pub(super) fn add(&self, grant: TokenDigest, label: &str, now: Instant) -> SignIn {
+        let (token, page_key) = (Token::random(), Token::random());
+        let cookie = Cookie::new(grant, page_key.digest(), label, now);
         let mut known = self.lock();
         if known.len() >= MOST
             && let Some(oldest) = known.iter().min_by_key(|(_, it)| it.used).map(|(key, _)| *key)
         {
             known.remove(&oldest);
+            self.changes.notify();
         }
-        let token = Token::random();
         known.insert(token.digest(), cookie);
         self.try_save(&known);
-        token
+        SignIn { cookie: token, page_key }
     }
 
-    pub(super) fn grant(&self, digest: &TokenDigest, now: Instant) -> Option<TokenDigest> {
+    /// The token that a cookie stands for, if the page key is the one that was given out with it.
+    pub(super) fn grant(
+        &self,
+        digest: &TokenDigest,
+        page_key: &TokenDigest,
+        now: Instant,
+    ) -> Option<TokenDigest> {
         let mut known = self.lock();
         let cookie = known.get_mut(digest)?;
+        if cookie.page_key != *page_key {
+            return None;
+        }
         if cookie.is_over(now) {
             known.remove(digest);
             return None;
@@ -137,6 +165,11 @@ impl Cookies {
             self.try_save(&known);
         }
         Some(grant)
+    }
+
+    /// Whether a cookie still counts. This is not a use of it.
+    pub(super) fn is_signed_in(&self, digest: &TokenDigest, now: Instant) -> bool {
+        self.lock().get(digest).is_some_and(|cookie| !cookie.is_over(now))
     }
 
     /// All that count, the last used first.
@@ -155,7 +188,10 @@ impl Cookies {
     pub(crate) fn remove(&self, digest: &TokenDigest) -> io::Result<()> {
         let mut known = self.lock();
         match known.remove(digest) {
-            Some(_) => self.save(&known),
+            Some(_) => {
+                self.changes.notify();
+                self.save(&known)
+            }
             None => Ok(()),
         }
     }
@@ -175,6 +211,7 @@ impl Cookies {
                 id: it.id.clone(),
                 digest: *digest,
                 grant: it.grant,
+                page_key: Some(it.page_key),
                 label: it.label.clone(),
                 made: times.millis(it.made),
                 used: times.millis(it.used),
@@ -254,17 +291,20 @@ mod tests {
         let file = || place.path().join("browsers.json");
         let (grant, now) = (TokenDigest::of("a token"), Instant::now());
         let before = Cookies::load(file()).unwrap();
-        let (stays, goes) = (
-            before.add(Cookie::new(grant, "one", now)),
-            before.add(Cookie::new(grant, "two", now)),
-        );
-        before.remove(&goes.digest()).unwrap();
+        let (stays, goes) = (before.add(grant, "one", now), before.add(grant, "two", now));
+        before.remove(&goes.cookie.digest()).unwrap();
         let after = Cookies::load(file()).unwrap();
         let now = Instant::now();
-        assert_eq!(after.grant(&stays.digest(), now), Some(grant));
-        assert_eq!(after.grant(&goes.digest(), now), None);
+        let granted = |cookie: &SignIn, key: &SignIn| {
+            after.grant(&cookie.cookie.digest(), &key.page_key.digest(), now)
+        };
+        assert_eq!(granted(&stays, &stays), Some(grant));
+        assert_eq!(granted(&stays, &goes), None, "with the page key of another browser");
+        assert_eq!(granted(&goes, &goes), None);
         let kept = std::fs::read_to_string(file()).unwrap();
-        assert!(!kept.contains(stays.expose()), "cookies are not kept, only digests");
+        for secret in [&stays.cookie, &stays.page_key] {
+            assert!(!kept.contains(secret.expose()), "only digests are kept");
+        }
         let list = after.list(now);
         let times = list[0].1.times();
         assert_eq!((list.len(), list[0].1.label.as_str()), (1, "one"));
@@ -281,11 +321,14 @@ mod tests {
             id: "browser_x".to_owned(),
             digest: TokenDigest::of(&format!("{ago:?}")),
             grant: TokenDigest::of("a token"),
+            page_key: Some(TokenDigest::of("a key")),
             label: String::new(),
             made: wall - u64::try_from(ago.as_millis()).unwrap(),
             used: wall - u64::try_from(ago.as_millis()).unwrap(),
         };
-        let all = [kept(COOKIE_IDLE / 2), kept(COOKIE_IDLE + Duration::from_secs(1))];
+        let of_an_earlier_version = Kept { page_key: None, ..kept(COOKIE_IDLE / 3) };
+        let ran_out = kept(COOKIE_IDLE + Duration::from_secs(1));
+        let all = [kept(COOKIE_IDLE / 2), ran_out, of_an_earlier_version];
         private::replace(&file, serde_json::to_string(&all).unwrap().as_bytes()).unwrap();
         let cookies = Cookies::load(file.clone()).unwrap();
         assert_eq!(cookies.list(Instant::now()).len(), 1);

@@ -1,4 +1,6 @@
-//! How a browser comes in: a one-time code, given to whoever has a token, becomes a cookie that no script can read.
+//! How a browser signs in: a one-time code, given to whoever has a token, becomes a cookie that no script can read, and a
+//! page key that only our own page has. A browser sends its cookies to every port of a host, so a cookie alone proves
+//! nothing: a program that an agent started on another port may have got it.
 //!
 //! A code and a cookie stand for the token they were given for and are worth as much as it is at the moment: when the
 //! token is taken back, the role changes or the owner's token is renewed, so it is for them. Both are kept as digests:
@@ -8,7 +10,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::browsers::{Cookie, Cookies};
+use super::browsers::{Cookies, SignIn};
+use super::revocation::Changes;
 use super::token::{Token, TokenDigest};
 
 /// How long a code waits for its browser.
@@ -60,17 +63,27 @@ impl Browsers {
         code: &str,
         label: &str,
         now: Instant,
-    ) -> Option<(Token, TokenDigest)> {
+    ) -> Option<(SignIn, TokenDigest)> {
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
         let Code { grant, made } = codes.remove(&TokenDigest::of(code))?;
         drop(codes);
         let is_fresh = now.saturating_duration_since(made) < CODE_LASTS;
-        is_fresh.then(|| (self.cookies.add(Cookie::new(grant, label, now)), grant))
+        is_fresh.then(|| (self.cookies.add(grant, label, now), grant))
     }
 
-    /// The token that a cookie stands for.
-    pub(crate) fn grant(&self, cookie: &str, now: Instant) -> Option<TokenDigest> {
-        self.cookies.grant(&TokenDigest::of(cookie), now)
+    /// The token that a cookie and its page key stand for.
+    pub(crate) fn grant(&self, cookie: &str, page_key: &str, now: Instant) -> Option<TokenDigest> {
+        self.cookies.grant(&TokenDigest::of(cookie), &TokenDigest::of(page_key), now)
+    }
+
+    /// Whether the browser with this cookie is still signed in.
+    pub(super) fn is_signed_in(&self, cookie: &TokenDigest, now: Instant) -> bool {
+        self.cookies.is_signed_in(cookie, now)
+    }
+
+    /// Reports every sign-in that ended.
+    pub(super) fn changes(&self) -> &Changes {
+        &self.cookies.changes
     }
 
     /// Ends the session of a cookie.
@@ -114,13 +127,19 @@ mod tests {
         let grant = TokenDigest::of("a token");
         let code = browsers.code(grant, now);
         assert!(browsers.redeem("ostler_guess", "", now).is_none());
-        let (cookie, of) = browsers.redeem(code.expose(), "", now).unwrap();
-        assert_eq!((of, browsers.grant(cookie.expose(), now)), (grant, Some(grant)));
+        let (SignIn { cookie, page_key }, of) = browsers.redeem(code.expose(), "", now).unwrap();
+        let granted = |cookie: &Token| browsers.grant(cookie.expose(), page_key.expose(), now);
+        assert_eq!((of, granted(&cookie)), (grant, Some(grant)));
         assert!(browsers.redeem(code.expose(), "", now).is_none(), "the second time");
-        assert!(browsers.grant(code.expose(), now).is_none(), "a code is no cookie");
+        assert!(granted(&code).is_none(), "a code is no cookie");
+        assert!(granted(&page_key).is_none(), "a page key is no cookie");
         assert!(browsers.redeem(cookie.expose(), "", now).is_none(), "a cookie is no code");
+        assert!(browsers.redeem(page_key.expose(), "", now).is_none(), "a page key is no code");
+        for wrong in ["", cookie.expose(), &page_key.expose()[1..]] {
+            assert!(browsers.grant(cookie.expose(), wrong, now).is_none(), "{wrong}");
+        }
         browsers.leave(cookie.expose()).unwrap();
-        assert!(browsers.grant(cookie.expose(), now).is_none());
+        assert!(granted(&cookie).is_none());
     }
 
     // Seen to fail without the limit of a cookie that nobody uses, and without that of the code.
@@ -135,14 +154,17 @@ mod tests {
             browsers.redeem(code.expose(), "", now).unwrap().0
         };
         let (idle, busy) = (cookie(start), cookie(start));
+        let granted = |it: &SignIn, now| {
+            browsers.grant(it.cookie.expose(), it.page_key.expose(), now).is_some()
+        };
         let mut now = start;
         let mut steps = 0;
-        while browsers.grant(busy.expose(), now).is_some() {
+        while granted(&busy, now) {
             now = later(now, COOKIE_IDLE / 2);
             steps += 1;
         }
         assert_eq!(steps, 60, "used all the time, it counts for thirty days");
-        assert!(browsers.grant(idle.expose(), later(start, COOKIE_IDLE)).is_none());
+        assert!(!granted(&idle, later(start, COOKIE_IDLE)));
     }
 
     #[test]

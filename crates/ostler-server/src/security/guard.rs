@@ -2,8 +2,9 @@
 //!
 //! A browser sends requests for any page that the user looks at, so being on this machine proves nothing. A request
 //! comes in when its host is ours (a foreign name that leads here is DNS rebinding), its origin is ours or absent, and
-//! somebody we know sent it: with a token, or with the cookie of a browser on our own page. The same holds before a
-//! WebSocket is opened and before a stream of events begins.
+//! somebody we know sent it: with a token, or with the cookie of a browser and the key of our own page. The same holds
+//! before a WebSocket is opened and before a stream of events begins; what stays open is checked again
+//! ([`super::revocation`]).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use axum::response::{IntoResponse as _, Response};
 use super::code::Browsers;
 use super::error::{ApiError, shown};
 use super::rate::Buckets;
+use super::revocation::{self, Credential};
 use super::site::{Access, Site};
 use super::token::TokenDigest;
 use super::users::{Caller, Users};
@@ -27,7 +29,7 @@ use super::users::{Caller, Users};
 const LONGEST_TOKEN: usize = 256;
 
 /// Headers that say who asks for what. Two of them are one for us and another for somebody else.
-const SINGLE: [&str; 9] = [
+const SINGLE: [&str; 10] = [
     "host",
     "origin",
     "authorization",
@@ -37,7 +39,16 @@ const SINGLE: [&str; 9] = [
     "sec-fetch-mode",
     "sec-fetch-dest",
     "upgrade",
+    PAGE_KEY,
 ];
+
+/// The header with which our page sends its key.
+pub(crate) const PAGE_KEY: &str = "x-ostler-page-key";
+/// A page cannot send headers when it opens a WebSocket. It offers two protocols: one of this name with the key behind it,
+/// and [`SOCKET`], which is the one that is taken.
+const SOCKET_KEY: &str = "ostler.page-key.";
+/// The protocol of our WebSocket.
+pub(crate) const SOCKET: &str = "ostler";
 
 /// What the door knows.
 pub(crate) struct Guard {
@@ -48,7 +59,13 @@ pub(crate) struct Guard {
     pub(crate) requests: Buckets<TokenDigest>,
     /// Wrong tokens per address.
     pub(crate) failures: Buckets<IpAddr>,
+    /// Requests per address to paths that are open to everybody.
+    pub(crate) strangers: Buckets<IpAddr>,
 }
+
+/// Marks a request to a path that is open to everybody: nothing is known about who sent it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FromStranger;
 
 /// Lets a request in, or answers in the routes' place.
 pub(crate) async fn check(
@@ -59,15 +76,23 @@ pub(crate) async fn check(
     let (mut parts, body) = request.into_parts();
     // Decided before the request is judged: a page that may talk to us may also read why it was refused.
     let reader = guard.site.foreign_reader(&parts);
-    let mut response = match guard.judge(&parts, peer(&parts), Instant::now()) {
+    let is_secure = guard.site.is_secure(&parts.headers);
+    let mut response = match guard.judge(&parts, guard.peer(&parts), Instant::now()) {
         Ok(Entry::Preflight) => preflight(),
-        Ok(Entry::Public) => next.run(Request::from_parts(parts, body)).await,
-        Ok(Entry::Caller(caller)) => {
-            parts.extensions.insert(caller);
+        Ok(Entry::Public) => {
+            parts.extensions.insert(FromStranger);
             next.run(Request::from_parts(parts, body)).await
+        }
+        Ok(Entry::Caller { caller, cookie }) => {
+            let credential = Credential { guard: Arc::clone(&guard), caller, cookie };
+            answer(credential, Request::from_parts(parts, body), next).await
         }
         Err(error) => error.into_response(),
     };
+    if is_secure {
+        let always = HeaderValue::from_static("max-age=31536000");
+        response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, always);
+    }
     if let Some(origin) = reader {
         let headers = response.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -76,13 +101,28 @@ pub(crate) async fn check(
     response
 }
 
+/// The answer for a caller, for as long as the caller may have it.
+async fn answer(credential: Credential, mut request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    request.extensions_mut().insert(credential.caller.clone());
+    request.extensions_mut().insert(credential.clone());
+    tokio::select! {
+        // First: a request that signs its own caller out is answered.
+        biased;
+        response = next.run(request) => {
+            revocation::end_with_caller(response, credential, &path)
+        }
+        () = credential.clone().ended() => revocation::signed_out().into_response(),
+    }
+}
+
 /// How a request comes in.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// It is for everybody.
     Public,
-    /// Somebody we know sent it.
-    Caller(Caller),
+    /// Somebody we know sent it, with a token, or with the cookie of this digest.
+    Caller { caller: Caller, cookie: Option<TokenDigest> },
     /// A browser asks whether a page that we know may send something.
     Preflight,
 }
@@ -119,9 +159,12 @@ impl Guard {
             return Ok(Entry::Preflight);
         }
         let entry = match access {
-            Access::Public => Entry::Public,
+            Access::Public => {
+                self.check_stranger(peer, now)?;
+                Entry::Public
+            }
             Access::Callers if whence == Whence::Link => return Err(cross_site()),
-            Access::Callers => Entry::Caller(self.caller(parts, whence, peer, now)?),
+            Access::Callers => self.caller(parts, whence, peer, now)?,
         };
         check_json(parts)?;
         Ok(entry)
@@ -176,7 +219,8 @@ impl Guard {
         whence: Whence,
         peer: Option<IpAddr>,
         now: Instant,
-    ) -> Result<Caller, ApiError> {
+    ) -> Result<Entry, ApiError> {
+        let mut by_cookie = None;
         let caller = match bearer(&parts.headers)? {
             // A token that does not count is an error also beside a cookie that would.
             Some(token) => self.users.caller(&TokenDigest::of(token)),
@@ -186,7 +230,9 @@ impl Guard {
                     return Err(error
                         .hint("send `Authorization: Bearer …` with the token of the token file"));
                 };
-                let grant = self.browsers.grant(cookie, now);
+                by_cookie = Some(TokenDigest::of(cookie));
+                let Some(key) = page_key(&parts.headers) else { return Err(no_page_key()) };
+                let grant = self.browsers.grant(cookie, key, now);
                 grant.and_then(|grant| self.users.caller(&grant))
             }
         };
@@ -194,15 +240,44 @@ impl Guard {
         self.requests
             .take(caller.grant, now)
             .map_err(|wait| ApiError::too_many("too many requests with this token", wait))?;
-        Ok(caller)
+        Ok(Entry::Caller { caller, cookie: by_cookie })
+    }
+
+    /// Slows an address down that floods paths that are open to everybody, before anything is read or looked up.
+    fn check_stranger(&self, peer: Option<IpAddr>, now: Instant) -> Result<(), ApiError> {
+        let Some(peer) = peer else { return Ok(()) };
+        self.strangers
+            .take(network(peer), now)
+            .map_err(|wait| ApiError::too_many("too many requests from this address", wait))
+    }
+
+    /// The address that a request comes from. A proxy's word for it counts only if the operator says so.
+    pub(crate) fn peer(&self, parts: &Parts) -> Option<IpAddr> {
+        let direct = parts.extensions.get::<ConnectInfo<std::net::SocketAddr>>();
+        let direct = direct.map(|ConnectInfo(address)| address.ip());
+        if !self.site.trusts_forwarded_for {
+            return direct;
+        }
+        let lines = parts.headers.get_all("x-forwarded-for").iter();
+        // The last one is what our own proxy saw; those before it are what the client claims.
+        let last =
+            lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(',')).last();
+        last.and_then(|address| address.trim().parse().ok()).or(direct)
     }
 
     /// The session's cookie, if cookies count for this request.
     fn cookie<'a>(&self, parts: &'a Parts, whence: Whence) -> Result<Option<&'a str>, ApiError> {
         let Some(cookie) = one_cookie(&parts.headers, &self.site.cookie)? else { return Ok(None) };
         // A browser always says where a WebSocket is opened from.
-        let is_silent = is_upgrade(&parts.headers) && !parts.headers.contains_key(header::ORIGIN);
-        if whence == Whence::OwnPage && !is_silent {
+        let says_origin = parts.headers.contains_key(header::ORIGIN);
+        let is_silent = is_upgrade(&parts.headers) && !says_origin;
+        // Older browsers say nothing about where a GET comes from. The header of the page key does: a page elsewhere would
+        // have to be allowed to send it.
+        let is_older = whence == Whence::NoPage
+            && matches!(parts.method, Method::GET | Method::HEAD)
+            && !parts.headers.contains_key("sec-fetch-site")
+            && parts.headers.contains_key(PAGE_KEY);
+        if (whence == Whence::OwnPage || is_older) && !is_silent {
             return Ok(Some(cookie));
         }
         let error = ApiError::unauthenticated("a cookie counts only for requests of our own page");
@@ -221,13 +296,8 @@ impl Guard {
     }
 }
 
-fn peer(parts: &Parts) -> Option<IpAddr> {
-    let info = parts.extensions.get::<ConnectInfo<std::net::SocketAddr>>();
-    info.map(|ConnectInfo(address)| address.ip())
-}
-
 /// One user has a whole network of this kind.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
             Some(v4) => IpAddr::V4(v4),
@@ -245,6 +315,24 @@ fn misdirected(host: &str) -> ApiError {
 
 fn cross_site() -> ApiError {
     ApiError::forbidden("cross_site", "requests of other sites are not taken")
+}
+
+fn no_page_key() -> ApiError {
+    ApiError::unauthenticated("the page key of this browser is missing")
+        .hint("sign in again; programs send `Authorization: Bearer …`")
+}
+
+/// The key of our page: in its header, or among the protocols of a WebSocket.
+fn page_key(headers: &HeaderMap) -> Option<&str> {
+    let key = match is_upgrade(headers) {
+        false => headers.get(PAGE_KEY)?.to_str().ok(),
+        true => {
+            let lines = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+            let offered = lines.filter_map(|line| line.to_str().ok()).flat_map(|it| it.split(','));
+            offered.map(str::trim).find_map(|it| it.strip_prefix(SOCKET_KEY))
+        }
+    };
+    key.filter(|key| key.len() <= LONGEST_TOKEN)
 }
 
 fn check_single(headers: &HeaderMap) -> Result<(), ApiError> {

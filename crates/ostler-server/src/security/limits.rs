@@ -14,7 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
 
 use super::error::ApiError;
-use super::guard::is_upgrade;
+use super::guard::{FromStranger, is_upgrade};
 
 /// What bodies may be like.
 #[derive(Clone, Debug)]
@@ -23,21 +23,29 @@ pub(crate) struct BodyLimits {
     pub(crate) bytes: usize,
     /// The most bytes for paths that begin like this; the longest beginning counts.
     pub(crate) by_path: Vec<(String, usize)>,
+    /// The most bytes from strangers, where `by_path` says nothing else.
+    pub(crate) from_strangers: usize,
     /// How long the whole of it may take.
     pub(crate) time: Duration,
 }
 
 impl Default for BodyLimits {
     fn default() -> Self {
-        Self { bytes: 4 * 1024 * 1024, by_path: Vec::new(), time: Duration::from_secs(30) }
+        Self {
+            bytes: 4 * 1024 * 1024,
+            by_path: Vec::new(),
+            from_strangers: 4 * 1024,
+            time: Duration::from_secs(30),
+        }
     }
 }
 
 impl BodyLimits {
-    fn bytes(&self, path: &str) -> usize {
+    fn bytes(&self, path: &str, is_from_stranger: bool) -> usize {
         let fitting = self.by_path.iter().filter(|(beginning, _)| path.starts_with(beginning));
         let longest = fitting.max_by_key(|(beginning, _)| beginning.len());
-        longest.map_or(self.bytes, |(_, bytes)| *bytes)
+        let usual = if is_from_stranger { self.from_strangers } else { self.bytes };
+        longest.map_or(usual, |(_, bytes)| *bytes)
     }
 }
 
@@ -52,7 +60,8 @@ pub(crate) async fn check(
         return next.run(request).await;
     }
     let (mut parts, body) = request.into_parts();
-    let most = limits.bytes(parts.uri.path());
+    let is_from_stranger = parts.extensions.get::<FromStranger>().is_some();
+    let most = limits.bytes(parts.uri.path(), is_from_stranger);
     let length = parts.headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if length.is_some_and(|length| length > most) {

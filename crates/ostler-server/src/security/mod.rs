@@ -5,7 +5,7 @@
 //!
 //! What is refused is refused in one shape ([`error`]), before a route sees anything of it. [`guard`] decides who comes
 //! in, on behalf of [`users`] with their [`token`]s and of browsers with a cookie ([`code`]); [`site`] says what the
-//! server is called and what of it is open.
+//! server is called and what of it is open. [`revocation`] ends what is still open when its caller is signed out.
 
 pub(crate) mod bind;
 pub(crate) mod browsers;
@@ -18,12 +18,17 @@ pub(crate) mod headers;
 pub(crate) mod keep_out;
 pub(crate) mod limits;
 pub(crate) mod paths;
+pub(crate) mod permits;
 pub(crate) mod private;
+pub(crate) mod public_url;
 pub(crate) mod rate;
 pub(crate) mod redact;
+pub(crate) mod revocation;
 pub(crate) mod routes;
 pub(crate) mod serve;
 pub(crate) mod site;
 pub(crate) mod token;
+pub(crate) mod user_file;
 pub(crate) mod users;
 pub(crate) mod walls;
+pub(crate) mod write_timeout;

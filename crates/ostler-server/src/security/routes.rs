@@ -1,17 +1,17 @@
 //! The routes of the door itself: codes and cookies, and the users.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{ConnectInfo, State};
+use axum::extract::State;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, patch, post};
-use axum::{Extension, Json, Router};
+use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 
-use super::browsers::{Cookie, Times, label};
+use super::browsers::{Cookie, SignIn, Times, label};
 use super::code::{CODE_LASTS, clear_cookie, set_cookie};
 use super::error::{ApiError, JsonBody, PathOf, shown};
 use super::guard::{Guard, one_cookie};
@@ -49,8 +49,18 @@ struct Me {
     role: Role,
 }
 
-async fn me(caller: Caller) -> Json<Me> {
-    Json(Me { user: caller.user, role: caller.role })
+async fn me(State(guard): State<Arc<Guard>>, caller: Caller) -> Json<Me> {
+    Json(Me { user: guard.users.name_of(&caller.user), role: caller.role })
+}
+
+/// What a page needs after it signed in.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SignedIn {
+    user: String,
+    role: Role,
+    /// Sent with every request in addition to the cookie. It is shown this once.
+    page_key: String,
 }
 
 /// What there is nothing to say in.
@@ -78,20 +88,24 @@ struct Entering {
 
 async fn enter(
     State(guard): State<Arc<Guard>>,
-    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
-    headers: HeaderMap,
+    request: Parts,
     JsonBody(Entering { code }): JsonBody<Entering>,
 ) -> Result<Response, ApiError> {
+    let headers = &request.headers;
     let now = Instant::now();
     let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
     let entered = guard.browsers.redeem(&code, &label(agent.unwrap_or_default()), now);
-    let entered = entered.and_then(|(cookie, grant)| Some((cookie, guard.users.caller(&grant)?)));
-    let Some((cookie, caller)) = entered else {
-        let peer = peer.map(|Extension(ConnectInfo(address))| address.ip());
-        return Err(guard.unknown(peer, now));
+    let entered = entered.and_then(|(sign_in, grant)| Some((sign_in, guard.users.caller(&grant)?)));
+    let Some((SignIn { cookie, page_key }, caller)) = entered else {
+        return Err(guard.unknown(guard.peer(&request), now));
     };
-    let line = set_cookie(&guard.site.cookie, &cookie, guard.site.is_secure());
-    Ok(([(header::SET_COOKIE, line)], me(caller).await).into_response())
+    let line = set_cookie(&guard.site.cookie, &cookie, guard.site.is_secure(headers));
+    let signed_in = SignedIn {
+        user: guard.users.name_of(&caller.user),
+        role: caller.role,
+        page_key: page_key.expose().to_owned(),
+    };
+    Ok(([(header::SET_COOKIE, line)], Json(signed_in)).into_response())
 }
 
 async fn leave(
@@ -102,7 +116,7 @@ async fn leave(
     if let Some(cookie) = one_cookie(&headers, &guard.site.cookie)? {
         guard.browsers.leave(cookie).map_err(unwritten)?;
     }
-    let line = clear_cookie(&guard.site.cookie, guard.site.is_secure());
+    let line = clear_cookie(&guard.site.cookie, guard.site.is_secure(&headers));
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, line)]).into_response())
 }
 
@@ -132,12 +146,16 @@ async fn browsers(
     let listed = |(digest, cookie): (TokenDigest, Cookie)| {
         // One whose token was taken back is not in any more.
         let user = guard.users.caller(&cookie.grant)?.user;
+        if !caller.may_see(&user) {
+            return None;
+        }
+        let user = guard.users.name_of(&user);
         let Times { made, used, expires } = cookie.times();
         let (id, label, current) = (cookie.id, cookie.label, Some(digest) == own);
         Some(ListedBrowser { id, user, label, made, used, expires, current })
     };
     let all = guard.browsers.cookies.list(Instant::now()).into_iter().filter_map(listed);
-    Ok(Json(ListedBrowsers { items: all.filter(|it| caller.may_see(&it.user)).collect() }))
+    Ok(Json(ListedBrowsers { items: all.collect() }))
 }
 
 async fn put_out(
@@ -178,12 +196,15 @@ async fn rotate(
 ) -> Result<Json<Shown>, ApiError> {
     caller.require(Role::Owner)?;
     let token = guard.users.owner().rotate().map_err(|_| ApiError::internal())?;
+    guard.users.changes().notify();
     Ok(Json(Shown { id: None, token: token.expose().to_owned() }))
 }
 
 /// A user, without what could let anybody in.
 #[derive(Serialize)]
 struct Listed {
+    /// What the user's records belong to; not the name if that was used before.
+    id: String,
     name: String,
     role: Role,
     tokens: Vec<ListedToken>,
@@ -196,10 +217,10 @@ struct ListedToken {
 }
 
 impl From<User> for Listed {
-    fn from(User { name, role, tokens }: User) -> Self {
+    fn from(User { id, name, role, tokens }: User) -> Self {
         let tokens =
             tokens.into_iter().map(|token| ListedToken { id: token.id, label: token.label });
-        Self { name, role, tokens: tokens.collect() }
+        Self { id, name, role, tokens: tokens.collect() }
     }
 }
 
@@ -209,7 +230,7 @@ struct Everybody {
 }
 
 async fn list(State(guard): State<Arc<Guard>>, caller: Caller) -> Json<Everybody> {
-    let users = guard.users.list().into_iter().filter(|user| caller.may_see(&user.name));
+    let users = guard.users.list().into_iter().filter(|user| caller.may_see(&user.id));
     Json(Everybody { users: users.map(Listed::from).collect() })
 }
 
@@ -225,8 +246,8 @@ async fn add(
     caller: Caller,
     JsonBody(NewUser { name, role }): JsonBody<NewUser>,
 ) -> Result<Response, ApiError> {
-    guard.users.add(&caller, &name, role)?;
-    Ok((StatusCode::CREATED, Json(Listed { name, role, tokens: Vec::new() })).into_response())
+    let user = guard.users.add(&caller, &name, role)?;
+    Ok((StatusCode::CREATED, Json(Listed::from(user))).into_response())
 }
 
 #[derive(Deserialize)]

@@ -18,6 +18,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
+use super::write_timeout::WriteTimeout;
+
 /// What connections may be like.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionLimits {
@@ -27,6 +29,8 @@ pub(crate) struct ConnectionLimits {
     pub(crate) head: Duration,
     /// The longest head, in bytes.
     pub(crate) head_bytes: usize,
+    /// How long a client may take nothing of what is sent to it.
+    pub(crate) write: Duration,
     /// How long requests may go on after the server was asked to stop.
     pub(crate) drain: Duration,
 }
@@ -37,6 +41,7 @@ impl Default for ConnectionLimits {
             most: 8_192,
             head: Duration::from_secs(30),
             head_bytes: 64 * 1024,
+            write: Duration::from_secs(30),
             drain: Duration::from_secs(10),
         }
     }
@@ -111,7 +116,7 @@ async fn connection(
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)
         .max_header_size(limits.head_bytes)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(WriteTimeout::new(stream, limits.write)), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     // How a connection ends is the client's affair: whoever answers it has been told already.
@@ -171,6 +176,35 @@ mod tests {
         // The answer may be lost, for the server does not read on; in no case is it that of the route.
         let answer = rest(stream).await;
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    }
+
+    // Mutant: `connection` without the `WriteTimeout`; the route then never ends.
+    #[tokio::test]
+    async fn a_client_that_never_reads_is_dropped() {
+        let ended = Arc::new(Notify::new());
+        struct Ends(Arc<Notify>);
+        impl Drop for Ends {
+            fn drop(&mut self) {
+                self.0.notify_one();
+            }
+        }
+        let gate = Arc::clone(&ended);
+        let endless = move || {
+            let ends = Ends(Arc::clone(&gate));
+            let pieces = futures::stream::repeat_with(move || {
+                let _until_dropped = &ends;
+                Ok::<_, Infallible>(bytes::Bytes::from_static(&[b'x'; 64 * 1024]))
+            });
+            async { Body::from_stream(pieces) }
+        };
+        let app = Router::new().route("/", get(endless));
+        let limits =
+            ConnectionLimits { write: Duration::from_millis(100), ..ConnectionLimits::default() };
+        let (address, ..) = started(app, limits).await;
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(REQUEST).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(60), ended.notified()).await.unwrap();
+        drop(stream);
     }
 
     // Seen to fail when the permit is dropped at once.

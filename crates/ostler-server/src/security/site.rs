@@ -3,9 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 
 use super::code::cookie_name;
+use super::public_url::PublicUrl;
 
 /// Who a path is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +22,10 @@ pub(crate) enum Access {
 pub(crate) struct Site {
     /// Its hosts with their ports, in lower case.
     hosts: Vec<String>,
-    /// Whether it is reached with TLS.
-    is_secure: bool,
+    /// Where browsers reach it through a proxy, if they do.
+    public_url: Option<PublicUrl>,
+    /// Whether the proxy says who its clients are.
+    pub(super) trusts_forwarded_for: bool,
     /// The name of its cookie.
     pub(crate) cookie: String,
     /// Open paths with their methods; one that ends with `/*` is for all below it.
@@ -36,7 +39,7 @@ pub(crate) struct Site {
 impl Site {
     /// A server that listens here. It has the names of this machine that cannot be somebody else's; further ones, such
     /// as that of a proxy before it, come from the operator.
-    pub(crate) fn new(address: SocketAddr, more_hosts: &[String], is_secure: bool) -> Self {
+    pub(crate) fn new(address: SocketAddr, more_hosts: &[String]) -> Self {
         let port = address.port();
         let mut names = match address.ip() {
             ip if ip.is_loopback() || ip.is_unspecified() => {
@@ -52,18 +55,32 @@ impl Site {
         }
         let mut hosts: Vec<String> = names.iter().map(|name| format!("{name}:{port}")).collect();
         // Nobody writes the usual port.
-        if port == if is_secure { 443 } else { 80 } {
+        if port == 80 {
             hosts.append(&mut names);
         }
         hosts.extend(more_hosts.iter().map(|host| host.to_ascii_lowercase()));
         Self {
             hosts,
-            is_secure,
+            public_url: None,
+            trusts_forwarded_for: false,
             cookie: cookie_name(port),
             public: Vec::new(),
             shared_paths: Vec::new(),
             shared_with: Vec::new(),
         }
+    }
+
+    /// Adds the address at which a proxy serves it, and says whether `X-Forwarded-For` of that proxy counts.
+    #[must_use]
+    pub(crate) fn behind_proxy(
+        mut self,
+        public_url: Option<PublicUrl>,
+        trusts_forwarded_for: bool,
+    ) -> Self {
+        self.hosts.extend(public_url.iter().map(|url| url.authority().to_owned()));
+        self.public_url = public_url;
+        self.trusts_forwarded_for = trusts_forwarded_for;
+        self
     }
 
     /// Opens a path to everybody; one that ends with `/*` stands for all below it.
@@ -81,8 +98,15 @@ impl Site {
         self
     }
 
-    pub(crate) fn is_secure(&self) -> bool {
-        self.is_secure
+    /// Whether a request came over TLS: it is for the host of a public URL with `https`.
+    pub(super) fn is_secure(&self, headers: &HeaderMap) -> bool {
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        host.is_some_and(|host| self.scheme(&host.to_ascii_lowercase()) == "https")
+    }
+
+    fn scheme(&self, host: &str) -> &'static str {
+        let public = self.public_url.as_ref().filter(|url| url.authority() == host);
+        public.map_or("http", PublicUrl::scheme)
     }
 
     pub(super) fn is_own_host(&self, host: &str) -> bool {
@@ -91,8 +115,8 @@ impl Site {
 
     /// Whether an origin is that of our own page, for a request to this host.
     pub(super) fn is_origin(&self, origin: &str, host: &str) -> bool {
-        let scheme = if self.is_secure { "https" } else { "http" };
-        origin.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://")) == Some(host)
+        origin.strip_prefix(self.scheme(host)).and_then(|rest| rest.strip_prefix("://"))
+            == Some(host)
     }
 
     /// Whether a page of that origin may talk to this path.
@@ -134,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_hosts_are_those_of_the_address() {
-        let hosts = |address: &str| Site::new(address.parse().unwrap(), &[], false).hosts;
+        let hosts = |address: &str| Site::new(address.parse().unwrap(), &[]).hosts;
         let local = ["127.0.0.1:80", "localhost:80", "[::1]:80"];
         let site = hosts("127.0.0.1:8123");
         assert!(
@@ -149,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_path_is_open_only_as_it_is_written() {
-        let site = Site::new("127.0.0.1:1".parse().unwrap(), &[], false)
+        let site = Site::new("127.0.0.1:1".parse().unwrap(), &[])
             .public(Method::GET, "/healthz")
             .public(Method::GET, "/assets/*");
         let check = |method: Method, path: &str, expected: Access| {
@@ -170,7 +194,7 @@ mod tests {
     #[test]
     fn other_pages_are_known_by_their_whole_origin() {
         let origins = ["http://localhost:3000".to_owned(), "null".to_owned()];
-        let site = Site::new("127.0.0.1:1".parse().unwrap(), &[], false).share("/agui", &origins);
+        let site = Site::new("127.0.0.1:1".parse().unwrap(), &[]).share("/agui", &origins);
         assert!(site.may_read("/agui", "http://localhost:3000"));
         assert!(site.may_read("/agui/threads", "http://localhost:3000"));
         for (path, origin) in [

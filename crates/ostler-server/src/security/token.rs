@@ -114,8 +114,9 @@ struct Held {
     digest: Option<TokenDigest>,
 }
 
+/// What tells one version of the token file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
+pub(crate) struct Stamp {
     inode: u64,
     length: u64,
     changed: (i64, i64),
@@ -170,6 +171,11 @@ impl TokenFile {
         let token = Token::random();
         private::replace(&self.path, line(&token).as_bytes())?;
         Ok(token)
+    }
+
+    /// Which version of the file is there now; `None` if there is none.
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        Stamp::of(&self.path)
     }
 
     /// The token itself, for a client on this machine.

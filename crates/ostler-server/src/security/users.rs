@@ -1,10 +1,12 @@
-//! The people who use the server: their names, roles and tokens, of which only digests are kept.
+//! The people who use the server: their ids, names, roles and tokens, of which only digests are kept.
 //!
-//! The owner is always there and has the token of the token file. Everybody else is in a [`UserStore`].
+//! The owner is always there and has the token of the token file. Everybody else is in a [`UserStore`]. What a user has
+//! belongs to the user's id. The first user of a name has the name as id; after a user is removed, the next one of that
+//! name gets another id, and so nothing of what the first one had.
 
+use std::collections::HashMap;
 use std::io;
-use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
@@ -12,11 +14,14 @@ use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 
 use super::error::{ApiError, shown};
-use super::private;
+use super::revocation::Changes;
 use super::token::{Token, TokenDigest, TokenFile, random_text};
+pub(crate) use super::user_file::{KeptToken, KeptUsers, User, UserFile, UserStore};
 
 /// Whoever holds the token file.
 pub(crate) const OWNER: &str = "owner";
+/// What stands between the name and the rest of the id of a user whose name was used before. No name has it.
+const AGAIN: char = '~';
 const MOST_USERS: usize = 10_000;
 const MOST_TOKENS: usize = 100;
 
@@ -35,6 +40,7 @@ pub(crate) enum Role {
 /// Who sent a request. The guard puts it there; a route that takes it as an argument cannot be reached without.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
+    /// The user's id; [`Users::name_of`] has the name.
     pub(crate) user: String,
     pub(crate) role: Role,
     /// The digest of the token that let him in, whether he sent it now or once for a cookie.
@@ -75,80 +81,50 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Somebody, as kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct User {
-    pub(crate) name: String,
-    pub(crate) role: Role,
-    #[serde(default)]
-    pub(crate) tokens: Vec<KeptToken>,
-}
-
-/// A token, as kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct KeptToken {
-    /// What it is called by, to take it back.
-    pub(crate) id: String,
-    pub(crate) digest: TokenDigest,
-    /// What it is for, in the user's words.
-    #[serde(default)]
-    pub(crate) label: String,
-}
-
-/// Where users are kept.
-pub(crate) trait UserStore: Send + Sync {
-    /// All of them.
-    ///
-    /// # Errors
-    /// When they cannot be read; the server does not start then.
-    fn load(&self) -> io::Result<Vec<User>>;
-
-    /// Keeps all of them, or changes nothing.
-    ///
-    /// # Errors
-    /// When they cannot be kept.
-    fn save(&self, users: &[User]) -> io::Result<()>;
-}
-
-/// Users in a JSON file that only its owner can read.
-pub(crate) struct UserFile(pub(crate) PathBuf);
-
-impl UserStore for UserFile {
-    fn load(&self) -> io::Result<Vec<User>> {
-        let text = match private::read(&self.0) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        serde_json::from_str(&text).map_err(|error| {
-            let text = format!("{} does not hold users: {error}", self.0.display());
-            io::Error::new(io::ErrorKind::InvalidData, text)
-        })
-    }
-
-    fn save(&self, users: &[User]) -> io::Result<()> {
-        let text = serde_json::to_string_pretty(users)?;
-        private::replace(&self.0, text.as_bytes())
-    }
-}
-
 /// Everybody who may come in.
 pub(crate) struct Users {
     owner: TokenFile,
     store: Box<dyn UserStore>,
-    known: RwLock<Vec<User>>,
+    known: RwLock<Known>,
+    changes: Changes,
+    /// Whether users beside the owner may be added.
+    trusts_members: bool,
+}
+
+/// The users, with what finds them.
+#[derive(Default)]
+struct Known {
+    kept: KeptUsers,
+    /// Users by the digests of their tokens, as places in the list.
+    by_token: HashMap<TokenDigest, usize>,
+}
+
+impl Known {
+    fn new(kept: KeptUsers) -> Self {
+        let digests = kept.users.iter().enumerate();
+        let by_token = digests
+            .flat_map(|(place, user)| user.tokens.iter().map(move |token| (token.digest, place)))
+            .collect();
+        Self { kept, by_token }
+    }
 }
 
 impl Users {
-    /// The owner, and those who are kept.
+    /// The owner, and those who are kept. More can be added after [`Users::trusting_members`].
     ///
     /// # Errors
     /// When they cannot be read.
     pub(crate) fn load(owner: TokenFile, store: Box<dyn UserStore>) -> io::Result<Self> {
-        let known = RwLock::new(store.load()?);
-        Ok(Self { owner, store, known })
+        let known = RwLock::new(Known::new(store.load()?));
+        Ok(Self { owner, store, known, changes: Changes::default(), trusts_members: false })
+    }
+
+    /// Says whether the operator trusts every user as much as the owner, which adding users needs: their agents run
+    /// programs as the server's own user.
+    #[must_use]
+    pub(crate) fn trusting_members(mut self, trusts: bool) -> Self {
+        self.trusts_members = trusts;
+        self
     }
 
     /// The owner's token file.
@@ -156,36 +132,89 @@ impl Users {
         &self.owner
     }
 
+    /// Reports every change of users and tokens.
+    pub(crate) fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whose token this is the digest of, as things are now.
     pub(crate) fn caller(&self, grant: &TokenDigest) -> Option<Caller> {
         if self.owner.is(grant) {
             return Some(Caller { user: OWNER.to_owned(), role: Role::Owner, grant: *grant });
         }
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let has_it = |user: &&User| user.tokens.iter().any(|token| token.digest == *grant);
-        let user = known.iter().find(has_it)?;
-        Some(Caller { user: user.name.clone(), role: user.role, grant: *grant })
+        let known = self.known();
+        let user = known.kept.users.get(*known.by_token.get(grant)?)?;
+        Some(Caller { user: user.id.clone(), role: user.role, grant: *grant })
     }
 
-    /// What somebody may do, if there is such a user.
-    pub(crate) fn role(&self, name: &str) -> Option<Role> {
-        if name == OWNER {
+    /// What the user with this id may do, if there is one.
+    pub(crate) fn role(&self, id: &str) -> Option<Role> {
+        if id == OWNER {
             return Some(Role::Owner);
         }
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.iter().find(|user| user.name == name).map(|user| user.role)
+        self.known().kept.users.iter().find(|user| user.id == id).map(|user| user.role)
+    }
+
+    /// The name of the user with this id, also of one who was removed.
+    pub(crate) fn name_of(&self, id: &str) -> String {
+        let known = self.known();
+        let user = known.kept.users.iter().find(|user| user.id == id);
+        let name = user.map(|user| user.name.as_str());
+        name.or_else(|| id.split(AGAIN).next()).unwrap_or(id).to_owned()
+    }
+
+    /// The id of the user with this name.
+    pub(crate) fn id_of(&self, name: &str) -> Option<String> {
+        if name == OWNER {
+            return Some(OWNER.to_owned());
+        }
+        let known = self.known();
+        known.kept.users.iter().find(|user| user.name == name).map(|user| user.id.clone())
+    }
+
+    /// Whether the user with this id was removed.
+    pub(crate) fn is_removed(&self, id: &str) -> bool {
+        self.known().kept.removed.contains(id)
+    }
+
+    /// The ids of users who were removed.
+    pub(crate) fn removed(&self) -> Vec<String> {
+        self.known().kept.removed.iter().cloned().collect()
     }
 
     /// Everybody beside the owner.
     pub(crate) fn list(&self) -> Vec<User> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.known().kept.users.clone()
+    }
+
+    /// Whether an earlier version kept the users, which did not remember whom it removed.
+    pub(crate) fn lacks_removed(&self) -> bool {
+        self.known().kept.lacks_removed
+    }
+
+    /// Takes the ids in `owners` that no user has for those of removed users, so that nobody gets them again.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub(crate) fn retire(&self, owners: impl IntoIterator<Item = String>) -> Result<(), ApiError> {
+        self.change(|kept| {
+            let is_gone = |id: &String| id != OWNER && kept.users.iter().all(|it| it.id != *id);
+            let gone: Vec<String> = owners.into_iter().filter(is_gone).collect();
+            kept.removed.extend(gone);
+            kept.lacks_removed = false;
+            Ok(())
+        })
     }
 
     /// Adds somebody, who has no token yet.
     ///
     /// # Errors
     /// When the caller may not, the name is none or is taken, or it cannot be kept.
-    pub(crate) fn add(&self, by: &Caller, name: &str, role: Role) -> Result<(), ApiError> {
+    pub(crate) fn add(&self, by: &Caller, name: &str, role: Role) -> Result<User, ApiError> {
         may_make(by, role)?;
         if !is_name(name) {
             let message = format!("{} is no name for a user", shown(name));
@@ -193,7 +222,14 @@ impl Users {
                 "1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter";
             return Err(ApiError::invalid("name", message).hint(hint));
         }
-        self.change(|users| {
+        if !self.trusts_members {
+            let message = "this server is for one user: every other user could run programs as \
+                the server's own user, and so read the owner's token and everybody's conversations";
+            return Err(ApiError::forbidden("members_not_trusted", message)
+                .hint("start the server with --trust-members if you trust each user that much"));
+        }
+        self.change(|kept| {
+            let KeptUsers { users, removed, .. } = kept;
             if name.eq_ignore_ascii_case(OWNER) || users.iter().any(|user| user.name == name) {
                 let message = format!("there is a user {name} already");
                 return Err(ApiError::conflict("user_exists", message).field("name"));
@@ -201,8 +237,13 @@ impl Users {
             if users.len() >= MOST_USERS {
                 return Err(ApiError::conflict("too_many_users", "there are too many users"));
             }
-            users.push(User { name: name.to_owned(), role, tokens: Vec::new() });
-            Ok(())
+            let id = match removed.contains(name) {
+                true => format!("{name}{AGAIN}{}", random_text(9)),
+                false => name.to_owned(),
+            };
+            let user = User { id, name: name.to_owned(), role, tokens: Vec::new() };
+            users.push(user.clone());
+            Ok(user)
         })
     }
 
@@ -212,22 +253,24 @@ impl Users {
     /// When the caller may not, there is no such user, or it cannot be kept.
     pub(crate) fn set_role(&self, by: &Caller, name: &str, role: Role) -> Result<(), ApiError> {
         may_make(by, role)?;
-        self.change(|users| {
-            let user = named(users, name)?;
+        self.change(|kept| {
+            let user = named(&mut kept.users, name)?;
             may_make(by, user.role)?;
             user.role = role;
             Ok(())
         })
     }
 
-    /// Removes somebody with all his tokens; what he is doing goes on, but he is not let in again.
+    /// Removes a user with all tokens. Open connections end, and so do the user's runs ([`crate::removed_users`]).
     ///
     /// # Errors
     /// When the caller may not, there is no such user, or it cannot be kept.
     pub(crate) fn remove(&self, by: &Caller, name: &str) -> Result<(), ApiError> {
-        self.change(|users| {
-            may_make(by, named(users, name)?.role)?;
-            users.retain(|user| user.name != name);
+        self.change(|kept| {
+            let user = named(&mut kept.users, name)?;
+            may_make(by, user.role)?;
+            kept.removed.insert(user.id.clone());
+            kept.users.retain(|user| user.name != name);
             Ok(())
         })
     }
@@ -243,8 +286,9 @@ impl Users {
         label: &str,
     ) -> Result<(String, Token), ApiError> {
         let (id, token) = (random_text(9), Token::random());
-        self.change(|users| {
-            let user = named(users, name).and_then(|user| may_manage(by, user).map(|()| user))?;
+        self.change(|kept| {
+            let user = named(&mut kept.users, name)
+                .and_then(|user| may_manage(by, user).map(|()| user))?;
             if user.tokens.len() >= MOST_TOKENS {
                 let message = format!("{name} has {MOST_TOKENS} tokens; take one back first");
                 return Err(ApiError::conflict("too_many_tokens", message));
@@ -261,8 +305,9 @@ impl Users {
     /// # Errors
     /// When the caller may not, there is no such token, or it cannot be kept.
     pub(crate) fn revoke(&self, by: &Caller, name: &str, id: &str) -> Result<(), ApiError> {
-        self.change(|users| {
-            let user = named(users, name).and_then(|user| may_manage(by, user).map(|()| user))?;
+        self.change(|kept| {
+            let user = named(&mut kept.users, name)
+                .and_then(|user| may_manage(by, user).map(|()| user))?;
             let place = user.tokens.iter().position(|token| token.id == id);
             let place =
                 place.ok_or_else(|| ApiError::not_found(format!("{name} has no such token")))?;
@@ -272,20 +317,22 @@ impl Users {
     }
 
     /// Changes a copy, keeps it, and only then lets it count.
-    fn change(
+    fn change<T>(
         &self,
-        change: impl FnOnce(&mut Vec<User>) -> Result<(), ApiError>,
-    ) -> Result<(), ApiError> {
+        change: impl FnOnce(&mut KeptUsers) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let mut users = known.clone();
-        change(&mut users)?;
-        self.store.save(&users).map_err(|_| {
+        let mut kept = known.kept.clone();
+        let made = change(&mut kept)?;
+        self.store.save(&kept).map_err(|_| {
             let message = "the users cannot be kept; nothing was changed";
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "not_kept", message)
                 .hint("see whether the disk is full and the state folder can be written")
         })?;
-        *known = users;
-        Ok(())
+        *known = Known::new(kept);
+        drop(known);
+        self.changes.notify();
+        Ok(made)
     }
 }
 
@@ -303,7 +350,7 @@ fn may_make(by: &Caller, role: Role) -> Result<(), ApiError> {
 
 /// Everybody has his own tokens in hand, and those of people he could have added.
 fn may_manage(by: &Caller, user: &User) -> Result<(), ApiError> {
-    if by.user == user.name { Ok(()) } else { may_make(by, user.role) }
+    if by.user == user.id { Ok(()) } else { may_make(by, user.role) }
 }
 
 fn named<'a>(users: &'a mut [User], name: &str) -> Result<&'a mut User, ApiError> {
@@ -325,7 +372,7 @@ mod tests {
     fn users(place: &tempfile::TempDir) -> (Users, Caller) {
         let owner = TokenFile::open(place.path().join("token")).unwrap();
         let store = Box::new(UserFile(place.path().join("users.json")));
-        let users = Users::load(owner, store).unwrap();
+        let users = Users::load(owner, store).unwrap().trusting_members(true);
         let grant = users.owner().token().unwrap().digest();
         let owner = users.caller(&grant).unwrap();
         (users, owner)
@@ -359,9 +406,9 @@ mod tests {
         let (ada, _) = with_token(&users, &owner, "ada", Role::Admin);
         let (bob, _) = with_token(&users, &owner, "bob", Role::Member);
         let no = |result: Result<(), ApiError>| assert_eq!(result.unwrap_err().status(), 403);
-        no(users.add(&bob, "eve", Role::Member));
-        no(users.add(&ada, "eve", Role::Admin));
-        no(users.add(&owner, "eve", Role::Owner));
+        no(users.add(&bob, "eve", Role::Member).map(drop));
+        no(users.add(&ada, "eve", Role::Admin).map(drop));
+        no(users.add(&owner, "eve", Role::Owner).map(drop));
         no(users.set_role(&ada, "bob", Role::Admin));
         no(users.set_role(&bob, "bob", Role::Admin));
         no(users.set_role(&ada, "ada", Role::Member));
@@ -404,18 +451,68 @@ mod tests {
     fn what_cannot_be_kept_does_not_count() {
         struct Full;
         impl UserStore for Full {
-            fn load(&self) -> io::Result<Vec<User>> {
-                Ok(Vec::new())
+            fn load(&self) -> io::Result<KeptUsers> {
+                Ok(KeptUsers::default())
             }
-            fn save(&self, _: &[User]) -> io::Result<()> {
+            fn save(&self, _: &KeptUsers) -> io::Result<()> {
                 Err(io::Error::from(io::ErrorKind::StorageFull))
             }
         }
         let place = tempfile::tempdir().unwrap();
         let owner = TokenFile::open(place.path().join("token")).unwrap();
-        let users = Users::load(owner, Box::new(Full)).unwrap();
+        let users = Users::load(owner, Box::new(Full)).unwrap().trusting_members(true);
         let owner = users.caller(&users.owner().token().unwrap().digest()).unwrap();
         assert_eq!(users.add(&owner, "ada", Role::Member).unwrap_err().status(), 500);
+        assert!(users.list().is_empty());
+    }
+
+    // Mutants: `add` that always takes the name as id; `remove` that forgets the id.
+    #[test]
+    fn a_name_that_is_used_again_is_another_user() {
+        let place = tempfile::tempdir().unwrap();
+        let (before, owner) = users(&place);
+        let (first, _) = with_token(&before, &owner, "zoe", Role::Member);
+        before.remove(&owner, "zoe").unwrap();
+        assert!(before.is_removed(&first.user));
+        drop(before);
+        let (after, owner) = users(&place);
+        let (second, _) = with_token(&after, &owner, "zoe", Role::Member);
+        after.remove(&owner, "zoe").unwrap();
+        let (third, _) = with_token(&after, &owner, "zoe", Role::Member);
+        assert!(first.user != second.user && second.user != third.user);
+        for user in [&first, &second, &third] {
+            assert_eq!(after.name_of(&user.user), "zoe");
+        }
+        assert_eq!(after.id_of("zoe").as_ref(), Some(&third.user));
+        assert_eq!((after.role("zoe"), after.role(&third.user)), (None, Some(Role::Member)));
+        assert!(!third.may_see(&first.user) && !third.may_see(&second.user));
+        users_of_old_records(&place);
+    }
+
+    /// An earlier version removed a user without remembering it; the records still say the name.
+    fn users_of_old_records(place: &tempfile::TempDir) {
+        let path = place.path().join("users.json");
+        crate::security::private::replace(&path, b"[]").unwrap();
+        let (users, owner) = users(place);
+        assert!(users.lacks_removed());
+        users.retire(["mia", OWNER].map(str::to_owned)).unwrap();
+        assert!(!users.lacks_removed() && !users.is_removed(OWNER));
+        let (mia, _) = with_token(&users, &owner, "mia", Role::Member);
+        assert_ne!(mia.user, "mia");
+    }
+
+    // Mutant: `add` that does not look whether members are trusted.
+    #[test]
+    fn a_second_user_needs_an_operator_who_trusts_members() {
+        let place = tempfile::tempdir().unwrap();
+        let (users, owner) = users(&place);
+        let users = users.trusting_members(false);
+        let error = users.add(&owner, "ada", Role::Member).unwrap_err();
+        assert_eq!(
+            (error.status().as_u16(), error.detail().code.as_ref()),
+            (403, "members_not_trusted")
+        );
+        assert!(error.detail().hint.as_deref().unwrap().contains("--trust-members"));
         assert!(users.list().is_empty());
     }
 }

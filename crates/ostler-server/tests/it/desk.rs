@@ -96,6 +96,7 @@ impl Desk {
         let mut config = Config::new(self.data.path().join("data"), self.workspace.path());
         config.listen.set_port(0);
         config.model = Some("claude-sonnet-4-5".to_owned());
+        config.trust_members = true;
         for (name, value) in [
             ("ANTHROPIC_BASE_URL", self.api.base_url()),
             ("ANTHROPIC_API_KEY", "test-key".to_owned()),
@@ -123,6 +124,14 @@ impl Desk {
             let _ = stopped.await;
         }));
         self.running = Some(Running { address, stop, served });
+    }
+
+    /// Why the server does not start.
+    pub(crate) async fn fails_to_start(&self) -> String {
+        match Server::start_at(self.config(), self.clock.clone()).await {
+            Ok(_) => panic!("it starts"),
+            Err(error) => error.to_string(),
+        }
     }
 
     /// Ends the server as a signal would.
@@ -187,7 +196,7 @@ fn http() -> reqwest::Client {
 pub(crate) struct Client {
     pub(crate) base: String,
     pub(crate) token: String,
-    http: reqwest::Client,
+    pub(crate) http: reqwest::Client,
 }
 
 impl Client {

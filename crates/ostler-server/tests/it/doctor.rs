@@ -29,6 +29,7 @@ async fn a_server_that_is_well_says_so_to_administrators_alone() {
         "skills",
         "mcp",
         "exposure",
+        "members",
         "permissions",
     ] {
         let found = check(&checkup, id);
@@ -40,6 +41,10 @@ async fn a_server_that_is_well_says_so_to_administrators_alone() {
     assert!(!checkup.to_string().contains("test-key"), "the key is never shown");
     let ann = desk.client_of("ann").await;
     assert_eq!(ann.ask(Method::GET, "/api/doctor", None).await.0, 403);
+    let checkup = desk.client().get("/api/doctor").await;
+    let members = check(&checkup, "members");
+    assert_eq!(members["state"], "warn", "{members}");
+    assert!(members["says"].as_str().unwrap().contains("--trust-members"), "{members}");
     desk.api.finish();
 }
 

@@ -43,13 +43,15 @@ async fn a_browser_comes_in_with_a_code_once_and_leaves_again() {
     let entered = login(&code).await;
     assert_eq!(entered.status(), 200);
     let line = entered.headers()["set-cookie"].to_str().unwrap().to_owned();
+    let entered: Value = entered.json().await.unwrap();
+    let key = entered["pageKey"].as_str().unwrap().to_owned();
     assert!(line.contains("; HttpOnly; SameSite=Strict;"), "{line}");
     assert_eq!(login(&code).await.status(), 401, "a code counts once");
     let cookie = line.split(';').next().unwrap().to_owned();
-    let page = [("cookie", cookie.clone()), ("origin", own.clone())];
+    let page = [("cookie", cookie.clone()), ("x-ostler-page-key", key), ("origin", own.clone())];
     let users = knock(&desk, Method::GET, "/api/users", &page).await;
     assert_eq!(users.status(), 200, "{}", users.text().await.unwrap());
-    let alone = knock(&desk, Method::GET, "/api/users", &page[..1]).await;
+    let alone = knock(&desk, Method::POST, "/api/auth/code", &page[..2]).await;
     assert_eq!(alone.status(), 401, "a cookie is for our own page");
     let evil = [("cookie", cookie.clone()), ("origin", "https://evil.example".to_owned())];
     assert_eq!(knock(&desk, Method::GET, "/api/users", &evil).await.status(), 403);
@@ -180,12 +182,15 @@ async fn browsers_stay_in_over_a_restart_and_can_be_put_out() {
         let request = request.header("user-agent", agent).json(&json!({"code": code}));
         let entered = request.send().await.unwrap();
         let line = entered.headers()["set-cookie"].to_str().unwrap().to_owned();
-        line.split([';', '=']).nth(1).unwrap().to_owned()
+        let entered: Value = entered.json().await.unwrap();
+        let cookie = line.split([';', '=']).nth(1).unwrap().to_owned();
+        (cookie, entered["pageKey"].as_str().unwrap().to_owned())
     };
     // Cookies go by the port, which is another one after each start of this test's server.
-    let page = |desk: &Desk, cookie: &str| {
+    let page = |desk: &Desk, (cookie, key): &(String, String)| {
         let (own, port) = (format!("http://{}", desk.address()), desk.address().port());
-        [("cookie", format!("ostler_session_{port}={cookie}")), ("origin", own)]
+        let cookie = format!("ostler_session_{port}={cookie}");
+        [("cookie", cookie), ("x-ostler-page-key", key.clone()), ("origin", own)]
     };
     let ann = desk.client_of("ann").await;
     let one = enter(&desk, &desk.client(), "Firefox/1 (X11; Linux)").await;

@@ -10,28 +10,54 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use crate::desk::{Client, Desk, within};
 
-struct Socket {
-    stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+pub(crate) struct Socket {
+    pub(crate) stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
     /// What came while something else was waited for: requests and the log come on ways of their own.
-    kept: Vec<Value>,
+    pub(crate) kept: Vec<Value>,
 }
 
 impl Socket {
-    async fn open(client: &Client) -> Self {
-        let url = client.base.replace("http:", "ws:") + "/api/ws";
-        let mut request = url.into_client_request().unwrap();
-        let token = format!("Bearer {}", client.token);
-        request.headers_mut().insert("authorization", token.parse().unwrap());
-        let (stream, _) = within(tokio_tungstenite::connect_async(request)).await.unwrap();
-        Self { stream, kept: Vec::new() }
+    pub(crate) async fn open(client: &Client) -> Self {
+        let headers = [("authorization", format!("Bearer {}", client.token))];
+        Self::with(&client.base, &headers).await.unwrap()
     }
 
-    async fn say(&mut self, value: Value) {
+    /// With these headers; the status if it is refused.
+    pub(crate) async fn with(base: &str, headers: &[(&'static str, String)]) -> Result<Self, u16> {
+        let url = base.replace("http:", "ws:") + "/api/ws";
+        let mut request = url.into_client_request().unwrap();
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().unwrap());
+        }
+        match within(tokio_tungstenite::connect_async(request)).await {
+            Ok((stream, _)) => Ok(Self { stream, kept: Vec::new() }),
+            Err(tokio_tungstenite::tungstenite::Error::Http(answer)) => {
+                Err(answer.status().as_u16())
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    /// The close code, after everything that comes before it.
+    pub(crate) async fn closed(&mut self) -> u16 {
+        let closed = async {
+            loop {
+                match self.stream.next().await {
+                    Some(Ok(Message::Close(Some(frame)))) => return frame.code.into(),
+                    Some(Ok(_)) => {}
+                    other => panic!("closed without a code: {other:?}"),
+                }
+            }
+        };
+        within(closed).await
+    }
+
+    pub(crate) async fn say(&mut self, value: Value) {
         self.stream.send(Message::text(value.to_string())).await.unwrap();
     }
 
     /// The next message of a type; others are kept.
-    async fn hear(&mut self, kind: &str) -> Value {
+    pub(crate) async fn hear(&mut self, kind: &str) -> Value {
         if let Some(place) = self.kept.iter().position(|value| value["type"] == kind) {
             return self.kept.remove(place);
         }

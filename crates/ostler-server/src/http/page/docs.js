@@ -24,7 +24,9 @@ function described(method, path, operation) {
 }
 
 async function show() {
-  const answer = await fetch("/openapi.json");
+  // The page keeps this key when somebody signs in; the server wants it with the cookie.
+  const key = localStorage.getItem("ostler-page-key");
+  const answer = await fetch("/openapi.json", { headers: key === null ? {} : { "x-ostler-page-key": key } });
   if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
   const api = await answer.json();
   document.getElementById("about").textContent = `${api.info.description} Version ${api.info.version}.`;

@@ -37,16 +37,17 @@ impl House {
         let place = tempfile::tempdir().unwrap();
         let owner = TokenFile::open(place.path().join("token")).unwrap();
         let store = Box::new(UserFile(place.path().join("users.json")));
-        let users = Arc::new(Users::load(owner, store).unwrap());
+        let users = Arc::new(Users::load(owner, store).unwrap().trusting_members(true));
         let token = users.owner().token().unwrap().expose().to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let guard = Arc::new(Guard {
-            site: routes::open(Site::new(address, &[], false), "/api"),
+            site: routes::open(Site::new(address, &[]), "/api"),
             users,
             browsers: Browsers::default(),
             requests: Buckets::new(Rate { burst: 30.0, per_second: 0.001 }),
             failures: Buckets::new(Rate { burst: 20.0, per_second: 0.001 }),
+            strangers: Buckets::new(Rate { burst: 1_000.0, per_second: 1_000.0 }),
         });
         let app = Router::new()
             .route(
@@ -56,8 +57,12 @@ impl House {
                 }),
             )
             .route("/api/panic", get(|| async { panic!("{}", "on purpose") as () }));
-        let limits =
-            BodyLimits { bytes: 1000, time: Duration::from_millis(300), ..BodyLimits::default() };
+        let limits = BodyLimits {
+            bytes: 1000,
+            from_strangers: 300,
+            time: Duration::from_millis(300),
+            by_path: Vec::new(),
+        };
         let app = protect(app, "/api", guard, limits);
         let stop = CancellationToken::new();
         tokio::spawn(serve(listener, app, ConnectionLimits::default(), stop.clone()));
@@ -111,8 +116,12 @@ impl House {
         vec![format!("authorization: Bearer {}", self.token)]
     }
 
-    fn own_page(&self, cookie: &str) -> Vec<String> {
-        vec![format!("cookie: {cookie}"), format!("origin: http://{}", self.address)]
+    fn own_page(&self, cookie: &str, page_key: &Value) -> Vec<String> {
+        vec![
+            format!("cookie: {cookie}"),
+            format!("x-ostler-page-key: {}", page_key.as_str().unwrap()),
+            format!("origin: http://{}", self.address),
+        ]
     }
 }
 
@@ -127,18 +136,20 @@ async fn a_browser_comes_in_with_a_code_and_leaves_again() {
     let page = vec![format!("origin: http://{}", house.address)];
     let entered =
         house.ask("POST", "/api/auth/session", &page, &json!({"code": code["code"]})).await;
-    assert_eq!((entered.status, &entered.body), (200, &json!({"user": "owner", "role": "owner"})));
+    let key = &entered.body["pageKey"];
+    let expected = json!({"user": "owner", "role": "owner", "pageKey": key});
+    assert_eq!((entered.status, &entered.body), (200, &expected));
     let line = entered.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
     assert!(line.contains("; HttpOnly; SameSite=Strict;"), "{line}");
     let cookie = line.split(';').next().unwrap();
-    let me = house.ask("GET", "/api/auth/me", &house.own_page(cookie), &Value::Null).await;
+    let me = house.ask("GET", "/api/auth/me", &house.own_page(cookie, key), &Value::Null).await;
     assert_eq!(me.body["user"], "owner");
     let again = house.ask("POST", "/api/auth/session", &page, &json!({"code": code["code"]})).await;
     assert_eq!(again.status, 401, "a code counts once");
     let left =
-        house.ask("DELETE", "/api/auth/session", &house.own_page(cookie), &Value::Null).await;
+        house.ask("DELETE", "/api/auth/session", &house.own_page(cookie, key), &Value::Null).await;
     assert_eq!((left.status, left.head.contains("Max-Age=0")), (204, true));
-    let after = house.ask("GET", "/api/auth/me", &house.own_page(cookie), &Value::Null).await;
+    let after = house.ask("GET", "/api/auth/me", &house.own_page(cookie, key), &Value::Null).await;
     assert_eq!(after.status, 401);
 }
 
@@ -236,6 +247,28 @@ async fn slow_and_endless_bodies_are_given_up_and_not_read_for_strangers() {
     assert_eq!(endless.status, 413);
     let stranger = house.send(&head("", "content-length: 100\r\n")).await;
     assert_eq!(stranger.status, 401, "at once, and not after the time for a body");
+}
+
+// Mutant: `BodyLimits::bytes` that takes the usual limit for strangers.
+#[tokio::test]
+async fn a_stranger_sends_little_where_everybody_may_send_something() {
+    let house = House::open().await;
+    let head = |path: &str, length: usize| {
+        format!(
+            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n",
+            house.address
+        )
+    };
+    let announced = house.send(&head("/api/auth/session", 301)).await;
+    assert_eq!(announced.status, 413, "without reading any of it");
+    let chunk = "12d\r\n".to_owned() + &"x".repeat(301) + "\r\n";
+    let pieces =
+        head("/api/auth/session", 0).replace("content-length: 0", "transfer-encoding: chunked");
+    assert_eq!(house.send(&format!("{pieces}{chunk}")).await.status, 413);
+    let code = json!({"code": "x".repeat(200)});
+    assert_eq!(house.ask("POST", "/api/auth/session", &[], &code).await.status, 401, "a guess");
+    let fine = json!({"a": "x".repeat(400)});
+    assert_eq!(house.ask("POST", "/api/echo", &house.bearer(), &fine).await.status, 200);
 }
 
 // Two readers that disagree on where a request ends: whoever is behind the door must not see a second one.

@@ -1,0 +1,209 @@
+//! Users who are removed, get another role or lose their token, while they have connections open and runs at work.
+
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use ostler_testkit::{Script, reply, when};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::desk::{Client, Desk, within};
+use crate::socket::Socket;
+
+/// Connections end within a second. This is more, for a machine that has other things to do, and less than the 20 s after
+/// which a connection is checked without being told.
+const SOON: Duration = Duration::from_secs(10);
+
+fn script() -> Script {
+    Script::new()
+        .rule(when().has_tool_result(true), reply().text("done"))
+        .rule(when().prompt_contains("slow"), reply().text("x").gate(1, "slow"))
+        .rule(when(), reply().tool_use("Bash", json!({"command": "touch made"})))
+}
+
+/// Everything that can be open.
+struct Open {
+    socket: Socket,
+    streams: Vec<(&'static str, reqwest::Response)>,
+}
+
+async fn stream(
+    client: &Client,
+    method: Method,
+    path: &str,
+    body: Option<Value>,
+) -> reqwest::Response {
+    let mut request = client.request(method, path).header("accept", "text/event-stream");
+    if let Some(body) = body {
+        request = request.json(&body);
+    }
+    let response = within(request.send()).await.unwrap();
+    assert!(response.status().is_success(), "{path}: {}", response.status());
+    assert_eq!(response.headers()["content-type"], "text/event-stream", "{path}");
+    response
+}
+
+impl Open {
+    async fn all(desk: &Desk, client: &Client) -> Self {
+        let session = client.session().await;
+        let run = client.prompt(&session, "slow").await;
+        client.until(&run, "running").await;
+        desk.api.gate("slow").reached().await;
+        let task = json!({"name": "t", "taskType": "agent", "userPrompt": "slow"});
+        let task = client.post("/api/tasks", task).await["id"].as_str().unwrap().to_owned();
+        let input = |thread: &str| {
+            let said = json!([{"id": "u1", "role": "user", "content": "slow"}]);
+            Some(
+                json!({"threadId": thread, "runId": "r1", "messages": said, "tools": [], "context": []}),
+            )
+        };
+        let paths = [
+            format!("/api/sessions/{session}/events"),
+            format!("/api/tasks/{task}/execute"),
+            format!("/api/tasks/{task}/events"),
+        ];
+        let streams = vec![
+            ("session events", stream(client, Method::GET, &paths[0], None).await),
+            ("task execution", stream(client, Method::POST, &paths[1], Some(json!({}))).await),
+            ("task events", stream(client, Method::GET, &paths[2], None).await),
+            ("AG-UI run", stream(client, Method::POST, "/agui", input("thread")).await),
+            ("AG-UI connect", stream(client, Method::POST, "/agui/connect", input(&session)).await),
+        ];
+        let mut socket = Socket::open(client).await;
+        socket.hear("hello").await;
+        Self { socket, streams }
+    }
+
+    async fn end(mut self, why: &str, since: Instant) {
+        assert_eq!(self.socket.closed().await, 4401, "{why}");
+        for (name, response) in self.streams {
+            let pieces = within(response.bytes_stream().collect::<Vec<_>>()).await;
+            let text: Vec<u8> = pieces.into_iter().flat_map(|it| it.unwrap().to_vec()).collect();
+            let text = String::from_utf8(text).unwrap();
+            let last = text.trim_end().rsplit("\n\n").next().unwrap();
+            assert!(last.contains("\"signed_out\""), "{why}: {name} ends with {last}");
+        }
+        assert!(since.elapsed() < SOON, "{why}: {:?}", since.elapsed());
+    }
+}
+
+/// Mutants: `Users::change` that does not report; `Credential::check` that does not compare the role; `guard::answer` that
+/// hands the body out as it is; `ws::serve` without the branch of `signed_out`.
+#[tokio::test]
+async fn whoever_is_removed_demoted_or_without_a_token_loses_every_open_connection() {
+    let desk = Desk::open(script()).await;
+    let owner = desk.client();
+    for (why, method, path, body) in [
+        ("another role", Method::PATCH, "/api/users/ada", Some(json!({"role": "admin"}))),
+        ("token taken back", Method::DELETE, "/api/users/ada/tokens/{token}", None),
+        ("removed", Method::DELETE, "/api/users/ada", None),
+    ] {
+        owner.ask(Method::POST, "/api/users", Some(json!({"name": "ada", "role": "member"}))).await;
+        let issued = owner.post("/api/users/ada/tokens", json!({})).await;
+        let ada = Client { token: issued["token"].as_str().unwrap().to_owned(), ..desk.client() };
+        let open = Open::all(&desk, &ada).await;
+        let path = path.replace("{token}", issued["id"].as_str().unwrap());
+        let since = Instant::now();
+        assert_eq!(owner.ask(method, &path, body).await.0, 204, "{why}");
+        open.end(why, since).await;
+    }
+    // The owner's own, by the API and by hand.
+    let open = Open::all(&desk, &owner).await;
+    let since = Instant::now();
+    let token = owner.post("/api/auth/token/rotate", json!({})).await["token"].clone();
+    open.end("renewed", since).await;
+    let owner = Client { token: token.as_str().unwrap().to_owned(), ..owner };
+    let open = Open::all(&desk, &owner).await;
+    let since = Instant::now();
+    let file = desk.data().join("data/token");
+    std::fs::write(&file, format!("ostler_{}\n", "y".repeat(43))).unwrap();
+    open.end("replaced by hand", since).await;
+    desk.api.gate("slow").release();
+}
+
+/// What was exploited: a prompt and an approval over a socket that was open when its user was removed.
+// Mutants: `Connection::follow` without `credential.check()` together with `ws::serve` without the branch of `signed_out`.
+#[tokio::test]
+async fn a_removed_user_does_nothing_over_an_open_socket() {
+    let desk = Desk::open(script()).await;
+    let (owner, ada) = (desk.client(), desk.client_of("ada").await);
+    let mut socket = Socket::open(&ada).await;
+    socket.say(json!({"type": "prompt", "text": "make a file"})).await;
+    let asked = socket.hear("permission_request").await;
+    let sessions = owner.get("/api/sessions").await["items"].as_array().unwrap().len();
+    assert_eq!(owner.ask(Method::DELETE, "/api/users/ada", None).await.0, 204);
+    // Sending fails if the server was faster, which is as well.
+    for message in [
+        json!({"type": "permission_response", "permissionId": asked["permissionId"], "approved": true}),
+        json!({"type": "prompt", "text": "slow"}),
+    ] {
+        let message = tokio_tungstenite::tungstenite::Message::text(message.to_string());
+        let _ = futures::SinkExt::send(&mut socket.stream, message).await;
+    }
+    assert_eq!(socket.closed().await, 4401);
+    owner.until(asked["runId"].as_str().unwrap(), "cancelled").await;
+    assert!(!desk.workspace().join("made").exists(), "the approval had an effect");
+    let after = owner.get("/api/sessions").await["items"].as_array().unwrap().len();
+    assert_eq!(after, sessions, "the prompt began a session");
+}
+
+/// Mutants: `removed_users::end_their_work` that does nothing (the running and the waiting one); `NoEngineForRemoved` that
+/// refuses nothing (the one that is resumed).
+#[tokio::test]
+async fn the_runs_of_a_removed_user_are_cancelled_and_nothing_starts_again() {
+    let mut desk = Desk::with(script(), |config| config.limits.concurrent_runs = 1).await;
+    let (owner, ada) = (desk.client(), desk.client_of("ada").await);
+    let (asks, works) = (ada.session().await, ada.session().await);
+    let waiting = ada.prompt(&asks, "make a file").await;
+    ada.until(&waiting, "waiting").await;
+    let running = ada.prompt(&works, "slow").await;
+    desk.api.gate("slow").reached().await;
+    let queued = ada.prompt(&ada.session().await, "slow").await;
+    assert_eq!(owner.ask(Method::DELETE, "/api/users/ada", None).await.0, 204);
+    for run in [&waiting, &running] {
+        owner.until(run, "cancelled").await;
+    }
+    // When its place is free it may fail to start before it is cancelled.
+    let path = format!("/api/runs/{queued}");
+    let is_over = |run: &Value| run["state"] == "cancelled" || run["state"] == "failed";
+    owner.watch(&path, "the queued run to be over", is_over).await;
+    assert!(!desk.workspace().join("made").exists());
+    let nothing_waits = |list: &Value| list["items"] == json!([]);
+    owner.watch("/api/approvals", "the request to be withdrawn", nothing_waits).await;
+    desk.api.gate("slow").release();
+    // Not even when an administrator asks for it, and not after a restart.
+    for _ in 0..2 {
+        let owner = desk.client();
+        let more = owner.prompt(&works, "more").await;
+        let failed = owner.until(&more, "failed").await;
+        let why = failed["outcome"]["error"]["message"].as_str().unwrap();
+        assert!(why.contains("the user ada was removed"), "{failed}");
+        desk.stop().await;
+        desk.start().await;
+    }
+}
+
+/// Mutant: `ws::serve` that does not take from the bucket.
+#[tokio::test]
+async fn messages_of_a_socket_count_as_requests() {
+    let desk = Desk::with(Script::new(), |config| config.limits.requests_per_second = 1).await;
+    let client = desk.client();
+    let mut socket = Socket::open(&client).await;
+    socket.hear("hello").await;
+    for _ in 0..30 {
+        socket.say(json!({"type": "ping"})).await;
+    }
+    for _ in 0..9 {
+        socket.hear("pong").await;
+    }
+    // The bucket is empty: the rest waits, and so do requests.
+    let refused = within(async {
+        loop {
+            let (status, body) = client.ask(Method::GET, "/api/auth/me", None).await;
+            if status == 429 {
+                return body;
+            }
+        }
+    });
+    assert_eq!(refused.await["error"]["code"], "too_many_requests");
+}

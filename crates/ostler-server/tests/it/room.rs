@@ -1,0 +1,89 @@
+//! How much strangers may send, and how much one user may have at the same time.
+
+use ostler_testkit::{Script, reply, when};
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::desk::{Desk, within};
+use crate::socket::Socket;
+
+/// Mutant: `assemble` without `by_path`, and `BodyLimits::bytes` that takes the usual limit for strangers.
+#[tokio::test]
+async fn a_large_body_of_a_stranger_is_not_read() {
+    let desk = Desk::open(Script::new()).await;
+    for (path, length) in [
+        ("/api/hooks/hook_none", 256 * 1024 + 1),
+        ("/api/auth/session", 4 * 1024 + 1),
+        ("/healthz", 5_000),
+    ] {
+        let mut stream = TcpStream::connect(desk.address()).await.unwrap();
+        let method = if path == "/healthz" { "GET" } else { "POST" };
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n",
+            desk.address()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // Nothing of the body was sent: the answer does not wait for it.
+        let mut answer = [0; 12];
+        within(stream.read_exact(&mut answer)).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 413", "{path}");
+    }
+}
+
+/// Mutants: `UserLimit::take` that refuses nothing; each of its callers without the call.
+#[tokio::test]
+async fn one_user_has_so_many_sessions_streams_sockets_and_engines() {
+    let script = Script::new().rule(when(), reply().text("hello"));
+    let desk = Desk::with(script, |config| {
+        let limits = &mut config.limits;
+        limits.sessions_per_user = 3;
+        limits.streams_per_user = 2;
+        limits.sockets_per_user = 2;
+        limits.agui_runs_per_user = 0;
+        limits.engines_per_user = 1;
+    })
+    .await;
+    let (ada, bob) = (desk.client_of("ada").await, desk.client_of("bob").await);
+    let first = ada.session().await;
+    let (second, _third) = (ada.session().await, ada.session().await);
+    let (status, refused) = ada.ask(Method::POST, "/api/sessions", Some(json!({}))).await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{refused}");
+    assert!(refused["error"]["hint"].as_str().unwrap().contains("delete"), "{refused}");
+    let fork = format!("/api/sessions/{first}/fork");
+    let events = format!("/api/sessions/{first}/events");
+    let open = async || within(ada.request(Method::GET, &events).send()).await.unwrap();
+    let streams = (open().await, open().await);
+    assert_eq!(open().await.status(), 429, "streams");
+    drop(streams);
+    let headers = [("authorization", format!("Bearer {}", ada.token))];
+    let sockets = (
+        Socket::with(&ada.base, &headers).await.unwrap(),
+        Socket::with(&ada.base, &headers).await.unwrap(),
+    );
+    assert_eq!(Socket::with(&ada.base, &headers).await.err(), Some(429), "sockets");
+    Socket::open(&bob).await.hear("hello").await;
+    drop(sockets);
+    let input = json!({"threadId": "t", "runId": "r", "messages": [], "tools": [], "context": []});
+    assert_eq!(ada.ask(Method::POST, "/agui", Some(input)).await.0, 429, "AG-UI runs");
+    let connect =
+        json!({"threadId": first, "runId": "r", "messages": [], "tools": [], "context": []});
+    assert_eq!(ada.ask(Method::POST, "/agui/connect", Some(connect)).await.0, 429, "AG-UI streams");
+    // One engine, whatever it was started for, until it ends.
+    let files = |session: &str| format!("/api/sessions/{session}/files");
+    assert_eq!(ada.ask(Method::GET, &files(&first), None).await.0, 200);
+    assert_eq!(ada.ask(Method::GET, &files(&second), None).await.0, 429, "engines for files");
+    let run = ada.prompt(&second, "hello").await;
+    let failed = ada.until(&run, "failed").await;
+    let why = failed["outcome"]["error"]["message"].as_str().unwrap();
+    assert!(why.contains("the most for one user") && why.contains("delete sessions"), "{failed}");
+    let session = bob.session().await;
+    let run = bob.prompt(&session, "hello").await;
+    bob.until(&run, "completed").await;
+    assert_eq!(ada.ask(Method::DELETE, &format!("/api/sessions/{first}"), None).await.0, 204);
+    let run = ada.prompt(&second, "hello").await;
+    ada.until(&run, "completed").await;
+    assert_eq!(ada.ask(Method::POST, "/api/sessions", Some(json!({}))).await.0, 201, "room again");
+    assert_eq!(ada.ask(Method::POST, &fork.replace(&first, &second), Some(json!({}))).await.0, 429);
+}

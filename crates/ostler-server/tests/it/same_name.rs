@@ -1,0 +1,98 @@
+//! A user who gets the name of a user who was removed.
+
+use ostler_testkit::{Script, reply, when};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::desk::Desk;
+
+/// Mutants: `Users::add` that takes the name as the id; `Users::remove` that does not remember the id.
+#[tokio::test]
+async fn a_new_user_with_the_name_of_a_removed_one_has_nothing_of_theirs() {
+    let script = Script::new()
+        .rule(when().has_tool_result(true), reply().text("done"))
+        .rule(when(), reply().tool_use("Bash", json!({"command": "touch made"})));
+    let mut desk = Desk::open(script).await;
+    let (owner, old) = (desk.client(), desk.client_of("zoe").await);
+    let session = old.post("/api/sessions", json!({"key": "the same key"})).await["id"].clone();
+    let session = session.as_str().unwrap().to_owned();
+    let run = old.prompt(&session, "make a file").await;
+    let asked = old.pending().await["id"].as_str().unwrap().to_owned();
+    let answer = json!({"approved": true, "scope": "always"});
+    old.post(&format!("/api/approvals/{asked}/decision"), answer).await;
+    old.until(&run, "completed").await;
+    let start = json!({"prompt": "hello"});
+    let hook = old.post("/api/hooks", json!({"name": "h", "start": start})).await["id"].clone();
+    let every = json!({"name": "s", "start": start, "when": {"every": "1h"}});
+    let made = old.ask(Method::POST, "/api/schedules", Some(every)).await;
+    let task = json!({"name": "t", "taskType": "agent", "userPrompt": "hello"});
+    let task = old.post("/api/tasks", task).await["id"].clone();
+    old.post("/api/spaces", json!({"id": "hers"})).await;
+    owner.post("/api/spaces", json!({"id": "team"})).await;
+    let member = Some(json!({"role": "admin"}));
+    assert!(owner.ask(Method::PUT, "/api/spaces/team/members/zoe", member).await.0.is_success());
+    assert_eq!(owner.ask(Method::DELETE, "/api/users/zoe", None).await.0, 204);
+    desk.stop().await;
+    desk.start().await;
+    let (owner, new) = (desk.client(), desk.client_of("zoe").await);
+    assert_eq!(new.get("/api/auth/me").await["user"], "zoe", "the name is shown");
+    for list in [
+        "/api/sessions",
+        "/api/approvals",
+        "/api/rules",
+        "/api/hooks",
+        "/api/schedules",
+        "/api/tasks",
+        "/api/spaces",
+        "/api/audit",
+        "/api/auth/browsers",
+    ] {
+        let found = new.get(list).await;
+        assert_eq!(found["items"], json!([]), "{list} shows what the other user had");
+    }
+    let text = |id: &Value| id.as_str().unwrap_or("none").to_owned();
+    for path in [
+        format!("/api/sessions/{session}"),
+        format!("/api/sessions/{session}/log"),
+        format!("/api/runs/{run}"),
+        format!("/api/hooks/{}", text(&hook)),
+        format!("/api/tasks/{}", text(&task)),
+        format!("/api/schedules/{}", text(&made.1["id"])),
+        "/api/spaces/hers".to_owned(),
+        "/api/spaces/team".to_owned(),
+    ] {
+        assert_eq!(new.ask(Method::GET, &path, None).await.0, 404, "{path}");
+    }
+    let keyed = new.post("/api/sessions", json!({"key": "the same key"})).await;
+    assert_ne!(keyed["id"], json!(session), "the same key is another session");
+    // She can be a member by her name, and that is she.
+    let member = Some(json!({"role": "member"}));
+    assert!(owner.ask(Method::PUT, "/api/spaces/team/members/zoe", member).await.0.is_success());
+    assert_eq!(new.ask(Method::GET, "/api/spaces/team", None).await.0, 200);
+    let users = owner.get("/api/users").await;
+    assert_eq!(users["users"][0]["name"], "zoe");
+    assert_ne!(users["users"][0]["id"], "zoe");
+}
+
+/// Mutants: `Server::start_with` without `check_members`; `Users::add` that does not ask.
+#[tokio::test]
+async fn a_second_user_needs_an_operator_who_says_that_members_are_trusted() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    let trusts = Arc::new(AtomicBool::new(false));
+    let said = Arc::clone(&trusts);
+    let mut desk =
+        Desk::with(Script::new(), move |config| config.trust_members = said.load(Relaxed)).await;
+    let add = json!({"name": "ada", "role": "member"});
+    let (status, refused) = desk.client().ask(Method::POST, "/api/users", Some(add.clone())).await;
+    assert_eq!((status.as_u16(), &refused["error"]["code"]), (403, &json!("members_not_trusted")));
+    assert!(refused["error"]["hint"].as_str().unwrap().contains("--trust-members"), "{refused}");
+    desk.stop().await;
+    trusts.store(true, Relaxed);
+    desk.start().await;
+    desk.client().post("/api/users", add).await;
+    desk.stop().await;
+    trusts.store(false, Relaxed);
+    let error = desk.fails_to_start().await;
+    assert!(error.contains("--trust-members") && error.contains("users.json"), "{error}");
+}
