@@ -121,7 +121,7 @@ pub struct Unclear {
     /// Why not.
     pub reason: String,
     /// What could be told all the same; there may be more.
-    pub found: Judged,
+    pub found: Box<Judged>,
 }
 
 /// Lists what a command would do.

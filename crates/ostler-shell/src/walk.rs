@@ -32,7 +32,7 @@ pub(crate) fn judge(command: &str, scripts: usize) -> Result<Judged, Unclear> {
     }
     match walk.unclear {
         None => Ok(walk.found),
-        Some(reason) => Err(Unclear { reason, found: walk.found }),
+        Some(reason) => Err(Unclear { reason, found: Box::new(walk.found) }),
     }
 }
 
@@ -339,7 +339,7 @@ impl Walk<'_> {
             Ok(inner) => inner,
             Err(Unclear { reason, found }) => {
                 self.unclear(reason);
-                found
+                *found
             }
         };
         self.found.parts.extend(inner.parts);

@@ -110,7 +110,7 @@ fn expand(pattern: &str, folder: &Path) -> Option<Vec<String>> {
             }
             for entry in folder.join(&beginning).read_dir().into_iter().flatten().flatten() {
                 let name = entry.file_name();
-                let Some(name) = name.to_str() else { return None };
+                let name = name.to_str()?;
                 if fits(piece, name) {
                     next.push(format!("{beginning}{name}/"));
                 }

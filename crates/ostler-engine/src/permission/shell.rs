@@ -37,7 +37,7 @@ impl Shell {
     pub(crate) fn new(policy: &Policy, command: &str) -> Self {
         let (judged, unclear) = match ostler_shell::parts(command) {
             Ok(judged) => (judged, None),
-            Err(unclear) => (unclear.found, Some(unclear.reason)),
+            Err(unclear) => (*unclear.found, Some(unclear.reason)),
         };
         let list = ostler_shell::literal(command).map_err(|error| error.reason);
         let (cwd, home) = (policy.cwd.clone(), policy.home.clone());

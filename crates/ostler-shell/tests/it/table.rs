@@ -6,7 +6,7 @@ use ostler_shell::{Unclear, is_harmless, literal, parts};
 fn verdict(command: &str) -> (&'static str, String) {
     let (judged, is_clear) = match parts(command) {
         Ok(judged) => (judged, true),
-        Err(Unclear { found, .. }) => (found, false),
+        Err(Unclear { found, .. }) => (*found, false),
     };
     let names: Vec<_> = judged.parts.iter().map(|part| part.name()).collect();
     let word = match (is_clear, only_looks(command)) {
