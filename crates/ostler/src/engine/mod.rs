@@ -4,6 +4,7 @@
 
 mod embedded;
 mod error;
+pub mod judge;
 pub mod kept;
 mod offers;
 pub mod pick;
