@@ -491,7 +491,9 @@ impl<'a> Driver<'a> {
         let Limits { max_tokens, max_budget_usd, .. } = self.world.limits;
         let usage = &self.finished.usage;
         let tokens = usage.total_input() + usage.output_tokens.unwrap_or(0);
-        let dollars = max_budget_usd.filter(|max| self.world.host.spent.dollars() >= *max);
+        let spent = &self.world.host.spent;
+        let dollars =
+            max_budget_usd.filter(|max| spent.dollars() >= *max || spent.unpriced().is_some());
         let tokens = max_tokens.filter(|max| tokens >= *max);
         dollars.map(|_| Limit::Dollars).or(tokens.map(|_| Limit::Tokens))
     }

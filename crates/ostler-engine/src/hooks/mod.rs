@@ -159,6 +159,13 @@ impl Hooks {
         Self { hooks: Arc::new(hooks), shared: self.shared.clone() }.with(new)
     }
 
+    /// The same with other callbacks of the host. A host that introduces itself again has not more hooks than before.
+    pub(crate) fn replacing_callbacks(&self, new: Vec<Hook>) -> Self {
+        let stays = |hook: &&Hook| !matches!(hook.kind, Kind::Callback(_));
+        let hooks = self.hooks.iter().filter(stays).cloned().collect();
+        Self { hooks: Arc::new(hooks), shared: self.shared.clone() }.with(new)
+    }
+
     /// Names those whom hooks of some types need. The first word counts.
     pub(crate) fn equip(&self, helpers: Helpers) {
         let _ = self.shared.helpers.set(helpers);

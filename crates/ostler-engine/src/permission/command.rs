@@ -12,7 +12,7 @@ use super::matching::matches_place;
 use super::place::Place;
 use super::policy::{KeptRule, Policy};
 use super::repository;
-use super::rule::Behavior;
+use super::rule::{Behavior, Rule};
 use super::search_path::shadowed;
 use super::shell::Shell;
 
@@ -75,6 +75,16 @@ pub(crate) fn change(shell: &Shell) -> Option<String> {
     }
     let written = list.redirects.iter().find(|redirect| redirect.writes)?;
     Some(format!("it writes to {}", written.target.text))
+}
+
+/// Whether every part of a command is one that these rules name, and it is in the literal grammar.
+pub(crate) fn is_covered(shell: &Shell, rules: &[&Rule]) -> bool {
+    let names = |part: &Part| {
+        let mut contents = rules.iter().filter_map(|rule| rule.content.as_deref());
+        contents.any(|content| covers_part(content, part))
+    };
+    let Ok(list) = &shell.list else { return false };
+    !list.parts.is_empty() && list.parts.iter().all(names)
 }
 
 /// What a command would remove that nobody means to remove: the whole disk, or the home directory.

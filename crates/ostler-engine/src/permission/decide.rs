@@ -19,9 +19,9 @@ use serde_json::Value;
 
 use super::command;
 use super::decision::{CallFacts, Decision, Outcome, Trail};
-use super::matching::{Match, Seen, matches};
+use super::matching::{Match, Seen, matches, names_tool};
 use super::policy::{KeptRule, Policy};
-use super::rule::Behavior;
+use super::rule::{Behavior, Rule, Source};
 use super::shell::Access;
 use super::suggest;
 use crate::tool::{Effect, ServerToolPolicy};
@@ -52,6 +52,10 @@ impl Judge<'_> {
         let mode = self.mode();
         if let Some(kept) = self.first_match(Behavior::Deny) {
             let reason = format!("{} forbids it", kept.title());
+            return self.end(Outcome::Deny, Kind::Rule, reason);
+        }
+        if let Some(reason) = self.left_out() {
+            self.trail.note("the agent's list of tools", reason.clone());
             return self.end(Outcome::Deny, Kind::Rule, reason);
         }
         let of_server = self.server_policy();
@@ -179,6 +183,26 @@ impl Judge<'_> {
             false
         });
         found.get()
+    }
+
+    /// Why a call is not among those that a list of tools with content leaves.
+    fn left_out(&self) -> Option<String> {
+        self.policy.only.iter().find_map(|list| {
+            let rules: Vec<&Rule> =
+                list.iter().filter(|rule| names_tool(&rule.tool, self.seen)).collect();
+            let covers = |rule: &&Rule| match &self.seen.shell {
+                Some(shell) => command::is_covered(shell, &rules),
+                None => {
+                    matches(self.policy, rule, Behavior::Allow, Source::Session, self.seen)
+                        == Match::Yes
+                }
+            };
+            if rules.is_empty() || rules.iter().any(covers) {
+                return None;
+            }
+            let names: Vec<String> = rules.iter().map(|rule| rule.to_string()).collect();
+            Some(format!("the agent may only use {}", names.join(", ")))
+        })
     }
 
     /// What the configuration of the MCP server says about the tool.

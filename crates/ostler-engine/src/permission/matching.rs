@@ -103,7 +103,7 @@ pub(crate) fn matches(
 }
 
 /// Whether the tool that a rule names is the one called, or one that stands for it.
-fn names_tool(rule: &str, seen: &Seen<'_>) -> bool {
+pub(crate) fn names_tool(rule: &str, seen: &Seen<'_>) -> bool {
     let tool = seen.call.tool;
     if rule == tool {
         return true;

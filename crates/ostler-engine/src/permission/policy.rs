@@ -34,6 +34,8 @@ pub struct Policy {
     pub(crate) pinned: BTreeSet<String>,
     /// Whether the settings forbid commands outside the sandbox, whoever would allow them.
     pub unsandboxed_forbidden: bool,
+    /// Lists of the only calls of some tools that may run at all.
+    pub(crate) only: Vec<Vec<Rule>>,
     rules: Vec<KeptRule>,
     directories: Vec<(PathBuf, Source)>,
 }
@@ -71,6 +73,7 @@ impl Policy {
             bypass_available: false,
             pinned: BTreeSet::new(),
             unsandboxed_forbidden: false,
+            only: Vec::new(),
             rules: Vec::new(),
             directories: Vec::new(),
         }

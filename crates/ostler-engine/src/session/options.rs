@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::{Compaction, Delegation, Limits, StateEvents};
 use crate::context::memory::MemoryFile;
+use crate::host::Notice;
 use crate::library::Library;
 use crate::live::LiveSettings;
 use crate::mcp::{Connector, KnownServer};
@@ -95,7 +96,7 @@ pub struct SessionOptions {
     /// Which MCP servers the settings let the session have.
     pub server_lists: ServerLists,
     /// What the user should know about the start of the session. The host is told after the first `init`.
-    pub notices: Vec<String>,
+    pub notices: Vec<Notice>,
     /// Whether the host hears what the session is doing: `session_state_changed`.
     pub state_events: Option<StateEvents>,
     /// How long background tasks may go on once the host has nothing more to say; `None` for as long as they like.

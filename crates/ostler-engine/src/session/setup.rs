@@ -20,6 +20,7 @@ use crate::drive::World;
 use crate::host::Host;
 use crate::library::{AgentKind, DEFAULT_STYLE, Library};
 use crate::mcp::Servers;
+use crate::model::pricing;
 use crate::permission::{KeptRule, Source};
 use crate::scratch::Scratch;
 use crate::structured::StructuredOutput;
@@ -155,6 +156,12 @@ impl Setup {
             flag_rules: flag_rules.collect(),
             applied: Map::new(),
         }
+    }
+
+    /// Why a model cannot be used: a limit in dollars cannot be kept with it.
+    pub(super) fn unpriced(&self, model: &str) -> Option<String> {
+        let limit = self.base.limits.max_budget_usd?;
+        (!pricing::is_priced(model)).then(|| pricing::no_price(model, limit))
     }
 
     pub(super) fn world(&self) -> World {

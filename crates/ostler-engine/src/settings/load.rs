@@ -156,12 +156,12 @@ impl Joined<'_> {
     /// Takes from a project that is not trusted that commands are to run in a sandbox, and nothing that loosens one.
     fn narrow_sandbox(&mut self, sandbox: Option<SandboxSettings>) {
         let Some(of_file) = sandbox else { return };
-        let sandbox = self.settings.sandbox.get_or_insert_default();
+        let sandbox = &mut self.settings.sandbox;
         if of_file.enabled == Some(true) {
-            sandbox.enabled = Some(true);
+            sandbox.get_or_insert_default().enabled = Some(true);
         }
         if of_file.allow_unsandboxed_commands == Some(false) {
-            sandbox.allow_unsandboxed_commands = Some(false);
+            sandbox.get_or_insert_default().allow_unsandboxed_commands = Some(false);
         }
     }
 

@@ -24,6 +24,7 @@ mod record;
 mod rounds;
 mod session;
 mod settings;
+mod starts;
 mod store;
 mod structured;
 mod tasks;

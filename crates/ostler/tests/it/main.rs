@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod answers;
+mod entries;
 mod errors;
 mod examples;
 mod servers;
