@@ -36,7 +36,7 @@ export class Server {
   }
 
   async start(listen = this.address ?? "127.0.0.1:0") {
-    const args = ["serve", "--listen", listen, "--data", join(this.folder, "data"), "--skills", join(this.folder, "skills")];
+    const args = ["serve", "--trust-members", "--listen", listen, "--data", join(this.folder, "data"), "--skills", join(this.folder, "skills")];
     const env = { ...process.env, HOME: this.folder };
     for (const name of Object.keys(env)) if (/^(ANTHROPIC|CLAUDE)_/.test(name)) delete env[name];
     if (this.model) Object.assign(env, { ANTHROPIC_BASE_URL: this.model.url, ANTHROPIC_API_KEY: "none" });

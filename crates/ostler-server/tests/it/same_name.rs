@@ -96,3 +96,37 @@ async fn a_second_user_needs_an_operator_who_says_that_members_are_trusted() {
     let error = desk.fails_to_start().await;
     assert!(error.contains("--trust-members") && error.contains("users.json"), "{error}");
 }
+
+/// Earlier versions kept a list of users, and did not remember whom they removed.
+// Mutants: `remember_earlier` that does nothing; that does not look at the members of spaces.
+#[tokio::test]
+async fn a_user_whom_an_earlier_version_removed_has_no_heir_either() {
+    let mut desk = Desk::open(Script::new()).await;
+    let (owner, zoe, mia) =
+        (desk.client(), desk.client_of("zoe").await, desk.client_of("mia").await);
+    zoe.session().await;
+    let session = mia.session().await;
+    owner.post("/api/spaces", json!({"id": "team"})).await;
+    desk.client_of("ida").await;
+    for name in ["mia", "ida"] {
+        let path = format!("/api/spaces/team/members/{name}");
+        let member = Some(json!({"role": "admin"}));
+        assert!(owner.ask(Method::PUT, &path, member).await.0.is_success());
+    }
+    desk.stop().await;
+    let file = desk.data().join("data/users.json");
+    let kept: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let mut users = kept["users"].as_array().unwrap().clone();
+    users.retain(|user| user["name"] == "mia");
+    users[0].as_object_mut().unwrap().remove("id");
+    std::fs::write(&file, json!(users).to_string()).unwrap();
+    desk.start().await;
+    let mia = crate::desk::Client { base: desk.client().base, ..mia };
+    assert_eq!(mia.get("/api/sessions").await["items"][0]["id"], json!(session), "she is the same");
+    assert_eq!(mia.ask(Method::GET, "/api/spaces/team", None).await.0, 200);
+    for name in ["zoe", "ida"] {
+        let new = desk.client_of(name).await;
+        assert_eq!(new.get("/api/sessions").await["items"], json!([]), "{name}");
+        assert_eq!(new.ask(Method::GET, "/api/spaces/team", None).await.0, 404, "{name}");
+    }
+}
