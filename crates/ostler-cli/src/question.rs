@@ -14,7 +14,7 @@ use crate::menu::{Menu, Step};
 use crate::permission::{self, Asking, deny};
 use crate::screen::Screen;
 use crate::show::subject;
-use crate::text::clean;
+use crate::text::{arguments, clean};
 
 /// Asks the user, and makes what is pressed or typed an answer. No answer is a no.
 pub(crate) async fn ask(request: &CanUseTool, at: Asking<'_>) -> io::Result<PermissionResult> {
@@ -36,6 +36,9 @@ async fn by_line(
         .as_deref()
         .map(|reason| format!(" ({})", clean(reason)))
         .unwrap_or_default();
+    for line in arguments(&request.input) {
+        screen.remark(&line)?;
+    }
     let subject = subject(&request.input, screen.columns());
     let question = format!("Allow {} {subject}?{reason} [y/N]", clean(&request.tool_name));
     screen.prompt(&question)?;

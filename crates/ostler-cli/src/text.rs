@@ -23,6 +23,16 @@ pub(crate) fn spelled(text: &str) -> String {
     spelled
 }
 
+/// Every argument of a call, and every character of it, line by line: what is hidden cannot be decided about.
+pub(crate) fn arguments(input: &serde_json::Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (name, value) in input.as_object().into_iter().flatten() {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        lines.extend(spelled(&format!("{name}: {text}")).lines().map(str::to_owned));
+    }
+    lines
+}
+
 /// Characters that show nothing or look like a space. In what a person decides about they are spelled out; elsewhere they may
 /// belong to the text, as in pictures made of several. `web/src/text/hidden.ts` has the same list.
 const UNSEEN: [(u32, u32); 24] = [

@@ -53,14 +53,9 @@ pub(super) fn show(approval: &Value, screen: &mut Screen) -> Result<(), Trouble>
     Ok(())
 }
 
-/// Every argument of a call, and every character of it: what is hidden cannot be decided about.
+/// Every argument of a call, and whether secrets were taken out of them.
 fn arguments(approval: &Value) -> Vec<String> {
-    let fields = approval["input"].as_object().into_iter().flatten();
-    let mut lines = Vec::new();
-    for (name, value) in fields {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        lines.extend(spelled(&format!("{name}: {text}")).lines().map(str::to_owned));
-    }
+    let mut lines = crate::text::arguments(&approval["input"]);
     if approval["redacted"] == true {
         lines.push("secrets are not shown here; the call runs with them".to_owned());
     }

@@ -148,7 +148,11 @@ pub(super) fn offers(
             offers.push(offer);
         }
     }
-    // An answer picks by label: one that stands for two different offers picks neither.
+    with_labels_of_their_own(offers)
+}
+
+/// An answer picks an offer by its label: one that stands for two different offers picks neither.
+fn with_labels_of_their_own(mut offers: Vec<Offer>) -> Vec<Offer> {
     let mut uses: HashMap<String, usize> = HashMap::new();
     offers.iter().for_each(|offer| *uses.entry(offer.label.clone()).or_default() += 1);
     offers.retain(|offer| uses[&offer.label] == 1);
@@ -272,23 +276,20 @@ mod tests {
         }
     }
 
-    // Mutant: `offers` that keeps two offers with one label.
+    // Mutant: `with_labels_of_their_own` that keeps the first of two.
     #[test]
-    fn a_label_that_would_stand_for_two_offers_stands_for_none() {
-        let one: &[(&str, &str)] = &[("Bash", "touch:*) and Bash(make:*")];
-        let two: &[(&str, &str)] = &[("Bash", "touch:*"), ("Bash", "make:*")];
-        let offers = offered(&call("mode", &[two]));
-        assert_eq!(offers.len(), 1);
-        let same = |rules: &[(&str, &str)]| {
-            let rules: Vec<_> = rules
-                .iter()
-                .map(|(tool, content)| ToolRule {
-                    tool_name: (*tool).to_owned(),
-                    rule_content: Some((*content).to_owned()),
-                })
-                .collect();
-            label(&rules)
+    fn a_label_that_stands_for_two_offers_picks_neither() {
+        let offer = |rules: &[&str]| {
+            let rule = |content: &&str| ToolRule {
+                tool_name: "Bash".to_owned(),
+                rule_content: Some((*content).to_owned()),
+            };
+            let rules: Vec<_> = rules.iter().map(rule).collect();
+            Offer { label: label(&rules), rules, whole_tool: false }
         };
-        assert_eq!(same(one), same(two), "the texts are alike");
+        let (two, one) = (offer(&["touch:*", "make:*"]), offer(&["touch:*) and Bash(make:*"]));
+        assert_eq!(two.label, one.label, "the texts are alike");
+        let third = offer(&["ls:*"]);
+        assert_eq!(with_labels_of_their_own(vec![two, third.clone(), one]), [third]);
     }
 }
