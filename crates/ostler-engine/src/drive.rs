@@ -489,7 +489,7 @@ impl<'a> Driver<'a> {
     fn over_limit(&self) -> Option<Limit> {
         let Limits { max_tokens, max_budget_usd, .. } = self.world.limits;
         let usage = &self.finished.usage;
-        let tokens = usage.total_input() + usage.output_tokens.unwrap_or(0);
+        let tokens = usage.total_input().saturating_add(usage.output_tokens.unwrap_or(0));
         let dollars = max_budget_usd.filter(|max| self.world.host.spent.dollars() >= *max);
         let tokens = max_tokens.filter(|max| tokens >= *max);
         dollars.map(|_| Limit::Dollars).or(tokens.map(|_| Limit::Tokens))

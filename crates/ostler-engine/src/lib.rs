@@ -24,6 +24,7 @@ pub mod offline;
 pub mod permission;
 mod prompt;
 pub mod record;
+mod regular;
 mod report;
 mod rescue;
 mod response;
