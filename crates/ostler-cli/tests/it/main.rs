@@ -8,6 +8,7 @@ mod checkpoints;
 mod demo;
 mod doctor;
 mod hooks;
+mod hostile;
 mod key;
 mod kills;
 mod mcp;
