@@ -43,6 +43,9 @@ use crate::engine::Engine;
 use crate::screen::Screen;
 
 fn main() -> ExitCode {
+    if let Some(code) = ostler_tools::run_if_called() {
+        return code;
+    }
     let arguments: Vec<_> = std::env::args_os().collect();
     let is_of_program = Args::is_of_program(&arguments);
     let (args, unknown) = match Args::read(arguments) {

@@ -490,7 +490,7 @@ impl<'a> Driver<'a> {
     fn over_limit(&self) -> Option<Limit> {
         let Limits { max_tokens, max_budget_usd, .. } = self.world.limits;
         let usage = &self.finished.usage;
-        let tokens = usage.total_input() + usage.output_tokens.unwrap_or(0);
+        let tokens = usage.total_input().saturating_add(usage.output_tokens.unwrap_or(0));
         let spent = &self.world.host.spent;
         let dollars =
             max_budget_usd.filter(|max| spent.dollars() >= *max || spent.unpriced().is_some());

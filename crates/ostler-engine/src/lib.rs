@@ -25,6 +25,7 @@ pub mod permission;
 pub mod project_file;
 mod prompt;
 pub mod record;
+mod regular;
 mod report;
 mod rescue;
 mod response;

@@ -103,7 +103,10 @@ impl Spent {
 
 /// Adds what one response used to what a turn has used. What is no number is as the last response says it.
 pub(crate) fn add_usage(total: &mut Usage, one: &Usage) {
-    let sum = |left: Option<u64>, right: Option<u64>| Some(left.unwrap_or(0) + right.unwrap_or(0));
+    // The numbers are the API's, which may be anybody's: they must not overflow.
+    let sum = |left: Option<u64>, right: Option<u64>| {
+        Some(left.unwrap_or(0).saturating_add(right.unwrap_or(0)))
+    };
     total.input_tokens = sum(total.input_tokens, one.input_tokens);
     total.output_tokens = sum(total.output_tokens, one.output_tokens);
     total.cache_read_input_tokens = sum(total.cache_read_input_tokens, one.cache_read_input_tokens);
@@ -119,7 +122,7 @@ pub(crate) fn add_usage(total: &mut Usage, one: &Usage) {
         total.one_hour = sum(total.one_hour, written.one_hour);
         total.five_minutes = sum(total.five_minutes, written.five_minutes);
     }
-    let thought = thinking_tokens(total) + thinking_tokens(one);
+    let thought = thinking_tokens(total).saturating_add(thinking_tokens(one));
     total.output_tokens_details = Some(json!({"thinking_tokens": thought}));
     total.service_tier = one.service_tier.clone().or(total.service_tier.take());
     total.inference_geo = one.inference_geo.clone().or(total.inference_geo.take());
@@ -189,5 +192,28 @@ mod tests {
             "service_tier": "priority", "inference_geo": "", "iterations": [], "speed": "standard",
         });
         assert_eq!(whole, expected);
+    }
+
+    // Mutant: the counts are added with `+`, which panics in a debug build and starts again at 0 in any other.
+    #[test]
+    fn counts_beyond_all_measure_stay_the_largest_number() {
+        let most = u64::MAX;
+        let one: Usage = serde_json::from_value(json!({
+            "input_tokens": most, "output_tokens": most, "cache_read_input_tokens": most,
+            "cache_creation_input_tokens": most, "output_tokens_details": {"thinking_tokens": most},
+            "server_tool_use": {"web_search_requests": most, "web_fetch_requests": most},
+            "cache_creation": {"ephemeral_5m_input_tokens": most, "ephemeral_1h_input_tokens": most},
+        }))
+        .unwrap();
+        let (mut total, spent) = (Usage::default(), Spent::default());
+        for _ in 0..3 {
+            add_usage(&mut total, &one);
+            spent.add("claude-sonnet-4-5", &one);
+        }
+        assert_eq!((total.input_tokens, total.output_tokens), (Some(most), Some(most)));
+        let models = spent.models();
+        let usage = &models["claude-sonnet-4-5"];
+        assert_eq!((usage.input_tokens, usage.web_search_requests), (most, most));
+        assert!(spent.dollars().is_finite() && spent.dollars() > 0.0);
     }
 }

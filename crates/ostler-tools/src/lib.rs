@@ -43,6 +43,8 @@ use std::sync::Arc;
 
 use ostler_engine::tool::{AnyTool, erase};
 
+pub use self::pdf::child::run_if_called;
+
 /// The tools of one session. They share what the session knows: which files it has read, where its shell stands.
 pub fn session_tools() -> Vec<Arc<dyn AnyTool>> {
     let seen = seen::Seen::default();

@@ -1,17 +1,23 @@
 //! PDF documents as text, page by page.
 //!
 //! The library that reads them panics on many broken files, and calls itself without end on malicious ones. The first
-//! is caught here, the second is prevented by looking at the document before (`pdf/sound.rs`).
+//! is caught here, the second is prevented by looking at the document before (`pdf/sound.rs`). What is compressed is
+//! decompressed within limits (`pdf/bounded.rs`), and all of it happens in a process of its own where the program
+//! allows it (`pdf/child.rs`).
 
+mod bounded;
+pub(crate) mod child;
 mod sound;
 
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use ostler_engine::tool::{ToolError, ToolOutput};
 use ostler_proto::tool::{ReadOutput, ReadText, TextFile};
-use pdf_extract::{Document, PlainTextOutput, output_doc_page};
+use pdf_extract::{Document, ObjectId, PlainTextOutput, output_doc_page};
+use serde::{Deserialize, Serialize};
 
 use crate::read::MAX_SHOWN_BYTES;
 
@@ -28,20 +34,11 @@ pub(crate) fn show(
     bytes: &[u8],
     pages: Option<&str>,
 ) -> Result<ToolOutput, ToolError> {
-    let wanted = pages.map(|pages| range(pages).ok_or_else(|| not_pages(pages))).transpose()?;
-    let opened = catch_unwind(|| open(bytes)).unwrap_or_else(|_| Err("its structure".to_owned()));
-    let document = opened.map_err(|what| broken(path, &what))?;
-    let n_pages = document.get_pages().len() as u32;
-    let (first, last) = wanted.unwrap_or(1..=n_pages.max(1)).into_inner();
-    if first > n_pages {
-        return Err(ToolError::Refused(format!(
-            "{}: there is no page {first}, the document has {n_pages}",
-            path.display()
-        )));
-    }
-    let last = last.min(n_pages).min(first.saturating_add(MAX_PAGES - 1));
-    let shown = Shown::of(&document, first..=last);
-    let text = shown.text(n_pages);
+    let text = child::read(bytes, pages).map_err(|problem| match problem {
+        Problem::Refused(why) => ToolError::Refused(why),
+        Problem::NoPage(why) => ToolError::Refused(format!("{}: {why}", path.display())),
+        Problem::Broken(what) => broken(path, &what),
+    })?;
     let n_lines = text.lines().count() as u64;
     let file = TextFile {
         file_path: path.display().to_string(),
@@ -52,6 +49,32 @@ pub(crate) fn show(
         ..TextFile::default()
     };
     Ok(ToolOutput::new(text, ReadOutput::Text(ReadText { file, ..ReadText::default() })))
+}
+
+/// Why there is no text.
+#[derive(Debug, Deserialize, Serialize)]
+enum Problem {
+    /// The call is wrong.
+    Refused(String),
+    /// There is no such page.
+    NoPage(String),
+    /// The document cannot be read.
+    Broken(String),
+}
+
+/// The text of some pages.
+fn extract(bytes: &[u8], pages: Option<&str>) -> Result<String, Problem> {
+    let wanted = pages.map(|pages| range(pages).ok_or_else(|| not_pages(pages))).transpose()?;
+    let opened = catch_unwind(|| open(bytes)).unwrap_or_else(|_| Err("its structure".to_owned()));
+    let opened = opened.map_err(Problem::Broken)?;
+    let n_pages = opened.document.get_pages().len() as u32;
+    let (first, last) = wanted.unwrap_or(1..=n_pages.max(1)).into_inner();
+    if first > n_pages {
+        let why = format!("there is no page {first}, the document has {n_pages}");
+        return Err(Problem::NoPage(why));
+    }
+    let last = last.min(n_pages).min(first.saturating_add(MAX_PAGES - 1));
+    Ok(Shown::of(&opened, first..=last).text(n_pages))
 }
 
 /// `3`, `1-5` or `10-`.
@@ -65,31 +88,45 @@ fn range(pages: &str) -> Option<RangeInclusive<u32>> {
     (first <= last).then_some(first..=last)
 }
 
-fn open(bytes: &[u8]) -> Result<Document, String> {
-    let mut document = Document::load_mem(bytes).map_err(|error| error.to_string())?;
+fn open(bytes: &[u8]) -> Result<Opened, String> {
+    let mut document = bounded::load(bytes)?;
     if document.is_encrypted() {
         let opened = document.decrypt("");
         opened.map_err(|_| "it is encrypted and needs a password".to_owned())?;
     }
+    let emptied = bounded::limit_streams(&mut document);
     sound::make_sound(&mut document)?;
-    Ok(document)
+    Ok(Opened { document, emptied })
 }
+
+/// A document that is safe to walk through.
+struct Opened {
+    document: Document,
+    /// The streams that were too large, and are empty now.
+    emptied: HashSet<ObjectId>,
+}
+
+/// Stands for a page that cannot be read.
+const BROKEN_PAGE: &str = "[this page is broken and could not be read]";
+/// Stands for a page that would take too much memory.
+const LARGE_PAGE: &str = "[this page is too large to be read here: its contents have more than 8 MiB. \
+    Bash (pdftotext) may be able to, if it is installed]";
 
 /// Pages as far as there is room for them.
 struct Shown {
     first: u32,
     last: u32,
-    pages: Vec<Result<String, ()>>,
+    pages: Vec<Result<String, &'static str>>,
 }
 
 impl Shown {
-    fn of(document: &Document, wanted: RangeInclusive<u32>) -> Self {
+    fn of(opened: &Opened, wanted: RangeInclusive<u32>) -> Self {
         let first = *wanted.start();
         let mut shown = Self { first, last: first, pages: Vec::new() };
         let mut n_bytes = 0;
         for page in wanted {
-            let text = catch_unwind(AssertUnwindSafe(|| page_text(document, page)));
-            let text = text.unwrap_or(Err(()));
+            let text = catch_unwind(AssertUnwindSafe(|| page_text(opened, page)));
+            let text = text.unwrap_or(Err(BROKEN_PAGE));
             n_bytes += text.as_ref().map_or(0, String::len);
             if n_bytes > MAX_SHOWN_BYTES && page > first {
                 break;
@@ -106,7 +143,7 @@ impl Shown {
             let content = match page {
                 Ok(page) if page.trim().is_empty() => "[no text]",
                 Ok(page) => crate::text::head(page.trim_matches('\n'), MAX_SHOWN_BYTES),
-                Err(()) => "[this page is broken and could not be read]",
+                Err(why) => why,
             };
             text += &format!("[page {number}]\n{content}\n\n");
         }
@@ -124,14 +161,20 @@ impl Shown {
     }
 }
 
-fn page_text(document: &Document, page: u32) -> Result<String, ()> {
+fn page_text(opened: &Opened, page: u32) -> Result<String, &'static str> {
+    let Opened { document, emptied } = opened;
+    let id = document.get_pages().get(&page).copied().ok_or(BROKEN_PAGE)?;
+    if !bounded::is_page_within_limit(document, emptied, id) {
+        return Err(LARGE_PAGE);
+    }
     let mut text = String::new();
-    output_doc_page(document, &mut PlainTextOutput::new(&mut text), page).map_err(|_| ())?;
+    let read = output_doc_page(document, &mut PlainTextOutput::new(&mut text), page);
+    read.map_err(|_| BROKEN_PAGE)?;
     Ok(text)
 }
 
-fn not_pages(pages: &str) -> ToolError {
-    ToolError::Refused(format!("pages is \"{pages}\"; it must be like \"3\", \"1-5\" or \"10-\""))
+fn not_pages(pages: &str) -> Problem {
+    Problem::Refused(format!("pages is \"{pages}\"; it must be like \"3\", \"1-5\" or \"10-\""))
 }
 
 fn broken(path: &Path, what: &str) -> ToolError {

@@ -8,7 +8,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use image::imageops::FilterType;
-use image::{DynamicImage, ImageFormat, ImageReader, Limits};
+use image::{DynamicImage, ImageError, ImageFormat, ImageReader, Limits};
 use ostler_engine::tool::{ToolError, ToolOutput};
 use ostler_proto::Extra;
 use ostler_proto::api::{Base64Source, ContentBlock, ImageBlock, Source};
@@ -19,7 +19,8 @@ const MAX_BYTES: usize = 3_750_000;
 /// The API's limit in pixels once a request has many pictures; the model sees no more in any case.
 const MAX_SIDE: u32 = 2_000;
 const MAX_DECODED_SIDE: u32 = 16_384;
-const MAX_DECODED_BYTES: u64 = 512 * 1024 * 1024;
+/// What a picture takes in memory: 40 megapixels of a photograph. More would let one file take a small machine down.
+const MAX_DECODED_BYTES: u64 = 120 * 1024 * 1024;
 
 /// The picture format of a file, by its first bytes.
 pub(crate) fn format(bytes: &[u8]) -> Option<ImageFormat> {
@@ -37,8 +38,14 @@ pub(crate) fn show(
     bytes: &[u8],
     format: ImageFormat,
 ) -> Result<ToolOutput, ToolError> {
-    let picture = decode(bytes, format).map_err(|error| {
-        ToolError::Refused(format!("{} is not a sound picture: {error}", path.display()))
+    let picture = decode(bytes, format).map_err(|error| match error {
+        ImageError::Limits(_) => ToolError::Refused(format!(
+            "{} is too large to show: unpacked it has more than {} MiB, or more than {MAX_DECODED_SIDE} pixels on a \
+             side. Make a smaller copy with Bash (for example with ImageMagick: convert -resize 2000x2000).",
+            path.display(),
+            MAX_DECODED_BYTES / (1024 * 1024)
+        )),
+        error => ToolError::Refused(format!("{} is not a sound picture: {error}", path.display())),
     })?;
     let (width, height) = (picture.width(), picture.height());
     let fits = bytes.len() <= MAX_BYTES && width <= MAX_SIDE && height <= MAX_SIDE;
@@ -75,7 +82,11 @@ fn decode(bytes: &[u8], format: ImageFormat) -> image::ImageResult<DynamicImage>
 
 fn shrink(picture: &DynamicImage) -> Option<Shown> {
     let side = MAX_SIDE.min(picture.width().max(picture.height()));
-    let small = picture.resize(side, side, FilterType::Triangle);
+    // The smooth way needs a second picture, as high as the first and of larger pixels.
+    let small = match picture.height() > 2 * MAX_SIDE || picture.width() > 2 * MAX_SIDE {
+        true => picture.thumbnail(side, side),
+        false => picture.resize(side, side, FilterType::Triangle),
+    };
     // Drawings stay sharp as PNG; photographs may be too large for it. JPEG knows no transparency.
     let encoded = encode(&small, ImageFormat::Png)
         .or_else(|| encode(&DynamicImage::ImageRgb8(small.to_rgb8()), ImageFormat::Jpeg));

@@ -1,12 +1,14 @@
 //! Backups: copies of files, each under a name made of the file's path and a number.
 
 use std::fs;
-use std::io;
+use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use ostler_proto::Extra;
 use ostler_proto::transcript::FileBackup;
 use sha2::{Digest as _, Sha256};
+
+use crate::regular;
 
 /// The folder of a session's backups, made when it is first needed.
 #[derive(Debug)]
@@ -38,13 +40,17 @@ impl Backups {
 
     /// The backup of a file as it is now: the last one, if nothing has changed since.
     pub(super) fn renew(&self, file: &Path, last: &FileBackup) -> io::Result<FileBackup> {
-        let now = match file.metadata() {
-            Ok(found) if found.is_file() => Some(fs::read(file)?),
+        let is_there = match file.metadata() {
+            Ok(found) if found.is_file() => true,
             Ok(_) => return Err(io::Error::other("it is not a regular file")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
             Err(error) => return Err(error),
         };
-        match self.read(last)? == now {
+        let is_same = match (&last.backup_file_name, is_there) {
+            (Some(name), true) => have_same_content(&self.path(name)?, file)?,
+            (name, is_there) => name.is_some() == is_there,
+        };
+        match is_same {
             true => Ok(last.clone()),
             false => self.make(file, last.version + 1),
         }
@@ -98,6 +104,28 @@ impl Backups {
             true => Ok(self.folder.join(name)),
             false => Err(io::Error::other(format!("{name} is not the name of a backup"))),
         }
+    }
+}
+
+/// Whether two files have the same content. Compared piece by piece: every prompt compares every file that was ever
+/// changed, and some are large.
+fn have_same_content(one: &Path, other: &Path) -> io::Result<bool> {
+    let (one, other) = (regular::open(one)?, regular::open(other)?);
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
+    loop {
+        let (left, right) = (one.fill_buf()?, other.fill_buf()?);
+        let n_bytes = left.len().min(right.len());
+        if left[..n_bytes] != right[..n_bytes] {
+            return Ok(false);
+        }
+        if n_bytes == 0 {
+            return Ok(left.len() == right.len());
+        }
+        one.consume(n_bytes);
+        other.consume(n_bytes);
     }
 }
 

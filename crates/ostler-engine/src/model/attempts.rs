@@ -156,9 +156,10 @@ impl Answer {
     /// Prepares the next attempt, or says why there is none.
     fn failed(&mut self, failure: Failure) -> Result<(), ModelError> {
         if self.begun {
-            let is_refusal = failure.error.status().is_some_and(|status| status < 429);
+            let is_final = failure.error.status().is_some_and(|status| status < 429)
+                || matches!(failure.error, ModelError::TooLarge(_));
             let Failure { error, .. } = failure;
-            return Err(if is_refusal { error } else { ModelError::Broken(error.reason()) });
+            return Err(if is_final { error } else { ModelError::Broken(error.reason()) });
         }
         match self.tries.failed(&failure, chance()) {
             Verdict::GiveUp => Err(failure.error),

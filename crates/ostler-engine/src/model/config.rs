@@ -93,6 +93,9 @@ impl ApiConfig {
             let whole = Duration::from_millis(milliseconds);
             config.timeouts = Timeouts { first_byte: whole, whole, ..config.timeouts };
         }
+        if let Some(milliseconds) = whole_number(&env, "OSTLER_CONTENT_TIMEOUT_MS", 1)? {
+            config.timeouts.content = Duration::from_millis(milliseconds);
+        }
         Ok(Some(config))
     }
 }
@@ -104,6 +107,9 @@ pub struct Timeouts {
     pub first_byte: Duration,
     /// Between two bytes of a stream. The API sends a ping now and then while it has nothing to say.
     pub idle: Duration,
+    /// Between two events of a stream that say something: a model that sends nothing but pings for so long has
+    /// stalled. Long thoughts that are not shown come as pings, too, so it is generous.
+    pub content: Duration,
     /// For an answer without a stream, to its end.
     pub whole: Duration,
 }
@@ -113,6 +119,7 @@ impl Default for Timeouts {
         Self {
             first_byte: Duration::from_secs(60),
             idle: Duration::from_secs(90),
+            content: Duration::from_secs(600),
             whole: Duration::from_secs(600),
         }
     }
@@ -262,6 +269,8 @@ mod tests {
             (timeouts.first_byte, timeouts.whole),
             (Duration::from_secs(5), Duration::from_secs(5))
         );
+        let content = with("OSTLER_CONTENT_TIMEOUT_MS", "7000").unwrap().timeouts.content;
+        assert_eq!(content, Duration::from_secs(7));
         let headers = with("ANTHROPIC_CUSTOM_HEADERS", "X-A: 1\n\nx-b:2:3\n").unwrap().headers;
         let pairs: Vec<_> = headers.iter().map(|h| (h.name.as_str(), h.value.as_str())).collect();
         assert_eq!(pairs, [("X-A", "1"), ("x-b", "2:3")]);

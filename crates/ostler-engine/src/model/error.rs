@@ -25,6 +25,9 @@ pub enum ModelError {
     /// The answer makes no sense.
     #[error("the model's answer is not understood: {0}")]
     Protocol(String),
+    /// The answer is larger than what is held of one.
+    #[error("the model's answer is too large: {0}")]
+    TooLarge(String),
     /// A recording has no answer, or cannot be written.
     #[error("{0}")]
     Recording(String),
@@ -75,7 +78,7 @@ impl ModelError {
                 408 | 409 | 500.. => AssistantError::ServerError,
                 _ => AssistantError::Unknown,
             },
-            Self::Connection(_) | Self::Broken(_) | Self::Protocol(_) => {
+            Self::Connection(_) | Self::Broken(_) | Self::Protocol(_) | Self::TooLarge(_) => {
                 AssistantError::ServerError
             }
             Self::Recording(_) => AssistantError::InvalidRequest,
@@ -98,6 +101,7 @@ impl ModelError {
             Self::Connection(reason)
             | Self::Broken(reason)
             | Self::Protocol(reason)
+            | Self::TooLarge(reason)
             | Self::Recording(reason) => reason,
             Self::Status { .. } => self.to_string(),
         }

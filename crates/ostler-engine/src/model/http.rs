@@ -14,9 +14,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::attempts;
-use super::config::read_base_url;
+use super::config::{Timeouts, read_base_url};
 use super::credential::Keyring;
 use super::retry::{self, Failure};
+use super::size::ResponseSize;
 use super::sse::SseDecoder;
 use super::{ApiConfig, EventStream, Model, ModelError, ModelEvent, Request};
 
@@ -94,7 +95,7 @@ impl Api {
         let timeouts = self.config.timeouts;
         if request.stream {
             let deadline = Instant::now() + timeouts.first_byte.saturating_mul(patience);
-            let body = async move { open(sent, deadline, timeouts.idle).await };
+            let body = async move { open(sent, deadline, timeouts).await };
             stream::once(body).try_flatten().boxed()
         } else {
             let (sent, deadline) = (sent.timeout(timeouts.whole), Instant::now() + timeouts.whole);
@@ -117,7 +118,11 @@ impl Api {
     }
 }
 
-async fn open(sent: RequestBuilder, deadline: Instant, idle: Duration) -> Result<Attempt, Failure> {
+async fn open(
+    sent: RequestBuilder,
+    deadline: Instant,
+    timeouts: Timeouts,
+) -> Result<Attempt, Failure> {
     let response = tokio::time::timeout_at(deadline, sent.send())
         .await
         .map_err(|_| silent("no answer in time"))?
@@ -128,8 +133,10 @@ async fn open(sent: RequestBuilder, deadline: Instant, idle: Duration) -> Result
         body: response.bytes_stream().boxed(),
         decoder: SseDecoder::default(),
         data: VecDeque::new(),
+        size: ResponseSize::default(),
         deadline,
-        idle,
+        content_deadline: Instant::now() + timeouts.content,
+        timeouts,
     };
     let events = stream::unfold(reader, async |mut reader| {
         let event = reader.next().await?;
@@ -141,11 +148,23 @@ async fn open(sent: RequestBuilder, deadline: Instant, idle: Duration) -> Result
 async fn whole(sent: RequestBuilder, deadline: Instant) -> Result<Attempt, Failure> {
     let response = accepted(sent.send().await.map_err(connection)?, deadline).await?;
     let named = name(&response).map(ModelEvent::Named);
-    let body = response.bytes().await.map_err(connection)?;
+    let body = read_whole(response).await?;
     let message: Message =
         serde_json::from_slice(&body).map_err(|error| ModelError::Protocol(error.to_string()))?;
     let events = named.into_iter().chain([ModelEvent::Whole(message)]);
     Ok(stream::iter(events.map(Ok)).boxed())
+}
+
+/// Reads a body to its end, unless it is larger than any response. A compressed one counts as what comes out of it.
+async fn read_whole(response: Response) -> Result<Vec<u8>, Failure> {
+    let mut size = ResponseSize::default();
+    let (mut body, mut read) = (response.bytes_stream(), Vec::new());
+    while let Some(bytes) = body.next().await {
+        let bytes = bytes.map_err(connection)?;
+        size.add_content(bytes.len())?;
+        read.extend_from_slice(&bytes);
+    }
+    Ok(read)
 }
 
 /// The API's name for the request.
@@ -159,15 +178,23 @@ struct Reader {
     decoder: SseDecoder,
     /// Data of events that have come and were not asked for yet.
     data: VecDeque<String>,
+    size: ResponseSize,
+    /// When the next byte is late.
     deadline: Instant,
-    idle: Duration,
+    /// When the next event that says something is late.
+    content_deadline: Instant,
+    timeouts: Timeouts,
 }
 
 impl Reader {
     async fn next(&mut self) -> Option<Result<StreamEvent, Failure>> {
         loop {
             if let Some(data) = self.data.pop_front() {
-                return Some(read_event(&data));
+                return Some(self.event(&data));
+            }
+            // Asked here as well: pings that come fast enough never let a timer end the wait for the next one.
+            if Instant::now() >= self.content_deadline {
+                return Some(Err(self.stalled()));
             }
             match self.read().await? {
                 Ok(data) => self.data.extend(data),
@@ -176,18 +203,40 @@ impl Reader {
         }
     }
 
+    fn event(&mut self, data: &str) -> Result<StreamEvent, Failure> {
+        let event = read_event(data)?;
+        self.size.add(&event, data.len())?;
+        if !matches!(event, StreamEvent::Ping(_) | StreamEvent::Unknown(_)) {
+            self.content_deadline = Instant::now() + self.timeouts.content;
+        }
+        Ok(event)
+    }
+
     async fn read(&mut self) -> Option<Result<Vec<String>, Failure>> {
-        let Ok(bytes) = tokio::time::timeout_at(self.deadline, self.body.next()).await else {
-            return Some(Err(silent("nothing more came")));
+        let deadline = self.deadline.min(self.content_deadline);
+        let Ok(bytes) = tokio::time::timeout_at(deadline, self.body.next()).await else {
+            return Some(Err(match Instant::now() >= self.content_deadline {
+                true => self.stalled(),
+                false => silent("nothing more came"),
+            }));
         };
-        self.deadline = Instant::now() + self.idle;
+        self.deadline = Instant::now() + self.timeouts.idle;
         Some(match bytes? {
-            Ok(bytes) => self
-                .decoder
-                .push(&bytes)
-                .map_err(|error| ModelError::Protocol(error.to_string()).into()),
+            Ok(bytes) => self.decode(&bytes),
             Err(error) => Err(connection(error)),
         })
+    }
+
+    fn decode(&mut self, bytes: &[u8]) -> Result<Vec<String>, Failure> {
+        self.size.add_raw(bytes.len())?;
+        self.decoder.push(bytes).map_err(|error| ModelError::TooLarge(error.to_string()).into())
+    }
+
+    fn stalled(&self) -> Failure {
+        let seconds = self.timeouts.content.as_secs_f64();
+        silent(&format!(
+            "the model sent nothing but pings for {seconds} s (OSTLER_CONTENT_TIMEOUT_MS sets this limit)"
+        ))
     }
 }
 

@@ -16,6 +16,7 @@ pub mod pricing;
 mod request;
 mod retry;
 mod server_tool;
+mod size;
 mod sse;
 mod thinking;
 
@@ -36,6 +37,7 @@ pub(crate) use self::http::{install_crypto_provider, is_loopback};
 pub use self::request::{Request, Said, Sampling, ToolSpec};
 pub use self::retry::RetryPolicy;
 pub use self::server_tool::{ServerTool, WebSearch};
+pub use self::size::MAX_RESPONSE_BYTES;
 pub use self::thinking::{Effort, Thinking, ThinkingDisplay};
 
 /// A model.

@@ -174,18 +174,18 @@ pub fn cost(model: &str, usage: &Usage) -> Option<f64> {
 /// Adds one response to what a model has used. A price that is not known counts as 0, and `costBasis` says so.
 pub fn add(total: &mut ModelUsage, model: &str, usage: &Usage) {
     let searches = usage.server_tool_use.as_ref().and_then(|used| used.web_search_requests);
-    total.input_tokens += usage.input_tokens.unwrap_or(0);
-    total.output_tokens += usage.output_tokens.unwrap_or(0);
-    total.cache_read_input_tokens += usage.cache_read_input_tokens.unwrap_or(0);
-    total.cache_creation_input_tokens += usage.cache_creation_input_tokens.unwrap_or(0);
-    total.web_search_requests += searches.unwrap_or(0);
+    add_to(&mut total.input_tokens, usage.input_tokens.unwrap_or(0));
+    add_to(&mut total.output_tokens, usage.output_tokens.unwrap_or(0));
+    add_to(&mut total.cache_read_input_tokens, usage.cache_read_input_tokens.unwrap_or(0));
+    add_to(&mut total.cache_creation_input_tokens, usage.cache_creation_input_tokens.unwrap_or(0));
+    add_to(&mut total.web_search_requests, searches.unwrap_or(0));
     let written = usage.cache_creation.clone().unwrap_or_default();
     for (total, one) in [
         (&mut total.thinking_tokens, thinking_tokens(usage)),
         (&mut total.cache_creation_five_minutes, written.five_minutes.unwrap_or(0)),
         (&mut total.cache_creation_one_hour, written.one_hour.unwrap_or(0)),
     ] {
-        *total = Some(total.unwrap_or(0) + one);
+        *total = Some(total.unwrap_or(0).saturating_add(one));
     }
     let cost = cost(model, usage);
     total.cost_usd = Num::from(total.cost_usd.get() + cost.unwrap_or(0.0));
@@ -193,6 +193,10 @@ pub fn add(total: &mut ModelUsage, model: &str, usage: &Usage) {
     total.cost_basis = Some(if known { "list" } else { "unknown" }.to_owned());
     total.context_window = context_window(model);
     total.max_output_tokens = family(model).map(|family| family.max_output);
+}
+
+fn add_to(total: &mut u64, one: u64) {
+    *total = total.saturating_add(one);
 }
 
 /// How much of the input came out of the cache, from 0 to 1; `None` without any input.

@@ -111,7 +111,10 @@ impl Tries {
                 matches!(status, 408 | 409 | 429 | 500..)
             }
             (ModelError::Connection(_) | ModelError::Protocol(_), None) => true,
-            (ModelError::Broken(_) | ModelError::Recording(_), None) => false,
+            // The same request would have the same end.
+            (ModelError::Broken(_) | ModelError::TooLarge(_) | ModelError::Recording(_), None) => {
+                false
+            }
         }
     }
 

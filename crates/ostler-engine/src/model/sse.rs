@@ -2,8 +2,10 @@
 //!
 //! Only `data` matters here: the Messages API repeats the event's name inside it.
 
-/// The longest event that is read. The API's are far below; more would be somebody filling our memory.
-const MAX_EVENT: usize = 64 * 1024 * 1024;
+use super::MAX_RESPONSE_BYTES;
+
+/// The longest event that is read: one that holds a whole response.
+const MAX_EVENT: usize = MAX_RESPONSE_BYTES;
 
 /// Decodes a stream of server-sent events.
 #[derive(Debug, Default)]

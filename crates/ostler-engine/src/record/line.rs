@@ -88,6 +88,7 @@ pub(crate) enum Failure {
     Connection { message: String },
     Broken { message: String },
     Protocol { message: String },
+    TooLarge { message: String },
 }
 
 impl From<&ModelError> for Failure {
@@ -98,6 +99,7 @@ impl From<&ModelError> for Failure {
             }
             ModelError::Connection(message) => Self::Connection { message },
             ModelError::Broken(message) => Self::Broken { message },
+            ModelError::TooLarge(message) => Self::TooLarge { message },
             ModelError::Protocol(message) | ModelError::Recording(message) => {
                 Self::Protocol { message }
             }
@@ -114,6 +116,7 @@ impl From<Failure> for ModelError {
             Failure::Connection { message } => Self::Connection(message),
             Failure::Broken { message } => Self::Broken(message),
             Failure::Protocol { message } => Self::Protocol(message),
+            Failure::TooLarge { message } => Self::TooLarge(message),
         }
     }
 }
@@ -262,6 +265,7 @@ mod tests {
             ModelError::Connection("c".into()),
             ModelError::Broken("b".into()),
             ModelError::Protocol("p".into()),
+            ModelError::TooLarge("t".into()),
         ] {
             let end = json!(End::Error(Failure::from(&error))).to_string();
             let End::Error(failure) = serde_json::from_str(&end).unwrap() else { panic!("{end}") };

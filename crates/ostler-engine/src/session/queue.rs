@@ -6,10 +6,10 @@ use ostler_proto::Uuid;
 use ostler_proto::message::{Origin, User};
 
 /// What waits, in the order it came.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Queue(VecDeque<Waiting>);
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Waiting {
     prompt: User,
     /// It calls a command, which is a turn of its own.
@@ -34,8 +34,18 @@ impl Queue {
 
     /// How many turns it would take to answer what waits.
     pub(super) fn n_turns(&self) -> u64 {
-        let mut rest = self.clone();
-        std::iter::from_fn(|| rest.take()).count() as u64
+        // Follows `take` without taking: prompts may be large, and this is asked after every turn.
+        let (mut n_turns, mut wants_answer) = (0, false);
+        for waiting in &self.0 {
+            if waiting.is_command {
+                n_turns += u64::from(wants_answer) + 1;
+                // What wants no answer waits on, behind the command.
+                wants_answer = false;
+            } else {
+                wants_answer |= waiting.prompt.should_query != Some(false);
+            }
+        }
+        n_turns + u64::from(wants_answer)
     }
 
     /// The prompts the host has given names to.

@@ -3,7 +3,6 @@
 //! A line that is not JSON, or not what its type promises, is counted and skipped; the conversation goes on around
 //! it. Half a line at the end, which a crash leaves behind, is not even counted.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
@@ -15,6 +14,11 @@ use super::chain::Tree;
 use super::conversation::conversation;
 use super::{StoreError, io_error};
 use crate::model::Said;
+use crate::regular;
+
+/// The longest line that is read. The longest that an engine writes holds a response or a tool result with pictures,
+/// and is far shorter; a longer one is damage or an attack, and counts as a line that cannot be read.
+const MAX_LINE_BYTES: usize = 32 * 1024 * 1024;
 
 /// What a session file says.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +34,7 @@ impl Transcript {
     /// # Errors
     /// When the file cannot be read. What stands in it is never an error.
     pub fn read(path: &Path) -> Result<Self, StoreError> {
-        let file = File::open(path).map_err(io_error("read", path))?;
+        let file = regular::open(path).map_err(io_error("read", path))?;
         Self::from_reader(BufReader::new(file)).map_err(io_error("read", path))
     }
 
@@ -49,15 +53,14 @@ impl Transcript {
     pub fn from_reader(mut reader: impl BufRead) -> io::Result<Self> {
         let mut transcript = Self::default();
         let mut line = Vec::new();
-        while reader.read_until(b'\n', &mut line)? > 0 {
-            let torn = !line.ends_with(b"\n");
-            let text = line.trim_ascii();
+        while let Some(is_whole) = read_line(&mut reader, &mut line)? {
+            let torn = is_whole && !line.ends_with(b"\n");
+            let text = if is_whole { line.trim_ascii() } else { &b"too long"[..] };
             match serde_json::from_slice(text).ok().or_else(|| completed(text)) {
                 Some(read) => transcript.lines.push(read),
                 None if torn || text.is_empty() => {}
                 None => transcript.n_skipped += 1,
             }
-            line.clear();
         }
         Ok(transcript)
     }
@@ -103,6 +106,30 @@ impl Transcript {
     }
 }
 
+/// Reads the next line into `line`; whether it fits there. `None` at the end. The rest of a line that is too long is
+/// passed over without being held.
+fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<bool>> {
+    line.clear();
+    let mut is_whole = true;
+    loop {
+        let bytes = reader.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok((!line.is_empty() || !is_whole).then_some(is_whole));
+        }
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let n_bytes = end.map_or(bytes.len(), |end| end + 1);
+        is_whole &= line.len() + n_bytes <= MAX_LINE_BYTES;
+        match is_whole {
+            true => line.extend_from_slice(&bytes[..n_bytes]),
+            false => *line = Vec::new(),
+        }
+        reader.consume(n_bytes);
+        if end.is_some() {
+            return Ok(Some(is_whole));
+        }
+    }
+}
+
 /// A message line that lacks what this engine always writes, with that filled in.
 fn completed(text: &[u8]) -> Option<TranscriptLine> {
     let mut line: Value = serde_json::from_slice(text).ok()?;
@@ -125,4 +152,26 @@ fn completed(text: &[u8]) -> Option<TranscriptLine> {
 
 fn is_spoken(line: &TranscriptLine) -> bool {
     matches!(line, TranscriptLine::User(_) | TranscriptLine::Assistant(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Mutant: lines are read with `read_until`, whatever their length.
+    #[test]
+    fn a_line_that_is_too_long_is_skipped_and_not_held() {
+        let title = r#"{"type":"summary","summary":"s","leafUuid":"u"}"#;
+        let long = format!("{{\"type\":\"{}\"}}", "x".repeat(MAX_LINE_BYTES));
+        for (text, n_lines, n_skipped) in [
+            (format!("{title}\n{long}\n{title}\n"), 2, 1),
+            (format!("{title}\n{long}"), 1, 1),
+            (format!("{long}\n"), 0, 1),
+            (format!("{title}\n\n{title}"), 2, 0),
+            (format!("{title}\n{{\"torn"), 1, 0),
+        ] {
+            let read = Transcript::from_reader(BufReader::new(text.as_bytes())).unwrap();
+            assert_eq!((read.lines().len(), read.n_skipped()), (n_lines, n_skipped), "{text:.60}");
+        }
+    }
 }

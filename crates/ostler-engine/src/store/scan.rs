@@ -8,6 +8,8 @@ use std::time::SystemTime;
 use ostler_proto::api::Content;
 use serde_json::Value;
 
+use crate::regular;
+
 /// How much of each end is read.
 const PART: u64 = 64 * 1024;
 /// How long a prompt may be in a listing, in characters.
@@ -24,7 +26,7 @@ pub(super) struct Ends {
 
 impl Ends {
     pub(super) fn read(path: &Path) -> io::Result<Self> {
-        let mut file = File::open(path)?;
+        let mut file = regular::open(path)?;
         let meta = file.metadata()?;
         let head = read_part(&mut file)?;
         let tail = if meta.len() > PART {

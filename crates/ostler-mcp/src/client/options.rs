@@ -39,7 +39,7 @@ impl Default for ClientOptions {
             client_info: ("ostler".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
             startup_timeout: Duration::from_secs(30),
             request_timeout: None,
-            message_limit: 64 * 1024 * 1024,
+            message_limit: 16 * 1024 * 1024,
             manifest: None,
             on_elicitation: None,
             on_event: None,

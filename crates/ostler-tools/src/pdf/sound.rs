@@ -26,9 +26,7 @@ pub(super) fn make_sound(document: &mut Document) -> Result<(), String> {
     for id in emptied {
         // A stream that is called but draws nothing; the reader would take a picture's bytes for drawing too.
         if let Ok(stream) = document.get_object_mut(id).and_then(Object::as_stream_mut) {
-            stream.dict.remove(b"Filter");
-            stream.dict.remove(b"DecodeParms");
-            stream.set_content(Vec::new());
+            super::bounded::empty(stream);
         }
     }
     Ok(())

@@ -212,3 +212,58 @@ proptest! {
         }
     }
 }
+
+/// A page whose contents are compressed: so many copies of `text`.
+fn with_bomb(text: &str, n_copies: usize, dictionary: &str) -> Vec<u8> {
+    use std::io::Write as _;
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    for _ in 0..n_copies {
+        encoder.write_all(text.as_bytes()).unwrap();
+    }
+    let bytes = encoder.finish().unwrap();
+    // The document is made as text; the compressed bytes take the place of as many letters.
+    let marker = "B".repeat(bytes.len());
+    let page = |contents| {
+        format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {contents} 0 R \
+             /Resources << /Font << /F1 3 0 R >> >> >>"
+        )
+    };
+    let mut document = document(&[
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Kids [4 0 R 6 0 R] /Count 2 >>".to_owned(),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
+            .to_owned(),
+        page(5),
+        stream("", &words("Words of page 1.")),
+        page(7),
+        stream(&format!("/Filter /FlateDecode {dictionary}"), &marker),
+    ]);
+    let is_marker = |window: &[u8]| window == marker.as_bytes();
+    let at = document.windows(marker.len()).position(is_marker).unwrap();
+    document[at..at + bytes.len()].copy_from_slice(&bytes);
+    document
+}
+
+// Mutant: `limit_streams` empties nothing; the page is then taken apart whole.
+#[tokio::test]
+async fn a_page_that_is_a_bomb_is_not_read_and_the_others_are() {
+    let bomb = with_bomb(&" ".repeat(4096), 64 * 256, "");
+    assert!(bomb.len() < 200_000, "{}", bomb.len());
+    let text = read(&bomb, json!({})).await.unwrap();
+    assert!(text.contains("Words of page 1."), "{text}");
+    assert!(text.contains("[page 2]\n[this page is too large to be read here"), "{text}");
+    // The same in small is a page like any other.
+    let text = read(&with_bomb("BT /F1 12 Tf 72 700 Td (Squeezed.) Tj ET ", 1, ""), json!({}))
+        .await
+        .unwrap();
+    assert!(text.contains("[page 2]\nSqueezed."), "{text}");
+}
+
+// Mutant: documents are opened without the filter; the stream is then decompressed as the document is opened.
+#[tokio::test]
+async fn objects_in_a_bomb_are_left_out() {
+    let bomb = with_bomb(&" ".repeat(4096), 64 * 256, "/Type /ObjStm /N 1 /First 4");
+    let text = read(&bomb, json!({})).await.unwrap();
+    assert!(text.contains("Words of page 1."), "{text}");
+}

@@ -154,6 +154,22 @@ async fn a_large_picture_is_made_smaller_and_says_so() {
     assert_eq!(output.content.text(), "[shown with 2000 × 20 pixels; the file has 3000 × 30]");
 }
 
+// Mutant: `MAX_DECODED_BYTES` as large as it was, half a gigabyte.
+#[tokio::test]
+async fn a_picture_that_unpacks_to_too_much_is_refused() {
+    let session = Session::new();
+    // Its header says so, which is enough.
+    let mut bytes = picture(30, 30);
+    bytes[16..20].copy_from_slice(&12_000_u32.to_be_bytes());
+    bytes[20..24].copy_from_slice(&12_000_u32.to_be_bytes());
+    let mut sum = flate2::Crc::new();
+    sum.update(&bytes[12..29]);
+    bytes[29..33].copy_from_slice(&sum.sum().to_be_bytes());
+    session.file("a.png", bytes);
+    let error = session.error("Read", json!({ "file_path": "a.png" })).await;
+    assert!(error.contains("too large to show") && error.contains("resize"), "{error}");
+}
+
 #[tokio::test]
 async fn a_damaged_picture_is_never_sent() {
     let session = Session::new();

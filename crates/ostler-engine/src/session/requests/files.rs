@@ -1,6 +1,5 @@
 //! Files for the host, as the session's own rules allow it.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use ostler_proto::control::{ReadFile, ReadFileReply, SeedReadState};
 use serde_json::{Value, json};
 
+use crate::regular;
 use crate::session::Session;
 
 /// The most of a file that fits into one frame: some hosts read no line of more than a mebibyte.
@@ -20,10 +20,10 @@ impl Session {
         let path = self.readable(&read.path)?;
         let limit = read.max_bytes.unwrap_or(MOST_BYTES).min(MOST_BYTES);
         let failed = |error: std::io::Error| format!("{}: {error}", read.path);
-        let file = File::open(&path).map_err(failed)?;
-        if !file.metadata().map_err(failed)?.is_file() {
+        if !path.metadata().map_err(failed)?.is_file() {
             return Err(format!("read denied: {} is not a file", read.path));
         }
+        let file = regular::open(&path).map_err(failed)?;
         let mut bytes = Vec::new();
         file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
         let truncated = bytes.len() as u64 > limit;

@@ -201,3 +201,16 @@ proptest! {
         assert_valid(&read(shuffled.join("\n").as_bytes()).conversation());
     }
 }
+
+// Mutant: session files are opened with `File::open`, which waits for a writer.
+#[test]
+fn a_pipe_in_place_of_a_session_is_left_out_at_once() {
+    let disk = Disk::new();
+    let mut writer = disk.begin();
+    writer.asks("p", "hi");
+    writer.says("a", "m1", text("Hello."));
+    let pipe = writer.path().with_file_name(format!("{}.jsonl", uuid::Uuid::new_v4()));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(Transcript::read(&pipe).is_err());
+    assert_eq!(disk.projects.sessions(&disk.cwd()).len(), 1);
+}
