@@ -18,6 +18,7 @@ use crate::editor::Editor;
 use crate::engine::Engine;
 use crate::input::{Input, Typed};
 use crate::permission::Asking;
+use crate::piped;
 use crate::question;
 use crate::screen::Screen;
 use crate::show::Show;
@@ -52,6 +53,17 @@ pub(crate) async fn run(
     greeting: Greeting,
     screen: &mut Screen,
 ) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen()?;
+    let prompt = match &args.prompt {
+        None => None,
+        Some(prompt) => match piped::prompt(Some(prompt), &mut signals).await? {
+            Ok(prompt) => Some(prompt),
+            Err(told) => {
+                engine.end().await;
+                return Ok(told.code());
+            }
+        },
+    };
     let input = Input::from_stdin();
     // With the prompt on the command line, a pipe on standard input is no person to ask.
     let can_ask = args.prompt.is_none() || input.is_terminal;
@@ -59,14 +71,14 @@ pub(crate) async fn run(
     let mut chat = Chat {
         engine,
         input,
-        signals: Signals::listen()?,
+        signals,
         show: Show::new(screen),
         can_ask,
         cwd,
         kept,
         editor: Editor::default(),
     };
-    let code = match &args.prompt {
+    let code = match &prompt {
         Some(prompt) => chat.turn(Some(prompt)).await.map(Ended::code),
         None => {
             chat.show.screen.welcome(&greeting.model, &folder, greeting.remark)?;

@@ -16,6 +16,7 @@ mod menu;
 mod offers;
 mod permission;
 mod pipe;
+mod piped;
 mod question;
 mod rules;
 mod scene;

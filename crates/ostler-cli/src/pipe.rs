@@ -1,6 +1,6 @@
 //! Without a person: frames from standard input, frames or a result to standard output.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -17,6 +17,7 @@ use crate::args::{Args, InputFormat, OutputFormat};
 use crate::debug::Debug;
 use crate::engine::{self, INTERRUPT};
 use crate::frames;
+use crate::piped;
 use crate::screen::Screen;
 use crate::signals::{STOPPED, Signals, Told};
 use crate::spare::Spare;
@@ -38,13 +39,7 @@ pub(crate) async fn run(
             let reader = tokio::spawn(frames::read(send, complain.clone(), debug.clone()));
             let claimed = tokio::select! {
                 claimed = Spare::new(scene, connection).claimed(&mut incoming) => claimed?,
-                told = signals.next() => {
-                    let code = match told {
-                        Told::Stop => STOPPED,
-                        Told::End(code) => code,
-                    };
-                    return Ok(ExitCode::from(code));
-                }
+                told = signals.next() => return Ok(told.code()),
             };
             let Some(connection) = claimed else {
                 reader.await.context("reading standard input")??;
@@ -52,6 +47,16 @@ pub(crate) async fn run(
             };
             (connection, Some((reader, incoming)))
         }
+    };
+    let prompt = match args.input_format {
+        InputFormat::StreamJson => None,
+        InputFormat::Text => match piped::prompt(args.prompt.as_deref(), &mut signals).await? {
+            Ok(text) => Some(user(text)?),
+            Err(told) => {
+                engine::end(connection).await;
+                return Ok(told.code());
+            }
+        },
     };
     let Connection { to_engine, from_engine } = connection;
     let mut pipe = Pipe {
@@ -66,15 +71,10 @@ pub(crate) async fn run(
         is_busy: false,
         is_stopped: false,
     };
-    let reader = match args.input_format {
-        InputFormat::StreamJson => match parked {
-            None => tokio::spawn(frames::read(to_engine, complain, debug)),
-            Some((reader, incoming)) => tokio::spawn(forward(reader, incoming, to_engine)),
-        },
-        InputFormat::Text => {
-            let prompt = prompt(args)?;
-            tokio::spawn(async move { Ok(to_engine.send(prompt).await?) })
-        }
+    let reader = match (prompt, parked) {
+        (Some(prompt), _) => tokio::spawn(async move { Ok(to_engine.send(prompt).await?) }),
+        (None, None) => tokio::spawn(frames::read(to_engine, complain, debug)),
+        (None, Some((reader, incoming))) => tokio::spawn(forward(reader, incoming, to_engine)),
     };
     let ended = pipe.carry(&mut signals).await?;
     let is_stopped = pipe.is_stopped;
@@ -240,16 +240,7 @@ pub(crate) fn fail(result: TurnResult) -> io::Result<()> {
     print(&ToHost::Result(Box::new(result)).to_line())
 }
 
-fn prompt(args: &Args) -> anyhow::Result<ToEngine> {
-    let text = match &args.prompt {
-        Some(prompt) => prompt.clone(),
-        None if io::stdin().is_terminal() => {
-            anyhow::bail!("there is no prompt: write it after the options")
-        }
-        None => {
-            io::read_to_string(io::stdin()).context("reading the prompt from standard input")?
-        }
-    };
+fn user(text: String) -> anyhow::Result<ToEngine> {
     anyhow::ensure!(!text.trim().is_empty(), "the prompt is empty");
     Ok(ToEngine::User(Box::new(User::prompt(text.as_str()))))
 }

@@ -1,6 +1,7 @@
 //! Signals: Ctrl-C, and being told to end.
 
 use std::io;
+use std::process::ExitCode;
 
 use tokio::signal::unix::{self, SignalKind};
 
@@ -11,6 +12,16 @@ pub(crate) enum Told {
     Stop,
     /// End, with this exit code.
     End(u8),
+}
+
+impl Told {
+    /// The exit code of a program that ends at once.
+    pub(crate) fn code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Stop => STOPPED,
+            Self::End(code) => code,
+        })
+    }
 }
 
 /// The exit code after Ctrl-C.

@@ -4,7 +4,12 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+
+use ostler_process::leftover::{self, Claim};
+
+/// How the names of these folders begin.
+const PREFIX: &str = "ostler-";
 
 /// A folder that only this user can enter, made when it is first needed and removed with its last owner.
 ///
@@ -15,16 +20,29 @@ pub struct Scratch(Arc<Folder>);
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
-    is_made: Mutex<bool>,
+    /// Set once the folder is made: shows other processes that it is in use.
+    claim: Mutex<Option<Claim>>,
 }
 
 impl Default for Scratch {
     fn default() -> Self {
+        remove_leftovers();
         // Nobody can guess the name, so nobody can be there first.
-        let name = format!("ostler-{}", uuid::Uuid::new_v4().simple());
+        let name = format!("{PREFIX}{}", uuid::Uuid::new_v4().simple());
         let path = std::env::temp_dir().join(name);
-        Self(Arc::new(Folder { path, is_made: Mutex::new(false) }))
+        Self(Arc::new(Folder { path, claim: Mutex::default() }))
     }
+}
+
+/// Removes the folders of processes that were killed, once per process. Nobody waits for it: there may be much to
+/// remove.
+fn remove_leftovers() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let remove = || leftover::remove(&std::env::temp_dir(), PREFIX);
+        // Without a thread the next process does it.
+        let _ = std::thread::Builder::new().name("leftovers".to_owned()).spawn(remove);
+    });
 }
 
 impl Scratch {
@@ -38,11 +56,11 @@ impl Scratch {
     /// # Errors
     /// When it cannot be made.
     pub fn folder(&self) -> io::Result<&Path> {
-        let mut is_made = self.0.is_made.lock().unwrap_or_else(PoisonError::into_inner);
-        if !*is_made {
+        let mut claim = self.0.claim.lock().unwrap_or_else(PoisonError::into_inner);
+        if claim.is_none() {
             // Fails when something is there already, which then is not ours.
             DirBuilder::new().mode(0o700).create(&self.0.path)?;
-            *is_made = true;
+            *claim = Some(Claim::new(&self.0.path)?);
         }
         Ok(&self.0.path)
     }
@@ -50,7 +68,7 @@ impl Scratch {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if *self.is_made.get_mut().unwrap_or_else(PoisonError::into_inner) {
+        if self.claim.get_mut().unwrap_or_else(PoisonError::into_inner).is_some() {
             // What cannot be removed is left to whoever cleans the temporary folder.
             let _ = fs::remove_dir_all(&self.path);
         }

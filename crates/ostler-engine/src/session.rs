@@ -16,9 +16,9 @@ mod setup;
 mod state;
 mod suggest;
 mod switch;
+mod waiting;
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -171,6 +171,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         interrupt: CancellationToken::new(),
         totals: Totals::default(),
         background_wait,
+        deadline: None,
         held: None,
         asides: JoinSet::new(),
         walks: Walks::default(),
@@ -228,6 +229,8 @@ struct Session {
     interrupt: CancellationToken,
     totals: Totals,
     background_wait: Option<Duration>,
+    /// When the time for the last prompt of the host is up, with everything that follows from it.
+    deadline: Option<Instant>,
     /// A result that waits for subagents in the background.
     held: Option<ToHost>,
     /// Looks at the files that hooks want to hear of.
@@ -286,15 +289,16 @@ impl Session {
         let mut open = true;
         let mut reason = ExitReason::Other;
         let frames = self.world.host.frames.clone();
-        let mut patience = pin!(wait(self.background_wait));
+        // Since when nothing but background tasks can keep the session.
+        let mut since = Instant::now();
         loop {
             if open && self.is_told_to_end {
-                open = false;
+                (open, since) = (false, Instant::now());
                 self.tell_waiting("the session was told to end");
             }
             if self.turns.is_empty() && self.switches.is_empty() {
                 match self.queue.take() {
-                    Some(prompts) => self.begin(prompts).await,
+                    Some(prompts) => self.begin(prompts, open).await,
                     None if open
                         || self.world.cx.tasks.are_open()
                         || !self.suggesting.is_empty() => {}
@@ -306,11 +310,12 @@ impl Session {
             }
             self.told.tell(&self.world.host, self.state()).await;
             let is_waiting = !open && self.turns.is_empty();
+            let end_of_wait = self.end_of_wait(since);
             tokio::select! {
                 frame = inbox.recv(), if open => match frame {
                     Some(frame) => self.receive(frame).await,
                     None => {
-                        open = false;
+                        (open, since) = (false, Instant::now());
                         reason = self.exit_reason();
                         self.tell_waiting("Stream closed");
                     }
@@ -324,11 +329,11 @@ impl Session {
                 },
                 Some(finished) = self.turns.join_next() => {
                     self.end(finished).await;
-                    patience.set(wait(self.background_wait));
+                    since = Instant::now();
                 }
                 Some(heard) = self.switches.join_next() => self.heard_of_model(heard.ok()).await,
                 Some(_) = self.suggesting.join_next() => {}
-                () = &mut patience, if is_waiting => break,
+                () = waiting::until(end_of_wait), if is_waiting => break,
                 () = idle(self.idle_since, self.idle_notice) => self.tell_idle(),
                 // Nobody reads any more: whatever runs is for nobody, and goes.
                 () = frames.closed() => {
@@ -474,7 +479,7 @@ impl Session {
         }
     }
 
-    async fn begin(&mut self, mut prompts: Vec<User>) {
+    async fn begin(&mut self, mut prompts: Vec<User>, is_host_there: bool) {
         self.idle_since = None;
         // The next turn has a result of its own.
         self.held = None;
@@ -498,8 +503,9 @@ impl Session {
         let called = prompts.iter().find_map(|prompt| commands::read(&world.library, prompt));
         let is_own = matches!(called, Some(Called::BuiltIn(..)));
         let start = if is_own { None } else { self.start.take() };
+        let deadline = self.deadline_of(&prompts, is_host_there);
         self.turns.spawn(async move {
-            let world = world.with_server_tools().await;
+            let world = waiting::with_server_tools(world, deadline).await;
             prompt::answer(&world, conversation, prompts, start).await
         });
     }
@@ -555,14 +561,6 @@ impl Session {
 async fn idle(since: Option<Instant>, notice: Option<Duration>) {
     match since.zip(notice) {
         Some((since, notice)) => tokio::time::sleep_until(since + notice).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits for the end of patience; for ever when there is no end.
-async fn wait(patience: Option<Duration>) {
-    match patience {
-        Some(patience) => tokio::time::sleep(patience).await,
         None => std::future::pending().await,
     }
 }

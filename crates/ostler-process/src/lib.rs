@@ -1,34 +1,55 @@
 //! A child process that takes along everything it started when it ends, when it is dropped, and when this process dies.
 //!
-//! The child leads a session of its own, so it cannot ask at the user's terminal, and all it starts is in its process
-//! group unless it takes pains to leave. A watchdog waits for the end of a pipe that only this process holds open:
-//! should this process be killed, the watchdog kills the group. It is there before the child, and told the group as
-//! soon as there is one. (The kernel's parent-death signal would reach the
-//! child alone, not its children, and would fire when the *thread* that spawned it ends.)
+//! The child leads a session of its own, so it cannot ask at the user's terminal. What it starts may leave that session
+//! (`setsid`) and lose its parent (a double fork), so every child carries a marker in its environment that all
+//! its descendants inherit (`marker.rs`). The end of a child is the end of its group and of all that carries the marker,
+//! with their children (`members.rs`). Should this process be killed, one watchdog does the same (`watchdog.rs`).
+//! (The kernel's parent-death signal would reach the child alone, not its children, and would fire when the *thread*
+//! that spawned it ends.)
+//!
+//! A process escapes only if it drops the marker from its environment, begins a session of its own and loses its parent
+//! before the child ends.
 #![warn(missing_docs)]
 
 mod environment;
+pub mod leftover;
+mod marker;
+mod members;
+mod watchdog;
 
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::process::{ExitStatus, Stdio};
+use std::io;
+use std::process::ExitStatus;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
 pub use self::environment::Environment;
+use self::watchdog::News;
 
-/// Reads which group it is about, waits for its input to end, then kills that group.
-const WATCHDOG: &str = r#"read -r group || exit; read -r _; kill -s KILL -- "-$group""#;
+/// What happens to a child that is dropped while it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnDrop {
+    /// It is killed at once.
+    #[default]
+    Kill,
+    /// It is asked to end (SIGTERM) and killed after two seconds. For programs that end their own children.
+    Terminate,
+    /// Its input ends; after two seconds it is asked to end, after two more it is killed. For MCP servers.
+    CloseInput,
+}
 
 /// A running child with all it started.
 #[derive(Debug)]
 pub struct Group {
     leader: Box<dyn ChildWrapper>,
     id: Pid,
-    watchdog: Option<Watchdog>,
+    number: u64,
+    /// When the child began; what is older does not belong to it.
+    started: u64,
+    on_drop: OnDrop,
     is_live: bool,
 }
 
@@ -38,20 +59,26 @@ impl Group {
     /// # Errors
     /// When it cannot be started, or cannot be watched.
     pub fn spawn(mut command: Command) -> io::Result<Self> {
-        command.kill_on_drop(true);
-        let mut watchdog = Watchdog::new()?;
+        // It is ended in our own way.
+        command.kill_on_drop(false);
+        let number = marker::next_number();
+        marker::put_on(command.as_std_mut(), &marker::of_child(number));
+        watchdog::prepare()?;
         // The wrapper's own `wait` would block a thread until the whole group is gone: take the plain child out.
         let leader = CommandWrap::from(command).wrap(ProcessSession).spawn()?.into_inner();
         let id = leader.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
         let id = id.ok_or_else(|| io::Error::other("the child has no process id"))?;
-        let mut group = Self { leader, id, watchdog: None, is_live: true };
-        if watchdog.watch(id).is_err() {
-            // A signal for this process's group hit it before it had left that group.
-            watchdog = Watchdog::new()?;
-            watchdog.watch(id)?;
-        }
-        group.watchdog = Some(watchdog);
+        let (started, on_drop) = (members::started(id), OnDrop::default());
+        let group = Self { leader, id, number, started, on_drop, is_live: true };
+        watchdog::tell(id, number, News::Started)?;
         Ok(group)
+    }
+
+    /// Says what happens if it is dropped while it runs; otherwise it is killed.
+    #[must_use]
+    pub fn on_drop(mut self, on_drop: OnDrop) -> Self {
+        self.on_drop = on_drop;
+        self
     }
 
     /// The child's input, once, if it is a pipe.
@@ -87,12 +114,22 @@ impl Group {
         self.signal(Signal::SIGTERM);
     }
 
-    /// Ends everything in the group.
+    /// Ends the child and all it started, also what has left the group.
     pub fn kill(&mut self) {
+        if !self.is_live {
+            return;
+        }
+        // First, as long as it can be seen who is whose child.
+        members::end(self.id, self.started, &marker::of_child(self.number));
         self.signal(Signal::SIGKILL);
-        // From here on the group's number may be given to somebody else.
+        self.forget(News::Over);
+    }
+
+    /// Leaves the rest to the watchdog. From here on the group's number may be given to somebody else.
+    fn forget(&mut self, news: News) {
         self.is_live = false;
-        self.watchdog = None;
+        // Without a watchdog it was killed just now, or is killed when it is dropped.
+        let _ = watchdog::tell(self.id, self.number, news);
     }
 
     fn signal(&self, signal: Signal) {
@@ -105,34 +142,17 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-/// The process that outlives this one for a moment. Ended before its input is, so that it does nothing in vain.
-#[derive(Debug)]
-struct Watchdog {
-    _process: Child,
-    /// The pipe that ends with this process.
-    input: File,
-}
-
-impl Watchdog {
-    fn new() -> io::Result<Self> {
-        // In a group of its own, or Ctrl-C at the terminal would end it.
-        let mut process = Command::new("/bin/sh")
-            .args(["-c", WATCHDOG])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()?;
-        let input = process.stdin.take().ok_or_else(|| io::Error::other("it has no input"))?;
-        Ok(Self { _process: process, input: File::from(input.into_owned_fd()?) })
-    }
-
-    fn watch(&mut self, group: Pid) -> io::Result<()> {
-        writeln!(self.input, "{group}")
+        let is_over = matches!(self.leader.try_wait(), Ok(Some(_)));
+        match self.on_drop {
+            OnDrop::Terminate if self.is_live && !is_over => {
+                self.signal(Signal::SIGTERM);
+                self.forget(News::Terminate);
+            }
+            OnDrop::CloseInput if self.is_live && !is_over => {
+                drop(self.stdin());
+                self.forget(News::Close);
+            }
+            _ => self.kill(),
+        }
     }
 }

@@ -54,9 +54,10 @@ impl<'a> Conversation<'a> {
             .unwrap_or_default()
     }
 
-    /// The tool results in the last message.
+    /// The tool results in the last message. Instructions that follow it are not part of what was said.
     pub(crate) fn tool_results(self) -> Vec<ToolResult> {
-        self.messages().last().map(|message| self.results_in(message)).unwrap_or_default()
+        let last = self.messages().iter().rev().find(|message| message["role"] != "system");
+        last.map(|message| self.results_in(message)).unwrap_or_default()
     }
 
     /// The text of the newest tool result anywhere in the conversation.

@@ -54,7 +54,9 @@ fn check_tool_names(body: &Value) -> Result<(), String> {
 fn check_message(number: usize, message: &Value, is_last: bool) -> Result<(), String> {
     let at = format!("messages.{number}");
     let role = message["role"].as_str().ok_or(format!("{at}.role: Field required"))?;
-    if !matches!(role, "user" | "assistant") {
+    // Newer models take instructions in the middle of a conversation; at its beginning they stand in `system`.
+    let is_allowed = matches!(role, "user" | "assistant") || (role == "system" && number > 0);
+    if !is_allowed {
         return Err(format!("{at}.role: must be \"user\" or \"assistant\", not \"{role}\""));
     }
     let may_be_empty = is_last && role == "assistant";
@@ -84,6 +86,7 @@ fn check_block(at: &str, role: &str, block: &Value) -> Result<(), String> {
     };
     match (kind, role) {
         ("text", _) => required("text"),
+        (_, "system") => Err(format!("{at}: a message of the system has text, not a {kind} block")),
         ("thinking", "assistant") => required("signature"),
         ("tool_use", "assistant") => {
             required("id")?;
@@ -250,6 +253,25 @@ mod tests {
     #[test]
     fn roles_and_contents_are_checked() {
         assert!(check(json!([{"role": "system", "content": "x"}])).contains("not \"system\""));
+    }
+
+    /// As the vendor's CLI sends them to its newest models. Mutant: the role refused everywhere.
+    #[test]
+    fn a_system_message_may_stand_in_the_middle_and_at_the_end() {
+        let system = |content: Value| json!({"role": "system", "content": content});
+        let text = json!([{"type": "text", "text": "Be brief."}]);
+        let with = |system: &Value| {
+            check(json!([user("a"), system, calls(&["1"]), results(&["1"]), system]))
+        };
+        for content in [json!("Be brief."), text] {
+            assert_eq!(with(&system(content)), "valid");
+        }
+        assert!(with(&system(json!(""))).contains("must not be empty"));
+        assert!(with(&results(&["1"])).contains("unexpected tool_use_id"));
+        let picture = system(json!([{"type": "image", "source": {}}]));
+        assert!(with(&picture).contains("has text"));
+        let between = json!([user("a"), calls(&["1"]), system(json!("x")), results(&["1"])]);
+        assert!(check(between).contains("without tool_result blocks immediately after"));
         assert!(check(json!([{"content": "x"}])).contains("role: Field required"));
         assert!(
             check(json!([{"role": "assistant", "content": "x"}]))

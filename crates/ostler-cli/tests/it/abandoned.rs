@@ -103,7 +103,10 @@ fn started(folder: &std::path::Path, mark: &str) -> Vec<String> {
         let environment = std::fs::read(process.join("environ")).unwrap_or_default();
         let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
         let cwd = std::fs::read_link(process.join("cwd")).unwrap_or_default();
-        status.contains(&parent)
+        let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        // One process watches for the end of this one, for as long as this one runs.
+        let is_watchdog = String::from_utf8_lossy(&line).contains("ostler-watchdog");
+        (status.contains(&parent) && !is_watchdog)
             || cwd.starts_with(folder)
             || environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
     };

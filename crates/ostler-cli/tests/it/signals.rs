@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::run::{Ostler, Ran};
 use crate::tmux::eventually;
 
-fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     kill(&child.id().to_string(), name);
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn kill(pid: &str, name: &str) {
 }
 
 /// Waits until a process has gone, or is only waited for.
-fn is_gone(pid: &str) {
+pub(crate) fn is_gone(pid: &str) {
     let stat = format!("/proc/{}/stat", pid.trim());
     let is_gone = || fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z"));
     eventually(is_gone, || format!("the end of {pid}"));

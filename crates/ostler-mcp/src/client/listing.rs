@@ -95,7 +95,21 @@ impl Client {
         Ok(PromptResult { description, messages })
     }
 
+    /// All pages of a list, within the time that the server has to be ready: sessions wait for lists before they
+    /// begin, and a server that answers the handshake and nothing else must not hold them up.
     async fn list<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        method: &str,
+        key: &str,
+    ) -> Result<Vec<T>, Error> {
+        let after = self.inner.options.startup_timeout;
+        let pages = tokio::time::timeout(after, self.pages(what, method, key)).await;
+        let (server, what) = (self.inner.name.clone(), what.to_owned());
+        pages.unwrap_or(Err(Error::TimedOut { server, what, after }))
+    }
+
+    async fn pages<T: DeserializeOwned>(
         &self,
         what: &str,
         method: &str,

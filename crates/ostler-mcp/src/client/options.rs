@@ -21,7 +21,7 @@ type OnProgress = dyn Fn(Progress) + Send + Sync;
 pub struct ClientOptions {
     /// Name and version that the server is told.
     pub client_info: (String, String),
-    /// How long the server may take until it is ready.
+    /// How long the server may take until it is ready, and for each list of what it offers.
     pub startup_timeout: Duration,
     /// How long anything but a start may take; no limit if there is none.
     pub request_timeout: Option<Duration>,
@@ -48,7 +48,8 @@ impl Default for ClientOptions {
 }
 
 impl ClientOptions {
-    /// Sets how long the server may take until it is ready; 30 seconds if nothing is set.
+    /// Sets how long the server may take until it is ready, and for each list of what it offers; 30 seconds if nothing
+    /// is set.
     #[must_use]
     pub fn startup_timeout(mut self, timeout: Duration) -> Self {
         self.startup_timeout = timeout;

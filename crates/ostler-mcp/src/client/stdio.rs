@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::FusedFuture;
-use ostler_process::Group;
+use ostler_process::{Group, OnDrop};
 use ostler_proto::codec::LineDecoder;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -34,7 +34,7 @@ pub(super) fn open(program: &Program, limit: usize, words: LastWords) -> Result<
         command.current_dir(cwd);
     }
     let failed = |error| Ended::new(format!("starting `{}`: {error}", program.command));
-    let mut group = Group::spawn(command).map_err(failed)?;
+    let mut group = Group::spawn(command).map_err(failed)?.on_drop(OnDrop::CloseInput);
     let (Some(stdin), Some(stdout), Some(stderr)) = (group.stdin(), group.stdout(), group.stderr())
     else {
         return Err(Ended::new(format!("`{}` has no pipes", program.command)));

@@ -11,7 +11,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{Stream, StreamExt as _};
 use nix::unistd::{Uid, User};
-use ostler_process::Group;
+use ostler_process::{Group, OnDrop};
 use ostler_proto::DecodeError;
 use ostler_proto::codec::FrameDecoder;
 use ostler_proto::frame::{Frame as _, ToEngine, ToHost};
@@ -51,7 +51,8 @@ pub(super) fn start(program: &Program, start: Start) -> Result<Link, Error> {
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let cannot = |source| Error::Start { program: program.path.display().to_string(), source };
-    let mut group = Group::spawn(command).map_err(cannot)?;
+    // A vendor's program ends its own commands when it is asked to end.
+    let mut group = Group::spawn(command).map_err(cannot)?.on_drop(OnDrop::Terminate);
     let pipes = (group.stdin(), group.stdout(), group.stderr());
     let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
         return Err(cannot(std::io::Error::other("it has no pipes")));

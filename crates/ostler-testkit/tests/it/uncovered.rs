@@ -66,3 +66,15 @@ async fn a_script_without_rules_says_so() {
     send(&server, &ask("hi")).await;
     assert!(server.take_failures()[0].report.ends_with("rules:\n(the script has none)\n"));
 }
+
+/// A program whose `main` returns an error shows that error. Mutant: the name of the thread not looked at.
+#[tokio::test]
+async fn dropping_in_main_does_not_panic_over_an_error_on_its_way_out() {
+    let in_main = |work: Box<dyn FnOnce() + Send>| {
+        std::thread::Builder::new().name("main".to_owned()).spawn(work).unwrap().join()
+    };
+    let (server, _) = cause_failure().await;
+    assert!(in_main(Box::new(move || drop(server))).is_ok());
+    let (server, _) = cause_failure().await;
+    assert!(in_main(Box::new(move || server.finish())).is_err(), "who asks is told");
+}

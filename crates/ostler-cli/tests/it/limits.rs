@@ -1,0 +1,165 @@
+//! What ends a run that would not end by itself, and what is left of it: nothing.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use ostler_testkit::{Script, ScriptedApi, reply, when};
+use serde_json::{Value, json};
+
+use crate::run::{Ostler, Ran};
+use crate::signals::{is_gone, signal};
+use crate::tmux::eventually;
+
+/// Answers the handshake, and nothing after it.
+const SILENT: &str = r#"
+while IFS= read -r line; do
+  case "$line" in
+    *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":{}},"serverInfo":{"name":"silent","version":"1"}}}\n';;
+  esac
+done
+"#;
+
+/// How long the sleeps of these tests are. A run that takes as long has waited for one.
+const LONG: Duration = Duration::from_secs(100);
+
+async fn place(script: Script) -> (ScriptedApi, Ostler) {
+    let api = ScriptedApi::start(script).await;
+    let ostler = Ostler::new()
+        .env("ANTHROPIC_API_KEY", "key")
+        .env("ANTHROPIC_BASE_URL", &api.base_url())
+        .args(&["--permission-mode", "bypassPermissions"]);
+    (api, ostler)
+}
+
+/// Runs it and fails if it takes as long as what it must not wait for.
+fn timely(ostler: &Ostler, arguments: &[&str]) -> Ran {
+    let begun = Instant::now();
+    let ran = ostler.run(arguments);
+    assert!(begun.elapsed() < LONG, "it took {:?}: {}", begun.elapsed(), ran.stderr);
+    ran
+}
+
+fn background(command: &str) -> Script {
+    let input = json!({"command": command, "run_in_background": true, "description": "wait"});
+    Script::new()
+        .rule(when().turn(0), reply().tool_use("Bash", input))
+        .rule(when(), reply().text("It runs."))
+}
+
+/// Mutants: `COMMANDS_WAIT` taken for `BACKGROUND_WAIT`; `deadline` left out of `end_of_wait`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_background_command_that_does_not_end_is_ended_after_the_answer() {
+    for limit in [&[][..], &["--max-time", "2s"]] {
+        let (_api, ostler) = place(background("echo $$ > pid; exec sleep 600")).await;
+        let ran = timely(&ostler, &[limit, &["-p", "go"]].concat());
+        assert_eq!((ran.code, ran.stdout.trim()), (Some(0), "It runs."), "{}", ran.stderr);
+        is_gone(&fs::read_to_string(ostler.path("pid")).unwrap());
+    }
+}
+
+/// A server that never lists its tools is given up after MCP_TIMEOUT, and holds no run up beyond its time.
+///
+/// Mutants: `list` without its timeout; `with_server_tools` without the deadline.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_never_lists_its_tools_holds_nothing_up() {
+    let config = json!({"mcpServers": {"silent": {"command": "/bin/sh", "args": ["-c", SILENT]}}});
+    let config = config.to_string();
+    for (milliseconds, limit, expected) in
+        [("500", &[][..], "Hello."), ("600000", &["--max-time", "2s"][..], "time")]
+    {
+        let (api, ostler) = place(Script::new().rule(when(), reply().text("Hello."))).await;
+        let ostler = ostler.env("MCP_TIMEOUT", milliseconds);
+        let arguments = [limit, &["--mcp-config", &config, "-p", "hello"]].concat();
+        let ran = timely(&ostler, &arguments);
+        assert!(ran.stdout.contains(expected), "{}{}", ran.stdout, ran.stderr);
+        assert_eq!(ran.code, Some(i32::from(expected == "time")), "{}", ran.stdout);
+        assert_eq!(api.requests().len(), usize::from(expected != "time"));
+    }
+}
+
+/// Whatever hides is ended with the run: at its end, when the command takes too long, on a signal, and when the
+/// program is killed.
+///
+/// Mutants: `members::end` does nothing; the watchdog does not sweep.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_a_command_started_outlives_the_program() {
+    let hide = "setsid sh -c 'echo $$ > pid; exec sleep 600' >/dev/null 2>&1 & (setsid sh -c 'sleep 600 & echo $! > other' >/dev/null 2>&1 &)";
+    for (rest, timeout, name) in [
+        ("true", 60_000, None),
+        ("sleep 600", 1_000, None),
+        ("sleep 600", 600_000, Some("INT")),
+        ("sleep 600", 600_000, Some("TERM")),
+        ("sleep 600", 600_000, Some("KILL")),
+    ] {
+        let wait = "until [ -s pid ] && [ -s other ]; do sleep 0.02; done";
+        let command = format!("{hide}; {wait}; {rest}");
+        let input = json!({"command": command, "timeout": timeout, "description": "hide"});
+        let script = Script::new()
+            .rule(when().turn(0), reply().tool_use("Bash", input))
+            .rule(when(), reply().text("Done."));
+        let (_api, ostler) = place(script).await;
+        let mut child = ostler.spawn(&["-p", "go"]);
+        drop(child.stdin.take());
+        let pid = |name: &str| fs::read_to_string(ostler.path(name)).unwrap_or_default();
+        eventually(
+            || pid("pid").ends_with('\n') && pid("other").ends_with('\n'),
+            || "the command to run".to_owned(),
+        );
+        if let Some(name) = name {
+            signal(&child, name);
+        }
+        Ran::of(child);
+        is_gone(&pid("pid"));
+        is_gone(&pid("other"));
+    }
+}
+
+/// Mutant: `remove_leftovers` does nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_temporary_folder_of_a_killed_program_is_removed_at_the_next_start() {
+    let input = json!({"command": "touch there; sleep 600", "run_in_background": true});
+    let script = Script::new()
+        .rule(when().prompt_contains("hello"), reply().text("Hello."))
+        .rule(when().turn(0), reply().tool_use("Bash", input))
+        .rule(when(), reply().hold("never").text("never"));
+    let (api, ostler) = place(script).await;
+    let temporary = ostler.path("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let ostler = ostler.env("TMPDIR", temporary.to_str().unwrap());
+    let folders = || fs::read_dir(&temporary).unwrap().count();
+    let mut killed = ostler.spawn(&["-p", "go"]);
+    drop(killed.stdin.take());
+    api.gate("never").reached().await;
+    assert_eq!(folders(), 1);
+    // A second one that lives must not lose its own.
+    timely(&ostler, &["-p", "hello"]);
+    assert_eq!(folders(), 1, "the folder of a program that runs is left alone");
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(folders(), 1, "nobody was there to remove it");
+    timely(&ostler, &["-p", "hello"]);
+    eventually(|| folders() == 0, || "the folder to go".to_owned());
+}
+
+/// The result of a run that was cut off tells the limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn time_that_is_up_while_servers_start_is_told_in_the_result() {
+    let config = json!({"mcpServers": {"silent": {"command": "/bin/sh", "args": ["-c", SILENT]}}});
+    let (_api, ostler) = place(Script::new().rule(when(), reply().text("Hello."))).await;
+    let ran = timely(
+        &ostler,
+        &[
+            "--mcp-config",
+            &config.to_string(),
+            "--max-time",
+            "1s",
+            "-p",
+            "--output-format",
+            "json",
+            "hello",
+        ],
+    );
+    let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(result["is_error"], true, "{result}");
+    assert!(result["errors"].to_string().contains("time limit (1 s)"), "{result}");
+}

@@ -1,0 +1,56 @@
+//! How long a session waits: for MCP servers before a turn, and for background tasks after the last one.
+
+use std::time::Duration;
+
+use ostler_proto::message::User;
+use tokio::time::Instant;
+
+use super::Session;
+use crate::drive::World;
+
+/// How long commands in the background may go on once the host has left. They may run for ever, as servers do;
+/// subagents come to an end and report, and get [`super::BACKGROUND_WAIT`].
+const COMMANDS_WAIT: Duration = Duration::from_secs(5);
+
+impl Session {
+    /// When the time for these prompts is up.
+    ///
+    /// A turn about background work has time of its own while the host is there. Once the host has left, everything
+    /// that still happens belongs to its last prompt: otherwise there is no end to it.
+    pub(super) fn deadline_of(&mut self, prompts: &[User], is_host_there: bool) -> Option<Instant> {
+        let is_from_host = prompts.iter().any(|prompt| prompt.is_synthetic != Some(true));
+        if is_from_host || is_host_there {
+            let limit = self.world.limits.timeout;
+            self.deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        }
+        self.deadline
+    }
+
+    /// Until when background tasks are waited for, if nothing else has happened since.
+    pub(super) fn end_of_wait(&self, since: Instant) -> Option<Instant> {
+        let patience = match self.world.cx.tasks.have_agents() {
+            true => self.background_wait,
+            false => Some(self.background_wait.unwrap_or(COMMANDS_WAIT).min(COMMANDS_WAIT)),
+        };
+        let end = patience.and_then(|patience| since.checked_add(patience));
+        end.into_iter().chain(self.deadline).min()
+    }
+}
+
+/// Waits for a moment; for ever if there is none.
+pub(super) async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The same with the tools of the MCP servers, and with the time that is left for the turn. When none is left, the
+/// turn begins without the tools and ends at once, with a result that says so.
+pub(super) async fn with_server_tools(world: World, deadline: Option<Instant>) -> World {
+    let Some(deadline) = deadline else { return world.with_server_tools().await };
+    let ready = tokio::time::timeout_at(deadline, world.with_server_tools()).await;
+    let mut world = ready.unwrap_or(world);
+    world.limits.timeout = Some(deadline.saturating_duration_since(Instant::now()));
+    world
+}
