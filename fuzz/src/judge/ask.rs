@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use ostler_engine::permission::{
-    Behavior, CallFacts, Outcome, Policy, Source, effect_of, input_of,
-};
+use ostler_engine::permission::{Behavior, CallFacts, Outcome, Policy, Source};
+use ostler_engine::tool::Effect;
 use ostler_proto::permission::PermissionMode;
+use serde_json::json;
 
 /// What surrounds a question.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ impl Judge {
 fn policy(project: &Path, home: &Path, setting: &Setting) -> Policy {
     let mut policy = Policy::new(project, (setting.mode)());
     policy.home = Some(home.to_owned());
-    trust(&mut policy, setting.trusted);
+    policy.trusts_project = setting.trusted;
     if setting.denies {
         for rule in ["Read(.env)", "Read(conf/.env)", "Read(d2/.env)"] {
             let rule = rule.parse().expect("the rule is well formed");
@@ -88,16 +88,8 @@ fn policy(project: &Path, home: &Path, setting: &Setting) -> Policy {
     policy
 }
 
-/// Says whether the user trusts the project. The judge at hand trusts every project.
-fn trust(_policy: &mut Policy, _trusted: bool) {}
-
 fn allows(policy: &Policy, command: &str) -> bool {
-    let input = input_of("Bash", command);
-    // A command that is JSON would be taken for the arguments themselves.
-    if input.get("command").and_then(|it| it.as_str()) != Some(command) {
-        return false;
-    }
-    let effect = effect_of("Bash", &input, &policy.cwd);
+    let (input, effect) = (json!({"command": command}), Effect::Execute(command.to_owned()));
     policy.decide(&CallFacts { tool: "Bash", input: &input, effect: &effect }).outcome
         == Outcome::Allow
 }

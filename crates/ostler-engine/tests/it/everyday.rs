@@ -7,9 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ostler_engine::permission::{CallFacts, Outcome, Policy, effect_of, input_of};
+use ostler_engine::permission::{CallFacts, Outcome, Policy};
+use ostler_engine::tool::Effect;
 use ostler_proto::permission::PermissionMode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const COMMANDS: &str = include_str!("everyday/commands.txt");
 
@@ -77,12 +78,12 @@ fn project() -> tempfile::TempDir {
 fn policy(folder: &Path) -> Policy {
     let mut policy = Policy::new(folder, PermissionMode::Default);
     policy.home = Some("/home/somebody".into());
+    policy.trusts_project = true;
     policy
 }
 
 fn runs(policy: &Policy, command: &str) -> bool {
-    let input = input_of("Bash", command);
-    let effect = effect_of("Bash", &input, &policy.cwd);
+    let (input, effect) = (json!({"command": command}), Effect::Execute(command.to_owned()));
     let facts = CallFacts { tool: "Bash", input: &input, effect: &effect };
     policy.decide(&facts).outcome == Outcome::Allow
 }
