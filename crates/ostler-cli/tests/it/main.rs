@@ -4,6 +4,7 @@
 
 mod abandoned;
 mod backends;
+mod bounds;
 mod checkpoints;
 mod demo;
 mod doctor;

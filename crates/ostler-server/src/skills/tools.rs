@@ -84,7 +84,8 @@ impl Tools {
                 match mode {
                     // Nobody is asked in this mode, so that nobody could say yes.
                     Mode::Bypass => HookOutput::deny(why),
-                    Mode::AcceptEdits => HookOutput::ask(why),
+                    // The operator may have chosen any mode.
+                    Mode::AcceptEdits | Mode::OfServer => HookOutput::ask(why),
                     // What no rule allows is asked anyway.
                     Mode::Default | Mode::Ask | Mode::Plan => HookOutput::none(),
                 }
