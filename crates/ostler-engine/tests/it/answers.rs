@@ -222,24 +222,3 @@ async fn a_rule_that_comes_with_a_refused_answer_is_not_granted() {
         assert!(!file.exists(), "{door:?}: nothing is kept");
     }
 }
-
-// Mutant: only the changed input is decided again, not one that a rule denies since.
-#[tokio::test]
-async fn a_rule_that_denies_since_the_question_was_asked_holds() {
-    let room = Room::new();
-    let script = Script::new()
-        .rule(
-            when().turn(0),
-            reply()
-                .tool_use("Bash", json!({"command": "make a"}))
-                .tool_use("Bash", json!({"command": "make b"})),
-        )
-        .rule(when(), reply().text("Done."));
-    let deny = json!({"type": "addRules", "behavior": "deny", "destination": "session",
-        "rules": [{"toolName": "Bash", "ruleContent": "make:*"}]});
-    let host = room.host(script, PermissionMode::Default, &[]).await;
-    let mut host = host.answering(json!({"behavior": "allow", "updatedPermissions": [deny]}));
-    host.prompt("go").await;
-    let result = host.result().await;
-    assert_eq!(result.permission_denials.len(), 1, "{:?}", host.story());
-}
