@@ -1,5 +1,6 @@
 //! A policy explained.
 
+use ostler::engine::judge;
 use ostler::engine::rules::{self, Rules};
 use ostler_engine::permission::{self, CallFacts};
 
@@ -23,8 +24,8 @@ pub(crate) fn explain(
     }
     let scene = scene::of(args)?;
     let Rules { policy, .. } = rules::load(&scene)?;
-    let input = permission::input_of(tool, &words.join(" "));
-    let effect = permission::effect_of(tool, &input, &scene.cwd);
+    let input = judge::input_of(tool, &words.join(" "));
+    let effect = judge::effect_of(tool, &input, &scene.cwd);
     let text = permission::explain(&policy, &CallFacts { tool, input: &input, effect: &effect });
     Ok(screen.line(clean(&text).trim_end())?)
 }

@@ -43,21 +43,7 @@ pub(crate) fn refuse_root(scene: &Scene) -> Result<(), StartError> {
     let launch = &scene.launch;
     let wants_bypass = launch.permission_mode == Some(PermissionMode::BypassPermissions)
         || launch.allow_skip_permissions;
-    let is_contained = scene.env.get("IS_SANDBOX").is_some_and(|said| said == "1");
-    if wants_bypass && !is_contained && is_root() {
-        return Err(StartError::Refused(
-            "the mode bypassPermissions cannot be used as root, for whom everything is allowed: run as another user, or, \
-             in a container, say so with IS_SANDBOX=1"
-                .to_owned(),
-        ));
-    }
-    Ok(())
-}
-
-/// Whether root runs this, where that can be told.
-fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+    ostler::engine::rules::refuse_root(scene, wants_bypass)
 }
 
 /// Who started this program says so in its environment.

@@ -109,10 +109,11 @@ impl World {
             Arc::make_mut(&mut library).take_more(prompts);
         }
         let (mut tools, mut specs) = ((*self.tools).clone(), self.specs.to_vec());
+        let policy = self.host.policy();
         for tool in more {
             let spec = tool.spec();
-            // One of ours is not replaced by somebody else's.
-            if !tools.contains_key(&spec.name) {
+            // One of ours is not replaced by somebody else's; one that may never run is not offered.
+            if !tools.contains_key(&spec.name) && !policy.denies_all_of(&spec.name) {
                 tools.insert(spec.name.clone(), tool);
                 specs.push(spec);
             }
@@ -469,7 +470,9 @@ impl<'a> Driver<'a> {
         let Limits { max_tokens, max_budget_usd, .. } = self.world.limits;
         let usage = &self.finished.usage;
         let tokens = usage.total_input() + usage.output_tokens.unwrap_or(0);
-        let dollars = max_budget_usd.filter(|max| self.world.host.spent.dollars() >= *max);
+        let spent = &self.world.host.spent;
+        let dollars =
+            max_budget_usd.filter(|max| spent.dollars() >= *max || spent.unpriced().is_some());
         let tokens = max_tokens.filter(|max| tokens >= *max);
         dollars.map(|_| Limit::Dollars).or(tokens.map(|_| Limit::Tokens))
     }

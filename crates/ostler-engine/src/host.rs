@@ -81,6 +81,17 @@ pub(crate) struct Host {
     pub(crate) checkpoints: Option<Checkpoints>,
     /// What calls are recorded on, or replayed from.
     pub(crate) tape: Option<Tape>,
+    /// What the user should know about the start, until the host has been told.
+    pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
+}
+
+/// Something that the user should know about the start of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The text.
+    pub content: String,
+    /// `warning` or `info`.
+    pub level: &'static str,
 }
 
 /// What turns want of the session's line to the host.
@@ -229,6 +240,12 @@ impl Host {
         *known = known.with(hooks);
     }
 
+    /// Takes over the host's callbacks in place of those it had before.
+    pub(crate) fn replace_callbacks(&self, hooks: Vec<Hook>) {
+        let mut known = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = known.replacing_callbacks(hooks);
+    }
+
     /// Takes over the hooks of plugins in place of those that plugins had before.
     pub(crate) fn replace_plugin_hooks(&self, hooks: Vec<Hook>) {
         let mut known = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -248,7 +265,20 @@ impl Host {
             let _ = self.frames.send(lost).await;
         }
         self.mirror().await;
+        let is_init = matches!(frame, ToHost::System(System::Init(_)));
         self.show(frame).await;
+        if is_init {
+            self.send_notices().await;
+        }
+    }
+
+    /// Tells the host what it should know about the start, once.
+    async fn send_notices(&self) {
+        let notices =
+            std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner));
+        for Notice { content, level } in notices {
+            Box::pin(self.inform(content, level, Some("startup"))).await;
+        }
     }
 
     /// Lets the host see a frame, if it wants to see this speaker's.

@@ -13,7 +13,7 @@ use crate::agents;
 use crate::commands;
 use crate::drive::{CUT, Finished, REFUSED, World};
 use crate::host::{Host, fresh_uuid};
-use crate::model::ModelError;
+use crate::model::{ModelError, pricing};
 use crate::response::Pace;
 use crate::session::queue::Answers;
 use crate::spent::whole_usage;
@@ -254,7 +254,11 @@ impl Times {
 fn over(limit: Limit, world: &World) -> String {
     match limit {
         Limit::Dollars => {
-            format!("Reached maximum budget (${})", world.limits.max_budget_usd.unwrap_or_default())
+            let limit = world.limits.max_budget_usd.unwrap_or_default();
+            match world.host.spent.unpriced() {
+                Some(model) => pricing::no_price(&model, limit),
+                None => format!("Reached maximum budget (${limit})"),
+            }
         }
         Limit::Tokens => {
             format!(

@@ -52,6 +52,7 @@ pub use crate::drive::Limits;
 use crate::drive::{Finished, World};
 use crate::hooks::elicit::elicit;
 use crate::hooks::{Event, Helpers, Hooks, Judge, occasions, registry};
+pub use crate::host::Notice;
 use crate::host::{Host, HostCall, Question, fresh_uuid};
 use crate::live::Live;
 use crate::model::Said;
@@ -121,6 +122,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         replays: options.replay_user_messages,
         checkpoints,
         tape: options.tape.take(),
+        notices: Arc::new(Mutex::new(std::mem::take(&mut options.notices))),
     };
     for hooks in &options.hooks {
         host.add_hooks(registry::commands(hooks)?);
@@ -138,8 +140,8 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     let (prepare, only_prepare) = (options.prepare.take(), options.only_prepare);
     let is_conversation = options.is_conversation;
     let setup = Setup::new(options, host, scratch, answer);
-    let World { host, servers, model, cx, .. } = &setup.base;
-    let judge = Judge { model: Arc::clone(model), name: judge };
+    let World { host, servers, model, cx, aliases, .. } = &setup.base;
+    let judge = Judge { model: Arc::clone(model), name: judge, aliases: Arc::clone(aliases) };
     host.hooks().equip(Helpers { judge, servers: servers.clone(), scratch: cx.scratch.clone() });
     let watcher = tokio::spawn(occasions::keep_watch(host.clone(), cx.cwd.clone()));
     let session = Session {

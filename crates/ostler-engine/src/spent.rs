@@ -86,7 +86,16 @@ impl Spent {
         self.models.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Dollars so far. Models without a known price count as free.
+    /// A model that answered and whose price is not known, if there is one.
+    pub(crate) fn unpriced(&self) -> Option<String> {
+        let is_unknown = |usage: &ModelUsage| usage.cost_basis.as_deref() == Some("unknown");
+        let mut models = self.models().into_iter();
+        models
+            .find(|(name, usage)| is_unknown(usage) && name != pricing::OFFLINE)
+            .map(|(name, _)| name)
+    }
+
+    /// Dollars so far. Models without a known price count as free; a limit in dollars does not let them answer again.
     pub(crate) fn dollars(&self) -> f64 {
         self.models().values().map(|usage| usage.cost_usd.get()).sum()
     }

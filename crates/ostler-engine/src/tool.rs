@@ -173,6 +173,8 @@ pub enum Effect {
     Outside {
         /// Whether that may change anything; that it does not is only a claim.
         changes: bool,
+        /// What the server's configuration says about this tool.
+        policy: ServerToolPolicy,
     },
     /// Needs a person's answer to go on.
     AskUser,
@@ -187,9 +189,24 @@ impl Effect {
                 | Self::Read(_)
                 | Self::Fetch(_)
                 | Self::Search(_)
-                | Self::Outside { changes: false }
+                | Self::Outside { changes: false, .. }
         )
     }
+}
+
+/// What the configuration of an MCP server says about one of its tools (`tools[].permission_policy` and
+/// `org_max_permission`). Holds in every permission mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ServerToolPolicy {
+    /// The tool runs without approval, unless a rule or the mode forbids it.
+    AlwaysAllow,
+    /// Nothing: rules and the mode decide.
+    #[default]
+    Unset,
+    /// The tool requires approval, also in bypassPermissions; no allow rule answers for the user.
+    AlwaysAsk,
+    /// The tool does not run.
+    AlwaysDeny,
 }
 
 /// What a tool gives back.

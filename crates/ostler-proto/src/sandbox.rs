@@ -47,6 +47,18 @@ pub struct SandboxSettings {
     pub extra: Extra,
 }
 
+impl SandboxSettings {
+    /// Why an engine without a sandbox does not start with these settings. Only `failIfUnavailable: false` lets commands
+    /// run without the sandbox that was asked for.
+    pub fn refusal(&self) -> Option<&'static str> {
+        let is_needed = self.enabled == Some(true) && self.fail_if_unavailable != Some(false);
+        is_needed.then_some(
+            "a sandbox was requested (sandbox.enabled), and this version does not have one. Set \
+             sandbox.failIfUnavailable to false to run commands without it, or take sandbox.enabled out",
+        )
+    }
+}
+
 /// What the network lets through.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]

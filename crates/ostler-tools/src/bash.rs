@@ -36,6 +36,11 @@ pub(crate) struct Args {
     /// Go on while it runs. You are told when it ends; see TaskOutput and TaskStop. Has no time limit.
     #[serde(default)]
     run_in_background: bool,
+    /// Part of the published arguments, and judged with the permissions: it always requires approval.
+    #[serde(default, rename = "dangerouslyDisableSandbox")]
+    #[schemars(skip)]
+    #[expect(dead_code, reason = "there is no sandbox to leave; permissions read it in the input")]
+    dangerously_disable_sandbox: Option<bool>,
     /// The folder that permissions were asked about; another call may lead the shell elsewhere before this one runs.
     #[serde(skip)]
     start: OnceLock<PathBuf>,

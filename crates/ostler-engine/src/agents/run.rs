@@ -43,8 +43,8 @@ pub(super) async fn below(parent: &World, kind: &AgentKind, wishes: &Wishes) -> 
     }
     let limits = [parent.limits.max_turns, kind.definition.max_turns, wishes.max_turns];
     world.limits.max_turns = limits.into_iter().flatten().min();
-    let mut narrowing = narrowing(&kind.definition);
-    narrowing.mode = wishes.mode.clone().or(narrowing.mode);
+    let mut narrowing = (*world.host.narrowing).clone();
+    narrowing.mode = wishes.mode.clone().or_else(|| kind.definition.permission_mode.clone());
     world.host.narrowing = Arc::new(narrowing);
     world.gauge = Gauge::default();
     // Its caller has told the host what it answers.
@@ -69,6 +69,7 @@ pub(crate) fn world_of(parent: &World, kind: &AgentKind) -> World {
     if let Some(Ok(hooks)) = hooks.as_ref().map(registry::commands_of_agent) {
         world.host = world.host.with_hooks(hooks);
     }
+    world.host.narrowing = Arc::new(narrowed(&parent.host.narrowing, definition));
     without_tools(&world, |name| !has_tool(definition, name))
 }
 
@@ -120,14 +121,33 @@ fn names_tool(rule: &str, tool: &str) -> bool {
         || (is_server && tool.strip_prefix(server).is_some_and(|rest| rest.starts_with("__")))
 }
 
-fn narrowing(definition: &AgentDefinition) -> Narrowing {
+/// What its definition takes away, in addition to what is taken away already.
+fn narrowed(before: &Narrowing, definition: &AgentDefinition) -> Narrowing {
     let some_calls = definition.disallowed_tools.iter().flatten().filter(|it| it.contains('('));
     let deny = some_calls.map(|rule| {
         // What cannot be understood as some calls takes away all of them.
         let whole = || Rule::whole(rule.split('(').next().unwrap_or_default().trim());
         rule.parse().unwrap_or_else(|_| whole())
     });
-    Narrowing { mode: definition.permission_mode.clone(), deny: deny.collect() }
+    let mut narrowing = before.clone();
+    narrowing.deny.extend(deny);
+    narrowing.only.extend(Some(only(definition)).filter(|list| !list.is_empty()));
+    narrowing
+}
+
+/// The entries of its list of tools that leave only some calls of a tool. A tool that is listed as a whole, too, is not
+/// limited. An entry that cannot be understood leaves no call.
+fn only(definition: &AgentDefinition) -> Vec<Rule> {
+    let listed: Vec<&String> = definition.tools.iter().flatten().collect();
+    let is_whole = |tool: &str| listed.iter().any(|it| it.trim() == tool || it.trim() == "*");
+    let some_calls = listed.iter().filter(|it| it.contains('('));
+    let rules = some_calls.map(|text| {
+        let tool = text.split('(').next().unwrap_or_default().trim();
+        let rule = text.trim().parse::<Rule>();
+        (tool, rule.unwrap_or_else(|_| Rule::with(tool, "\0")))
+    });
+    let is_limit = |(tool, rule): &(&str, Rule)| rule.content.is_some() && !is_whole(tool);
+    rules.filter(is_limit).map(|(_, rule)| rule).collect()
 }
 
 #[cfg(test)]
@@ -165,7 +185,17 @@ mod tests {
 
     #[test]
     fn what_is_taken_away_in_part_becomes_a_rule_that_denies() {
-        let narrowing = narrowing(&with(None, &["Bash(rm:*)", "Read", "Edit(!x)"]));
+        let definition = with(None, &["Bash(rm:*)", "Read", "Edit(!x)"]);
+        let narrowing = narrowed(&Narrowing::default(), &definition);
         assert_eq!(narrowing.deny, [Rule::with("Bash", "rm:*"), Rule::whole("Edit")]);
+    }
+
+    #[test]
+    fn a_list_of_tools_with_content_leaves_only_those_calls() {
+        let of = |tools: &[&str]| only(&with(Some(tools), &[]));
+        assert_eq!(of(&["Bash(git:*)", "Read"]), [Rule::with("Bash", "git:*")]);
+        assert_eq!(of(&["Bash(git:*)", "Bash"]), [], "the whole tool is listed, too");
+        assert_eq!(of(&["Bash(*)"]), []);
+        assert_eq!(of(&["Bash(git"]).len(), 1, "what cannot be understood leaves no call");
     }
 }

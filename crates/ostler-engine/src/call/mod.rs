@@ -1,8 +1,10 @@
 //! One tool call: read its input, decide whether it may run, run it, hear what hooks say. Whatever happens, one result.
 
+mod answer;
 mod judge;
 mod permit;
 mod prompt_tool;
+mod question;
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -65,13 +67,10 @@ pub(crate) async fn run(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlo
     if let Effect::Write(path) = &prepared.effect {
         host.checkpoint_file(path).await;
     }
+    let effect = prepared.effect.clone();
     let begun = Instant::now();
-    let permitted = Permitted {
-        id: call.id.as_str(),
-        name: &call.name,
-        input: &input,
-        effect: &prepared.effect,
-    };
+    let permitted =
+        Permitted { id: call.id.as_str(), name: &call.name, input: &input, effect: &effect };
     let run = prepared.run;
     let running = record::run(host.tape.as_ref(), permitted, || run(cx.clone()));
     let running = AssertUnwindSafe(running).catch_unwind();
@@ -90,11 +89,20 @@ pub(crate) async fn run(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlo
         Err(error) => failed(&call, error.to_string()),
     };
     let duration = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let verdict = tell_hooks(&cx, host, &call, &input, &result, duration).await;
+    let ran = Ran { input: &input, effect: &effect, duration };
+    let verdict = tell_hooks(&cx, host, &call, ran, &result).await;
     let stopped = stop || verdict.stop.is_some();
     remark(&mut result, &call.name, context, verdict);
     let meta = Some(by.accepts(&call.id));
     CallResult { stop: stopped.then_some(StopAfter::Hook), meta, ..result }
+}
+
+/// A call that has run.
+struct Ran<'a> {
+    input: &'a Value,
+    effect: &'a Effect,
+    /// In milliseconds.
+    duration: u64,
 }
 
 /// Tells hooks what came of the call.
@@ -102,10 +110,10 @@ async fn tell_hooks(
     cx: &ToolCx,
     host: &Host,
     call: &ToolUseBlock,
-    input: &Value,
+    ran: Ran<'_>,
     result: &CallResult,
-    duration: u64,
 ) -> Verdict {
+    let Ran { input, effect, duration } = ran;
     let mut fields = json!({
         "tool_name": call.name, "tool_input": input, "tool_use_id": call.id, "duration_ms": duration,
     });
@@ -118,7 +126,8 @@ async fn tell_hooks(
         fields["tool_response"] = result.structured.clone().unwrap_or_default();
         HookEvent::PostToolUse
     };
-    let event = Event { event, tool: Some(&call.name), call: Some(&call.id), fields };
+    let (tool, call, effect) = (Some(call.name.as_str()), Some(&call.id), Some(effect));
+    let event = Event { event, tool, call, effect, fields };
     host.hooks().run(host, &cx.cwd, event).await
 }
 

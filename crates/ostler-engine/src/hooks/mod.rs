@@ -42,8 +42,9 @@ use self::watch::Watch;
 use crate::host::Host;
 use crate::mcp::Servers;
 use crate::model::pricing;
-use crate::permission::{Behavior, CallFacts, Match, Seen, Source, effect_of, matches};
+use crate::permission::{Behavior, CallFacts, Match, Seen, Source, matches};
 use crate::scratch::Scratch;
+use crate::tool::Effect;
 
 /// The hooks of a session.
 #[derive(Clone, Debug, Default)]
@@ -95,6 +96,8 @@ pub(crate) struct Event<'a> {
     pub(crate) tool: Option<&'a str>,
     /// The call, for events around one.
     pub(crate) call: Option<&'a ToolUseId>,
+    /// What the call would touch, as permissions judge it. An `if` is judged on this and nothing else.
+    pub(crate) effect: Option<&'a Effect>,
     /// The fields of the event beyond those all have.
     pub(crate) fields: Value,
 }
@@ -102,7 +105,7 @@ pub(crate) struct Event<'a> {
 impl Event<'_> {
     /// An event that is about no call.
     pub(crate) fn new(event: HookEvent, fields: Value) -> Self {
-        Self { event, tool: None, call: None, fields }
+        Self { event, tool: None, call: None, effect: None, fields }
     }
 }
 
@@ -156,6 +159,13 @@ impl Hooks {
         Self { hooks: Arc::new(hooks), shared: self.shared.clone() }.with(new)
     }
 
+    /// The same with other callbacks of the host. A host that introduces itself again has not more hooks than before.
+    pub(crate) fn replacing_callbacks(&self, new: Vec<Hook>) -> Self {
+        let stays = |hook: &&Hook| !matches!(hook.kind, Kind::Callback(_));
+        let hooks = self.hooks.iter().filter(stays).cloned().collect();
+        Self { hooks: Arc::new(hooks), shared: self.shared.clone() }.with(new)
+    }
+
     /// Names those whom hooks of some types need. The first word counts.
     pub(crate) fn equip(&self, helpers: Helpers) {
         let _ = self.shared.helpers.set(helpers);
@@ -193,7 +203,7 @@ impl Hooks {
 
     /// Tells all hooks that want to hear of it, and waits for what they say.
     pub(crate) async fn run(&self, host: &Host, cwd: &Path, event: Event<'_>) -> Verdict {
-        let hooks = self.due(host, cwd, &event);
+        let hooks = self.due(host, &event);
         if hooks.is_empty() {
             return Verdict::default();
         }
@@ -203,7 +213,7 @@ impl Hooks {
 
     /// Tells all hooks that want to hear of it, and does not wait.
     pub(crate) fn tell(&self, host: &Host, cwd: &Path, event: Event<'_>) {
-        let hooks = self.due(host, cwd, &event);
+        let hooks = self.due(host, &event);
         if hooks.is_empty() {
             return;
         }
@@ -216,7 +226,7 @@ impl Hooks {
     /// The folder is to be prepared or tended before anything else. Only commands can, and nobody can object.
     pub(crate) async fn prepare(&self, host: &Host, cwd: &Path, trigger: &SetupTrigger) {
         let event = Event::new(HookEvent::Setup, json!({"trigger": trigger}));
-        let mut hooks = self.due(host, cwd, &event);
+        let mut hooks = self.due(host, &event);
         hooks.retain(|hook| matches!(hook.kind, Kind::Command { .. }));
         let occasion = self.occasion(host, cwd, event);
         let verdict = self.run_all(hooks, &occasion).await;
@@ -226,7 +236,7 @@ impl Hooks {
     /// The session is over: tells the hooks that do not need the host, and ends all that still run.
     pub(crate) async fn finish(&self, host: &Host, cwd: &Path, reason: &ExitReason) {
         let event = Event::new(HookEvent::SessionEnd, json!({"reason": reason}));
-        let mut hooks = self.due(host, cwd, &event);
+        let mut hooks = self.due(host, &event);
         // Nobody is there to answer.
         hooks.retain(|hook| !matches!(hook.kind, Kind::Callback(_)));
         let occasion = self.occasion(host, cwd, event);
@@ -265,14 +275,14 @@ impl Hooks {
     }
 
     /// The hooks that are to hear of this, the same one only once however many files name it.
-    fn due(&self, host: &Host, cwd: &Path, event: &Event<'_>) -> Vec<Hook> {
+    fn due(&self, host: &Host, event: &Event<'_>) -> Vec<Hook> {
         let subject = subject(event);
         let mut due: Vec<Hook> = Vec::new();
         let subject = subject.as_deref();
         for hook in self.hooks.iter().filter(|hook| hook.is_for(&event.event, subject)) {
             let is_known = !matches!(hook.kind, Kind::Callback(_))
                 && due.iter().any(|known| known.kind == hook.kind);
-            if !is_known && fits_condition(hook, host, cwd, event) && hook.take_turn() {
+            if !is_known && fits_condition(hook, host, event) && hook.take_turn() {
                 due.push(hook.clone());
             }
         }
@@ -332,14 +342,14 @@ fn subject(event: &Event<'_>) -> Option<String> {
 
 /// Whether a call fits the rule in a hook's `if`. A hook that asks about calls is for no other event. Where it cannot
 /// be told, the hook runs and can see for itself.
-fn fits_condition(hook: &Hook, host: &Host, cwd: &Path, event: &Event<'_>) -> bool {
+fn fits_condition(hook: &Hook, host: &Host, event: &Event<'_>) -> bool {
     let Some(rule) = &hook.condition else { return true };
     let (Some(tool), Some(input)) = (event.tool, event.fields.get("tool_input")) else {
         return false;
     };
-    let effect = effect_of(tool, input, cwd);
+    let Some(effect) = event.effect else { return true };
     let policy = host.policy();
-    let seen = Seen::new(&policy, CallFacts { tool, input, effect: &effect });
+    let seen = Seen::new(&policy, CallFacts { tool, input, effect });
     matches(&policy, rule, Behavior::Deny, Source::Session, &seen) != Match::No
 }
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::host::Host;
-use crate::model::{Model, Request, Said, Sampling};
+use crate::model::{Aliases, Model, Request, Said, Sampling};
 use crate::surroundings;
 
 /// What the model is told. The prompt of the hook says what it is about.
@@ -40,6 +40,8 @@ pub(crate) struct Judge {
     pub(crate) model: Arc<dyn Model>,
     /// The name of the model that is asked where a hook names none.
     pub(crate) name: String,
+    /// What short names of models stand for.
+    pub(crate) aliases: Arc<Aliases>,
 }
 
 /// # Errors
@@ -51,7 +53,7 @@ pub(super) async fn ask(
     event: &HookEvent,
     input: &Value,
 ) -> Result<(String, HookOutput), String> {
-    let model = hook.model.clone().unwrap_or_else(|| judge.name.clone());
+    let model = judge.aliases.full_name(hook.model.as_deref(), &judge.name);
     let request = request(model, words(&hook.prompt, input));
     let answer = surroundings::ask(&*judge.model, host, request).await;
     let message = answer.map_err(|error| format!("got no answer from its model: {error}"))?;

@@ -4,6 +4,7 @@
 //! while the session starts; the first turn waits for them.
 
 mod line;
+mod policy;
 mod prompts;
 mod resources;
 mod status;
@@ -27,7 +28,8 @@ use self::tool::McpTool;
 pub(crate) use self::tool::{for_people, tools_of};
 use crate::host::{Host, HostCall};
 use crate::model::ToolSpec;
-use crate::tool::{AnyTool, RunFuture, ToolCx};
+use crate::settings::ServerLists;
+use crate::tool::{AnyTool, RunFuture, ServerToolPolicy, ToolCx};
 
 /// How the names of servers begin that plugins bring.
 const OF_PLUGIN: &str = "plugin:";
@@ -175,6 +177,8 @@ pub(crate) struct Servers(Arc<Inner>);
 
 struct Inner {
     connector: Option<Arc<dyn Connector>>,
+    /// Which servers the settings let the session have.
+    lists: Arc<ServerLists>,
     calls: mpsc::Sender<HostCall>,
     state: Mutex<State>,
     /// Counts changes, for whoever waits.
@@ -215,20 +219,38 @@ impl Entry {
     fn source(&self) -> &'static str {
         if matches!(self.config, McpServerConfig::Sdk(_)) { "sdk" } else { self.scope }
     }
+
+    /// Its tools, sorted by name, without those that its configuration denies.
+    fn tools(&self, name: &str) -> Vec<McpTool> {
+        let How::Connected(server) = &self.how else { return Vec::new() };
+        let mut known = server.tools();
+        known.sort_by(|one, other| one.name.cmp(&other.name));
+        let of = |tool: ServerTool| {
+            let policy = policy::of(&self.config, &tool.name);
+            McpTool::new(name, self.source(), tool, Arc::clone(server), policy)
+        };
+        let is_offered = |tool: &McpTool| tool.policy() != ServerToolPolicy::AlwaysDeny;
+        known.into_iter().map(of).filter(is_offered).collect()
+    }
 }
 
 impl Servers {
-    pub(crate) fn new(connector: Option<Arc<dyn Connector>>, host: &Host) -> Self {
+    pub(crate) fn new(
+        connector: Option<Arc<dyn Connector>>,
+        lists: Arc<ServerLists>,
+        host: &Host,
+    ) -> Self {
         let calls = host.calls.clone();
         let (state, changed, inboxes) = (Mutex::default(), watch::Sender::new(0), Mutex::default());
-        Self(Arc::new(Inner { connector, calls, state, changed, inboxes }))
+        Self(Arc::new(Inner { connector, lists, calls, state, changed, inboxes }))
     }
 
     /// A list of its own for servers that only somebody in the session has.
     pub(crate) fn apart(&self) -> Self {
         let (connector, calls) = (self.0.connector.clone(), self.0.calls.clone());
+        let lists = Arc::clone(&self.0.lists);
         let (state, changed, inboxes) = (Mutex::default(), watch::Sender::new(0), Mutex::default());
-        Self(Arc::new(Inner { connector, calls, state, changed, inboxes }))
+        Self(Arc::new(Inner { connector, lists, calls, state, changed, inboxes }))
     }
 
     /// Adds a server and begins to connect; one of the same name stays as it is. Whether it is new.
@@ -331,6 +353,11 @@ impl Servers {
             entry.how = How::Failed("this engine cannot reach MCP servers".into());
             return;
         };
+        // Here, and not where a server is added: every way to connect comes through here.
+        if let Some(reason) = self.0.lists.refusal(name, &entry.config) {
+            entry.how = How::Failed(reason.into());
+            return;
+        }
         entry.how = How::Pending;
         let place = match &entry.config {
             McpServerConfig::Sdk(sdk) => {
@@ -430,12 +457,12 @@ impl Servers {
 
     /// The tools of those that are connected, as the model sees them, with the servers' names.
     pub(crate) fn specs(&self) -> Vec<(String, ToolSpec)> {
-        let of = |(name, server): (String, Arc<dyn Server>)| {
-            let tools = server.tools().into_iter();
-            let spec = |tool| McpTool::new(&name, "", tool, Arc::clone(&server)).spec();
-            tools.map(|tool| (name.clone(), spec(tool))).collect::<Vec<_>>()
+        let state = self.lock();
+        let of = |(name, entry): (&String, &Entry)| {
+            let specs = entry.tools(name).into_iter().map(|tool| (name.clone(), tool.spec()));
+            specs.collect::<Vec<_>>()
         };
-        self.connected().into_iter().flat_map(of).collect()
+        state.entries.iter().flat_map(of).collect()
     }
 
     /// Hands on what a server inside the host says by itself.
@@ -457,12 +484,9 @@ impl Servers {
         for (name, entry) in &state.entries {
             match &entry.how {
                 How::Pending => return None,
-                How::Connected(server) => {
-                    let mut known = server.tools();
-                    known.sort_by(|one, other| one.name.cmp(&other.name));
-                    let source = entry.source();
-                    let of = |tool| Arc::new(McpTool::new(name, source, tool, Arc::clone(server)));
-                    tools.extend(known.into_iter().map(of).map(|tool| tool as Arc<dyn AnyTool>));
+                How::Connected(_) => {
+                    let of_server = entry.tools(name).into_iter();
+                    tools.extend(of_server.map(|tool| Arc::new(tool) as Arc<dyn AnyTool>));
                 }
                 How::Failed(_) | How::Disabled => {}
             }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Server, ServerTool};
 use crate::model::ToolSpec;
-use crate::tool::{AnyTool, Effect, Prepared, ToolCx};
+use crate::tool::{AnyTool, Effect, Prepared, ServerToolPolicy, ToolCx};
 
 /// What is kept of a description: a server's words are paid for with every request.
 const MAX_DESCRIPTION: usize = 2048;
@@ -18,6 +18,7 @@ pub(super) struct McpTool {
     tool: ServerTool,
     server: Arc<dyn Server>,
     from: McpServerProvenance,
+    policy: ServerToolPolicy,
 }
 
 impl McpTool {
@@ -26,6 +27,7 @@ impl McpTool {
         source: &str,
         tool: ServerTool,
         server: Arc<dyn Server>,
+        policy: ServerToolPolicy,
     ) -> Self {
         let description: String = tool.description.chars().take(MAX_DESCRIPTION).collect();
         let spec = ToolSpec {
@@ -38,7 +40,11 @@ impl McpTool {
             source: source.to_owned(),
             ..McpServerProvenance::default()
         };
-        Self { spec, tool, server, from }
+        Self { spec, tool, server, from, policy }
+    }
+
+    pub(super) fn policy(&self) -> ServerToolPolicy {
+        self.policy
     }
 }
 
@@ -107,9 +113,9 @@ impl AnyTool for McpTool {
             return Err(format!("{}: the input is not an object", self.spec.name));
         }
         // The server checks the rest: it knows its schema best.
-        let (input, changes) = (input.clone(), !self.tool.read_only);
+        let (input, changes, policy) = (input.clone(), !self.tool.read_only, self.policy);
         Ok(Prepared {
-            effect: Effect::Outside { changes },
+            effect: Effect::Outside { changes, policy },
             run: Box::new(move |cx| self.server.call(&self.tool.name, input, &cx)),
         })
     }

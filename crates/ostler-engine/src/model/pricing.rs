@@ -131,6 +131,22 @@ pub fn context_window(model: &str) -> Option<u64> {
     family(model).map(|family| family.context_window)
 }
 
+/// The built-in model that answers without a key, and costs nothing.
+pub const OFFLINE: &str = "offline-demo";
+
+/// Whether it is known what a model costs.
+pub fn is_priced(model: &str) -> bool {
+    model == OFFLINE || family(model).is_some()
+}
+
+/// Why a limit in dollars cannot be kept with a model.
+pub fn no_price(model: &str, limit: f64) -> String {
+    format!(
+        "the limit of ${limit} cannot be kept: the price of the model {model} is not known. Choose a model with a known \
+         price, or limit the tokens (--max-tokens) instead of the dollars"
+    )
+}
+
 /// What one response cost, in USD; `None` when the price is not known.
 ///
 /// `usage` must be that of a single response: the price of a long prompt depends on its length.

@@ -9,7 +9,7 @@ use super::matching::matches_place;
 use super::place::Place;
 use super::policy::{KeptRule, Policy};
 use super::repository;
-use super::rule::Behavior;
+use super::rule::{Behavior, Rule};
 use super::shell::{Shell, Touched, allows_part};
 
 /// What is to be thought of one part.
@@ -70,6 +70,21 @@ pub(crate) fn change(policy: &Policy, shell: &Shell) -> Option<String> {
     refused
         .or_else(|| assigned.into_iter().find(|verdict| !verdict.is_allowed))
         .map(|verdict| verdict.why)
+}
+
+/// Whether every part of a command is one that these rules name, and nothing about it is unclear.
+pub(crate) fn is_covered(shell: &Shell, rules: &[&Rule]) -> bool {
+    let names = |part: &Part| {
+        let mut contents = rules.iter().filter_map(|rule| rule.content.as_deref());
+        contents.any(|content| allows_part(content, part))
+    };
+    let judged = &shell.judged;
+    let writes = judged
+        .redirects
+        .iter()
+        .any(|redirect| redirect.writes && redirect.target.as_literal() != Some("/dev/null"));
+    let is_plain = shell.unclear.is_none() && !writes && judged.assignments.is_empty();
+    is_plain && !judged.parts.is_empty() && judged.parts.iter().all(names)
 }
 
 /// What a command would remove that nobody means to remove: the whole disk, or the home directory.

@@ -1,8 +1,16 @@
 //! The order in which a call is judged.
 //!
-//! Deny rules, questions for a person, ask rules, the mode that asks nothing, the mode that changes nothing, allow
-//! rules, what the mode and the effect say, and at last: ask. Looks at the disk only to follow links.
+//! 1. What denies: deny rules, the policy of an MCP server for its tool.
+//! 2. What must be asked in every mode: questions for a person, ask rules, the policy of an MCP server for its tool.
+//! 3. `plan`, which changes nothing.
+//! 4. What no rule and no mode answers: leaving the sandbox, removing everything.
+//! 5. `bypassPermissions`, which asks nothing.
+//! 6. Allow rules; for a protected path only those that name it.
+//! 7. What the mode and the effect say, and at last: ask.
+//!
+//! Looks at the disk only to follow links.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 
 use ostler_proto::control::DecisionReasonType as Kind;
@@ -11,11 +19,11 @@ use serde_json::Value;
 
 use super::command;
 use super::decision::{CallFacts, Decision, Outcome, Trail};
-use super::matching::{Match, Seen, matches};
+use super::matching::{Match, Seen, matches, names_tool};
 use super::policy::{KeptRule, Policy};
-use super::rule::{Behavior, is_path_tool};
+use super::rule::{Behavior, Rule, Source, is_path_tool};
 use super::suggest;
-use crate::tool::Effect;
+use crate::tool::{Effect, ServerToolPolicy};
 
 impl Policy {
     /// Decides on a call.
@@ -45,6 +53,15 @@ impl Judge<'_> {
             let reason = format!("{} forbids it", kept.title());
             return self.end(Outcome::Deny, Kind::Rule, reason);
         }
+        if let Some(reason) = self.left_out() {
+            self.trail.note("the agent's list of tools", reason.clone());
+            return self.end(Outcome::Deny, Kind::Rule, reason);
+        }
+        let of_server = self.server_policy();
+        if of_server == ServerToolPolicy::AlwaysDeny {
+            let reason = "the configuration of its MCP server denies this tool";
+            return self.end(Outcome::Deny, Kind::Rule, reason);
+        }
         if *self.seen.call.effect == Effect::AskUser {
             self.trail.note("the tool", "needs an answer from a person");
             return self.ask(Kind::Unspecified, "the question is for the user");
@@ -57,18 +74,9 @@ impl Judge<'_> {
             self.trail.note("rules that deny or ask", doubt.clone());
             return self.ask(Kind::Rule, doubt);
         }
-        if mode == PermissionMode::BypassPermissions {
-            // The one thing that no mode means.
-            if let Some(shell) = &self.seen.shell
-                && let Some(reason) = command::destroys(self.policy, shell)
-            {
-                self.trail.note("the command", reason.clone());
-                return self.ask(Kind::SafetyCheck, reason);
-            }
-            return self.end(Outcome::Allow, Kind::Mode, "mode bypassPermissions asks nothing");
-        }
-        if self.wants_no_sandbox() {
-            return self.ask(Kind::SandboxOverride, "it is to run outside the sandbox");
+        if of_server == ServerToolPolicy::AlwaysAsk {
+            let reason = "the configuration of its MCP server requires approval for this tool";
+            return self.ask(Kind::Rule, reason);
         }
         if mode == PermissionMode::Plan
             && let Some(change) = self.change()
@@ -79,8 +87,24 @@ impl Judge<'_> {
                 format!("plan mode changes nothing: {change}"),
             );
         }
+        if self.wants_no_sandbox() {
+            return self.outside_sandbox();
+        }
+        if let Some(shell) = &self.seen.shell
+            && let Some(reason) = command::destroys(self.policy, shell)
+        {
+            self.trail.note("the command", reason.clone());
+            return self.ask(Kind::SafetyCheck, reason);
+        }
+        if mode == PermissionMode::BypassPermissions {
+            return self.end(Outcome::Allow, Kind::Mode, "mode bypassPermissions asks nothing");
+        }
         if let Some(kept) = self.allowing_rule() {
             let reason = format!("{} allows it", kept.title());
+            return self.end(Outcome::Allow, Kind::Rule, reason);
+        }
+        if of_server == ServerToolPolicy::AlwaysAllow {
+            let reason = "the configuration of its MCP server allows this tool";
             return self.end(Outcome::Allow, Kind::Rule, reason);
         }
         self.by_effect(&mode)
@@ -122,21 +146,13 @@ impl Judge<'_> {
 
     /// The rule that allows the call as a whole. What is protected must be named by the rule.
     fn allowing_rule(&mut self) -> Option<KeptRule> {
-        let place =
-            self.seen.place.as_ref().filter(|_| matches!(self.seen.call.effect, Effect::Write(_)));
-        let protected = place.and_then(|place| place.protected(self.policy.home.as_deref()));
+        let protected = self.protected();
         for kept in self.policy.rules_of(Behavior::Allow) {
             // Commands are allowed part by part, later.
             let is_whole = kept.rule.content.is_none();
             match matches(self.policy, &kept.rule, Behavior::Allow, kept.source, self.seen) {
                 Match::Yes => match protected {
-                    Some(name)
-                        if !kept
-                            .rule
-                            .content
-                            .as_deref()
-                            .is_some_and(|content| content.contains(name)) =>
-                    {
+                    Some(name) if !kept.rule.names(name) => {
                         self.trail.note(
                             kept.title(),
                             format!("matches, but does not name {name}, which is protected"),
@@ -154,6 +170,60 @@ impl Judge<'_> {
         None
     }
 
+    /// The protected thing that the call would change, by a tool or by a command.
+    fn protected(&self) -> Option<&'static str> {
+        let home = self.policy.home.as_deref();
+        if let (Effect::Write(_), Some(place)) = (self.seen.call.effect, &self.seen.place) {
+            return place.protected(home);
+        }
+        let found = Cell::new(None);
+        self.seen.shell.as_ref()?.touches(|place, writes| {
+            let name = place.protected(home).filter(|_| writes);
+            found.set(found.get().or(name));
+            false
+        });
+        found.get()
+    }
+
+    /// Why a call is not among those that a list of tools with content leaves.
+    fn left_out(&self) -> Option<String> {
+        self.policy.only.iter().find_map(|list| {
+            let rules: Vec<&Rule> =
+                list.iter().filter(|rule| names_tool(&rule.tool, self.seen)).collect();
+            let covers = |rule: &&Rule| match &self.seen.shell {
+                Some(shell) => command::is_covered(shell, &rules),
+                None => {
+                    matches(self.policy, rule, Behavior::Allow, Source::Session, self.seen)
+                        == Match::Yes
+                }
+            };
+            if rules.is_empty() || rules.iter().any(covers) {
+                return None;
+            }
+            let names: Vec<String> = rules.iter().map(|rule| rule.to_string()).collect();
+            Some(format!("the agent may only use {}", names.join(", ")))
+        })
+    }
+
+    /// What the configuration of the MCP server says about the tool.
+    fn server_policy(&self) -> ServerToolPolicy {
+        match self.seen.call.effect {
+            Effect::Outside { policy, .. } => *policy,
+            _ => ServerToolPolicy::Unset,
+        }
+    }
+
+    /// A command that is to run outside the sandbox: no rule and no mode answers for it.
+    fn outside_sandbox(mut self) -> Decision {
+        self.trail.note("the command", "is to run outside the sandbox");
+        if self.policy.unsandboxed_forbidden {
+            let reason = "it is to run outside the sandbox, which the settings forbid \
+                          (sandbox.allowUnsandboxedCommands is false); run it without dangerouslyDisableSandbox";
+            return self.end(Outcome::Deny, Kind::SandboxOverride, reason);
+        }
+        self.ask(Kind::SandboxOverride, "it is to run outside the sandbox")
+    }
+
     fn wants_no_sandbox(&self) -> bool {
         self.seen.call.input.get("dangerouslyDisableSandbox").and_then(Value::as_bool) == Some(true)
     }
@@ -163,6 +233,9 @@ impl Judge<'_> {
         match (self.seen.call.effect, &self.seen.shell) {
             (Effect::Write(path), _) => Some(format!("it changes {}", path.display())),
             (_, Some(shell)) => command::change(self.policy, shell),
+            (Effect::Outside { changes: true, .. }, _) => {
+                Some("the MCP server does not say that this tool only reads".to_owned())
+            }
             _ => None,
         }
     }
@@ -210,14 +283,14 @@ impl Judge<'_> {
     }
 
     fn write(mut self, path: PathBuf, mode: &PermissionMode) -> Decision {
-        if !self.is_inside() {
+        let is_inside = self.is_inside();
+        if !is_inside && self.protected().is_none() {
             return self.outside(path);
         }
-        self.trail.note("the path", "is inside the working directories");
-        let protected =
-            self.seen.place.as_ref().and_then(|place| place.protected(self.policy.home.as_deref()));
-        if let Some(name) = protected {
-            let reason = format!("{name} decides about what runs later; it is not changed unasked");
+        let is = if is_inside { "is inside" } else { "is outside" };
+        self.trail.note("the path", format!("{is} the working directories"));
+        if let Some(name) = self.protected() {
+            let reason = protected_reason(name);
             return Decision { blocked_path: Some(path), ..self.ask(Kind::SafetyCheck, reason) };
         }
         if *mode == PermissionMode::AcceptEdits {
@@ -250,7 +323,11 @@ impl Judge<'_> {
         let Some(shell) = &self.seen.shell else {
             return self.ask(Kind::Unspecified, "it runs a command");
         };
-        let verdicts = command::verdicts(self.policy, shell, *mode == PermissionMode::AcceptEdits);
+        let protected = self.protected();
+        // What is protected must be named by the rules that allow the parts, too.
+        let naming = protected.map(|name| self.policy.naming(name));
+        let policy = naming.as_ref().unwrap_or(self.policy);
+        let verdicts = command::verdicts(policy, shell, *mode == PermissionMode::AcceptEdits);
         let mut refused = None;
         for verdict in verdicts {
             self.trail.note(verdict.what.clone(), verdict.why.clone());
@@ -265,8 +342,11 @@ impl Judge<'_> {
                 "every part of the command is allowed",
             ),
             Some(verdict) => {
-                let reason = format!("{}: {}", verdict.what, verdict.why);
-                Decision { blocked_path: verdict.path, ..self.ask(Kind::SubcommandResults, reason) }
+                let (kind, reason) = match protected {
+                    Some(name) => (Kind::SafetyCheck, protected_reason(name)),
+                    None => (Kind::SubcommandResults, format!("{}: {}", verdict.what, verdict.why)),
+                };
+                Decision { blocked_path: verdict.path, ..self.ask(kind, reason) }
             }
         }
     }
@@ -306,6 +386,10 @@ impl Judge<'_> {
     fn end(self, outcome: Outcome, kind: Kind, reason: impl Into<String>) -> Decision {
         self.trail.end(outcome, kind, reason)
     }
+}
+
+fn protected_reason(name: &str) -> String {
+    format!("{name} decides about what runs later; it is not changed unasked")
 }
 
 /// Whether some rule keeps files from being read, so that a search may find what it must not show.

@@ -48,6 +48,15 @@ pub struct Decision {
     pub suggestions: Vec<PermissionUpdate>,
 }
 
+impl Decision {
+    /// Whether a rule may answer this question in future. Not where an ask rule, a protected path, a safety check or the
+    /// sandbox is the reason: those are asked about every time.
+    pub fn can_be_granted(&self) -> bool {
+        use DecisionReasonType::{Hook, Rule, SafetyCheck, SandboxOverride};
+        !matches!(self.reason_type, Rule | SafetyCheck | SandboxOverride | Hook)
+    }
+}
+
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {

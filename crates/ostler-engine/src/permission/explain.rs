@@ -1,17 +1,14 @@
 //! `ostler explain`: a decision in words, for a call that is not made.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use ostler_proto::permission::PermissionUpdate;
-use serde_json::{Value, json};
 
 use super::command;
 use super::decision::{CallFacts, Outcome};
 use super::matching::Seen;
 use super::policy::Policy;
 use super::rule::Rule;
-use crate::tool::Effect;
 
 /// Prints what would be decided about a call, and why.
 pub fn explain(policy: &Policy, call: &CallFacts<'_>) -> String {
@@ -69,41 +66,5 @@ fn in_words(update: &PermissionUpdate) -> String {
             format!("the directory {} ({})", update.directories.join(", "), update.destination)
         }
         other => format!("{other:?}"),
-    }
-}
-
-/// The arguments of a call from words on a command line: JSON, or the one argument that matters.
-pub fn input_of(tool: &str, words: &str) -> Value {
-    if let Ok(Value::Object(object)) = serde_json::from_str(words) {
-        return Value::Object(object);
-    }
-    match tool {
-        "Bash" => json!({ "command": words }),
-        "Read" | "Write" | "Edit" | "MultiEdit" => json!({ "file_path": words }),
-        "NotebookEdit" => json!({ "notebook_path": words }),
-        "Glob" | "Grep" => json!({ "path": words }),
-        "WebFetch" => json!({ "url": words }),
-        "WebSearch" => json!({ "query": words }),
-        "Agent" | "Task" => json!({ "subagent_type": words }),
-        "Skill" => json!({ "skill": words }),
-        _ => json!({}),
-    }
-}
-
-/// What a call of a built-in tool would touch, told from its arguments alone.
-pub fn effect_of(tool: &str, input: &Value, cwd: &Path) -> Effect {
-    let text = |field: &str| input.get(field).and_then(Value::as_str);
-    match tool {
-        "Bash" => Effect::Execute(text("command").unwrap_or_default().to_owned()),
-        "Read" => Effect::Read(cwd.join(text("file_path").unwrap_or_default())),
-        "Glob" | "Grep" | "LS" => Effect::Read(cwd.join(text("path").unwrap_or_default())),
-        "Write" | "Edit" | "MultiEdit" => {
-            Effect::Write(cwd.join(text("file_path").unwrap_or_default()))
-        }
-        "NotebookEdit" => Effect::Write(cwd.join(text("notebook_path").unwrap_or_default())),
-        "WebFetch" => Effect::Fetch(text("url").unwrap_or_default().to_owned()),
-        "WebSearch" => Effect::Search(text("query").unwrap_or_default().to_owned()),
-        "AskUserQuestion" | "ExitPlanMode" => Effect::AskUser,
-        _ => Effect::Nothing,
     }
 }

@@ -99,7 +99,7 @@ pub(crate) fn matches(
 }
 
 /// Whether the tool that a rule names is the one called, or one that stands for it.
-fn names_tool(rule: &str, seen: &Seen<'_>) -> bool {
+pub(crate) fn names_tool(rule: &str, seen: &Seen<'_>) -> bool {
     let tool = seen.call.tool;
     if rule == tool {
         return true;
@@ -108,12 +108,18 @@ fn names_tool(rule: &str, seen: &Seen<'_>) -> bool {
         "Edit" => matches!(seen.call.effect, Effect::Write(_)),
         "Read" => matches!(seen.call.effect, Effect::Read(_)),
         "Task" | "Agent" => matches!(tool, "Task" | "Agent"),
-        _ => {
-            let server = rule.strip_suffix("__*").unwrap_or(rule);
-            let is_server = server.strip_prefix("mcp__").is_some_and(|name| !name.contains("__"));
-            is_server && tool.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"))
-        }
+        _ => names_server_tool(rule, tool),
     }
+}
+
+/// Whether a rule's tool is this tool of an MCP server, or all tools of its server: `mcp__server`, `mcp__server__*`.
+pub(crate) fn names_server_tool(rule: &str, tool: &str) -> bool {
+    if rule == tool {
+        return true;
+    }
+    let server = rule.strip_suffix("__*").unwrap_or(rule);
+    let is_server = server.strip_prefix("mcp__").is_some_and(|name| !name.contains("__"));
+    is_server && tool.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"))
 }
 
 /// Whether a rule about files of this tool speaks of reading or of writing.

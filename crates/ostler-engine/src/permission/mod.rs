@@ -22,7 +22,7 @@ mod tests;
 mod update;
 
 pub use self::decision::{CallFacts, Decision, Outcome, Step};
-pub use self::explain::{effect_of, explain, input_of};
+pub use self::explain::explain;
 pub(crate) use self::matching::{Match, Seen, matches};
 pub(crate) use self::narrow::Narrowing;
 pub use self::policy::{KeptRule, Policy};

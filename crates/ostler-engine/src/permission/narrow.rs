@@ -12,6 +12,8 @@ pub(crate) struct Narrowing {
     pub(crate) mode: Option<PermissionMode>,
     /// Calls that do not run.
     pub(crate) deny: Vec<Rule>,
+    /// The only calls of their tools that run: `Bash(git:*)` in a list of tools. Every list must have a call.
+    pub(crate) only: Vec<Vec<Rule>>,
 }
 
 impl Policy {
@@ -25,6 +27,7 @@ impl Policy {
         for rule in &narrowing.deny {
             self.add_rule(Behavior::Deny, rule.clone(), Source::Session);
         }
+        self.only.extend(narrowing.only.iter().cloned());
         self
     }
 }
@@ -71,7 +74,7 @@ mod tests {
     fn what_is_denied_to_a_subagent_stays_allowed_to_its_parent() {
         let policy = Policy::new("/", PermissionMode::Default);
         let deny = vec![Rule::with("Bash", "rm:*")];
-        let narrowed = policy.clone().narrowed(&Narrowing { mode: None, deny });
+        let narrowed = policy.clone().narrowed(&Narrowing { deny, ..Narrowing::default() });
         assert_eq!((policy.rules().len(), narrowed.rules().len()), (0, 1));
         assert_eq!(narrowed.rules()[0].behavior, Behavior::Deny);
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use ostler_proto::permission::PermissionMode;
 
 use super::decision::{CallFacts, Outcome};
+use super::matching::names_server_tool;
 use super::place::Place;
 use super::rule::{Behavior, Rule, Source};
 
@@ -28,6 +29,10 @@ pub struct Policy {
     pub bypass_available: bool,
     /// How the tools of MCP servers begin for which no mode is freer than the default one.
     pub(crate) pinned: BTreeSet<String>,
+    /// Whether the settings forbid commands outside the sandbox, whoever would allow them.
+    pub unsandboxed_forbidden: bool,
+    /// Lists of the only calls of some tools that may run at all.
+    pub(crate) only: Vec<Vec<Rule>>,
     rules: Vec<KeptRule>,
     directories: Vec<(PathBuf, Source)>,
 }
@@ -63,6 +68,8 @@ impl Policy {
             scratch: None,
             bypass_available: false,
             pinned: BTreeSet::new(),
+            unsandboxed_forbidden: false,
+            only: Vec::new(),
             rules: Vec::new(),
             directories: Vec::new(),
         }
@@ -101,6 +108,19 @@ impl Policy {
 
     pub(crate) fn rules_of(&self, behavior: Behavior) -> impl Iterator<Item = &KeptRule> {
         self.rules.iter().filter(move |kept| kept.behavior == behavior)
+    }
+
+    /// The same without the allow rules that do not name a protected thing: they do not answer for it.
+    pub(crate) fn naming(&self, protected: &str) -> Self {
+        let mut policy = self.clone();
+        policy.rules.retain(|kept| kept.behavior != Behavior::Allow || kept.rule.names(protected));
+        policy
+    }
+
+    /// Whether a rule denies every use of a tool, so that the model need not be told of it.
+    pub(crate) fn denies_all_of(&self, tool: &str) -> bool {
+        let mut rules = self.rules_of(Behavior::Deny).filter(|kept| kept.rule.content.is_none());
+        rules.any(|kept| names_server_tool(&kept.rule.tool, tool))
     }
 
     /// Adds a working directory.

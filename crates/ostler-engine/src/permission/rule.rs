@@ -66,6 +66,11 @@ impl Rule {
         Self { tool: tool.into(), content: Some(content.into()) }
     }
 
+    /// Whether its content names a protected file or folder; a rule for all uses of a tool names none.
+    pub(crate) fn names(&self, protected: &str) -> bool {
+        self.content.as_deref().is_some_and(|content| content.contains(protected))
+    }
+
     /// Reads a rule from the wire.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! What would make the question unnecessary next time, from the narrowest to the widest.
 
+use std::path::Path;
+
 use ostler_proto::Extra;
 use ostler_proto::control::DecisionReasonType as Kind;
 use ostler_proto::permission::{
@@ -9,10 +11,10 @@ use ostler_proto::permission::{
 
 use super::command;
 use super::decision::Decision;
-use super::matching::{Match, Seen};
+use super::matching::{Match, Seen, matches};
 use super::place::Place;
 use super::policy::Policy;
-use super::rule::Rule;
+use super::rule::{Behavior, Rule, Source};
 use super::shell::Shell;
 use crate::tool::Effect;
 
@@ -30,27 +32,17 @@ pub(crate) fn suggestions(
     seen: &Seen<'_>,
     decision: &Decision,
 ) -> Vec<PermissionUpdate> {
-    // What a rule or a protected place demands, a new rule would not change.
-    if matches!(decision.reason_type, Kind::Rule | Kind::SafetyCheck | Kind::SandboxOverride) {
+    if !decision.can_be_granted() {
         return Vec::new();
     }
     let tool = seen.call.tool;
     match (seen.call.effect, &seen.shell) {
         (Effect::AskUser, _) => Vec::new(),
         (_, Some(shell)) => for_command(policy, shell),
-        (Effect::Write(path), _) => {
-            let mut updates = accept_edits(policy);
-            if decision.reason_type == Kind::WorkingDir {
-                updates.extend(path.parent().map(|folder| directory(folder.display().to_string())));
-            }
-            updates
-        }
+        (Effect::Write(path), _) => for_edit(policy, seen, decision, path),
         (Effect::Read(path), _) => {
-            let folder = path.parent().unwrap_or(path);
-            vec![add(
-                Rule::with("Read", format!("/{}/**", folder.display())),
-                PermissionDestination::Session,
-            )]
+            let rule = folder_rule(policy, "Read", path.parent().unwrap_or(path));
+            rule.map(|rule| add(rule, PermissionDestination::Session)).into_iter().collect()
         }
         (Effect::Fetch(url), _) => {
             let host =
@@ -58,8 +50,49 @@ pub(crate) fn suggestions(
             let rule = host.map(|host| Rule::with(tool, format!("domain:{host}")));
             rule.map(|rule| add(rule, PermissionDestination::LocalSettings)).into_iter().collect()
         }
-        _ => vec![add(Rule::whole(tool), PermissionDestination::LocalSettings)],
+        // Rules for these have no content: the whole tool is the narrowest.
+        (Effect::Search(_) | Effect::Outside { .. }, _) => {
+            vec![add(Rule::whole(tool), PermissionDestination::LocalSettings)]
+        }
+        _ if tool.starts_with("mcp__") => {
+            vec![add(Rule::whole(tool), PermissionDestination::LocalSettings)]
+        }
+        _ => Vec::new(),
     }
+}
+
+/// For an edit: the folder of the file, then the mode for all edits, never the whole tool.
+fn for_edit(
+    policy: &Policy,
+    seen: &Seen<'_>,
+    decision: &Decision,
+    path: &Path,
+) -> Vec<PermissionUpdate> {
+    let mut updates = Vec::new();
+    if let Some(folder) = path.parent()
+        && let Some(rule) = folder_rule(policy, "Edit", folder)
+        // A folder behind a link has two names, and a rule speaks of one.
+        && matches(policy, &rule, Behavior::Allow, Source::Session, seen) == Match::Yes
+    {
+        updates.push(add(rule, PermissionDestination::Session));
+    }
+    updates.extend(accept_edits(policy));
+    if decision.reason_type == Kind::WorkingDir {
+        updates.extend(path.parent().map(|folder| directory(folder.display().to_string())));
+    }
+    updates
+}
+
+/// A rule for everything in a folder. `None` where that is more than anybody means (the disk, the home directory, what
+/// is above the working directory), or where the folder's name cannot be written as a pattern.
+fn folder_rule(policy: &Policy, tool: &str, folder: &Path) -> Option<Rule> {
+    let is_above = policy.cwd.starts_with(folder) && policy.cwd != folder;
+    let is_home = policy.home.as_deref() == Some(folder);
+    if folder == Path::new("/") || is_above || is_home {
+        return None;
+    }
+    let name = folder.to_str().filter(|name| !name.contains(['*', '?', '[', ']', '\\', '\n']))?;
+    Some(Rule::with(tool, format!("/{name}/**")))
 }
 
 fn for_command(policy: &Policy, shell: &Shell) -> Vec<PermissionUpdate> {

@@ -138,8 +138,9 @@ impl Session {
         // All of it or nothing: a schema that is none must not leave half of the rest in force.
         let answer = initialize.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
         self.take_offers(initialize)?;
-        let hooks = initialize.hooks.as_ref().map(registry::callbacks).unwrap_or_default();
-        self.world.host.add_hooks(hooks);
+        if let Some(hooks) = &initialize.hooks {
+            self.world.host.replace_callbacks(registry::callbacks(hooks));
+        }
         if let Some(prompt) = &initialize.system_prompt {
             self.setup.system_prompt = Some(system_prompt_text(prompt));
         }

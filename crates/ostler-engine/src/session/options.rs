@@ -14,13 +14,14 @@ use serde_json::{Map, Value};
 
 use super::{Compaction, Delegation, Limits, StateEvents};
 use crate::context::memory::MemoryFile;
+use crate::host::Notice;
 use crate::library::Library;
 use crate::live::LiveSettings;
 use crate::mcp::{Connector, KnownServer};
 use crate::model::{Aliases, Model, Sampling};
 use crate::permission::Policy;
 use crate::record::Tape;
-use crate::settings::Folders;
+use crate::settings::{Folders, ServerLists};
 use crate::store::Opened;
 use crate::tool::AnyTool;
 
@@ -92,6 +93,10 @@ pub struct SessionOptions {
     pub connector: Option<Arc<dyn Connector>>,
     /// MCP servers by name. Those inside the host may also come with `initialize`.
     pub mcp_servers: BTreeMap<String, KnownServer>,
+    /// Which MCP servers the settings let the session have.
+    pub server_lists: ServerLists,
+    /// What the user should know about the start of the session. The host is told after the first `init`.
+    pub notices: Vec<Notice>,
     /// Whether the host hears what the session is doing: `session_state_changed`.
     pub state_events: Option<StateEvents>,
     /// How long background tasks may go on once the host has nothing more to say; `None` for as long as they like.
@@ -157,6 +162,8 @@ impl SessionOptions {
             idle_notice: None,
             connector: None,
             mcp_servers: BTreeMap::new(),
+            server_lists: ServerLists::default(),
+            notices: Vec::new(),
             state_events: None,
             background_wait: Some(BACKGROUND_WAIT),
             background_tasks: true,

@@ -20,6 +20,7 @@ use crate::drive::World;
 use crate::host::Host;
 use crate::library::{AgentKind, DEFAULT_STYLE, Library};
 use crate::mcp::Servers;
+use crate::model::pricing;
 use crate::permission::{KeptRule, Source};
 use crate::scratch::Scratch;
 use crate::structured::StructuredOutput;
@@ -99,7 +100,7 @@ impl Setup {
         let cx = ToolCx { cwd: options.cwd, scratch, tasks, env, ..ToolCx::default() };
         let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
         let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
-        let servers = Servers::new(options.connector, &host);
+        let servers = Servers::new(options.connector, Arc::new(options.server_lists), &host);
         for (name, known) in options.mcp_servers {
             servers.add(&name, known);
         }
@@ -155,6 +156,12 @@ impl Setup {
             flag_rules: flag_rules.collect(),
             applied: Map::new(),
         }
+    }
+
+    /// Why a model cannot be used: a limit in dollars cannot be kept with it.
+    pub(super) fn unpriced(&self, model: &str) -> Option<String> {
+        let limit = self.base.limits.max_budget_usd?;
+        (!pricing::is_priced(model)).then(|| pricing::no_price(model, limit))
     }
 
     pub(super) fn world(&self) -> World {

@@ -50,7 +50,14 @@ impl Session {
     ) {
         let base = &self.setup.base;
         let requested = model.filter(|name| !matches!(name.as_str(), "" | "default"));
-        let to = requested.clone().unwrap_or_else(|| base.model.name().to_owned());
+        let to = match &requested {
+            Some(name) => base.aliases.full_name(Some(name), &base.model_name),
+            None => base.model.name().to_owned(),
+        };
+        if let Some(error) = self.setup.unpriced(&to) {
+            return self.keep_model(request_id, is_silent, error).await;
+        }
+        let base = &self.setup.base;
         let from = base.model_name.as_ref().to_owned();
         let switch = Switch { from, to, requested, source: "sdk" };
         let wanted = Wanted { request_id, switch, is_silent };
@@ -92,16 +99,21 @@ impl Session {
                 let Wanted { request_id, switch, is_silent } = *wanted;
                 let reason = if reason.is_empty() { "it does not say why" } else { &reason };
                 let error = format!("A hook keeps the model {}: {reason}", switch.from);
-                if is_silent {
-                    self.world.host.inform(error, "warning", Some("model_kept")).await;
-                } else {
-                    let response = ToHost::ControlResponse(failure(request_id, error, None));
-                    self.world.host.send(response).await;
-                }
+                self.keep_model(request_id, is_silent, error).await;
             }
             Some(Heard::Told) | None => {}
         }
         self.hear_of_models().await;
+    }
+
+    /// The model stays, and the host reads why.
+    async fn keep_model(&self, request_id: Option<RequestId>, is_silent: bool, error: String) {
+        if is_silent {
+            self.world.host.inform(error, "warning", Some("model_kept")).await;
+        } else {
+            let response = ToHost::ControlResponse(failure(request_id, error, None));
+            self.world.host.send(response).await;
+        }
     }
 
     async fn take_model(&mut self, wanted: Wanted, is_same: bool) {

@@ -8,7 +8,7 @@ use ostler_proto::sandbox::SandboxSettings;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{SettingsError, wrong};
+use super::{ServerEntry, SettingsError, wrong};
 
 /// What is in a settings file, as far as this version uses it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -30,6 +30,10 @@ pub struct FileSettings {
     pub disable_all_hooks: Option<bool>,
     /// A command that prints the key for the API.
     pub api_key_helper: Option<String>,
+    /// The only MCP servers that a session may have.
+    pub allowed_mcp_servers: Option<Vec<ServerEntry>>,
+    /// MCP servers that a session may not have.
+    pub denied_mcp_servers: Vec<ServerEntry>,
     /// Everything else.
     #[serde(flatten)]
     pub extra: Map<String, Value>,

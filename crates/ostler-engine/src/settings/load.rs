@@ -5,6 +5,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use ostler_proto::permission::PermissionMode;
+use ostler_proto::sandbox::SandboxSettings;
+use serde_json::{Map, Value};
 
 use super::file::{self, FileSettings};
 use super::{Folders, Problem, Settings, SettingsError};
@@ -93,9 +95,13 @@ impl Joined<'_> {
         if let Some(mode) = permissions.default_mode {
             self.mode(path, mode, source, only_narrows);
         }
+        self.settings.server_lists.denied.extend(file.denied_mcp_servers);
+        self.settings.server_lists.allowed.extend(file.allowed_mcp_servers);
+        self.refuse_unenforced(path, &file.extra);
         // Any word there but the one that is known can only be meant to forbid it.
         self.settings.bypass_disabled |= permissions.disable_bypass_permissions_mode.is_some();
         if only_narrows {
+            self.narrow_sandbox(file.sandbox);
             self.warn(
                 path,
                 "",
@@ -120,9 +126,32 @@ impl Joined<'_> {
         let settings = &mut self.settings;
         settings.model = file.model.or(settings.model.take());
         settings.api_key_helper = file.api_key_helper.or(settings.api_key_helper.take());
-        settings.sandbox = file.sandbox.or(settings.sandbox.take());
+        settings.sandbox = join_sandbox(settings.sandbox.take(), file.sandbox);
         settings.output_style = file.output_style.or(settings.output_style.take());
         settings.extra.extend(file.extra);
+    }
+
+    /// Restrictions that this version does not know how to enforce: a session without them would be wider than asked for.
+    fn refuse_unenforced(&mut self, path: &Path, extra: &Map<String, Value>) {
+        let is_meant = |name: &&&str| {
+            extra.get(**name).is_some_and(|value| *value != Value::Bool(false) && !value.is_null())
+        };
+        for name in UNENFORCED.iter().filter(is_meant) {
+            let reason = "this version does not enforce this restriction, so it does not start; take it out to run without it";
+            self.problems.extend(SettingsError::one(path, name, reason).problems);
+        }
+    }
+
+    /// Takes from a project that is not trusted that commands are to run in a sandbox, and nothing that loosens one.
+    fn narrow_sandbox(&mut self, sandbox: Option<SandboxSettings>) {
+        let Some(of_file) = sandbox else { return };
+        let sandbox = &mut self.settings.sandbox;
+        if of_file.enabled == Some(true) {
+            sandbox.get_or_insert_default().enabled = Some(true);
+        }
+        if of_file.allow_unsandboxed_commands == Some(false) {
+            sandbox.get_or_insert_default().allow_unsandboxed_commands = Some(false);
+        }
     }
 
     /// Takes out hooks that somebody has switched off. Those of the administrator only the administrator can.
@@ -172,6 +201,31 @@ impl Joined<'_> {
     fn warn(&mut self, path: &Path, pointer: &str, reason: impl ToString) {
         self.settings.warnings.extend(SettingsError::one(path, pointer, reason).problems);
     }
+}
+
+/// Restrictions of the vendor's settings that this version does not have.
+const UNENFORCED: &[&str] = &[
+    "allowManagedHooksOnly",
+    "allowManagedMcpServersOnly",
+    "allowManagedPermissionRulesOnly",
+    "blockedMarketplaces",
+    "strictKnownMarketplaces",
+];
+
+/// The most private value of each field wins, but that commands must stay inside the sandbox holds wherever it stands.
+fn join_sandbox(
+    before: Option<SandboxSettings>,
+    of_file: Option<SandboxSettings>,
+) -> Option<SandboxSettings> {
+    let (Some(before), Some(mut joined)) = (before.clone(), of_file.clone()) else {
+        return of_file.or(before);
+    };
+    joined.enabled = joined.enabled.or(before.enabled);
+    joined.fail_if_unavailable = joined.fail_if_unavailable.or(before.fail_if_unavailable);
+    if before.allow_unsandboxed_commands == Some(false) {
+        joined.allow_unsandboxed_commands = Some(false);
+    }
+    Some(joined)
 }
 
 /// Variables that decide where keys are sent and what is run: for the user, not for a project.

@@ -5,6 +5,7 @@
 
 mod file;
 mod load;
+mod servers;
 #[cfg(test)]
 mod tests;
 pub(crate) mod write;
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 
 pub use self::file::{FilePermissions, FileSettings};
 pub use self::load::{Sources, load};
+pub use self::servers::{ServerEntry, ServerLists};
 use crate::permission::{Behavior, Policy, Rule, Source};
 
 /// Where settings are kept.
@@ -120,6 +122,8 @@ pub struct Settings {
     pub api_key_helper: Option<String>,
     /// The mode that asks nothing is not to be had.
     pub bypass_disabled: bool,
+    /// Which MCP servers a session may have.
+    pub server_lists: ServerLists,
     /// Everything else.
     pub extra: Map<String, Value>,
     /// What was left out, and why. Leaving it out makes nothing wider.
@@ -139,5 +143,9 @@ impl Settings {
             policy.mode = mode.clone();
         }
         policy.bypass_available &= !self.bypass_disabled;
+        policy.unsandboxed_forbidden |= self
+            .sandbox
+            .as_ref()
+            .is_some_and(|sandbox| sandbox.allow_unsandboxed_commands == Some(false));
     }
 }

@@ -328,3 +328,92 @@ fn what_is_wrong_is_told_in_words_for_people() {
         assert!(error.contains("settings.json") && !error.contains("struct"), "{error}");
     }
 }
+
+// Mutant: the file is read and replaced without a lock.
+#[test]
+fn rules_that_are_granted_at_once_are_all_kept() {
+    let home = home(&[]);
+    let file = home.folders.file(Source::Local).unwrap();
+    let (n_threads, n_rules) = (8, 10);
+    std::thread::scope(|scope| {
+        for thread in 0..n_threads {
+            let file = &file;
+            scope.spawn(move || {
+                for n in 0..n_rules {
+                    let rule = json!({"type": "addRules", "behavior": "deny", "destination": "localSettings",
+                        "rules": [{"toolName": "Bash", "ruleContent": format!("c{thread}-{n}")}]});
+                    write::keep(file, &update(rule)).unwrap();
+                }
+            });
+        }
+    });
+    let kept: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(kept["permissions"]["deny"].as_array().unwrap().len(), n_threads * n_rules);
+}
+
+// Mutant: the most private list replaces the others; a project that is not trusted is not looked at.
+#[test]
+fn lists_of_servers_and_sandboxes_only_narrow() {
+    let home = home(&[
+        (Source::User, json!({"deniedMcpServers": [{"serverName": "a"}]})),
+        (
+            Source::Project,
+            json!({"deniedMcpServers": [{"serverName": "b"}], "allowedMcpServers": [{"serverName": "c"}],
+                "sandbox": {"enabled": true, "failIfUnavailable": false, "allowUnsandboxedCommands": false}}),
+        ),
+        (Source::Managed, json!({"allowedMcpServers": []})),
+    ]);
+    for trusts_project in [false, true] {
+        let settings = load(&home.folders, &Sources { trusts_project, ..all() }).unwrap();
+        assert_eq!(settings.server_lists.denied.len(), 2);
+        assert_eq!(settings.server_lists.allowed.len(), 2);
+        let sandbox = settings.sandbox.clone().unwrap();
+        assert_eq!(sandbox.enabled, Some(true));
+        assert_eq!(
+            sandbox.refusal().is_some(),
+            !trusts_project,
+            "only a trusted project loosens it"
+        );
+        let mut policy = Policy::new("/", PermissionMode::Default);
+        settings.apply_to(&mut policy);
+        assert!(policy.unsandboxed_forbidden);
+    }
+}
+
+// Mutant: a field that the most private file leaves out is lost.
+#[test]
+fn a_sandbox_that_one_file_asks_for_is_not_forgotten_by_the_next() {
+    let user = json!({"sandbox": {"enabled": true, "allowUnsandboxedCommands": false}});
+    for (local, refused) in [
+        (json!({"sandbox": {"network": {}}}), true),
+        (json!({"sandbox": {"allowUnsandboxedCommands": true}}), true),
+        (json!({"sandbox": {"failIfUnavailable": false}}), false),
+        (json!({"sandbox": {"enabled": false}}), false),
+    ] {
+        let home = home(&[(Source::User, user.clone()), (Source::Local, local.clone())]);
+        let sandbox = load(&home.folders, &all()).unwrap().sandbox.unwrap();
+        assert_eq!(sandbox.refusal().is_some(), refused, "{local}");
+        assert_eq!(sandbox.allow_unsandboxed_commands, Some(false), "{local}");
+    }
+}
+
+// Mutant: restrictions that are not known are kept and ignored.
+#[test]
+fn a_restriction_that_is_not_enforced_is_refused_by_its_name() {
+    for (setting, refused) in [
+        (json!({"allowManagedMcpServersOnly": true}), true),
+        (json!({"strictKnownMarketplaces": []}), true),
+        (json!({"allowManagedHooksOnly": false}), false),
+        (json!({"deniedMcpServers": ["x"]}), true),
+        (json!({"allowedMcpServers": {"serverName": "x"}}), true),
+        (json!({"theme": "dark"}), false),
+    ] {
+        let home = home(&[(Source::User, setting.clone())]);
+        let loaded = load(&home.folders, &all());
+        assert_eq!(loaded.is_err(), refused, "{setting}");
+        if let Err(error) = loaded {
+            let name = setting.as_object().unwrap().keys().next().unwrap().clone();
+            assert!(error.to_string().contains(&name), "{error}");
+        }
+    }
+}

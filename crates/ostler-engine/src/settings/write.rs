@@ -1,6 +1,6 @@
 //! Changing one settings file: everything else in it stays, in its order, and the file is whole at every moment.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
@@ -14,6 +14,7 @@ use crate::permission::Rule;
 pub(crate) fn keep(path: &Path, update: &PermissionUpdate) -> Result<(), SettingsError> {
     // A link stays a link: what it leads to is rewritten.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let _lock = lock(path)?;
     let mut root = read(path)?;
     let permissions = root.entry("permissions").or_insert_with(|| json!({}));
     let Value::Object(permissions) = permissions else {
@@ -27,6 +28,7 @@ pub(crate) fn keep(path: &Path, update: &PermissionUpdate) -> Result<(), Setting
 /// Joins changes into a settings file: objects by their fields, everything else as a whole; `null` takes a field out.
 pub(crate) fn merge(path: &Path, change: &Map<String, Value>) -> Result<(), SettingsError> {
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let _lock = lock(path)?;
     let mut root = read(path)?;
     join(&mut root, change);
     put(path, &root)
@@ -41,6 +43,21 @@ pub(crate) fn join(into: &mut Map<String, Value>, from: &Map<String, Value>) {
             _ => _ = into.insert(name.clone(), value.clone()),
         }
     }
+}
+
+/// Keeps other sessions from changing the file between reading and writing it: two rules that are granted at once are
+/// both kept. The folder is locked, because the file itself is replaced. Ends when it is dropped.
+fn lock(path: &Path) -> Result<File, SettingsError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let locked = || {
+        fs::create_dir_all(folder)?;
+        let folder = File::open(folder)?;
+        folder.lock()?;
+        Ok(folder)
+    };
+    locked().map_err(|error: std::io::Error| {
+        SettingsError::one(path, "", format!("it cannot be locked, so it is not changed: {error}"))
+    })
 }
 
 /// What a file says; one that is not there says nothing.

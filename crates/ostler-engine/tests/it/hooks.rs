@@ -2,6 +2,7 @@
 
 mod asking;
 mod begin_and_end;
+mod conditions;
 mod config;
 mod display;
 mod effects;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod agents;
+mod answers;
 mod api_errors;
 mod bodies;
 mod commands;
@@ -13,12 +14,14 @@ mod hooks;
 mod host;
 mod interrupts;
 mod long;
+mod mcp;
 mod model;
 mod modes;
 mod record;
 mod rounds;
 mod session;
 mod settings;
+mod starts;
 mod store;
 mod structured;
 mod tasks;

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 
-use ostler_engine::permission::{Behavior, Policy, Source, effect_of};
+use ostler_engine::permission::{Behavior, Policy, Source};
 use ostler_engine::session::SessionOptions;
 use ostler_engine::settings::Folders;
-use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput, erase};
+use ostler_engine::tool::{Effect, ServerToolPolicy, Tool, ToolCx, ToolError, ToolOutput, erase};
 use ostler_proto::api::{Content, ContentBlock};
 use ostler_proto::control::{AskEngine, AskHost, SetPermissionMode};
 use ostler_proto::frame::ToHost;
@@ -30,7 +30,7 @@ macro_rules! tools {
                 type Args = Map<String, Value>;
 
                 fn effect(&self, cx: &ToolCx, args: &Map<String, Value>) -> Effect {
-                    effect_of($name, &Value::Object(args.clone()), &cx.cwd)
+                    effect_of($name, args, cx)
                 }
 
                 async fn run(&self, _: &ToolCx, _: Map<String, Value>) -> Result<ToolOutput, ToolError> {
@@ -39,10 +39,24 @@ macro_rules! tools {
             }
         )*
 
-        fn tools() -> Vec<std::sync::Arc<dyn ostler_engine::tool::AnyTool>> {
+        pub(crate) fn tools() -> Vec<std::sync::Arc<dyn ostler_engine::tool::AnyTool>> {
             vec![$(erase($tool)),*]
         }
     };
+}
+
+/// What the real tool of this name would touch.
+fn effect_of(tool: &str, args: &Map<String, Value>, cx: &ToolCx) -> Effect {
+    let text = |field: &str| args.get(field).and_then(Value::as_str).unwrap_or_default();
+    match tool {
+        "Bash" => Effect::Execute(text("command").to_owned()),
+        "Read" => Effect::Read(cx.cwd.join(text("file_path"))),
+        "Write" => Effect::Write(cx.cwd.join(text("file_path"))),
+        "AskUserQuestion" => Effect::AskUser,
+        "WebFetch" => Effect::Fetch(text("url").to_owned()),
+        "TodoWrite" => Effect::Nothing,
+        _ => Effect::Outside { changes: true, policy: ServerToolPolicy::Unset },
+    }
 }
 
 tools! {
@@ -55,12 +69,12 @@ tools! {
     Outside = "mcp__server__tool",
 }
 
-struct Room {
+pub(crate) struct Room {
     folder: tempfile::TempDir,
 }
 
 impl Room {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         for name in ["work", "other", "elsewhere"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
@@ -69,16 +83,26 @@ impl Room {
         Self { folder }
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.folder.path().canonicalize().unwrap().join(name).display().to_string()
     }
 
     /// A session in this mode with rules like `deny Bash(rm:*)`.
-    async fn host(&self, script: Script, mode: PermissionMode, rules: &[&str]) -> TestHost {
+    pub(crate) async fn host(
+        &self,
+        script: Script,
+        mode: PermissionMode,
+        rules: &[&str],
+    ) -> TestHost {
         TestHost::with(script, |options| self.furnish(options, mode, rules)).await
     }
 
-    fn furnish(&self, options: &mut SessionOptions, mode: PermissionMode, rules: &[&str]) {
+    pub(crate) fn furnish(
+        &self,
+        options: &mut SessionOptions,
+        mode: PermissionMode,
+        rules: &[&str],
+    ) {
         options.tools = tools();
         options.cwd = self.path("work").into();
         options.folders = Folders::new(self.path("work"), None, None);
@@ -98,14 +122,14 @@ impl Room {
 }
 
 /// All calls in one response; then an end.
-fn calling(calls: impl IntoIterator<Item = (&'static str, Value)>) -> Script {
+pub(crate) fn calling(calls: impl IntoIterator<Item = (&'static str, Value)>) -> Script {
     let all =
         calls.into_iter().fold(reply(), |reply: Reply, (tool, input)| reply.tool_use(tool, input));
     Script::new().rule(when().has_tool_result(true), reply().text("Done.")).rule(when(), all)
 }
 
 /// What became of each call: `runs`, `asks` (and runs, for the host says yes), `denied`.
-fn fates(host: &TestHost, result: &TurnResult) -> Vec<&'static str> {
+pub(crate) fn fates(host: &TestHost, result: &TurnResult) -> Vec<&'static str> {
     let mut calls = Vec::new();
     let mut fates: BTreeMap<String, &'static str> = BTreeMap::new();
     for frame in &host.seen {
@@ -172,7 +196,7 @@ async fn each_mode_decides_about_each_kind_of_call() {
             json!({"url": "https://example.com"}),
             ["asks", "asks", "asks", "denied", "runs"],
         ),
-        ("mcp__server__tool", json!({}), ["asks", "asks", "asks", "denied", "runs"]),
+        ("mcp__server__tool", json!({}), ["asks", "asks", "denied", "denied", "runs"]),
     ];
     let modes = [
         PermissionMode::Default,

@@ -279,3 +279,21 @@ fn configurations_are_values_that_do_not_change() {
     let other = adapter.clone().with_client(after);
     assert_eq!((adapter.client().max_turns(), other.client().max_turns()), (None, Some(3)));
 }
+
+// Mutant: only the command line refuses a sandbox that is not there, and root that bypasses permissions.
+#[tokio::test]
+async fn a_prompt_is_not_run_without_the_sandbox_it_asks_for_nor_as_root_without_a_container() {
+    let stage = Stage::new(Script::new().rule(when(), reply().text("Hi."))).await;
+    let mut options = stage.options();
+    options.context.sandbox = Some(serde_json::from_value(json!({"enabled": true})).unwrap());
+    let adapter = Adapter::new(options).with_model(ModelConfig::new(crate::stage::MODEL));
+    let error = within(adapter.evaluate(&prompt::<()>("go"), &Session::new())).await.unwrap_err();
+    assert!(format!("{error:?}").contains("failIfUnavailable"), "{error:?}");
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let options = stage.options().env("IS_SANDBOX", "");
+    let adapter = Adapter::new(options).with_model(ModelConfig::new(crate::stage::MODEL));
+    let error = within(adapter.evaluate(&prompt::<()>("go"), &Session::new())).await.unwrap_err();
+    assert!(format!("{error:?}").contains("as root"), "{error:?}");
+}

@@ -87,7 +87,9 @@ impl Stage {
         let mut options = ostler::options()
             .env("HOME", self.path("home").display().to_string())
             .env("ANTHROPIC_BASE_URL", api.base_url())
-            .env("ANTHROPIC_API_KEY", "test");
+            .env("ANTHROPIC_API_KEY", "test")
+            // Tests may run as root, which may not bypass permissions outside a container.
+            .env("IS_SANDBOX", "1");
         options.session.ephemeral = true;
         options
     }

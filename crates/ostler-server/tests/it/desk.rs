@@ -100,6 +100,8 @@ impl Desk {
             ("ANTHROPIC_BASE_URL", self.api.base_url()),
             ("ANTHROPIC_API_KEY", "test-key".to_owned()),
             ("HOME", self.data.path().display().to_string()),
+            // Tests may run as root, which may not bypass permissions outside a container.
+            ("IS_SANDBOX", "1".to_owned()),
         ] {
             config.env.insert(name.to_owned(), value);
         }

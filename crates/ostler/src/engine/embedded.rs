@@ -9,11 +9,11 @@ use futures::stream;
 use ostler_proto::frame::ToHost;
 use ostler_proto::launch::OddArgument;
 use ostler_sdk::Error;
-use ostler_sdk::transport::{Engine, Link, Start, Transport};
+use ostler_sdk::transport::{Engine, Link, Start, StderrListener, Transport};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::{Scene, StartError, sessions, start};
+use super::{Running, Scene, StartError, sessions, start};
 
 /// Runs the engine inside this process: no executable is needed, no child process is started.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,11 +23,12 @@ impl Transport for Embedded {
     fn start(&self, start: Start) -> BoxFuture<'static, Result<Link, Error>> {
         async move {
             // Settings and session files are read, which takes a moment; others need not wait for it.
+            let stderr = start.stderr.clone();
             let scene = scene(start)?;
             let runtime = tokio::runtime::Handle::current();
             let started = tokio::task::spawn_blocking(move || {
                 let _guard = runtime.enter();
-                link(&scene)
+                link(&scene, stderr.as_ref())
             });
             started
                 .await
@@ -59,9 +60,12 @@ fn scene(given: Start) -> Result<Scene, Error> {
     Ok(scene)
 }
 
-fn link(scene: &Scene) -> Result<Link, Error> {
+fn link(scene: &Scene, stderr: Option<&StderrListener>) -> Result<Link, Error> {
     match start(scene) {
         Ok(running) => {
+            if let Some(listener) = stderr {
+                tell_start(&running, &**listener);
+            }
             let frames = ReceiverStream::new(running.connection.from_engine).map(Ok).boxed();
             Ok(Link::new(running.connection.to_engine, frames, Inside))
         }
@@ -75,6 +79,14 @@ fn link(scene: &Scene) -> Result<Link, Error> {
         },
         Err(error) => Err(Error::Options(error.to_string())),
     }
+}
+
+/// Tells a listener for the output of a child process what the child would have written about its start. The frames
+/// after `init` tell it, too.
+fn tell_start(running: &Running, listener: &(dyn Fn(&str) + Send + Sync)) {
+    running.cautions.iter().for_each(|text| listener(text));
+    running.warnings.iter().for_each(|problem| listener(&problem.to_string()));
+    running.remark.iter().for_each(|text| listener(text));
 }
 
 /// The engine's tasks end with its frames: there is nothing else to wait for.

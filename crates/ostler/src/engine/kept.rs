@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use ostler_engine::permission::{Behavior, Policy, Source, UpdateError};
-use ostler_engine::settings::{self, Folders, Settings, Sources};
+use ostler_engine::settings::{self, Folders, ServerLists, Settings, Sources};
 use ostler_proto::permission::{PermissionMode, PermissionUpdate};
 
 /// What the user's own folder remembers about a project.
@@ -64,6 +64,7 @@ fn is_confirmed(stands: &Settings, said: &Settings) -> bool {
         rest.default_mode = None;
     }
     rest.bypass_disabled = false;
+    rest.server_lists = ServerLists::default();
     rest.hooks_disabled_by.clear();
     rest == Settings::default()
 }

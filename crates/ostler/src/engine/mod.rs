@@ -5,6 +5,7 @@
 pub mod coverage;
 mod embedded;
 mod error;
+pub mod judge;
 pub mod kept;
 mod offers;
 pub mod pick;

@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use ostler_engine::model::pricing::OFFLINE;
 use ostler_engine::model::{
     Aliases, ApiConfig, ApiModel, Credential, Header, Model, Renewal, pricing,
 };
@@ -23,8 +24,6 @@ pub(super) const KEY: &str = "API_KEY";
 pub const SMALL_MODEL: &str = "claude-haiku-5-5";
 /// The beta of the API in which a task may have a budget.
 const TASK_BUDGETS: &str = "task-budgets-2026-03-13";
-/// The model that needs no key.
-pub const OFFLINE: &str = "offline-demo";
 
 /// The model, and what the user should know about the choice.
 #[non_exhaustive]
@@ -68,7 +67,7 @@ fn real(
     }
     match (wanted, reach(scene, settings)?) {
         (_, Some(Reached { mut config, account, .. })) => {
-            config.fallback_model.clone_from(&scene.launch.fallback_model);
+            config.fallback_model = fallback_model(scene);
             config.betas.extend(scene.launch.betas.iter().cloned());
             if scene.launch.task_budget.is_some() {
                 config.betas.push(TASK_BUDGETS.to_owned());
@@ -90,6 +89,23 @@ fn real(
             "no ANTHROPIC_API_KEY is set, so this is the offline demo; say \"help\" to see what it can do",
         )),
     }
+}
+
+/// The model that takes over, by its full name. It is not the session's own: a short name means the usual one of its
+/// family.
+fn fallback_model(scene: &Scene) -> Option<String> {
+    let wanted = scene.launch.fallback_model.as_deref().filter(|name| !name.is_empty())?;
+    let aliases = Aliases::from_env(|name| scene.var(name));
+    let name = aliases.full_name(Some(wanted), "");
+    Some(if name.is_empty() { DEFAULT_MODEL.to_owned() } else { name })
+}
+
+/// Why a limit in dollars cannot be kept with the models of a launch.
+pub(super) fn unpriced(scene: &Scene, model: &str) -> Option<StartError> {
+    let limit = scene.launch.max_budget_usd?;
+    let mut models = std::iter::once(model.to_owned()).chain(fallback_model(scene));
+    let unpriced = models.find(|name| !pricing::is_priced(name))?;
+    Some(StartError::Model(pricing::no_price(&unpriced, limit)))
 }
 
 /// The model for questions that need no great one. Where the session's own is none that is known, nothing is known

@@ -55,6 +55,27 @@ pub fn load(scene: &Scene) -> Result<Rules, StartError> {
     Ok(Rules { policy, folders, settings })
 }
 
+/// Root may do everything, so nothing would stand between the model and the machine: that takes a container around it.
+///
+/// # Errors
+/// When the mode that asks nothing is wanted, or may be chosen later, by root without a container.
+pub fn refuse_root(scene: &Scene, wants_bypass: bool) -> Result<(), StartError> {
+    if wants_bypass && !is_contained(scene) && rustix::process::geteuid().is_root() {
+        return Err(StartError::Refused(
+            "the mode bypassPermissions cannot be used as root, for whom everything is allowed: run as another user, or, \
+             in a container, say so with IS_SANDBOX=1"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Whether there is a container around the engine. Who runs in one says so with this variable, which other programs know
+/// too. Settings cannot: they may come with a project.
+pub(super) fn is_contained(scene: &Scene) -> bool {
+    scene.var("IS_SANDBOX").is_some_and(|said| said == "1")
+}
+
 /// Takes from the settings of a host that manages this engine what makes things stricter, and nothing else.
 fn tighten(settings: &mut Settings, managed: &str) -> Result<(), SettingsError> {
     let flag = Some(managed.to_owned());
@@ -62,6 +83,19 @@ fn tighten(settings: &mut Settings, managed: &str) -> Result<(), SettingsError> 
     let forbids = |(behavior, ..): &(Behavior, Rule, Source)| *behavior != Behavior::Allow;
     settings.rules.extend(managed.rules.into_iter().filter(forbids));
     settings.bypass_disabled |= managed.bypass_disabled;
+    settings.server_lists.denied.extend(managed.server_lists.denied);
+    settings.server_lists.allowed.extend(managed.server_lists.allowed);
+    if let Some(wanted) = managed.sandbox {
+        let sandbox = settings.sandbox.get_or_insert_default();
+        if wanted.enabled == Some(true) {
+            sandbox.enabled = wanted.enabled;
+            sandbox.fail_if_unavailable =
+                wanted.fail_if_unavailable.or(sandbox.fail_if_unavailable);
+        }
+        if wanted.allow_unsandboxed_commands == Some(false) {
+            sandbox.allow_unsandboxed_commands = Some(false);
+        }
+    }
     Ok(())
 }
 

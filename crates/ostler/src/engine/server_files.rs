@@ -81,6 +81,8 @@ fn of_project(
             waiting.push(name);
             continue;
         }
+        let is_trusted = super::rules::trusts_project(scene);
+        let config = if is_trusted { config } else { without_grants(config) };
         match known(config, "project", scene) {
             Ok(known) => _ = servers.insert(name, known),
             Err(reason) => return Some(problem(format!("{name}: {reason}"))),
@@ -94,6 +96,19 @@ fn of_project(
             waiting.join(", ")
         ))
     })
+}
+
+/// The configuration without tools that it allows by itself: a server that the user approved is not a rule that the
+/// user wrote.
+fn without_grants(mut config: Value) -> Value {
+    for tool in config.get_mut("tools").and_then(Value::as_array_mut).into_iter().flatten() {
+        if tool.get("permission_policy").is_some_and(|word| word == "always_allow")
+            && let Some(tool) = tool.as_object_mut()
+        {
+            tool.remove("permission_policy");
+        }
+    }
+    config
 }
 
 /// Whether the user wants a server of the project. Settings of a project that is not trusted are not among these.

@@ -7,7 +7,9 @@ use std::time::Duration;
 use ostler_engine::context::memory::{self, MemoryFile, Sources};
 use ostler_engine::model::{Aliases, Effort, Sampling, Thinking, ThinkingDisplay};
 use ostler_engine::permission::Policy;
-use ostler_engine::session::{self, Compaction, Connection, Delegation, Limits, SessionOptions};
+use ostler_engine::session::{
+    self, Compaction, Connection, Delegation, Limits, Notice, SessionOptions,
+};
 use ostler_engine::settings::{Folders, Problem, Settings};
 use ostler_engine::tool::AnyTool;
 use ostler_proto::SessionId;
@@ -46,8 +48,15 @@ pub struct Running {
 /// When settings, model, conversation or what was asked for make no sense; nothing has been started then.
 pub fn start(scene: &Scene) -> Result<Running, StartError> {
     let Rules { policy, folders, settings } = rules::load(scene)?;
+    rules::refuse_root(scene, policy.bypass_available)?;
+    if let Some(reason) = settings.sandbox.as_ref().and_then(|sandbox| sandbox.refusal()) {
+        return Err(StartError::Refused(reason.to_owned()));
+    }
     let Picked { model, remark, account, tape } = pick::model(scene, &settings)?;
     let name = model.name().to_owned();
+    if let Some(error) = pick::unpriced(scene, &name) {
+        return Err(error);
+    }
     let opened = sessions::open(scene)?;
     let found = server_files::find(scene, &settings)?;
     let launch = &scene.launch;
@@ -99,6 +108,8 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         partial_messages: scene.is_interactive || launch.include_partial_messages,
         connector: Some(Arc::new(Reach::of(scene, env))),
         mcp_servers,
+        server_lists: settings.server_lists.clone(),
+        notices: notices(scene, &cautions, &warnings, remark),
         state_events: state_events(scene),
         background_wait: background_wait(scene),
         background_tasks: !is_on(scene, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"),
@@ -115,12 +126,27 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
     Ok(Running { connection, model: name, remark, warnings, cautions, folders })
 }
 
+/// What a host is told about the start. A person at a terminal reads it there.
+fn notices(
+    scene: &Scene,
+    cautions: &[&'static str],
+    warnings: &[Problem],
+    remark: Option<&'static str>,
+) -> Vec<Notice> {
+    if scene.is_interactive {
+        return Vec::new();
+    }
+    let notice = |content: String, level| Notice { content, level };
+    let cautions = cautions.iter().map(|text| notice((*text).to_owned(), "warning"));
+    let warnings = warnings.iter().map(|problem| notice(problem.to_string(), "warning"));
+    let remark = remark.map(|text| notice(text.to_owned(), "info"));
+    cautions.chain(warnings).chain(remark).collect()
+}
+
 /// What a session that asks nothing should make the user think of.
 fn cautions(scene: &Scene, policy: &Policy, settings: &Settings) -> Vec<&'static str> {
     let mut cautions = Vec::new();
-    // Who runs in a container says so with this variable, which other programs know too.
-    let is_contained = scene.var("IS_SANDBOX").is_some_and(|said| said == "1");
-    if policy.effective_mode() == PermissionMode::BypassPermissions && !is_contained {
+    if policy.effective_mode() == PermissionMode::BypassPermissions && !rules::is_contained(scene) {
         cautions.push(
             "the mode bypassPermissions asks nothing, and no sandbox is around it: everything runs with your rights. \
              In a container, say so with IS_SANDBOX=1",
@@ -128,7 +154,8 @@ fn cautions(scene: &Scene, policy: &Policy, settings: &Settings) -> Vec<&'static
     }
     if settings.sandbox.as_ref().is_some_and(|sandbox| sandbox.enabled == Some(true)) {
         cautions.push(
-            "the sandbox of the settings is not enforced by this version: commands run without it",
+            "this version has no sandbox: commands run without the one that the settings ask for \
+             (sandbox.enabled), because sandbox.failIfUnavailable is false",
         );
     }
     cautions

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod entries;
 mod errors;
 mod examples;
 mod servers;

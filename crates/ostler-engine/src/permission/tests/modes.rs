@@ -30,7 +30,7 @@ fn each_mode_judges_each_call() {
         ),
         (
             PermissionMode::Plan,
-            "allow allow ask deny deny deny allow deny deny ask ask ask ask deny",
+            "allow allow ask deny deny deny allow deny deny ask ask deny ask deny",
         ),
         (
             PermissionMode::DontAsk,

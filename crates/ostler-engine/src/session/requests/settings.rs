@@ -1,5 +1,6 @@
 //! Settings while the session runs: which hold, and changes of them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ostler_proto::Extra;
@@ -7,6 +8,7 @@ use ostler_proto::control::{
     GetSettingsReply, PermissionRuleEntry, PermissionRulesState, UpdateSettings, WorkspaceDirectory,
 };
 use ostler_proto::permission::PermissionBehavior;
+use ostler_proto::sandbox::SandboxSettings;
 use serde_json::{Map, Value, json};
 
 use crate::model::Effort;
@@ -81,23 +83,18 @@ impl Session {
         join(&mut applied, given);
         let rules = applied.get("permissions").map(read_rules).transpose()?.unwrap_or_default();
         let effort = given.get("effortLevel").map(read_effort).transpose()?;
-        let mut without_effect = Vec::new();
-        for (name, value) in given {
-            match (name.as_str(), value) {
-                ("model", Value::String(_) | Value::Null) => {
-                    let model = value.as_str();
-                    self.change_model(model).await;
-                }
-                ("model", _) => return Err("model is not a string".to_owned()),
-                ("env", Value::Object(variables)) => {
-                    let texts = variables.iter().filter_map(|(name, value)| {
-                        Some((name.clone(), value.as_str()?.to_owned()))
-                    });
-                    self.update_environment(texts.collect());
-                }
-                ("permissions" | "effortLevel", _) => {}
-                (other, _) => without_effect.push(other.to_owned()),
-            }
+        let model = given.get("model").map(read_model).transpose()?;
+        let variables = given.get("env").map(read_variables).transpose()?;
+        given.get("sandbox").map(read_sandbox).transpose()?;
+        // Everything has been read: from here on nothing fails.
+        const WITH_EFFECT: &[&str] = &["model", "env", "permissions", "effortLevel"];
+        let names = given.keys().filter(|name| !WITH_EFFECT.contains(&name.as_str()));
+        let without_effect: Vec<String> = names.cloned().collect();
+        if let Some(model) = model {
+            self.change_model(model.as_deref()).await;
+        }
+        if let Some(variables) = variables {
+            self.update_environment(variables);
         }
         if let Some(effort) = effort {
             self.setup.base.sampling.effort = effort;
@@ -171,6 +168,34 @@ fn read_rules(permissions: &Value) -> Result<Vec<(Behavior, Rule)>, String> {
         }
     }
     Ok(rules)
+}
+
+fn read_model(model: &Value) -> Result<Option<String>, String> {
+    match model {
+        Value::Null => Ok(None),
+        Value::String(name) => Ok(Some(name.clone())),
+        other => Err(format!("model is not a string: {other}")),
+    }
+}
+
+/// Variables by name; `null` stands for none.
+fn read_variables(variables: &Value) -> Result<BTreeMap<String, String>, String> {
+    let Value::Object(variables) = variables else {
+        return Err(format!("env is not an object: {variables}"));
+    };
+    let texts = variables.iter().filter(|(_, value)| !value.is_null());
+    let texts = texts.map(|(name, value)| match value.as_str() {
+        Some(value) => Ok((name.clone(), value.to_owned())),
+        None => Err(format!("env.{name} is not a string")),
+    });
+    texts.collect()
+}
+
+/// There is no sandbox to switch on.
+fn read_sandbox(sandbox: &Value) -> Result<(), String> {
+    let sandbox: SandboxSettings =
+        serde_json::from_value(sandbox.clone()).map_err(|error| format!("sandbox: {error}"))?;
+    sandbox.refusal().map_or(Ok(()), |reason| Err(reason.to_owned()))
 }
 
 fn read_effort(word: &Value) -> Result<Option<Effort>, String> {

@@ -1,0 +1,218 @@
+//! The answer to a permission question, and what becomes of a call that the answer changed.
+//!
+//! An answer may change the input. The changed call is decided again before anything that came with the answer takes
+//! effect: a deny refuses it, whoever said yes. A host, a person or the permission prompt tool has been asked and may
+//! say yes to everything else. A hook stands in for a permission only: where its changed call needs a person, the
+//! person is asked.
+
+use ostler_proto::control::{CanUseTool, DecisionReasonType};
+use ostler_proto::hook::{HookEvent, PermissionRequestDecision};
+use ostler_proto::launch::Answerer;
+use ostler_proto::permission::{Allow, Deny, PermissionResult, PermissionUpdate};
+use ostler_proto::quirks;
+use serde_json::{Value, json};
+
+use super::judge::Judge;
+use super::permit::{At, Refusal, needs_person};
+use super::{prompt_tool, question};
+use crate::hooks::Event;
+use crate::host::Host;
+use crate::permission::{Decision, Outcome};
+use crate::tool::{Effect, Prepared};
+
+/// A call that requires approval.
+pub(super) struct Asked {
+    pub(super) input: Value,
+    pub(super) prepared: Prepared,
+    pub(super) decision: Decision,
+}
+
+/// A call that was approved.
+pub(super) struct Permitted {
+    pub(super) input: Value,
+    pub(super) prepared: Prepared,
+}
+
+/// Who gave an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Host,
+    Hook,
+}
+
+/// Asks until a call is settled: once, or twice where a hook changed it into one that needs a person.
+///
+/// # Errors
+/// When the answer, a rule or the mode refuses it.
+pub(super) async fn ask_until_settled(
+    at: &At<'_>,
+    asked: Asked,
+) -> Result<(Permitted, Judge), Refusal> {
+    let Asked { mut input, mut prepared, mut decision } = asked;
+    let mut hooks_answer = true;
+    loop {
+        let effect = prepared.effect.clone();
+        let request = question::request(at, input.clone(), &decision, &effect);
+        let (answer, by) = ask(at, &request, &effect, &decision, hooks_answer).await?;
+        let allow = allowed(answer, by)?;
+        let judge = if by == By::Hook { Judge::hook() } else { Judge::host(&allow) };
+        let updates = allow.updated_permissions.clone();
+        let answered = quirks::input_to_run(&request, allow);
+        let is_changed = answered != input;
+        if is_changed {
+            prepared = at.read(&answered)?;
+            input = answered;
+        }
+        let again = at.decide(&input, &prepared.effect);
+        // The mode may have changed while the question was open; a yes to exactly this call counts all the same.
+        let is_refused = is_changed || again.reason_type == DecisionReasonType::Rule;
+        match again.outcome {
+            Outcome::Deny if is_refused => {
+                return Err(refuse_answer(at, &input, &prepared.effect, again).await);
+            }
+            Outcome::Ask
+                if is_changed && by == By::Hook && needs_person(&again, &prepared.effect) =>
+            {
+                decision = again;
+                hooks_answer = false;
+            }
+            _ => {
+                apply_updates(at.host, updates.as_deref().unwrap_or_default()).await;
+                return Ok((Permitted { input, prepared }, judge));
+            }
+        }
+    }
+}
+
+/// The answer changed the call into one that is denied, or it is denied since.
+async fn refuse_answer(at: &At<'_>, input: &Value, effect: &Effect, decision: Decision) -> Refusal {
+    let by = Judge::config(&decision.reason_type);
+    let reason =
+        format!("It was approved, but the call as it would run is denied: {}", decision.reason);
+    at.refuse(input, effect, Decision { reason, ..decision }, by).await
+}
+
+/// Asks whoever answers questions, and at the same time the hooks that answer in their place. The first answer wins.
+async fn ask(
+    at: &At<'_>,
+    request: &CanUseTool,
+    effect: &Effect,
+    decision: &Decision,
+    hooks_answer: bool,
+) -> Result<(PermissionResult, By), Refusal> {
+    let hooks = async {
+        match hooks_answer {
+            true => ask_hooks(at, request, effect).await,
+            false => None,
+        }
+    };
+    let answer = match &*at.host.answerer {
+        Answerer::Nobody => match hooks.await {
+            Some(answer) => return Ok((answer, By::Hook)),
+            None => return Err(refuse_unasked(at, request, effect, decision).await),
+        },
+        Answerer::Tool(name) => tokio::select! {
+            answer = prompt_tool::ask(at.tools, at.cx, name, request) => answer,
+            Some(answer) = hooks => return Ok((answer, By::Hook)),
+        },
+        _ => {
+            tell_of_question(at, &request.tool_name);
+            tokio::select! {
+                answer = at.host.may_use(request.clone()) => answer,
+                Some(answer) = hooks => return Ok((answer, By::Hook)),
+            }
+        }
+    };
+    answer.map(|answer| (answer, By::Host)).map_err(|error| unanswered(&error))
+}
+
+/// The yes in an answer.
+fn allowed(answer: PermissionResult, by: By) -> Result<Allow, Refusal> {
+    match answer {
+        PermissionResult::Allow(allow) => Ok(allow),
+        PermissionResult::Deny(deny) => {
+            let interrupt = deny.interrupt.unwrap_or(false);
+            let by = match (by, interrupt) {
+                (By::Hook, _) => Judge::hook(),
+                (By::Host, true) => Judge::stopping_host(),
+                (By::Host, false) => Judge::refusing_host(),
+            };
+            Err(Refusal::Denied { message: deny.message, interrupt, by })
+        }
+        _ => Err(unanswered("the host's answer is neither allow nor deny")),
+    }
+}
+
+/// Nobody answers questions: what would have to be asked does not run.
+async fn refuse_unasked(
+    at: &At<'_>,
+    request: &CanUseTool,
+    effect: &Effect,
+    decision: &Decision,
+) -> Refusal {
+    let reason = format!(
+        "Nobody can be asked here whether {} may run ({}). Allow it beforehand with a rule, or choose another \
+         --permission-mode.",
+        at.call.name, decision.reason
+    );
+    let decision = Decision { reason, ..decision.clone() };
+    at.refuse(&request.input, effect, decision, Judge::nobody()).await
+}
+
+/// Tells hooks that somebody has to answer. They are not waited for: the question is there already.
+fn tell_of_question(at: &At<'_>, tool: &str) {
+    let fields = json!({
+        "message": format!("Your permission is needed to use {tool}"),
+        "title": "Permission needed",
+        "notification_type": "permission_prompt",
+    });
+    at.host.hooks().tell(at.host, &at.cx.cwd, Event::new(HookEvent::Notification, fields));
+}
+
+/// What hooks answer to a permission question; `None` when they leave it to the host.
+async fn ask_hooks(at: &At<'_>, request: &CanUseTool, effect: &Effect) -> Option<PermissionResult> {
+    let mut fields = json!({"tool_name": request.tool_name, "tool_input": request.input});
+    if let Some(suggestions) = &request.permission_suggestions {
+        fields["permission_suggestions"] = json!(suggestions);
+    }
+    let event = at.event(HookEvent::PermissionRequest, effect, fields);
+    let verdict = at.host.hooks().run(at.host, &at.cx.cwd, event).await;
+    let deny = |message: String, interrupt| {
+        PermissionResult::Deny(Deny { message, interrupt, ..Deny::default() })
+    };
+    match (verdict.permission, verdict.block) {
+        (_, Some(reason)) => Some(deny(reason, None)),
+        (Some(PermissionRequestDecision::Allow(allow)), None) => {
+            Some(PermissionResult::Allow(Allow {
+                updated_input: allow.updated_input,
+                updated_permissions: allow.updated_permissions,
+                ..Allow::default()
+            }))
+        }
+        (Some(PermissionRequestDecision::Deny(no)), None) => {
+            Some(deny(no.message.unwrap_or_else(|| "A hook said no.".to_owned()), no.interrupt))
+        }
+        (Some(_), None) => Some(deny("a hook's answer is neither allow nor deny".to_owned(), None)),
+        (None, None) => None,
+    }
+}
+
+fn unanswered(why: &str) -> Refusal {
+    let message = format!("Tool permission request failed: {why}");
+    let by = Judge::config(&DecisionReasonType::Unspecified);
+    Refusal::Denied { message, interrupt: false, by }
+}
+
+/// Applies what came along with a yes. A change that cannot be made is told and left out, which means being asked
+/// again.
+async fn apply_updates(host: &Host, updates: &[PermissionUpdate]) {
+    for update in updates {
+        match host.change_policy(update) {
+            Ok(()) if matches!(update, PermissionUpdate::SetMode(_)) => host.tell_mode().await,
+            Ok(()) => {}
+            Err(error) => {
+                host.inform(error.to_string(), "warning", Some("permission_update_failed")).await
+            }
+        }
+    }
+}

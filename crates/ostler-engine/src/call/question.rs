@@ -1,0 +1,45 @@
+//! A permission question, with all that is known about the call.
+
+use ostler_proto::Extra;
+use ostler_proto::control::{CanUseTool, DECISION_STEPS};
+use serde_json::Value;
+
+use super::permit::At;
+use crate::mcp::for_people;
+use crate::permission::{Decision, Step};
+use crate::tool::Effect;
+
+/// The question that a host is asked.
+pub(super) fn request(
+    at: &At<'_>,
+    input: Value,
+    decision: &Decision,
+    effect: &Effect,
+) -> CanUseTool {
+    let call = at.call;
+    let tool = at.tools.get(&call.name);
+    let mcp_server = tool.and_then(|tool| tool.provenance());
+    let shown = tool.and_then(|tool| tool.shown()).and_then(|it| it.tool_name);
+    let display_name = shown.map_or_else(|| call.name.clone(), |name| for_people(&name));
+    let mut extra = Extra::default();
+    let steps: Vec<Value> = decision.chain.iter().map(Step::told).collect();
+    extra.insert(DECISION_STEPS, Value::Array(steps));
+    CanUseTool {
+        tool_name: call.name.clone(),
+        display_name: Some(display_name),
+        description: input.get("description").and_then(Value::as_str).map(str::to_owned),
+        input,
+        tool_use_id: Some(call.id.clone()),
+        decision_reason: Some(decision.reason.clone()),
+        decision_reason_type: Some(decision.reason_type.clone()),
+        blocked_path: decision.blocked_path.as_ref().map(|path| path.display().to_string()),
+        permission_suggestions: Some(decision.suggestions.clone()).filter(|list| !list.is_empty()),
+        // Without a suggestion no rule would answer the next question of this kind.
+        suppress_always_allow_rule: decision.suggestions.is_empty().then_some(true),
+        agent_id: at.host.agent.clone(),
+        requires_user_interaction: (*effect == Effect::AskUser).then_some(true),
+        mcp_server,
+        extra,
+        ..CanUseTool::default()
+    }
+}

@@ -1,0 +1,163 @@
+//! Which MCP servers settings let a session have: `allowedMcpServers` and `deniedMcpServers`.
+//!
+//! Every list is a restriction, whichever file it stands in: a server that one list denies, or that an allow list does
+//! not have, is not connected. Servers inside the host are the host's own code; only a deny list concerns them.
+
+use ostler_proto::mcp::McpServerConfig;
+use serde::Deserialize;
+
+/// An entry of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum ServerEntry {
+    /// A server by its name.
+    Name {
+        /// The name.
+        #[serde(rename = "serverName")]
+        name: String,
+    },
+    /// A program with exactly these arguments.
+    Command {
+        /// The program and its arguments.
+        #[serde(rename = "serverCommand")]
+        command: Vec<String>,
+    },
+    /// An address, in which `*` stands for anything.
+    Url {
+        /// The address.
+        #[serde(rename = "serverUrl")]
+        url: String,
+    },
+}
+
+/// The lists of all settings files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerLists {
+    /// Servers that are denied.
+    pub denied: Vec<ServerEntry>,
+    /// Lists of servers that are allowed; every one of them must have a server.
+    pub allowed: Vec<Vec<ServerEntry>>,
+}
+
+impl ServerLists {
+    /// Why a server is not connected, if it is not to be.
+    pub fn refusal(&self, name: &str, config: &McpServerConfig) -> Option<String> {
+        if self.denied.iter().any(|entry| entry.names(name, config)) {
+            return Some(format!("the settings deny the MCP server {name} (deniedMcpServers)"));
+        }
+        let is_in_host = matches!(config, McpServerConfig::Sdk(_));
+        let is_missing = |list: &Vec<ServerEntry>| !is_allowed(list, name, config);
+        (!is_in_host && self.allowed.iter().any(is_missing)).then(|| {
+            format!("the settings do not allow the MCP server {name}: add it to allowedMcpServers")
+        })
+    }
+}
+
+/// Whether a list allows a server. Where it has commands or addresses, a program or an address must be among those: a
+/// name alone is chosen by whoever configures the server.
+fn is_allowed(list: &[ServerEntry], name: &str, config: &McpServerConfig) -> bool {
+    let is_of_kind = |entry: &ServerEntry| match config {
+        McpServerConfig::Stdio(_) => matches!(entry, ServerEntry::Command { .. }),
+        _ => matches!(entry, ServerEntry::Url { .. }),
+    };
+    let by_kind = list.iter().any(is_of_kind);
+    let mut entries = list.iter().filter(|entry| !by_kind || is_of_kind(entry));
+    entries.any(|entry| entry.names(name, config))
+}
+
+impl ServerEntry {
+    fn names(&self, name: &str, config: &McpServerConfig) -> bool {
+        match (self, config) {
+            (Self::Name { name: listed }, _) => listed == name,
+            (Self::Command { command }, McpServerConfig::Stdio(server)) => {
+                let args = server.args.iter().flatten();
+                command.iter().eq(std::iter::once(&server.command).chain(args))
+            }
+            (Self::Url { url }, McpServerConfig::Sse(server) | McpServerConfig::Http(server)) => {
+                fits(url, &server.url)
+            }
+            (Self::Url { url }, McpServerConfig::ClaudeAiProxy(server)) => fits(url, &server.url),
+            _ => false,
+        }
+    }
+}
+
+/// Whether text fits a pattern in which `*` stands for anything.
+fn fits(pattern: &str, text: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut left) = text.strip_prefix(first) else { return false };
+    let mut pieces: Vec<&str> = rest.split('*').collect();
+    let last = pieces.pop().unwrap_or_default();
+    for piece in pieces {
+        let Some((_, after)) = left.split_once(piece) else { return false };
+        left = after;
+    }
+    left.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn entries(list: Value) -> Vec<ServerEntry> {
+        serde_json::from_value(list).unwrap()
+    }
+
+    fn is_refused(lists: &ServerLists, config: Value) -> bool {
+        lists.refusal("x", &serde_json::from_value(config).unwrap()).is_some()
+    }
+
+    // Mutant: `refusal` that looks at names only, or lets a later list replace an earlier one.
+    #[test]
+    fn a_server_must_be_in_every_allow_list_and_in_no_deny_list() {
+        let program = json!({"command": "run", "args": ["it"]});
+        let remote = json!({"type": "http", "url": "https://mcp.example.com/v1"});
+        let inside = json!({"type": "sdk", "name": "x"});
+        for (denied, allowed, expected) in [
+            (json!([]), vec![], [false, false, false]),
+            (json!([{"serverName": "x"}]), vec![], [true, true, true]),
+            (json!([{"serverCommand": ["run", "it"]}]), vec![], [true, false, false]),
+            (json!([{"serverCommand": ["run"]}]), vec![], [false, false, false]),
+            (json!([{"serverUrl": "https://*.example.com/*"}]), vec![], [false, true, false]),
+            (json!([]), vec![json!([])], [true, true, false]),
+            (json!([]), vec![json!([{"serverName": "x"}])], [false, false, false]),
+            (json!([]), vec![json!([{"serverName": "y"}])], [true, true, false]),
+            (
+                json!([]),
+                vec![json!([{"serverName": "x"}, {"serverCommand": ["other"]}])],
+                [true, false, false],
+            ),
+            (
+                json!([]),
+                vec![json!([{"serverName": "x"}]), json!([{"serverUrl": "https://*"}])],
+                [true, false, false],
+            ),
+            (json!([{"serverName": "x"}]), vec![json!([{"serverName": "x"}])], [true, true, true]),
+        ] {
+            let lists = ServerLists {
+                denied: entries(denied.clone()),
+                allowed: allowed.iter().cloned().map(entries).collect(),
+            };
+            let really = [&program, &remote, &inside].map(|it| is_refused(&lists, it.clone()));
+            assert_eq!(really, expected, "{denied} {allowed:?}");
+        }
+    }
+
+    #[test]
+    fn stars_stand_for_anything() {
+        for (pattern, text, expected) in [
+            ("https://a/*", "https://a/b/c", true),
+            ("https://*.b/*", "https://a.b/x", true),
+            ("https://*.b/*", "https://a.c/x", false),
+            ("https://a", "https://a/", false),
+            ("*", "anything", true),
+            ("*a*a", "a", false),
+        ] {
+            assert_eq!(fits(pattern, text), expected, "{pattern} {text}");
+        }
+        assert!(serde_json::from_value::<ServerEntry>(json!({"server": "x"})).is_err());
+        assert!(serde_json::from_value::<ServerEntry>(json!("x")).is_err());
+    }
+}
