@@ -3,12 +3,12 @@
 
 use std::path::PathBuf;
 
-use ostler_engine::permission::{
-    Behavior, CallFacts, Decision, Outcome, Policy, Rule, Source, effect_of,
-};
+use ostler_engine::permission::{Behavior, CallFacts, Decision, Outcome, Policy, Rule, Source};
 use ostler_proto::control::DecisionReasonType;
 use ostler_proto::permission::{PermissionMode, PermissionRule};
 use serde_json::Value;
+
+use super::judge::effect_of;
 
 /// Where a call would run.
 #[derive(Clone, Debug, Default)]
