@@ -196,6 +196,25 @@ async fn a_task_that_asks_before_every_tool_is_never_answered_by_a_rule() {
     assert_eq!(next["rules"], json!([]), "nothing beyond this once is offered");
 }
 
+// Mutant: `permit` that does not decide again about changed arguments.
+#[tokio::test]
+async fn changed_arguments_are_decided_again_by_every_door() {
+    for door in DOORS {
+        let desk = Desk::open(commands(&["touch made"])).await;
+        let client = desk.client();
+        let asked = door.ask(&client).await;
+        let token = desk.data().join("data/token");
+        let input = json!({"command": format!("cat {}", token.display())});
+        door.answer(&client, &asked, json!({"approved": true, "input": input})).await;
+        let run = asked["run"].as_str().unwrap();
+        client.until(run, "completed").await;
+        let results = desk.api.requests().last().unwrap().tool_results();
+        let secret = std::fs::read_to_string(&token).unwrap();
+        assert!(results[0].is_error, "{door:?}: {results:?}");
+        assert!(!results[0].text.contains(secret.trim()), "{door:?}: {results:?}");
+    }
+}
+
 // Mutant: `Granted::holds_for` that does not compare the session; and one that never says yes.
 #[tokio::test]
 async fn a_rule_for_a_session_answers_there_and_in_no_other() {
