@@ -5,9 +5,10 @@
 use std::time::Duration;
 
 use ostler_prompt::{
-    Adapter, Budget, Deadline, HostMount, Markdown, Prompt, Session, Tool, ToolContext,
-    ToolInvoked, Workspace,
+    Adapter, Budget, ClientConfig, Deadline, HostMount, Markdown, Prompt, Session, Tool,
+    ToolContext, ToolInvoked, Workspace,
 };
+use ostler_sdk::PermissionMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +71,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let session = Session::new();
     let calls = session.bus().subscribe(|call: &ToolInvoked| println!("called {}", call.name));
+    // The agent works on a copy, with nobody to ask: everything that it calls may run.
+    let unasked = ClientConfig::default().with_permission_mode(PermissionMode::BypassPermissions);
     let response = Adapter::new(ostler::options())
+        .with_client(unasked)
         .evaluate(&prompt, &session)
         .deadline(Deadline::after(Duration::from_secs(600)))
         .budget(Budget::tokens(500_000).max_usd(2.0))

@@ -49,6 +49,8 @@ pub struct Adapter {
     options: Arc<Options>,
     client: Arc<ClientConfig>,
     model: Arc<ModelConfig>,
+    /// The model was chosen with [`Adapter::with_model`].
+    has_model: bool,
 }
 
 impl std::fmt::Debug for Adapter {
@@ -62,14 +64,15 @@ impl std::fmt::Debug for Adapter {
 }
 
 impl Adapter {
-    /// An adapter with the defaults. Model, mode, turns and folder of the options hold only where the configuration of
-    /// the adapter says nothing: it always names a model and a mode.
+    /// An adapter with the defaults. Model, permission mode, turns and folder of the options hold where the
+    /// configuration of the adapter says nothing. Two models or two modes that differ are refused when a prompt is run.
     pub fn new(options: Options) -> Self {
         Self {
             name: ADAPTER_NAME.into(),
             options: Arc::new(options),
             client: Arc::default(),
             model: Arc::default(),
+            has_model: false,
         }
     }
 
@@ -84,6 +87,7 @@ impl Adapter {
     #[must_use]
     pub fn with_model(mut self, model: ModelConfig) -> Self {
         self.model = Arc::new(model);
+        self.has_model = true;
         self
     }
 
@@ -122,16 +126,17 @@ impl Adapter {
     }
 
     /// What a session runs with.
-    fn options<T: Output>(&self, prompt: &Prompt<T>, context: &HookContext) -> Options {
+    fn options<T: Output>(
+        &self,
+        prompt: &Prompt<T>,
+        context: &HookContext,
+    ) -> Result<Options, Conflict> {
         let mut options = (*self.options).clone();
-        options.model.name = Some(self.model.model().to_owned());
+        options.model.name = Some(self.model_name()?);
         if let Some(tokens) = self.model.max_tokens() {
             options = options.env("CLAUDE_CODE_MAX_OUTPUT_TOKENS", tokens.to_string());
         }
-        let mode = self.client.permission_mode().clone();
-        options.permissions.allow_dangerously_skip_permissions |=
-            mode == PermissionMode::BypassPermissions;
-        options.permissions.mode = mode;
+        self.permit(&mut options, prompt)?;
         if let Some(turns) = self.client.max_turns() {
             options.limits.max_turns = Some(turns);
         }
@@ -156,7 +161,69 @@ impl Adapter {
         if !self.client.suppress_stderr() {
             options = echoing(options);
         }
-        context.attach(options)
+        Ok(context.attach(options))
+    }
+
+    /// The model: the adapter's, else that of the options, else the default.
+    fn model_name(&self) -> Result<String, Conflict> {
+        let own = self.model.model();
+        match &self.options.model.name {
+            Some(other) if !self.has_model => Ok(other.clone()),
+            Some(other) if other != own => Err(Conflict {
+                what: "model",
+                options: other.clone(),
+                adapter: own.to_owned(),
+                method: "with_model",
+            }),
+            _ => Ok(own.to_owned()),
+        }
+    }
+
+    /// Sets the permissions. `bypassPermissions` holds only if somebody has asked for it by name.
+    fn permit<T: Output>(&self, options: &mut Options, prompt: &Prompt<T>) -> Result<(), Conflict> {
+        let permissions = &mut options.permissions;
+        // The SDK has no mode that is unset; its default is the strictest that still asks.
+        let of_options = Some(&permissions.mode).filter(|mode| **mode != PermissionMode::Default);
+        match (self.client.permission_mode(), of_options) {
+            (Some(own), Some(other)) if own != other => {
+                return Err(Conflict {
+                    what: "permission mode",
+                    options: other.as_str().to_owned(),
+                    adapter: own.as_str().to_owned(),
+                    method: "with_permission_mode",
+                });
+            }
+            (Some(own), _) => {
+                permissions.allow_dangerously_skip_permissions |=
+                    *own == PermissionMode::BypassPermissions;
+                permissions.mode = own.clone();
+            }
+            (None, Some(_)) => {}
+            // The program offers these tools itself, and nobody is there to ask about them.
+            (None, None) if !permissions.has_callback() => {
+                let own = prompt.tools().iter().filter(|tool| tool.has_handler());
+                permissions.allowed.extend(own.map(|tool| tool.wire_name()));
+            }
+            (None, None) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The options and the adapter's own configuration say different things.
+struct Conflict {
+    what: &'static str,
+    options: String,
+    adapter: String,
+    method: &'static str,
+}
+
+impl From<Conflict> for ostler_sdk::Error {
+    fn from(conflict: Conflict) -> Self {
+        let Conflict { what, options, adapter, method } = conflict;
+        Self::Options(format!(
+            "the options of the adapter say {what} {options}, and {method} says {adapter}: set it in one place only"
+        ))
     }
 }
 
@@ -208,8 +275,14 @@ impl<T: Output> Evaluate<T> {
             .deadline(deadline)
             .budget(budget)
             .stops_after_answer(adapter.client.stop_on_structured_output());
-        let options = adapter.options(&prompt, &context);
-        Evaluation::new(&prompt, context, options, adapter.options.output.partial_messages)
+        let shows_pieces = adapter.options.output.partial_messages;
+        match adapter.options(&prompt, &context) {
+            Ok(options) => Evaluation::new(&prompt, context, options, shows_pieces),
+            Err(conflict) => {
+                let error = Error::of(prompt.name(), conflict.into());
+                Evaluation::new(&prompt, context, Options::new(), shows_pieces).refused(error)
+            }
+        }
     }
 }
 

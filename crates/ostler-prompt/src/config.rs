@@ -11,11 +11,11 @@ use serde::Deserialize;
 /// use ostler_prompt::ClientConfig;
 ///
 /// let config = ClientConfig::default().with_max_turns(20);
-/// assert_eq!(config.permission_mode().as_str(), "bypassPermissions");
+/// assert_eq!(config.permission_mode(), None);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientConfig {
-    permission_mode: PermissionMode,
+    permission_mode: Option<PermissionMode>,
     cwd: Option<PathBuf>,
     max_turns: Option<u64>,
     suppress_stderr: bool,
@@ -25,7 +25,7 @@ pub struct ClientConfig {
 impl Default for ClientConfig {
     fn default() -> Self {
         Self {
-            permission_mode: PermissionMode::BypassPermissions,
+            permission_mode: None,
             cwd: None,
             max_turns: None,
             suppress_stderr: true,
@@ -35,16 +35,19 @@ impl Default for ClientConfig {
 }
 
 impl ClientConfig {
-    /// The defaults: nobody is asked, and nothing is limited.
+    /// The defaults: the permissions are those of the adapter's options, and nothing is limited.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// With this permission mode. In any other than `bypassPermissions`, calls that no rule and no callback of the
     /// adapter's options allows are denied, those of the prompt's own tools too.
+    ///
+    /// Without it the mode of the adapter's options holds. If those name no mode and no permission callback either, the
+    /// prompt's own tools run, and all other calls need a rule.
     #[must_use]
     pub fn with_permission_mode(self, permission_mode: PermissionMode) -> Self {
-        Self { permission_mode, ..self }
+        Self { permission_mode: Some(permission_mode), ..self }
     }
 
     /// In this folder. Without one, a prompt with one workspace is run in that.
@@ -72,9 +75,9 @@ impl ClientConfig {
         Self { stop_on_structured_output, ..self }
     }
 
-    /// The permission mode.
-    pub fn permission_mode(&self) -> &PermissionMode {
-        &self.permission_mode
+    /// The permission mode, if one is set here.
+    pub fn permission_mode(&self) -> Option<&PermissionMode> {
+        self.permission_mode.as_ref()
     }
 
     /// The folder.
@@ -98,7 +101,7 @@ impl ClientConfig {
     }
 }
 
-/// The model an adapter uses if it is told nothing else.
+/// The model an adapter uses if neither it nor its options name one.
 pub const DEFAULT_MODEL: &str = "claude-sonnet-4-5-20250929";
 
 /// Which model, and what it is told about how to answer. Made of [`ModelSettings`], if an engine can honour them.

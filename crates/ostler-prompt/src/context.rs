@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use ostler_sdk::proto::message::TurnResult;
+use ostler_sdk::proto::message::system::ApiRetry;
+use ostler_sdk::proto::message::{System, TurnResult};
 use ostler_sdk::{Handle, Message, Options};
 use serde_json::Value;
 
@@ -57,6 +58,11 @@ pub(crate) struct State {
     n_prompts: u64,
     n_calls: u64,
     n_denied: u64,
+    /// Responses of which a call was denied, and how many responses there were at the last of them.
+    n_denied_responses: u64,
+    last_denied: Option<usize>,
+    /// Why the engine asks the API again, until it gets an answer.
+    trouble: Option<String>,
     /// Calls that were told of.
     told: HashSet<String>,
     answer: Option<Value>,
@@ -186,6 +192,16 @@ impl HookContext {
         self.state().n_denied
     }
 
+    /// Responses of which calls were denied.
+    pub(crate) fn n_denied_responses(&self) -> u64 {
+        self.state().n_denied_responses
+    }
+
+    /// What the API answered last, if the engine is trying again.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.state().trouble.clone()
+    }
+
     /// What the hooks cost.
     pub fn hook_cost(&self) -> HookCost {
         self.state().cost
@@ -227,14 +243,24 @@ impl HookContext {
     /// Finds out what was spent in dollars, where that matters and the engine can say so.
     pub(crate) async fn find_out_cost(&self) {
         let limited = self.budget_tracker.as_ref().is_some_and(|it| it.budget().max_usd.is_some());
-        let Some(handle) = self.handle.get().filter(|_| limited && !self.state().cost_unknown)
-        else {
+        if !limited || self.state().cost_unknown {
             return;
-        };
-        match tokio::time::timeout(COST_LIMIT, handle.usage()).await {
-            Ok(Ok(usage)) => self.spent_usd(usage.session.total_cost_usd.get()),
-            // The engine's own limit, which is what was left at the start, holds all the same.
-            _ => self.state().cost_unknown = true,
+        }
+        // The engine's own limit, which is what was left at the start, holds all the same.
+        if !self.ask_cost(COST_LIMIT).await {
+            self.state().cost_unknown = true;
+        }
+    }
+
+    /// Asks the engine what the run has cost so far; whether it says so in time.
+    pub(crate) async fn ask_cost(&self, limit: Duration) -> bool {
+        let Some(handle) = self.handle.get() else { return false };
+        match tokio::time::timeout(limit, handle.usage()).await {
+            Ok(Ok(usage)) => {
+                self.spent_usd(usage.session.total_cost_usd.get());
+                true
+            }
+            _ => false,
         }
     }
 
@@ -257,6 +283,13 @@ impl HookContext {
     fn hear(&self, message: &Message) {
         let new = self.state().meter.hear(message);
         self.spent(new);
+        match message {
+            Message::System(System::ApiRetry(retry)) => {
+                self.state().trouble = Some(trouble(retry));
+            }
+            Message::StreamEvent(_) | Message::Assistant(_) => self.state().trouble = None,
+            _ => {}
+        }
         if let Message::Result(result) = message {
             self.settle(result);
         }
@@ -287,7 +320,14 @@ impl HookContext {
     }
 
     pub(crate) fn denied(&self) {
-        self.state().n_denied += 1;
+        let mut state = self.state();
+        state.n_denied += 1;
+        // Calls of one response are denied together.
+        let response = Some(state.meter.n_responses());
+        if state.last_denied != response {
+            state.last_denied = response;
+            state.n_denied_responses += 1;
+        }
     }
 
     /// Whether this call is told of for the first time.
@@ -325,6 +365,16 @@ impl HookContext {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Why the engine asks the API again, in words.
+fn trouble(retry: &ApiRetry) -> String {
+    let status = retry.error_status.map(|status| format!(", HTTP {status}")).unwrap_or_default();
+    let why = match retry.error_status {
+        Some(529) => "overloaded".to_owned(),
+        _ => retry.error.to_string(),
+    };
+    format!("the model's API was in trouble at the time ({why}{status}, attempt {})", retry.attempt)
 }
 
 /// What a model reads when the deadline has passed.

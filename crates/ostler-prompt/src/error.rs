@@ -24,7 +24,7 @@ use crate::output::AnswerError;
 /// | the API said no | [`Api`](Self::Api) | no |
 /// | there is no answer, though the run went well | [`AnswerMissing`](Self::AnswerMissing) | no |
 /// | the answer is not of the type | [`AnswerShape`](Self::AnswerShape) | no |
-/// | the time is up | [`DeadlineExceeded`](Self::DeadlineExceeded) | no |
+/// | the time is up | [`DeadlineExceeded`](Self::DeadlineExceeded) | no, unless the API was in trouble |
 /// | the money is up | [`BudgetExhausted`](Self::BudgetExhausted) | no |
 /// | the caller stopped it | [`Cancelled`](Self::Cancelled) | no |
 /// | the options are wrong | [`Refused`](Self::Refused) | no: correct them |
@@ -134,12 +134,15 @@ pub enum Error {
         reason: String,
     },
     /// The deadline has passed.
-    #[error("{prompt}: Deadline exceeded, after {} s", .after.as_secs_f64())]
+    #[error("{prompt}: Deadline exceeded, after {} s{}", .after.as_secs_f64(), meanwhile(.trouble))]
     DeadlineExceeded {
         /// The prompt.
         prompt: String,
         /// How long the run took.
         after: Duration,
+        /// What the model's API answered last, if the engine was trying again at the time. Then the same may well work
+        /// later.
+        trouble: Option<String>,
     },
     /// The budget is used up.
     #[error("{prompt}: {exhausted}")]
@@ -186,6 +189,7 @@ impl Error {
     /// Whether the same again may well work.
     pub fn is_retryable(&self) -> bool {
         self.category() == Category::Throttle
+            || matches!(self, Self::DeadlineExceeded { trouble: Some(_), .. })
     }
 
     /// The prompt whose run it was.
@@ -296,6 +300,11 @@ fn line(error: &DecodeError) -> String {
         | DecodeError::TooLong { text, .. } => text.clone(),
         other => other.to_string(),
     }
+}
+
+/// What kept a run from being in time.
+fn meanwhile(trouble: &Option<String>) -> String {
+    trouble.as_ref().map(|trouble| format!("; {trouble}")).unwrap_or_default()
 }
 
 fn said(errors: &[String], otherwise: &str) -> String {

@@ -14,8 +14,11 @@ use crate::output::Output;
 use crate::prompt::Prompt;
 use crate::response::Response;
 
-/// After so many denied calls a model that does not listen is not asked again: every further answer costs money, too.
-const MOST_DENIALS: u64 = 16;
+/// After so many responses whose calls were denied, the model is not asked again: every further answer costs money, too.
+/// One lets it say what it has found; one that calls tools again is not going to.
+const MOST_DENIED_RESPONSES: u64 = 1;
+/// How long the engine may take to tell the cost of a run that is cut off.
+const COST_LIMIT: Duration = Duration::from_secs(1);
 
 /// A run. Read its messages, or leave that; then ask for the [response](Self::response). Dropping it ends the run, with
 /// everything it started.
@@ -55,6 +58,12 @@ impl<T: Output> Evaluation<T> {
             is_told: false,
             answers: PhantomData,
         }
+    }
+
+    /// Ends it before it begins.
+    pub(crate) fn refused(mut self, error: Error) -> Self {
+        self.failed = Some(error);
+        self
     }
 
     /// What the hooks of the run share: what it has spent so far, and more.
@@ -119,6 +128,9 @@ impl<T: Output> Evaluation<T> {
             }
             .into(),
         ));
+        if self.failed.is_some() {
+            return;
+        }
         if let Some(error) = self.limit() {
             self.failed = Some(error);
             return;
@@ -138,7 +150,7 @@ impl<T: Output> Evaluation<T> {
                     Ok(heard) => heard,
                     // With the answer there, nothing else is waited for.
                     Err(_) if self.result.is_some() => return self.end(None),
-                    Err(_) => return self.end(Some(self.deadline_exceeded())),
+                    Err(_) => return self.cut_off(self.deadline_exceeded()).await,
                 }
             }
             None => messages.next().await,
@@ -155,12 +167,12 @@ impl<T: Output> Evaluation<T> {
                 if self.context.current_deadline().is_some_and(|it| it.end() <= Instant::now())
                     && !self.context.has_result()
                 {
-                    return self.end(Some(self.deadline_exceeded()));
+                    return self.cut_off(self.deadline_exceeded()).await;
                 }
-                if self.context.n_denied() > MOST_DENIALS
+                if self.context.n_denied_responses() > MOST_DENIED_RESPONSES
                     && let Some(error) = self.limit()
                 {
-                    return self.end(Some(error));
+                    return self.cut_off(error).await;
                 }
                 Some(message)
             }
@@ -170,6 +182,12 @@ impl<T: Output> Evaluation<T> {
             }
             None => self.end(None),
         }
+    }
+
+    /// Ends a run before its result, and finds out first what it has cost: nobody can tell afterwards.
+    async fn cut_off(&mut self, error: Error) -> Option<Message> {
+        self.context.ask_cost(COST_LIMIT).await;
+        self.end(Some(error))
     }
 
     /// Ends the engine, with everything it started.
@@ -190,7 +208,11 @@ impl<T: Output> Evaluation<T> {
     }
 
     fn deadline_exceeded(&self) -> Error {
-        Error::DeadlineExceeded { prompt: self.prompt.name().to_owned(), after: self.took() }
+        Error::DeadlineExceeded {
+            prompt: self.prompt.name().to_owned(),
+            after: self.took(),
+            trouble: self.context.trouble(),
+        }
     }
 
     fn outcome(&mut self) -> Result<T, Error> {
@@ -245,7 +267,11 @@ impl<T> Evaluation<T> {
             usage: context.usage(),
             cost_usd: context.cost_usd(),
             duration: self.took(),
-            stop_reason: context.stop_reason().unwrap_or_else(|| END_TURN.to_owned()),
+            stop_reason: match (error, result) {
+                // It did not stop by itself.
+                (Some(error), None) => error.code().to_owned(),
+                _ => context.stop_reason().unwrap_or_else(|| END_TURN.to_owned()),
+            },
             hooks: context.hook_cost(),
         };
         context.state().spans.run_ends(&executed, error.map(Error::code));

@@ -26,6 +26,11 @@ impl Meter {
         self.total
     }
 
+    /// How many responses have told something.
+    pub(crate) fn n_responses(&self) -> usize {
+        self.responses.len()
+    }
+
     /// Why the model stopped last.
     pub(crate) fn stop_reason(&self) -> Option<&str> {
         self.stop_reason.as_deref()

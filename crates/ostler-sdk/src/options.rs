@@ -204,6 +204,13 @@ pub struct PermissionOptions {
     pub(crate) on_dialog: Option<OnDialog>,
 }
 
+impl PermissionOptions {
+    /// Whether a callback decides about calls.
+    pub fn has_callback(&self) -> bool {
+        self.on_permission.is_some()
+    }
+}
+
 /// Which conversation it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionOptions {

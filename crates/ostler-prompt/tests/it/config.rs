@@ -24,9 +24,13 @@ async fn started(make: impl FnOnce(Options) -> Adapter) -> Start {
 }
 
 #[tokio::test]
-async fn permission_mode_is_bypass_permissions_by_default() {
-    assert_eq!(*ClientConfig::default().permission_mode(), PermissionMode::BypassPermissions);
+async fn permissions_are_bypassed_only_if_the_operator_says_so() {
+    assert_eq!(ClientConfig::default().permission_mode(), None);
     let launch = started(Adapter::new).await.launch;
+    assert_ne!(launch.permission_mode, Some(PermissionMode::BypassPermissions));
+    assert!(!launch.allow_skip_permissions);
+    let bypass = ClientConfig::default().with_permission_mode(PermissionMode::BypassPermissions);
+    let launch = started(|options| Adapter::new(options).with_client(bypass)).await.launch;
     assert_eq!(launch.permission_mode, Some(PermissionMode::BypassPermissions));
     assert!(
         launch.allow_skip_permissions,

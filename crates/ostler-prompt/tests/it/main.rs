@@ -10,6 +10,7 @@ mod errors;
 mod events;
 mod examples;
 mod exits;
+mod explicit;
 mod fake;
 mod forms;
 mod hooks;

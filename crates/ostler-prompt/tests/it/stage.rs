@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ostler_prompt::{Adapter, ClientConfig, Event, Listener, ModelConfig, Session};
-use ostler_sdk::Options;
+use ostler_sdk::{Options, PermissionMode};
 use ostler_testkit::{RecordedRequest, Script, ScriptedApi, reply, when};
 use tempfile::TempDir;
 
@@ -85,13 +85,17 @@ impl Stage {
         options
     }
 
-    /// An adapter with the defaults, but a model that all backends know.
+    /// An adapter with the defaults, but a model that all backends know and permission for everything.
     pub(crate) fn adapter(&self) -> Adapter {
-        Adapter::new(self.options()).with_model(ModelConfig::new(MODEL))
+        self.adapter_with(ClientConfig::default())
     }
 
     pub(crate) fn adapter_with(&self, client: ClientConfig) -> Adapter {
-        self.adapter().with_client(client)
+        let adapter = Adapter::new(self.options()).with_model(ModelConfig::new(MODEL));
+        adapter.with_client(match client.permission_mode() {
+            Some(_) => client,
+            None => client.with_permission_mode(PermissionMode::BypassPermissions),
+        })
     }
 
     /// What the model of the conversation was asked.
