@@ -1,22 +1,21 @@
 //! Hostile input of every kind, against the program as a process: it ends, says why, and takes little memory.
 //!
-//! The peak is the largest of the program and of everything it has started, as the kernel counts it for children
-//! that have ended; with one process per test, as `cargo nextest` runs them, it is that of the test's own program.
-//! Each test adds a row to `hostile.md` in the target folder for temporary files.
+//! The peak is the largest of the program and of each process it has started, sampled from `/proc` while they run. Each
+//! test prints a row and adds it to `hostile.md` in the target folder for temporary files.
 
 use std::fs;
 use std::io::Write as _;
 use std::process::Child;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{UsageWho, getrusage};
 use ostler_testkit::{RawApi, RawPart, RawReply, Script, ScriptedApi, reply, when};
 use serde_json::{Value, json};
 
 use crate::run::{Ostler, Ran};
 
 /// The most memory that one engine may take, in kilobytes. A debug build takes some 45 MB before it has read anything.
-const MAX_PEAK: i64 = 200_000;
+const MAX_PEAK: u64 = 200_000;
 /// Longer than any of these takes on the slowest machine: what takes longer does not end.
 const LIMIT: Duration = Duration::from_secs(240);
 
@@ -24,17 +23,11 @@ const LIMIT: Duration = Duration::from_secs(240);
 fn measure(name: &str, child: Child) -> Ran {
     let begun = Instant::now();
     let id = child.id();
-    let (done, over) = std::sync::mpsc::channel::<()>();
-    let watchdog = std::thread::spawn(move || {
-        if over.recv_timeout(LIMIT).is_err() {
-            let id = nix::unistd::Pid::from_raw(i32::try_from(id).unwrap());
-            let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGKILL);
-        }
-    });
+    let (done, over) = mpsc::channel::<()>();
+    let watchdog = std::thread::spawn(move || watch(id, &over));
     let ran = Ran::of(child);
     let _ = done.send(());
-    watchdog.join().unwrap();
-    let peak = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss();
+    let peak = watchdog.join().unwrap();
     let seconds = begun.elapsed().as_secs_f64();
     let row = format!("| {name} | {} MB | {seconds:.1} s |\n", peak / 1000);
     print!("{row}");
@@ -42,8 +35,42 @@ fn measure(name: &str, child: Child) -> Ran {
     let mut table = fs::OpenOptions::new().create(true).append(true).open(table).unwrap();
     table.write_all(row.as_bytes()).unwrap();
     assert!(ran.code.is_some(), "{name} has no end");
+    assert!(peak > 0, "the memory of {name} was never seen");
     assert!(peak < MAX_PEAK, "{name} took {peak} kB\n{:.500}", ran.stdout);
     ran
+}
+
+/// The most memory of a process and of those it started, until it is over. Ends it after [`LIMIT`].
+fn watch(id: u32, over: &mpsc::Receiver<()>) -> u64 {
+    let begun = Instant::now();
+    let mut peak = 0;
+    while over.recv_timeout(Duration::from_millis(5)).is_err() {
+        peak = peak.max(peak_of(id));
+        if begun.elapsed() > LIMIT {
+            let id = nix::unistd::Pid::from_raw(i32::try_from(id).unwrap());
+            let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGKILL);
+            break;
+        }
+    }
+    peak
+}
+
+/// The kernel's own peak of a process (`VmHWM`), or that of a process it started if it is larger. In kilobytes.
+fn peak_of(id: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let own = field(&status, "VmHWM:").unwrap_or(0);
+    let others = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = others.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let children = ids.filter(|other| {
+        let status = fs::read_to_string(format!("/proc/{other}/status")).unwrap_or_default();
+        field(&status, "PPid:") == Some(u64::from(id))
+    });
+    children.map(peak_of).fold(own, u64::max)
+}
+
+fn field(status: &str, name: &str) -> Option<u64> {
+    let text = status.lines().find_map(|line| line.strip_prefix(name))?;
+    text.trim().trim_end_matches(" kB").parse().ok()
 }
 
 /// Runs one prompt, without a terminal and without input.

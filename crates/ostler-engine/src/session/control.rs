@@ -257,9 +257,8 @@ impl Session {
     async fn stop_task(&mut self, stop: &StopTask) -> Result<Value, String> {
         let tasks = &self.world.cx.tasks;
         // Hosts stop what they see, and that may be over by now.
-        match tasks.get(&stop.task_id) {
-            Some((_, None)) => tasks.stop_untold(&stop.task_id).await?,
-            Some((_, Some(_))) | None => {}
+        if let Some((_, None)) = tasks.get(&stop.task_id) {
+            tasks.stop_untold(&stop.task_id).await?
         }
         self.task_ended(&stop.task_id).await;
         Ok(json!({}))

@@ -153,7 +153,7 @@ async fn a_hook_cannot_change_a_call_into_one_that_needs_a_person() {
 /// The questions that a host was asked.
 fn questions(host: &TestHost) -> Vec<&ostler_proto::control::CanUseTool> {
     let of = |frame| match frame {
-        &ToHost::ControlRequest(ref request) => match &request.request {
+        ToHost::ControlRequest(request) => match &request.request {
             AskHost::CanUseTool(question) => Some(&**question),
             _ => None,
         },

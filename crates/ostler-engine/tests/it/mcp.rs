@@ -22,7 +22,7 @@ struct Calc;
 
 impl Connector for Calc {
     fn connect(&self, _: String, _: Place, _: HostLine) -> BoxFuture<'static, Connected> {
-        Box::pin(async { Ok(Arc::new(Calc) as Arc<dyn Server>) })
+        Box::pin(async { Ok(Arc::new(Self) as Arc<dyn Server>) })
     }
 }
 
