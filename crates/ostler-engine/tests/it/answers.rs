@@ -152,14 +152,15 @@ async fn a_hook_cannot_change_a_call_into_one_that_needs_a_person() {
 
 /// The questions that a host was asked.
 fn questions(host: &TestHost) -> Vec<&ostler_proto::control::CanUseTool> {
-    let of = |frame| match frame {
+    let frames = host.seen.iter();
+    let of = frames.filter_map(|frame| match frame {
         ToHost::ControlRequest(request) => match &request.request {
             AskHost::CanUseTool(question) => Some(&**question),
             _ => None,
         },
         _ => None,
-    };
-    host.seen.iter().filter_map(of).collect()
+    });
+    of.collect()
 }
 
 // Mutant: the second question shows the input that the model sent.
