@@ -6,10 +6,15 @@
 //! The rule of this crate: it may say "unclear" too often, never too seldom. A grammar is not a shell, so besides the
 //! tree itself the text is checked for everything that a shell would expand and the tree does not show.
 
+mod builtin;
 mod change;
 mod git;
 mod heredoc;
+mod literal;
 mod look;
+mod options;
+mod programs;
+mod special;
 mod table;
 mod text;
 mod walk;
@@ -17,7 +22,8 @@ mod word;
 mod wrap;
 
 pub use self::change::{Change, change};
-pub use self::look::{Look, is_harmless, look};
+pub use self::literal::{NotLiteral, literal};
+pub use self::look::{Look, is_builtin, is_harmless, look, may_show_others};
 pub use self::word::{Word, WordKind};
 
 /// Longer commands are not judged.
@@ -34,6 +40,19 @@ pub struct Judged {
     pub assignments: Vec<Assignment>,
     /// Whether something goes on in the background.
     pub background: bool,
+    /// What stands between the parts, as far as [`literal`] read them; empty otherwise.
+    pub joints: Vec<Joint>,
+}
+
+/// What joins a command to the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joint {
+    /// `&&`: the next one runs only if this one succeeded.
+    And,
+    /// `|`: both run, in shells of their own.
+    Pipe,
+    /// `||` or `;`: whether this one succeeded is not known.
+    Other,
 }
 
 impl Judged {
@@ -91,12 +110,7 @@ pub struct Assignment {
 impl Assignment {
     /// Whether programs may see this variable without doing anything else because of it.
     pub fn is_safe_for_programs(&self) -> bool {
-        table::SAFE_VARIABLES.contains(&self.name.as_str()) || self.name.starts_with("LC_")
-    }
-
-    /// Whether it changes what the shell or programs run: `PATH`, `LD_PRELOAD`, `IFS`, `GIT_SSH_COMMAND`.
-    pub fn is_risky(&self) -> bool {
-        if self.exported { !self.is_safe_for_programs() } else { table::is_risky(&self.name) }
+        table::is_safe_variable(&self.name)
     }
 }
 
@@ -107,7 +121,7 @@ pub struct Unclear {
     /// Why not.
     pub reason: String,
     /// What could be told all the same; there may be more.
-    pub found: Judged,
+    pub found: Box<Judged>,
 }
 
 /// Lists what a command would do.
@@ -121,9 +135,14 @@ pub fn parts(command: &str) -> Result<Judged, Unclear> {
 
 /// The words of a command that is one plain list of literal words.
 pub fn words(command: &str) -> Option<Vec<String>> {
-    let judged = walk::judge_plain(command).ok()?;
+    let judged = literal(command).ok()?;
     let [part] = judged.parts.as_slice() else { return None };
-    let plain = judged.redirects.is_empty() && part.assignments.is_empty() && !judged.background;
-    let literal = part.argv.iter().all(|word| word.kind == WordKind::Literal);
-    (plain && literal).then(|| part.argv.iter().map(|word| word.text.clone()).collect())
+    let is_plain = judged.redirects.is_empty() && part.assignments.is_empty();
+    let words = part.argv.iter().map(|word| word.as_literal().map(str::to_owned));
+    words.collect::<Option<Vec<_>>>().filter(|_| is_plain)
+}
+
+/// Whether a part starts other commands, as far as its words tell: `timeout`, `xargs`, `bash -c`.
+pub fn starts_others(part: &Part) -> bool {
+    !matches!(wrap::starts(&mut part.clone()), wrap::Starts::Nothing)
 }

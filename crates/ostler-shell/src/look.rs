@@ -1,330 +1,143 @@
-//! Commands that only look, and what they look at.
-//!
-//! Conservative on purpose: a command is here when it can neither write, nor start anything, nor reach the network,
-//! with the options listed. What is missing is asked about; so is what follows links into folders that are not named
-//! (`grep -R`, `rg -L`, `diff -r`).
+//! Commands that only read, and what they read. `programs.rs` and `git.rs` have the tables.
 
-use crate::Part;
-use crate::git;
+use crate::options::{Operands, Sorted};
+use crate::programs::program;
 use crate::word::{Word, WordKind};
+use crate::{Part, git, special};
 
-/// What a harmless part looks at.
+/// What a part reads when it does nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// Files and folders it may read. Empty for a command that reads none, or only the working directory.
+    /// Files and folders it reads or lists. Empty for a command that reads none, or only the working directory.
     pub paths: Vec<Word>,
+    /// Whether the paths must not be folders, because their contents would be shown, links and all.
+    pub files_only: bool,
     /// Whether it shows the contents of files that it finds itself.
     pub searches: bool,
 }
 
-/// Whether a part only looks. Which files it looks at is for [`look`] to say and for others to judge.
+/// Whether a part only reads. Which files it reads is for [`look`] to say and for others to judge.
 pub fn is_harmless(part: &Part) -> bool {
-    look(part).is_some()
+    look(part).is_ok()
 }
 
-/// What a part looks at, if it does nothing else.
-pub fn look(part: &Part) -> Option<Look> {
-    if !part.has_safe_environment() {
-        return None;
+/// What a part reads, if it does nothing else.
+///
+/// # Errors
+/// Why that is not certain, for people.
+pub fn look(part: &Part) -> Result<Look, String> {
+    if let Some(assignment) = part.assignments.first() {
+        return Err(format!("it sets the variable {}", assignment.name));
     }
-    let name = part.name();
-    let name =
-        name.strip_prefix("/usr/bin/").or_else(|| name.strip_prefix("/bin/")).unwrap_or(name);
+    if let Some(word) = part.argv.iter().find(|word| word.kind > WordKind::Glob) {
+        return Err(format!("{} is not written out", word.text));
+    }
+    if let Some(word) = part.argv.iter().find(|word| word.kind == WordKind::Tilde) {
+        return Err(format!("{} is in a home directory", word.text));
+    }
     let words = part.argv.get(1..).unwrap_or_default();
-    match name {
-        "git" => git::look(words),
-        "cd" => cd(words),
-        "read" => words.iter().all(is_name_or_raw).then(Look::default),
-        "printf" => {
-            words.first()?.as_literal().filter(|format| !format.starts_with('-')).map(|_| Look::default())
-        }
-        "command" => matches!(words, [option, name] if matches!(option.as_literal(), Some("-v" | "-V")) && name.kind != WordKind::Unknown)
-            .then(Look::default),
-        _ => by_table(name, words),
+    match base_name(part.name()) {
+        Some("git") => git::look(words),
+        Some("cd") => special::cd(words),
+        Some("command") => special::command(words),
+        Some("echo") => special::echo(words),
+        Some("date") => special::date(words),
+        Some("find") => special::find(words),
+        Some("jq") => special::jq(words),
+        Some("printf") => special::printf(words),
+        Some("sed") => special::sed(words),
+        Some("sleep") => special::sleep(words),
+        Some("test") => special::test(words),
+        Some(name) => by_table(name, words),
+        None => Err(format!("{} is not a program of the system", part.name())),
     }
 }
 
-/// What the words after the options are.
-enum Operands {
-    /// Plain text; variables are fine.
-    Text,
-    /// Files.
-    Paths,
-    /// A pattern, then files.
-    PatternPaths,
+/// Whether the shell itself does what this name says.
+pub fn is_builtin(name: &str) -> bool {
+    matches!(
+        name,
+        ":" | "cd" | "command" | "echo" | "false" | "printf" | "pwd" | "test" | "true" | "type"
+    )
 }
 
-/// Which options a command may have.
-enum Options {
-    /// Any: none of them does harm.
-    Any,
-    /// Only these: single letters, which may be joined and followed by a number, and long words.
-    Only { letters: &'static str, words: &'static [&'static str] },
-}
-
-/// Whether this is the name of a command that may only look.
-pub(crate) fn is_known(name: &str) -> bool {
-    matches!(name, "git" | "cd" | "read" | "printf" | "command") || row(name).is_some()
-}
-
-fn row(name: &str) -> Option<(Operands, Options)> {
-    use Operands::{Paths, PatternPaths, Text};
-    let only = |letters, words| Options::Only { letters, words };
-    Some(match name {
-        "echo" | "true" | "false" | ":" | "pwd" | "whoami" | "uname" | "sleep" | "exit"
-        | "return" | "break" | "continue" | "basename" | "dirname" | "seq" | "nproc" | "arch"
-        | "groups" => (Text, Options::Any),
-        "id" | "which" | "type" | "tr" | "expr" | "uptime" => (Text, only("aAsuGngrdct", &[])),
-        "date" => (Text, only("uRI", &["--utc", "--iso-8601", "--rfc-email"])),
-        "hostname" => (Text, only("sfiI", &[])),
-        "ls" | "cat" | "head" | "wc" | "stat" | "nl" | "tac" | "rev" | "cksum" | "md5sum"
-        | "sha1sum" | "sha256sum" | "readlink" | "realpath" | "cmp" | "strings" | "od"
-        | "hexdump" => (Paths, Options::Any),
-        "tail" => (Paths, only("ncqvz", &["--lines", "--bytes", "--quiet"])),
-        "df" | "du" => {
-            (Paths, only("hskmaxcd", &["--max-depth", "--human-readable", "--summarize"]))
-        }
-        "test" => (
-            Paths,
-            only(
-                "fdezrwxsLhnbcpSOGNt",
-                &["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"],
-            ),
-        ),
-        "file" => (Paths, only("biLhk", &["--brief", "--mime", "--mime-type"])),
-        "diff" => (Paths, only("uqswbBiyNac", &["--unified", "--brief", "--color", "--stat"])),
-        "cut" => (Paths, only("dfcbsz", &["--delimiter", "--fields", "--complement"])),
-        "sort" => (
-            Paths,
-            only("nrufkhVbdgiMstcCz", &["--numeric-sort", "--reverse", "--unique", "--key"]),
-        ),
-        "uniq" => (Text, only("cduizfsw", &["--count", "--repeated"])),
-        "comm" => (Paths, only("123z", &[])),
-        "column" => (Paths, only("tsnc", &["--table"])),
-        "tree" => (Paths, only("adfLIPpshuDC", &["--gitignore", "--noreport"])),
-        "jq" => {
-            (PatternPaths, only("rcseSnjMCa", &["--raw-output", "--compact-output", "--slurp"]))
-        }
-        "grep" | "egrep" | "fgrep" => (
-            PatternPaths,
-            only(
-                "ivnclLrwxoHhsqaEFGPzAmBCbI",
-                &[
-                    "--color",
-                    "--include",
-                    "--exclude",
-                    "--exclude-dir",
-                    "--line-number",
-                    "--recursive",
-                    "--count",
-                    "--ignore-case",
-                    "--files-with-matches",
-                    "--only-matching",
-                    "--fixed-strings",
-                    "--extended-regexp",
-                    "--max-count",
-                    "--invert-match",
-                    "--word-regexp",
-                    "--context",
-                ],
-            ),
-        ),
-        "rg" => (
-            PatternPaths,
-            only(
-                "ivnclwxoHhqaFPsSuABCmUNgtTejM",
-                &[
-                    "--color",
-                    "--glob",
-                    "--type",
-                    "--type-not",
-                    "--hidden",
-                    "--no-ignore",
-                    "--files-with-matches",
-                    "--count",
-                    "--line-number",
-                    "--no-heading",
-                    "--ignore-case",
-                    "--fixed-strings",
-                    "--max-count",
-                    "--max-depth",
-                    "--sort",
-                    "--stats",
-                    "--json",
-                    "--multiline",
-                    "--context",
-                    "--word-regexp",
-                    "--only-matching",
-                ],
-            ),
-        ),
-        "find" => (
-            Paths,
-            only(
-                "",
-                &[
-                    "-name",
-                    "-iname",
-                    "-path",
-                    "-ipath",
-                    "-regex",
-                    "-iregex",
-                    "-type",
-                    "-maxdepth",
-                    "-mindepth",
-                    "-size",
-                    "-mtime",
-                    "-mmin",
-                    "-newer",
-                    "-not",
-                    "-o",
-                    "-a",
-                    "-or",
-                    "-and",
-                    "-print",
-                    "-print0",
-                    "-prune",
-                    "-empty",
-                    "-perm",
-                    "-user",
-                    "-group",
-                    "-ls",
-                    "-xdev",
-                    "-depth",
-                    "-printf",
-                    "-quit",
-                    "-executable",
-                    "-readable",
-                    "-writable",
-                ],
-            ),
-        ),
-        _ => return None,
-    })
-}
-
-fn by_table(name: &str, words: &[Word]) -> Option<Look> {
-    let (operands, options) = row(name)?;
-    let mut look = Look::default();
-    let mut only_operands = false;
-    let mut pattern_is_due = matches!(operands, Operands::PatternPaths);
-    for word in words {
-        let dashed = word.text.starts_with('-') && word.text.len() > 1 && !only_operands;
-        match word.kind {
-            WordKind::Unknown
-                if matches!((&operands, &options), (Operands::Text, Options::Any)) =>
-            {
-                continue;
-            }
-            // In quotes after the options it is a pattern whatever it is; elsewhere it might be an option.
-            WordKind::Unknown => return None,
-            // A pattern may stand for a file whose name looks like an option.
-            WordKind::Glob
-                if !matches!(options, Options::Any)
-                    && word.text.starts_with(['*', '?', '[', '{'])
-                    && !pattern_is_due =>
-            {
-                return None;
-            }
-            _ => {}
-        }
-        if word.text == "--" && !only_operands {
-            only_operands = true;
-        } else if dashed {
-            if !is_permitted(&options, word) {
-                return None;
-            }
-            // The pattern is in the option: what follows are files.
-            pattern_is_due &= !(matches!(name, "grep" | "egrep" | "fgrep" | "rg")
-                && is_pattern_option(&word.text));
-        } else if pattern_is_due {
-            if name == "jq" && loads_modules(&word.text) {
-                return None;
-            }
-            pattern_is_due = false;
-        } else if !matches!(operands, Operands::Text) || shows_names(word) {
-            look.paths.push(word.clone());
-        }
+/// Whether a part that is not one of [`look`]'s may show files that its words do not name: it searches folders, copies
+/// them, or takes names from a list.
+pub fn may_show_others(part: &Part) -> bool {
+    match part.name().rsplit('/').next().unwrap_or_default() {
+        "ack" | "ag" | "cksum" | "cp" | "diff" | "du" | "egrep" | "fgrep" | "file" | "find"
+        | "grep" | "hexdump" | "md5sum" | "rg" | "rgrep" | "rsync" | "scp" | "sha1sum"
+        | "sha256sum" | "sha512sum" | "sort" | "strings" | "tar" | "wc" | "zgrep" | "zip" => true,
+        "git" => part.argv.iter().skip(1).any(|word| {
+            matches!(
+                word.text.as_str(),
+                "annotate"
+                    | "archive"
+                    | "blame"
+                    | "bundle"
+                    | "cat-file"
+                    | "diff"
+                    | "diff-files"
+                    | "diff-index"
+                    | "diff-tree"
+                    | "difftool"
+                    | "fast-export"
+                    | "format-patch"
+                    | "grep"
+                    | "log"
+                    | "range-diff"
+                    | "reflog"
+                    | "show"
+                    | "stash"
+                    | "whatchanged"
+            )
+        }),
+        _ => false,
     }
-    look.searches = match name {
-        "rg" => true,
-        "grep" | "egrep" | "fgrep" => words.iter().any(|word| is_recursive(&word.text)),
-        "diff" => words.iter().any(|word| is_recursive(&word.text)),
+}
+
+/// The name of a program without the folder of the system it is in; nothing for one in another folder.
+fn base_name(name: &str) -> Option<&str> {
+    let base = name.strip_prefix("/usr/bin/").or_else(|| name.strip_prefix("/bin/"));
+    let base = base.unwrap_or(name);
+    (!base.contains('/')).then_some(base)
+}
+
+fn by_table(name: &str, words: &[Word]) -> Result<Look, String> {
+    let Some(program) = program(name) else {
+        return Err(format!("{name} is not known to only read"));
+    };
+    let sorted = program.sort(words)?;
+    let searches = match name {
+        "rg" => !sorted.has(&["--files"]),
+        "grep" | "egrep" | "fgrep" => sorted.has(&["-r", "--recursive"]),
         _ => false,
     };
-    // Words that only print may still be switches on their own.
-    if matches!(name, "hostname" | "date")
-        && words.iter().any(|word| !word.text.starts_with(['-', '+']))
-    {
-        return None;
-    }
-    // `strings @file` takes options from the file, `wc --files0-from` names.
-    if (name == "strings" && words.iter().any(|word| word.text.starts_with('@')))
-        || (name == "wc" && words.iter().any(|word| word.text.starts_with("--files0")))
-    {
-        return None;
-    }
-    if name == "uniq" && words.iter().filter(|word| !word.text.starts_with('-')).count() > 0 {
-        return None; // the second file is written to
-    }
-    Some(look)
+    let has_pattern = sorted.has_pattern || sorted.has(&["--files"]);
+    let files_only = program.operands == Operands::Files;
+    let paths = paths(program.operands, has_pattern, sorted)?;
+    Ok(Look { paths, files_only, searches })
 }
 
-/// Whether the shell puts the names of files in for a word.
-fn shows_names(word: &Word) -> bool {
-    word.kind == WordKind::Glob && word.text.contains(['*', '?', '['])
-}
-
-/// Whether a program for `jq` reads files that are not among its arguments.
-fn loads_modules(program: &str) -> bool {
-    program.contains("import") || program.contains("include")
-}
-
-fn is_permitted(options: &Options, word: &Word) -> bool {
-    let Options::Only { letters, words } = options else { return !word.text.contains('/') };
-    if word.kind > WordKind::Tilde && !word.text.contains('=') {
-        return false;
-    }
-    let text = word.text.as_str();
-    let stem = text.split_once('=').map_or(text, |(stem, _)| stem);
-    if words.contains(&stem) {
-        return true;
-    }
-    let Some(cluster) = text.strip_prefix('-').filter(|rest| !rest.starts_with('-')) else {
-        return false;
+/// The words that are paths.
+fn paths(operands: Operands, has_pattern: bool, sorted: Sorted) -> Result<Vec<Word>, String> {
+    let Sorted { operands: words, late, .. } = sorted;
+    let is_pattern = |word: &Word| word.kind == WordKind::Glob;
+    let mut words = words.into_iter();
+    let mut paths: Vec<Word> = match operands {
+        // The shell puts the names of files in for a pattern, and they are shown.
+        Operands::Text => words.filter(is_pattern).collect(),
+        Operands::Paths | Operands::Files => words.collect(),
+        Operands::PatternPaths if has_pattern => words.collect(),
+        Operands::PatternPaths => match words.next() {
+            Some(word) if is_pattern(&word) => {
+                return Err(format!("the pattern {} is not quoted", word.text));
+            }
+            _ => words.collect(),
+        },
     };
-    let bare = cluster.trim_end_matches(|c: char| c.is_ascii_digit() || ",.:;-| ".contains(c));
-    bare.chars().all(|c| letters.contains(c)) && !letters.is_empty()
-}
-
-fn is_pattern_option(text: &str) -> bool {
-    !text.starts_with("--") && text.contains('e')
-}
-
-fn is_recursive(text: &str) -> bool {
-    text == "--recursive"
-        || (text.starts_with('-') && !text.starts_with("--") && text.contains(['r', 'R']))
-}
-
-/// `cd` changes where later commands look; alone it does nothing.
-fn cd(words: &[Word]) -> Option<Look> {
-    match words {
-        [folder]
-            if folder.kind == WordKind::Literal
-                && !folder.text.starts_with('-')
-                && !folder.text.is_empty() =>
-        {
-            Some(Look { paths: vec![folder.clone()], searches: false })
-        }
-        _ => None,
+    if operands != Operands::Text {
+        paths.extend(late);
     }
-}
-
-fn is_name_or_raw(word: &Word) -> bool {
-    word.as_literal().is_some_and(|text| {
-        text == "-r"
-            || (!crate::table::is_risky(text)
-                && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-                && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
-    })
+    Ok(paths)
 }

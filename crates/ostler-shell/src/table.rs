@@ -1,7 +1,7 @@
 //! Tables: variables and words with a meaning of their own.
 
 /// Variables that programs may see without doing anything else because of them.
-pub(crate) const SAFE_VARIABLES: &[&str] = &[
+const SAFE_VARIABLES: &[&str] = &[
     "CI",
     "CLICOLOR",
     "COLORTERM",
@@ -24,68 +24,25 @@ pub(crate) const SAFE_VARIABLES: &[&str] = &[
     "TZ",
 ];
 
-/// Words of the shell's grammar. As the name of a command they mean that the grammar read something else than the shell.
+/// Words of the shell's grammar. They are not the name of a program.
 pub(crate) const RESERVED: &[&str] = &[
-    "!", "[[", "]]", "]", "case", "do", "done", "elif", "else", "esac", "fi", "for", "function",
-    "if", "in", "select", "then", "until", "while", "{", "}", "((", "))", "[",
+    "!", "[[", "]]", "]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
+    "function", "if", "in", "select", "then", "until", "while", "{", "}", "((", "))", "[",
 ];
 
-/// Whether setting this variable changes what the shell runs, or what programs that inherit it run.
-pub(crate) fn is_risky(name: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "BASHOPTS",
-        "BASH_ENV",
-        "BROWSER",
-        "CC",
-        "CDPATH",
-        "CXX",
-        "EDITOR",
-        "ENV",
-        "EXECIGNORE",
-        "FCEDIT",
-        "FPATH",
-        "GLOBIGNORE",
-        "HOME",
-        "IFS",
-        "JAVA_TOOL_OPTIONS",
-        "LESSOPEN",
-        "LESSCLOSE",
-        "LESS",
-        "MANPAGER",
-        "PAGER",
-        "PATH",
-        "PROMPT_COMMAND",
-        "PS0",
-        "PS1",
-        "PS2",
-        "PS4",
-        "PWD",
-        "OLDPWD",
-        "RIPGREP_CONFIG_PATH",
-        "SHELL",
-        "SHELLOPTS",
-        "SSH_ASKPASS",
-        "SUDO_ASKPASS",
-        "TMPDIR",
-        "VISUAL",
-        "_JAVA_OPTIONS",
-    ];
-    const BEGINNINGS: &[&str] = &[
-        "BASH_FUNC_",
-        "CARGO",
-        "DYLD_",
-        "GIT_",
-        "GREP_",
-        "LD_",
-        "NODE_",
-        "NPM_",
-        "PERL",
-        "PYTHON",
-        "RUBY",
-        "RUST",
-        "TAR_",
-        "XDG_",
-        "npm_",
-    ];
-    NAMES.contains(&name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+/// Whether programs may see this variable without doing anything else because of it.
+pub(crate) fn is_safe_variable(name: &str) -> bool {
+    SAFE_VARIABLES.contains(&name) || name.starts_with("LC_")
+}
+
+/// Whether setting this variable changes neither what the shell runs nor what programs run that inherit it.
+///
+/// Names in lower case are the user's own, but for those that bash and some programs took. All others may mean
+/// something (`PATH`, `RANDOM`, `BASH_CMDS`, `GIT_DIR`), and lists of those are never complete.
+pub(crate) fn is_plain_variable(name: &str) -> bool {
+    const TAKEN: &[&str] = &["auto_resume", "histchars", "path", "fpath", "cdpath", "prompt"];
+    let is_lower = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    let is_own = is_lower && !TAKEN.contains(&name) && !name.contains("_config");
+    is_own || is_safe_variable(name)
 }

@@ -73,7 +73,8 @@ pub(crate) fn is_one_word(text: &str) -> bool {
     true
 }
 
-/// Whether `${…}` is of a form that only looks up and cuts a value. Nested substitutions are looked at elsewhere.
+/// Whether `${…}` is of a form that only looks up and cuts a value. Quotes and expansions in it mean one thing within
+/// double quotes and another outside, so none stands in a plain one; `=` would set the variable.
 pub(crate) fn is_plain_expansion(text: &str) -> bool {
     let Some(inside) = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) else {
         return false;
@@ -84,29 +85,19 @@ pub(crate) fn is_plain_expansion(text: &str) -> bool {
     if name.is_empty() {
         return matches!(inside, "@" | "*" | "?" | "$" | "!" | "-" | "#");
     }
-    // The subscript of an array is computed, and computing can run commands.
-    let rest = match rest.strip_prefix('[') {
-        Some(subscript) => match subscript.split_once(']') {
-            Some((index, rest)) if is_plain_index(index) => rest,
-            _ => return false,
-        },
-        None => rest,
-    };
-    if let Some(operator) = rest.strip_prefix('@') {
-        return matches!(operator, "Q" | "E" | "U" | "u" | "L" | "A" | "a" | "K" | "k");
-    }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./,:+@%^- *?#".contains(c);
     match rest.strip_prefix(':') {
-        // A substring's bounds are computed too.
-        Some(cut) if !cut.starts_with(['-', '=', '?', '+']) => {
+        // A substring's bounds are computed.
+        Some(cut) if !cut.starts_with(['-', '?', '+']) => {
             cut.chars().all(|c| c.is_ascii_digit() || ": -".contains(c))
         }
-        Some(_) => !crate::table::is_risky(name) || !rest.starts_with(":="),
-        None => rest.is_empty() || rest.starts_with(['-', '+', '?', '#', '%', '/', '^', ',']),
+        Some(rest) => rest.chars().all(|c| is_plain(c) || c == '?'),
+        None => {
+            rest.is_empty()
+                || (rest.starts_with(['-', '+', '?', '#', '%', '/', '^', ','])
+                    && rest.chars().all(is_plain))
+        }
     }
-}
-
-fn is_plain_index(index: &str) -> bool {
-    matches!(index, "@" | "*") || (!index.is_empty() && index.chars().all(|c| c.is_ascii_digit()))
 }
 
 /// Whether arithmetic computes with numbers only. The value of a variable is computed as text, and can run commands.

@@ -5,7 +5,9 @@ use tree_sitter::{Node, Parser};
 use crate::text::{self, Hidden};
 use crate::word::{self, Word, WordKind, slice};
 use crate::wrap::{self, Starts};
-use crate::{Assignment, Judged, LONGEST, Part, Redirect, Unclear, heredoc, look, table};
+use crate::{
+    Assignment, Judged, LONGEST, Part, Redirect, Unclear, builtin, heredoc, literal, table,
+};
 
 /// How deep commands may be nested before they are not judged.
 const DEEPEST: usize = 120;
@@ -14,18 +16,11 @@ const MOST_SCRIPTS: usize = 3;
 
 /// Judges a command that stands `scripts` levels deep in quoted scripts.
 pub(crate) fn judge(command: &str, scripts: usize) -> Result<Judged, Unclear> {
-    run(command, scripts, true)
-}
-
-/// Judges a command without looking into wrappers.
-pub(crate) fn judge_plain(command: &str) -> Result<Judged, Unclear> {
-    run(command, 0, false)
-}
-
-fn run(command: &str, scripts: usize, unwraps: bool) -> Result<Judged, Unclear> {
-    let mut walk =
-        Walk { source: command, scripts, unwraps, found: Judged::default(), unclear: None };
-    if command.len() > LONGEST {
+    let mut walk = Walk { source: command, scripts, found: Judged::default(), unclear: None };
+    if let Ok(list) = literal(command) {
+        walk.found.redirects = list.redirects;
+        list.parts.into_iter().for_each(|part| walk.part(part, 0));
+    } else if command.len() > LONGEST {
         walk.unclear("it is too long to be judged");
     } else if let Some(odd) = text::odd_character(command) {
         walk.unclear(odd);
@@ -37,14 +32,13 @@ fn run(command: &str, scripts: usize, unwraps: bool) -> Result<Judged, Unclear> 
     }
     match walk.unclear {
         None => Ok(walk.found),
-        Some(reason) => Err(Unclear { reason, found: walk.found }),
+        Some(reason) => Err(Unclear { reason, found: Box::new(walk.found) }),
     }
 }
 
 struct Walk<'s> {
     source: &'s str,
     scripts: usize,
-    unwraps: bool,
     found: Judged,
     unclear: Option<String>,
 }
@@ -139,8 +133,6 @@ impl Walk<'_> {
             | "variable_assignments"
             | "concatenation"
             | "command_name"
-            | "array"
-            | "translated_string"
             | "command_substitution"
             | "process_substitution"
             | "herestring_redirect" => self.all(node, depth),
@@ -158,10 +150,11 @@ impl Walk<'_> {
                 self.all(node, depth);
             }
             "function_definition" => {
-                let name = node.child_by_field_name("name").map(|name| slice(name, self.source));
-                if name.is_none_or(look::is_known) {
-                    self.unclear("it gives a known command another meaning");
-                }
+                self.unclear("it gives a command another meaning");
+                self.all(node, depth);
+            }
+            "array" | "translated_string" => {
+                self.unclear("it contains an array or a translated text, which can run commands");
                 self.all(node, depth);
             }
             "c_style_for_statement" => {
@@ -197,6 +190,9 @@ impl Walk<'_> {
                 self.all(node, depth);
             }
             "string" | "heredoc_body" => {
+                if node.kind() == "string" && (raw.contains("\\$(") || raw.contains("\\`")) {
+                    self.unclear("quoted text of it could be run as a command");
+                }
                 self.check_rest(node);
                 self.all(node, depth);
             }
@@ -230,8 +226,13 @@ impl Walk<'_> {
                     self.unclear("what looks like a comment is none");
                 }
             }
-            "raw_string"
-            | "ansi_c_string"
+            // A shell that computes with such text runs it, and there are many ways to compute.
+            "raw_string" => {
+                if raw.contains("$(") || raw.contains('`') {
+                    self.unclear("quoted text of it could be run as a command");
+                }
+            }
+            "ansi_c_string"
             | "brace_expression"
             | "variable_name"
             | "special_variable_name"
@@ -308,8 +309,8 @@ impl Walk<'_> {
             }
             Some(_) => {}
         }
-        if !self.unwraps {
-            return self.found.parts.push(part);
+        if let Some(reason) = builtin::doubt(&part) {
+            self.unclear(reason);
         }
         match wrap::starts(&mut part) {
             Starts::Nothing => self.found.parts.push(part),
@@ -338,7 +339,7 @@ impl Walk<'_> {
             Ok(inner) => inner,
             Err(Unclear { reason, found }) => {
                 self.unclear(reason);
-                found
+                *found
             }
         };
         self.found.parts.extend(inner.parts);
@@ -359,19 +360,19 @@ impl Walk<'_> {
         if !name.chars().all(is_name) || name.starts_with(|c: char| c.is_ascii_digit()) {
             self.unclear(format!("{name} is no variable"));
         }
+        if !table::is_plain_variable(&name) {
+            self.unclear(format!("what the variable {name} changes cannot be told"));
+        }
         let value = value.map_or(Word::literal(""), |value| word::read(value, self.source));
         Assignment { name, value, exported }
     }
 
     /// `for PATH in …` sets a variable like any assignment; `select` does, too.
     fn loop_variable(&mut self, node: Node<'_>) {
-        match node.child_by_field_name("variable") {
-            Some(name) => self.found.assignments.push(Assignment {
-                name: slice(name, self.source).to_owned(),
-                value: Word::unknown("…"),
-                exported: false,
-            }),
-            None => self.unclear("a loop has no variable"),
+        let name = node.child_by_field_name("variable").map(|name| slice(name, self.source));
+        match name {
+            Some(name) if table::is_plain_variable(name) => {}
+            _ => self.unclear("what the variable of a loop changes cannot be told"),
         }
     }
 
@@ -384,12 +385,8 @@ impl Walk<'_> {
                     let assignment = self.assignment(child, true, depth);
                     self.found.assignments.push(assignment);
                 }
-                "variable_name" => {
-                    let value = Word::unknown(format!("${raw}"));
-                    let name = raw.to_owned();
-                    self.found.assignments.push(Assignment { name, value, exported: true });
-                }
-                "word" if matches!(raw, "-x" | "-r" | "-g" | "-a" | "-A") => {}
+                "variable_name" if table::is_plain_variable(raw) => {}
+                "word" if matches!(raw, "-x" | "-r" | "-g") => {}
                 // `-n` makes another name for a variable, `-i` computes.
                 _ => {
                     self.unclear(format!("what is declared by {raw} cannot be told"));
@@ -402,13 +399,22 @@ impl Walk<'_> {
     fn unset(&mut self, node: Node<'_>) {
         for child in children(node).into_iter().skip(1) {
             let raw = slice(child, self.source);
-            if child.kind() != "variable_name" || table::is_risky(raw) {
+            if child.kind() != "variable_name" || !table::is_plain_variable(raw) {
                 self.unclear(format!("what becomes of {raw} cannot be told"));
             }
         }
     }
 
     fn redirect(&mut self, node: Node<'_>, depth: usize) {
+        // `{name}<file` sets a variable; the grammar takes the name for a word.
+        let before = self.source.get(..node.start_byte()).and_then(|text| text.chars().last());
+        let descriptor = node.child_by_field_name("descriptor");
+        let is_number = descriptor.is_none_or(|descriptor| {
+            slice(descriptor, self.source).chars().all(|c| c.is_ascii_digit())
+        });
+        if before.is_some_and(|c| !c.is_whitespace() && !";&|()".contains(c)) || !is_number {
+            self.unclear("a redirection stands next to a word");
+        }
         let operator = children(node).into_iter().find(|child| !child.is_named());
         let operator = operator.map_or("", |operator| operator.kind());
         let destinations = node.child_by_field_name("destination");
@@ -450,12 +456,37 @@ impl Walk<'_> {
         if !double && raw.contains(['<', '>', '\n', ';', '&', '|', '(']) {
             self.unclear("a test is not as simple as it looks");
         }
+        if !double && !is_plain_test(node, self.source) {
+            self.unclear("a test is not as simple as it looks");
+        }
         let computes = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
         let mut words = raw.split_ascii_whitespace();
         if words.any(|word| word == "-v" || word == "-R" || (double && computes.contains(&word))) {
             self.unclear("its test computes with variables, which can run commands");
         }
         self.all(node, depth);
+    }
+}
+
+/// `[ -f x ]` and `[ a = b ]`. Expansions outside of quotes could add operators, and `-v` computes.
+fn is_plain_test(node: Node<'_>, source: &str) -> bool {
+    const UNARY: &[&str] = &["-f", "-d", "-e", "-r", "-w", "-x", "-s", "-L", "-h", "-n", "-z"];
+    const BINARY: &[&str] =
+        &["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
+    let inside: Vec<_> = children(node).into_iter().filter(Node::is_named).collect();
+    let [expression] = inside.as_slice() else { return false };
+    let words = children(*expression);
+    let text = |node: &Node<'_>| slice(*node, source);
+    let is_operand = |node: &Node<'_>| {
+        matches!(node.kind(), "string" | "raw_string" | "word" | "number")
+            && !text(node).starts_with('-')
+    };
+    match words.as_slice() {
+        [operator, operand] => UNARY.contains(&text(operator)) && is_operand(operand),
+        [left, operator, right] => {
+            is_operand(left) && BINARY.contains(&text(operator)) && is_operand(right)
+        }
+        _ => false,
     }
 }
 

@@ -25,14 +25,12 @@ pub(crate) fn starts(part: &mut Part) -> Starts {
             Some((Some(text), _)) if !text.starts_with('-') => Starts::Script(text.to_owned()),
             _ => Starts::Unclear("what it traps is computed".to_owned()),
         },
-        "alias" if part.argv.len() > 1 => {
-            return Starts::Unclear("an alias changes what later words mean".to_owned());
-        }
         "coproc" | "parallel" | "watch" | "script" | "unshare" | "chroot" | "nsenter" | "flock"
-        | "su" | "runuser" => {
+        | "su" | "runuser" | "strace" | "ltrace" | "gdb" | "at" | "batch" | "systemd-run"
+        | "tmux" | "screen" | "expect" | "entr" => {
             return Starts::Unclear(format!("what {name} starts cannot be told"));
         }
-        "source" | "." if part.argv.get(1).is_none_or(|file| file.kind > WordKind::Tilde) => {
+        "source" | "." if part.argv.get(1).is_none_or(is_input) => {
             return Starts::Unclear("the file it runs is computed".to_owned());
         }
         "find" => return find(part),
@@ -74,7 +72,8 @@ fn wrapper(part: &Part, name: &str) -> Starts {
         "exec" => (skip(argv, &["-c", "-l"], &["-a"], 0), &[]),
         "xargs" => {
             let flags = ["-0", "-r", "-t", "-x", "--null", "--no-run-if-empty"];
-            (skip(argv, &flags, &["-n", "-P", "-L", "-s", "-d", "-I"], 0), &["<input>"])
+            // `-I`, `-i` and `--replace` put the input in for words, also for the name.
+            (skip(argv, &flags, &["-n", "-P", "-L", "-s", "-d"], 0), &["<input>"])
         }
         "env" => return env(part),
         _ => return Starts::Nothing,
@@ -186,10 +185,19 @@ fn shell(part: &mut Part) -> Starts {
             Some(_) => {
                 return Starts::Unclear(format!("the option {text} of a shell is not known"));
             }
+            None if is_input(word) => break,
             None => return Starts::Nothing,
         }
     }
     Starts::Unclear("what the shell runs is in its input".to_owned())
+}
+
+/// Whether a file is not certainly one on the disk: a pipe, a computed name.
+fn is_input(file: &Word) -> bool {
+    file.kind > WordKind::Tilde
+        || file.text == "-"
+        || file.text.contains("/dev/")
+        || file.text.contains("/proc/")
 }
 
 /// `find … -exec cmd {} ;`: what it starts is taken out of it.

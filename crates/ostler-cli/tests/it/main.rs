@@ -8,6 +8,7 @@ mod checkpoints;
 mod demo;
 mod doctor;
 mod hooks;
+mod judge;
 mod key;
 mod kills;
 mod mcp;

@@ -1,16 +1,20 @@
 //! What is to be thought of each part of a command when no rule speaks of it as a whole.
+//!
+//! Only the literal grammar of `ostler-shell` is judged here. A part may run when a rule covers it, when it only reads
+//! files that may be read, or when the mode is `acceptEdits` and it is one of a few simple changes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use ostler_shell::{Assignment, Part, Redirect, Word};
+use ostler_shell::{Judged, Look, Part, Redirect, Word};
 
-use super::decide::guards_reads;
+use super::covers::covers_part;
 use super::matching::matches_place;
 use super::place::Place;
 use super::policy::{KeptRule, Policy};
 use super::repository;
 use super::rule::Behavior;
-use super::shell::{Shell, Touched, allows_part};
+use super::search_path::shadowed;
+use super::shell::Shell;
 
 /// What is to be thought of one part.
 #[derive(Clone, Debug)]
@@ -22,54 +26,55 @@ pub(crate) struct Verdict {
     pub(crate) why: String,
     /// The path that stands in the way.
     pub(crate) path: Option<PathBuf>,
+    /// Which part of the command it is about.
+    pub(crate) part: Option<usize>,
 }
 
 /// Judges everything a command would do. It may run when all verdicts allow it.
 pub(crate) fn verdicts(policy: &Policy, shell: &Shell, accepts_edits: bool) -> Vec<Verdict> {
-    let judge = Parts { policy, shell, accepts_edits };
-    let judged = &shell.judged;
-    let mut verdicts: Vec<_> = shell.start.iter().map(|start| judge.start(start)).collect();
-    verdicts.extend(judged.parts.iter().map(|part| judge.part(part)));
-    verdicts.extend(judged.redirects.iter().map(|redirect| judge.redirect(redirect)));
-    verdicts.extend(judged.assignments.iter().map(|assignment| judge.assignment(assignment)));
-    if let Some(reason) = &shell.unclear {
-        verdicts.push(verdict(
+    let cwd = shell.start.as_ref().map_or(policy.cwd.clone(), |start| start.written.clone());
+    let unclear = |reason: String| {
+        vec![verdict(
             "the command",
-            Err(Blocked::because(format!("it cannot be told what it does: {reason}"))),
+            Err(Blocked::because(format!("it is not a plain list of commands: {reason}"))),
+        )]
+    };
+    let list = match &shell.list {
+        Ok(list) => list,
+        Err(reason) => return unclear(reason.clone()),
+    };
+    let Some(folders) = shell.folders(list) else {
+        return unclear("where it changes to cannot be told".to_owned());
+    };
+    let judge = Parts { policy, shell, list, accepts_edits, folders };
+    let mut verdicts = Vec::new();
+    if shell.start.is_some() {
+        let what = format!("starting in `{}`", cwd.display());
+        verdicts.push(verdict(
+            what,
+            judge
+                .may_read_at(&Place::of(&cwd))
+                .map(|_| "is inside the working directories".to_owned()),
         ));
     }
-    // Where something else stands in the way, that is the better reason.
-    if verdicts.iter().all(|verdict| verdict.is_allowed)
-        && judged.parts.iter().any(|part| is_git(part) && judge.rule_for(part).is_none())
-        && let Some(reason) = repository::could_be_made(judged)
-    {
-        verdicts.push(verdict("the command", Err(Blocked::because(reason))));
-    }
+    verdicts.extend(list.parts.iter().enumerate().map(|(index, part)| judge.part(index, part)));
+    verdicts.extend(list.redirects.iter().map(|redirect| judge.redirect(redirect)));
     verdicts
 }
 
-/// What a command would change; `None` when it only looks.
-pub(crate) fn change(policy: &Policy, shell: &Shell) -> Option<String> {
-    let bare = Policy::new(policy.cwd.clone(), policy.mode.clone());
-    let judge = Parts { policy: &bare, shell, accepts_edits: false };
-    if let Some(reason) = &shell.unclear {
-        return Some(format!("it cannot be told what the command does: {reason}"));
+/// What a command would change; `None` when it only reads.
+pub(crate) fn change(shell: &Shell) -> Option<String> {
+    let list = match &shell.list {
+        Ok(list) => list,
+        Err(reason) => return Some(format!("it is not a plain list of commands: {reason}")),
+    };
+    for part in &list.parts {
+        if let Err(reason) = ostler_shell::look(part) {
+            return Some(format!("{}: {reason}", part.source));
+        }
     }
-    let acts = |part: &&Part| !part.only_starts && !ostler_shell::is_harmless(part);
-    if let Some(part) = shell.judged.parts.iter().find(acts) {
-        return Some(format!("{} does more than look", part.source));
-    }
-    let mut others = shell
-        .judged
-        .redirects
-        .iter()
-        .filter(|redirect| redirect.writes)
-        .map(|redirect| judge.redirect(redirect));
-    let refused = others.find(|verdict| !verdict.is_allowed);
-    let assigned = shell.judged.assignments.iter().map(|assignment| judge.assignment(assignment));
-    refused
-        .or_else(|| assigned.into_iter().find(|verdict| !verdict.is_allowed))
-        .map(|verdict| verdict.why)
+    let written = list.redirects.iter().find(|redirect| redirect.writes)?;
+    Some(format!("it writes to {}", written.target.text))
 }
 
 /// What a command would remove that nobody means to remove: the whole disk, or the home directory.
@@ -106,7 +111,10 @@ fn is_git(part: &Part) -> bool {
 struct Parts<'a> {
     policy: &'a Policy,
     shell: &'a Shell,
+    list: &'a Judged,
     accepts_edits: bool,
+    /// Where the shell can stand before each part, and at the end.
+    folders: Vec<Vec<PathBuf>>,
 }
 
 /// Why something is not allowed.
@@ -124,21 +132,15 @@ impl Blocked {
 fn verdict(what: impl Into<String>, judged: Result<String, Blocked>) -> Verdict {
     let what = what.into();
     match judged {
-        Ok(why) => Verdict { what, is_allowed: true, why, path: None },
-        Err(Blocked { why, path }) => Verdict { what, is_allowed: false, why, path },
+        Ok(why) => Verdict { what, is_allowed: true, why, path: None, part: None },
+        Err(Blocked { why, path }) => Verdict { what, is_allowed: false, why, path, part: None },
     }
 }
 
 impl Parts<'_> {
-    /// A command without any path still looks around where it starts.
-    fn start(&self, start: &Place) -> Verdict {
-        let text = start.written.display().to_string();
-        let folder = Word { text, kind: ostler_shell::WordKind::Literal };
-        verdict(format!("starting in `{}`", folder.text), self.may_read_at(&folder, start.clone()))
-    }
-
-    fn part(&self, part: &Part) -> Verdict {
-        verdict(format!("part `{}`", part.source), self.judge_part(part))
+    fn part(&self, index: usize, part: &Part) -> Verdict {
+        let judged = self.judge_part(index, part);
+        Verdict { part: Some(index), ..verdict(format!("part `{}`", part.source), judged) }
     }
 
     /// The rule that allows a part.
@@ -146,104 +148,127 @@ impl Parts<'_> {
         let mut rules =
             self.policy.rules_of(Behavior::Allow).filter(|kept| kept.rule.tool == "Bash");
         let covers =
-            |content: Option<&str>| content.is_some_and(|content| allows_part(content, part));
+            |content: Option<&str>| content.is_some_and(|content| covers_part(content, part));
         rules.find(|kept| covers(kept.rule.content.as_deref()))
     }
 
-    fn judge_part(&self, part: &Part) -> Result<String, Blocked> {
+    fn judge_part(&self, index: usize, part: &Part) -> Result<String, Blocked> {
         if let Some(kept) = self.rule_for(part) {
             return Ok(format!("{} allows it", kept.title()));
         }
-        if part.only_starts {
-            return Ok("only starts what comes next".to_owned());
-        }
-        if let Some(look) = ostler_shell::look(part) {
-            if guards_reads(self.policy)
-                && (look.searches
-                    || look.paths.iter().any(|word| word.kind == ostler_shell::WordKind::Glob))
-            {
-                return Err(Blocked::because(
-                    "it may show files that a rule keeps from being read",
-                ));
-            }
-            for word in &look.paths {
-                self.may_read_at(word, known(self.shell.place_for(part, word))?)?;
-            }
-            if is_git(part)
-                && let Some(danger) = self.shell.repository_danger()
-            {
-                return Err(Blocked::because(danger));
-            }
-            return Ok("only looks".to_owned());
-        }
-        if let Some(change) = ostler_shell::change(part).filter(|_| self.accepts_edits) {
-            for word in &change.read {
-                self.may_read(word)?;
-            }
-            for word in &change.written {
-                self.may_write(word)?;
-                if change.whole_folders {
-                    self.is_below(word)?;
+        let folders = self.folders.get(index).map(Vec::as_slice).unwrap_or_default();
+        let look = match ostler_shell::look(part) {
+            Ok(look) => return self.looks(part, &look, folders),
+            Err(reason) => reason,
+        };
+        match ostler_shell::change(part).filter(|_| self.accepts_edits) {
+            Some(change) => {
+                self.is_of_the_system(part)?;
+                for word in &change.read {
+                    self.may_read(word, folders)?;
                 }
+                for word in &change.written {
+                    self.may_write(word, folders)?;
+                    if change.whole_folders {
+                        self.is_below(word, folders)?;
+                    }
+                }
+                Ok("mode acceptEdits allows it inside the working directories".to_owned())
             }
-            return Ok("mode acceptEdits allows it inside the working directories".to_owned());
+            None => Err(Blocked::because(format!("no rule allows it, and {look}"))),
         }
-        let unsafe_variable =
-            part.assignments.iter().find(|assignment| !assignment.is_safe_for_programs());
-        Err(Blocked::because(match unsafe_variable {
-            Some(assignment) => format!("no rule allows it with the variable {}", assignment.name),
-            None => "no rule allows it".to_owned(),
-        }))
+    }
+
+    /// Whether a part that only reads may read what it reads.
+    fn looks(&self, part: &Part, look: &Look, folders: &[PathBuf]) -> Result<String, Blocked> {
+        self.is_of_the_system(part)?;
+        for word in &look.paths {
+            let places = self.may_read(word, folders)?;
+            let is_folder =
+                |place: &Place| place.resolved.as_ref().is_none_or(|path| path.is_dir());
+            if look.files_only && places.iter().any(is_folder) {
+                return Err(Blocked::because(format!("{} is a folder", word.text)));
+            }
+        }
+        if is_git(part) {
+            self.git(folders)?;
+        }
+        Ok("only reads".to_owned())
+    }
+
+    /// `git` starts programs that configuration names.
+    fn git(&self, folders: &[PathBuf]) -> Result<(), Blocked> {
+        if !self.policy.trusts_project {
+            let why = "git starts programs that a repository names, and this folder is not trusted";
+            return Err(Blocked::because(why));
+        }
+        let makes_one = repository::could_be_made(self.list);
+        let danger = || {
+            let folders = folders.iter();
+            folders.filter_map(|folder| repository::danger(self.policy, folder)).next()
+        };
+        makes_one.or_else(danger).map_or(Ok(()), |why| Err(Blocked::because(why)))
+    }
+
+    /// A name without a folder must not lead to a program that the agent or the project put there.
+    fn is_of_the_system(&self, part: &Part) -> Result<(), Blocked> {
+        let folders: Vec<&Path> = self.policy.working_directories().collect();
+        match shadowed(part.name(), &folders, std::env::var_os("PATH").as_deref()) {
+            None => Ok(()),
+            Some(path) => Err(Blocked::because(format!(
+                "{} would start {}, which the agent can change",
+                part.name(),
+                path.display()
+            ))),
+        }
     }
 
     fn redirect(&self, Redirect { writes, target }: &Redirect) -> Verdict {
         let what =
             format!("{} `{}`", if *writes { "writing to" } else { "reading from" }, target.text);
-        let is_nowhere = matches!(
-            target.as_literal(),
-            Some("/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/stdin")
-        );
-        if is_nowhere {
-            return verdict(what, Ok("touches no file".to_owned()));
-        }
-        let judged = if *writes { self.may_write(target) } else { self.may_read(target) };
-        verdict(what, judged)
-    }
-
-    fn assignment(&self, assignment: &Assignment) -> Verdict {
-        let what = format!("variable `{}`", assignment.name);
-        let judged = match assignment.is_risky() {
-            true => Err(Blocked::because("it can change what programs do")),
-            false => Ok("does no harm".to_owned()),
+        // Its part may stand anywhere in the list.
+        let folders = self.folders.concat();
+        let judged = match *writes {
+            true => self.may_write(target, &folders),
+            false => self
+                .may_read(target, &folders)
+                .map(|_| "is inside the working directories".to_owned()),
         };
         verdict(what, judged)
     }
 
-    fn may_read(&self, word: &Word) -> Result<String, Blocked> {
-        self.may_read_at(word, self.place(word)?)
+    fn may_read(&self, word: &Word, folders: &[PathBuf]) -> Result<Vec<Place>, Blocked> {
+        let places = self.shell.places(word, folders).map_err(Blocked::because)?;
+        for place in &places {
+            self.may_read_at(place)?;
+        }
+        Ok(places)
     }
 
-    fn may_read_at(&self, word: &Word, place: Place) -> Result<String, Blocked> {
+    fn may_read_at(&self, place: &Place) -> Result<(), Blocked> {
         let inside = self.policy.working_directories().any(|folder| place.is_inside(folder));
         let mut rules =
             self.policy.rules_of(Behavior::Allow).filter(|kept| kept.rule.tool == "Read");
-        let rule =
-            rules.find(|kept| matches_place(self.policy, &kept.rule, false, kept.source, &place));
-        match rule {
-            Some(kept) => Ok(format!("{} allows it", kept.title())),
-            None if inside => Ok("is inside the working directories".to_owned()),
-            None if self.policy.is_put_aside(&place) => {
-                Ok("is in the session's own folder".to_owned())
-            }
-            None => Err(Blocked {
-                why: format!("{} is outside the working directories", word.text),
-                path: Some(place.written),
-            }),
+        let is_ruled =
+            rules.any(|kept| matches_place(self.policy, &kept.rule, false, kept.source, place));
+        if inside || is_ruled || self.policy.is_put_aside(place) {
+            return Ok(());
         }
+        Err(Blocked {
+            why: format!("{} is outside the working directories", place.written.display()),
+            path: Some(place.written.clone()),
+        })
     }
 
-    fn may_write(&self, word: &Word) -> Result<String, Blocked> {
-        let place = self.place(word)?;
+    fn may_write(&self, word: &Word, folders: &[PathBuf]) -> Result<String, Blocked> {
+        let mut why = String::new();
+        for place in self.shell.places(word, folders).map_err(Blocked::because)? {
+            why = self.may_write_at(word, &place)?;
+        }
+        Ok(why)
+    }
+
+    fn may_write_at(&self, word: &Word, place: &Place) -> Result<String, Blocked> {
         let protected = place.protected(self.policy.home.as_deref());
         let mut rules =
             self.policy.rules_of(Behavior::Allow).filter(|kept| kept.rule.tool == "Edit");
@@ -252,7 +277,7 @@ impl Parts<'_> {
                 kept.rule.content.as_deref().is_some_and(|content| content.contains(name))
             };
             protected.is_none_or(names)
-                && matches_place(self.policy, &kept.rule, false, kept.source, &place)
+                && matches_place(self.policy, &kept.rule, false, kept.source, place)
         });
         if let Some(kept) = rule {
             return Ok(format!("{} allows it", kept.title()));
@@ -270,23 +295,15 @@ impl Parts<'_> {
     }
 
     /// A working directory itself does not go away or elsewhere unasked.
-    fn is_below(&self, word: &Word) -> Result<(), Blocked> {
-        let place = self.place(word)?;
-        let real = |folder: &std::path::Path| folder.canonicalize().ok();
-        let is_one = self.policy.working_directories().any(|folder| place.resolved == real(folder));
-        if is_one { Err(Blocked::because("it is about a whole working directory")) } else { Ok(()) }
-    }
-
-    fn place(&self, word: &Word) -> Result<Place, Blocked> {
-        known(self.shell.place(word))
-    }
-}
-
-fn known(touched: Touched) -> Result<Place, Blocked> {
-    match touched {
-        Touched::Place(place) => Ok(place),
-        Touched::Unknown(text) => {
-            Err(Blocked::because(format!("where {text} leads cannot be told beforehand")))
+    fn is_below(&self, word: &Word, folders: &[PathBuf]) -> Result<(), Blocked> {
+        let places = self.shell.places(word, folders).map_err(Blocked::because)?;
+        let real = |folder: &Path| folder.canonicalize().ok();
+        let is_one = |place: &Place| {
+            self.policy.working_directories().any(|folder| place.resolved == real(folder))
+        };
+        if places.iter().any(is_one) {
+            return Err(Blocked::because("it is about a whole working directory"));
         }
+        Ok(())
     }
 }

@@ -13,7 +13,7 @@ use super::command;
 use super::decision::{CallFacts, Decision, Outcome, Trail};
 use super::matching::{Match, Seen, matches};
 use super::policy::{KeptRule, Policy};
-use super::rule::{Behavior, is_path_tool};
+use super::rule::Behavior;
 use super::suggest;
 use crate::tool::Effect;
 
@@ -162,7 +162,7 @@ impl Judge<'_> {
     fn change(&self) -> Option<String> {
         match (self.seen.call.effect, &self.seen.shell) {
             (Effect::Write(path), _) => Some(format!("it changes {}", path.display())),
-            (_, Some(shell)) => command::change(self.policy, shell),
+            (_, Some(shell)) => command::change(shell),
             _ => None,
         }
     }
@@ -306,10 +306,4 @@ impl Judge<'_> {
     fn end(self, outcome: Outcome, kind: Kind, reason: impl Into<String>) -> Decision {
         self.trail.end(outcome, kind, reason)
     }
-}
-
-/// Whether some rule keeps files from being read, so that a search may find what it must not show.
-pub(super) fn guards_reads(policy: &Policy) -> bool {
-    let mut rules = policy.rules_of(Behavior::Deny).chain(policy.rules_of(Behavior::Ask));
-    rules.any(|kept| is_path_tool(&kept.rule.tool) && kept.rule.tool == "Read")
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::place::Place;
 use super::rule::{Behavior, Rule, Source, is_path_tool};
-use super::shell::Shell;
+use super::shell::{Access, Shell};
 use super::{CallFacts, Policy};
 use crate::tool::Effect;
 
@@ -66,9 +66,13 @@ pub(crate) fn matches(
     let narrows = behavior != Behavior::Allow;
     // Commands read and write files too; rules that forbid hold there as well.
     if let (Some(shell), true, true) = (&seen.shell, narrows, is_path_tool(&rule.tool)) {
-        return shell.touches(|place, writes| {
-            covers_access(&rule.tool, writes) && matches_place(policy, rule, narrows, source, place)
-        });
+        let Some(access) = access_of(&rule.tool) else { return Match::No };
+        let rule = PathRule::new(policy, rule, narrows, source);
+        let found = shell.touches(access, |place| rule.covers(place));
+        // What a command may find by itself is near where it works. A rule about another place needs to be named.
+        let is_near = policy.working_directories().any(|folder| rule.may_cover_below(folder))
+            || shell.start.as_ref().is_some_and(|start| rule.may_cover_below(&start.written));
+        return if matches!(found, Match::Maybe(_)) && !is_near { Match::No } else { found };
     }
     if !names_tool(&rule.tool, seen) {
         return Match::No;
@@ -117,11 +121,11 @@ fn names_tool(rule: &str, seen: &Seen<'_>) -> bool {
 }
 
 /// Whether a rule about files of this tool speaks of reading or of writing.
-fn covers_access(tool: &str, writes: bool) -> bool {
+fn access_of(tool: &str) -> Option<Access> {
     match tool {
-        "Edit" | "Write" => writes,
-        "Read" => !writes,
-        _ => false,
+        "Edit" | "Write" => Some(Access::Writes),
+        "Read" => Some(Access::Reads),
+        _ => None,
     }
 }
 
@@ -161,6 +165,18 @@ impl PathRule {
             place.resolved.is_some() && place.forms().all(matches)
         }
     }
+
+    /// Whether anything in a folder may be one of the paths.
+    pub(crate) fn may_cover_below(&self, folder: &Path) -> bool {
+        let real = folder.canonicalize().ok();
+        let forms = || std::iter::once(folder).chain(real.as_deref());
+        self.roots.as_ref().is_none_or(|roots| {
+            roots.iter().any(|root| {
+                let mut bases = root.folders.iter().map(|base| base.join(&root.beginning));
+                bases.any(|base| forms().any(|at| base.starts_with(at) || at.starts_with(&base)))
+            })
+        })
+    }
 }
 
 /// A folder and a pattern for what is in it.
@@ -168,6 +184,8 @@ impl PathRule {
 struct Root {
     /// The folder, as it is written and where it really is.
     folders: Vec<PathBuf>,
+    /// What all matching paths begin with, from the folder on.
+    beginning: PathBuf,
     /// Absent when the pattern is none, and so matches nothing.
     pattern: Option<Gitignore>,
     /// A folder that is searched counts as what is in it.
@@ -182,6 +200,7 @@ impl Root {
         let is_valid = builder.add_line(None, pattern).is_ok();
         Self {
             folders,
+            beginning: beginning(pattern),
             pattern: builder.build().ok().filter(|_| is_valid),
             is_within: pattern.ends_with("/**") || pattern.ends_with('/'),
         }
@@ -197,6 +216,21 @@ impl Root {
                     && pattern.matched_path_or_any_parents(inside, false).is_ignore())
         })
     }
+}
+
+/// The folders that a pattern writes out before anything that stands for several names.
+fn beginning(pattern: &str) -> PathBuf {
+    let pattern = pattern.trim_end_matches('/');
+    // Without a slash a pattern matches at any depth.
+    if !pattern.contains('/') {
+        return PathBuf::new();
+    }
+    let pattern = pattern.trim_start_matches('/');
+    let plain = match pattern.find(['*', '?', '[', '\\']) {
+        Some(end) => pattern[..end].rsplit_once('/').map_or("", |(folders, _)| folders),
+        None => pattern,
+    };
+    PathBuf::from(plain)
 }
 
 /// What a path rule is relative to: `//` the disk, `~/` the home directory, `/` the place its settings belong to,

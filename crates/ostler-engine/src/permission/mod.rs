@@ -5,16 +5,22 @@
 //! follows links. [`Policy::apply`] carries out changes, [`explain`] prints a decision for people.
 
 mod command;
+mod covers;
 mod decide;
 mod decision;
 mod explain;
+mod folders;
+mod git_config;
+mod git_index;
 mod matching;
 mod narrow;
+mod narrows;
 mod place;
 mod policy;
 mod read_guard;
 mod repository;
 mod rule;
+mod search_path;
 mod shell;
 mod suggest;
 #[cfg(test)]

@@ -87,7 +87,7 @@ fn protected(path: &Path, home: Option<&Path>) -> Option<&'static str> {
 }
 
 /// Takes `.` and `..` out of a path without looking at the disk.
-fn folded(path: &Path) -> PathBuf {
+pub(crate) fn folded(path: &Path) -> PathBuf {
     let mut folded = PathBuf::new();
     for part in path.components() {
         match part {

@@ -24,6 +24,9 @@ pub struct Policy {
     pub project: PathBuf,
     /// The session's own folder for long output, which it may read.
     pub scratch: Option<PathBuf>,
+    /// Whether the user trusts the project's files. Programs that a repository's configuration can start (`git`) run
+    /// without a question only then.
+    pub trusts_project: bool,
     /// Whether the mode that asks nothing may be used at all.
     pub bypass_available: bool,
     /// How the tools of MCP servers begin for which no mode is freer than the default one.
@@ -61,6 +64,7 @@ impl Policy {
             project: cwd.clone(),
             cwd,
             scratch: None,
+            trusts_project: false,
             bypass_available: false,
             pinned: BTreeSet::new(),
             rules: Vec::new(),

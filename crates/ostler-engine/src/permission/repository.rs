@@ -1,83 +1,203 @@
-//! `git` runs programs that the settings of a repository name, even when it only looks. In `.git` those settings are
-//! protected. A folder that is a repository by itself (a bare one) keeps them as plain files that anybody may write,
-//! so nothing of `git` is harmless there.
+//! `git` starts programs that the configuration of a repository names, even when it only reads. Here the repository is
+//! found as git finds it, and everything in it that could start something is looked for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ostler_shell::{Judged, Part, Redirect};
 
-/// Why a `git` command that only looks may run somebody's program all the same.
-pub(crate) fn danger(folders: &[&Path]) -> Option<String> {
-    let folder = folders.iter().find(|folder| is_bare(folder))?.display();
-    Some(format!("{folder} is a bare repository, whose settings can run programs"))
+use super::git_config::forbidden_key;
+use super::git_index::{Gitlinks, gitlinks};
+use super::place::Place;
+use super::policy::Policy;
+
+/// Hooks that commands which only read do not run. `post-index-change` is not one of them: `git status` runs it.
+const QUIET_HOOKS: &[&str] = &[
+    "applypatch-msg",
+    "commit-msg",
+    "post-applypatch",
+    "post-checkout",
+    "post-commit",
+    "post-merge",
+    "post-receive",
+    "post-rewrite",
+    "post-update",
+    "pre-applypatch",
+    "pre-auto-gc",
+    "pre-commit",
+    "pre-merge-commit",
+    "pre-push",
+    "pre-rebase",
+    "pre-receive",
+    "prepare-commit-msg",
+    "push-to-checkout",
+    "update",
+];
+
+/// Variables that lead git to another repository than the one of the folder.
+const LEADING: &[&str] =
+    &["GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"];
+
+/// Why a `git` command that only reads may start somebody's program in this folder.
+pub(crate) fn danger(policy: &Policy, folder: &Path) -> Option<String> {
+    if let Some(name) = LEADING.iter().find(|name| std::env::var_os(name).is_some()) {
+        return Some(format!("the variable {name} leads git elsewhere"));
+    }
+    match found(policy, folder) {
+        Ok(repository) => repository.danger(),
+        Err(reason) => Some(reason),
+    }
 }
 
 /// Why a command that also changes files may do so.
-pub(crate) fn could_be_made(judged: &Judged) -> Option<String> {
-    makes_one(judged).then(|| {
-        "the same command changes files: it could make a repository whose settings run programs"
+pub(crate) fn could_be_made(list: &Judged) -> Option<String> {
+    // Names that make a folder a repository.
+    let is_named = |Redirect { writes, target }: &Redirect| {
+        let name = target.text.rsplit('/').next().unwrap_or_default().to_lowercase();
+        *writes && matches!(name.as_str(), "head" | "commondir" | "config" | ".git" | "gitdir")
+    };
+    let changes = |part: &Part| ostler_shell::change(part).is_some();
+    let makes_one = list.redirects.iter().any(is_named) || list.parts.iter().any(changes);
+    makes_one.then(|| {
+        "the same command changes files: it could make a repository whose settings start programs"
             .to_owned()
     })
 }
 
-/// Whether `git` takes the folder, or one above it, for a repository that is not in `.git`. It looks there first.
-fn is_bare(folder: &Path) -> bool {
-    let nearest = folder.ancestors().find_map(|folder| {
-        let looks_bare = || {
-            folder.join("HEAD").symlink_metadata().is_ok()
-                && folder.join("objects").is_dir()
-                && folder.join("refs").is_dir()
-        };
-        if folder.join(".git").exists() { Some(false) } else { looks_bare().then_some(true) }
-    });
-    nearest == Some(true)
+/// A repository as git sees it.
+struct Repository {
+    /// The folder with `HEAD`.
+    git: PathBuf,
+    /// The folder with `config` and `objects`: another one for a linked worktree.
+    common: PathBuf,
+    /// The folder whose files it keeps.
+    tree: PathBuf,
 }
 
-/// Whether a command could put a repository there before `git` looks for one.
-fn makes_one(judged: &Judged) -> bool {
-    let is_head = |Redirect { writes, target }: &Redirect| {
-        let name = target.text.rsplit('/').next().unwrap_or_default();
-        *writes && (target.as_literal().is_none() || name.eq_ignore_ascii_case("head"))
-    };
-    let changes = |part: &Part| ostler_shell::change(part).is_some();
-    judged.redirects.iter().any(is_head) || judged.parts.iter().any(changes)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn git_is_harmless_only_where_its_settings_are_protected() {
-        let folder = tempfile::tempdir().unwrap();
-        let bare = folder.path().join("bare");
-        let ordinary = folder.path().join("ordinary");
-        for name in [
-            "bare/objects",
-            "bare/refs",
-            "bare/sub",
-            "ordinary/.git",
-            "ordinary/objects",
-            "ordinary/refs",
-        ] {
-            fs::create_dir_all(folder.path().join(name)).unwrap();
+/// Walks up to the repository that git would take.
+fn found(policy: &Policy, folder: &Path) -> Result<Repository, String> {
+    let real = folder.canonicalize();
+    let real = real.map_err(|error| format!("{} cannot be read: {error}", folder.display()))?;
+    for folder in real.ancestors() {
+        // A folder can be a repository by itself. Its settings are plain files that anybody may write.
+        let is_there = |name: &str| folder.join(name).symlink_metadata().is_ok();
+        if is_there("HEAD") && ["objects", "refs", "commondir", "config"].into_iter().any(is_there)
+        {
+            let folder = folder.display();
+            return Err(format!(
+                "{folder} is a bare repository, whose settings can start programs"
+            ));
         }
-        fs::write(bare.join("HEAD"), "ref: refs/heads/main\n").unwrap();
-        fs::write(ordinary.join("HEAD"), "").unwrap();
-        let sub = bare.join("sub");
-        assert!(danger(&[&bare]).is_some() && danger(&[&ordinary, &sub]).is_some());
-        assert!(danger(&[&ordinary]).is_none());
-        let makes = |command: &str| could_be_made(&ostler_shell::parts(command).unwrap()).is_some();
-        assert!(!makes("git status") && !makes("git diff > x.patch"));
-        for command in [
-            "mkdir refs && git log",
-            "git log; mv a HEAD",
-            "echo x > HEAD; git log",
-            "echo > $X; git log",
-        ] {
-            assert!(makes(command), "{command}");
+        if is_there(".git") {
+            return open(policy, folder);
+        }
+    }
+    Err(format!("there is no git repository at {}", folder.display()))
+}
+
+fn open(policy: &Policy, tree: &Path) -> Result<Repository, String> {
+    let dot_git = tree.join(".git");
+    let kind = dot_git.symlink_metadata().map_err(|error| error.to_string())?;
+    let git = if kind.is_dir() {
+        dot_git
+    } else if kind.is_file() {
+        let text = read(&dot_git)?;
+        let target = text.strip_prefix("gitdir: ").map(|path| path.trim_end_matches(['\n', '\r']));
+        tree.join(target.ok_or_else(|| format!("{} is not understood", dot_git.display()))?)
+    } else {
+        return Err(format!("{} is a link", dot_git.display()));
+    };
+    let commondir = git.join("commondir");
+    let common = match commondir.symlink_metadata() {
+        Ok(_) => git.join(read(&commondir)?.trim_end_matches(['\n', '\r'])),
+        Err(_) => git.clone(),
+    };
+    for folder in [&git, &common] {
+        let place = Place::of(folder);
+        if !policy.working_directories().any(|working| place.is_inside(working)) {
+            let folder = folder.display();
+            return Err(format!("the repository {folder} is outside the working directories"));
+        }
+    }
+    Ok(Repository { git, common, tree: tree.to_owned() })
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path)
+        .map_err(|error| format!("{} cannot be read: {error}", path.display()))
+}
+
+impl Repository {
+    fn danger(&self) -> Option<String> {
+        self.incomplete()
+            .or_else(|| self.configuration())
+            .or_else(|| self.hooks())
+            .or_else(|| self.submodules())
+    }
+
+    /// Git walks on where a repository is not complete, and follows links inside it anywhere.
+    fn incomplete(&self) -> Option<String> {
+        let parts = [
+            (&self.git, "HEAD"),
+            (&self.common, "objects"),
+            (&self.common, "refs"),
+            (&self.common, "config"),
+        ];
+        let is_plain = |(folder, name): &(&PathBuf, &str)| {
+            let kind = folder.join(name).symlink_metadata();
+            kind.is_ok_and(|kind| !kind.is_symlink())
+        };
+        if let Some((folder, name)) = parts.iter().find(|part| !is_plain(part)) {
+            return Some(format!("{} is missing or a link", folder.join(name).display()));
+        }
+        let alternates = self.common.join("objects/info/alternates");
+        let has_alternates = alternates.symlink_metadata().is_ok();
+        has_alternates.then(|| format!("{} leads to other repositories", alternates.display()))
+    }
+
+    fn configuration(&self) -> Option<String> {
+        let files = [
+            self.common.join("config"),
+            self.common.join("config.worktree"),
+            self.git.join("config"),
+            self.git.join("config.worktree"),
+        ];
+        files.iter().filter(|file| file.symlink_metadata().is_ok()).find_map(|file| {
+            let found = match read(file) {
+                Ok(text) => forbidden_key(&text)?,
+                Err(reason) => return Some(reason),
+            };
+            Some(format!("{} sets {found}, which can start programs", file.display()))
+        })
+    }
+
+    fn hooks(&self) -> Option<String> {
+        let folders = [self.common.join("hooks"), self.git.join("hooks")];
+        let entries =
+            folders.iter().filter_map(|folder| folder.read_dir().ok()).flatten().flatten();
+        let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let runs =
+            names.find(|name| !name.ends_with(".sample") && !QUIET_HOOKS.contains(&name.as_str()));
+        runs.map(|name| format!("the repository has the hook {name}, which git may start"))
+    }
+
+    /// Git starts itself in each submodule that is there, with the configuration that the submodule has.
+    fn submodules(&self) -> Option<String> {
+        let index = self.git.join("index");
+        let links = match std::fs::read(&index) {
+            Ok(bytes) => gitlinks(&bytes),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+            Err(error) => return Some(format!("{} cannot be read: {error}", index.display())),
+        };
+        match links {
+            Gitlinks::Unknown => {
+                Some(format!("{} is of a kind that is not known", index.display()))
+            }
+            Gitlinks::Paths(paths) => {
+                let is_there =
+                    |path: &&PathBuf| self.tree.join(path).join(".git").symlink_metadata().is_ok();
+                let path = paths.iter().find(is_there)?;
+                Some(format!("git starts itself in the submodule {}", path.display()))
+            }
         }
     }
 }

@@ -2,43 +2,46 @@
 
 use std::path::{Path, PathBuf};
 
-use ostler_shell::{Judged, Part, Redirect, Word, WordKind};
+use ostler_shell::{Judged, Part, Word, WordKind};
 
 use super::Policy;
+use super::folders::{folders_of, places_of};
 use super::matching::Match;
+use super::narrows::narrows_part;
 use super::place::Place;
-use super::repository;
 
 /// A command taken apart.
 #[derive(Debug)]
 pub(crate) struct Shell {
     pub(crate) command: String,
+    /// Everything it may run on any reading, for rules that deny or ask.
     pub(crate) judged: Judged,
-    /// Why it cannot be told what the command does.
+    /// Why there may be more of that.
     pub(crate) unclear: Option<String>,
+    /// The command in the literal grammar, or why it is not in it. Only this runs without a question.
+    pub(crate) list: Result<Judged, String>,
     /// The folder it starts in, where that is not the working directory.
     pub(crate) start: Option<Place>,
     cwd: PathBuf,
     home: Option<PathBuf>,
 }
 
-/// A file that a command touches.
-#[derive(Debug)]
-pub(crate) enum Touched {
-    /// This one.
-    Place(Place),
-    /// One that cannot be told; how it is written.
-    Unknown(String),
+/// What is done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Reads,
+    Writes,
 }
 
 impl Shell {
     pub(crate) fn new(policy: &Policy, command: &str) -> Self {
         let (judged, unclear) = match ostler_shell::parts(command) {
             Ok(judged) => (judged, None),
-            Err(unclear) => (unclear.found, Some(unclear.reason)),
+            Err(unclear) => (*unclear.found, Some(unclear.reason)),
         };
+        let list = ostler_shell::literal(command).map_err(|error| error.reason);
         let (cwd, home) = (policy.cwd.clone(), policy.home.clone());
-        Self { command: command.trim().to_owned(), judged, unclear, start: None, cwd, home }
+        Self { command: command.trim().to_owned(), judged, unclear, list, start: None, cwd, home }
     }
 
     /// A command that starts in a folder to which an earlier one has led.
@@ -64,10 +67,7 @@ impl Shell {
         if self.is_exactly(content) {
             return Match::Yes;
         }
-        let mut maybe = self
-            .unclear
-            .as_ref()
-            .map(|reason| format!("it cannot be told what the command does: {reason}"));
+        let mut maybe = self.doubt();
         for part in &self.judged.parts {
             match narrows_part(content, part) {
                 Match::Yes => return Match::Yes,
@@ -78,102 +78,156 @@ impl Shell {
         maybe.map_or(Match::No, Match::Maybe)
     }
 
-    /// Whether any file that the command is known to touch is one of those looked for.
-    pub(crate) fn touches(&self, is_meant: impl Fn(&Place, bool) -> bool) -> Match {
-        let mut found = Match::No;
-        let mut see = |word: &Word, writes: bool| {
-            // After a change of directory both meanings count.
-            if let Touched::Place(place) = self.place_in(word, &self.cwd)
-                && is_meant(&place, writes)
-            {
-                found = Match::Yes;
-            }
-            for folder in self.other_folders() {
-                if let Touched::Place(place) = self.place_in(word, &folder)
-                    && is_meant(&place, writes)
-                {
-                    found = Match::Yes;
-                }
+    fn doubt(&self) -> Option<String> {
+        let reason = self.unclear.as_ref()?;
+        Some(format!("it cannot be told what the command does: {reason}"))
+    }
+
+    /// The folders the shell can stand in before each part of a list, and at its end.
+    pub(crate) fn folders(&self, list: &Judged) -> Option<Vec<Vec<PathBuf>>> {
+        folders_of(&self.cwd, list)
+    }
+
+    /// The files a word can mean in any of these folders.
+    pub(crate) fn places(&self, word: &Word, folders: &[PathBuf]) -> Result<Vec<Place>, String> {
+        let mut places = Vec::new();
+        for folder in folders {
+            places.extend(places_of(word, folder, self.home.as_deref())?);
+        }
+        Ok(places)
+    }
+
+    /// Whether the command reads or writes one of the files looked for, on any reading.
+    pub(crate) fn touches(&self, access: Access, is_meant: impl Fn(&Place) -> bool) -> Match {
+        let mut touched = Touched { maybe: self.doubt(), ..Touched::default() };
+        let folders = match self.folders(&self.judged) {
+            Some(folders) => folders.into_iter().flatten().collect(),
+            None => {
+                touched.maybe.get_or_insert("where it changes to cannot be told".to_owned());
+                vec![self.cwd.clone()]
             }
         };
-        for Redirect { writes, target } in &self.judged.redirects {
-            see(target, *writes);
-        }
-        for part in &self.judged.parts {
-            if let Some(look) = ostler_shell::look(part) {
-                look.paths.iter().for_each(|word| see(word, false));
-            }
-            if let Some(change) = ostler_shell::change(part) {
-                change.written.iter().for_each(|word| see(word, true));
-                change.read.iter().for_each(|word| see(word, false));
-            } else if !part.only_starts && !ostler_shell::is_harmless(part) {
-                // What becomes of a file that any other command is given cannot be told; that it is read can.
-                part.argv.iter().skip(1).for_each(|word| see(word, may_write(part)));
-                part.argv.iter().skip(1).for_each(|word| see(word, false));
+        for redirect in &self.judged.redirects {
+            if redirect.writes == (access == Access::Writes) {
+                touched.words.push(redirect.target.clone());
             }
         }
-        found
-    }
-
-    /// Why looking at a repository may run a program.
-    pub(crate) fn repository_danger(&self) -> Option<String> {
-        let others = self.other_folders();
-        let mut folders: Vec<&Path> = others.iter().map(PathBuf::as_path).collect();
-        folders.push(&self.cwd);
-        repository::danger(&folders)
-    }
-
-    fn other_folders(&self) -> Vec<PathBuf> {
-        let is_cd = |part: &&Part| matches!(part.name(), "cd" | "pushd");
-        let targets = self.judged.parts.iter().filter(is_cd).filter_map(|part| part.argv.get(1));
-        targets.map(|word| self.cwd.join(&word.text)).collect()
-    }
-
-    /// The file a word of a part stands for. Relative words mean nothing certain once the directory changes, but
-    /// where the first `cd` leads.
-    pub(crate) fn place_for(&self, part: &Part, word: &Word) -> Touched {
-        let is_first_cd = part.name() == "cd"
-            && self.judged.parts.first().is_some_and(|first| std::ptr::eq(first, part));
-        if is_first_cd { self.place_in(word, &self.cwd) } else { self.place(word) }
-    }
-
-    /// The file a word stands for.
-    pub(crate) fn place(&self, word: &Word) -> Touched {
-        let is_relative = !word.text.starts_with(['/', '~']);
-        if is_relative && self.judged.changes_directory() {
-            return Touched::Unknown(word.text.clone());
+        for part in self.judged.parts.iter().filter(|part| !part.only_starts) {
+            match access {
+                Access::Reads => touched.read_by(part),
+                Access::Writes => touched.written_by(part),
+            }
         }
-        self.place_in(word, &self.cwd)
-    }
-
-    fn place_in(&self, word: &Word, cwd: &Path) -> Touched {
-        let unknown = || Touched::Unknown(word.text.clone());
-        match word.kind {
-            WordKind::Unknown => unknown(),
-            WordKind::Literal => Touched::Place(Place::of(&cwd.join(&word.text))),
-            WordKind::Tilde => match (word.text.strip_prefix('~'), &self.home) {
-                (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
-                    Touched::Place(Place::of(&home.join(rest.trim_start_matches('/'))))
-                }
-                _ => unknown(),
-            },
-            // A pattern in the last part of a path stays in its folder; further up it may pass through links.
-            WordKind::Glob => {
-                let (folder, last) = word.text.rsplit_once('/').unwrap_or(("", &word.text));
-                let is_plain = !folder.contains(['*', '?', '[', '{', '~'])
-                    && !last.contains("..")
-                    && !last.contains('{');
-                let folder =
-                    if folder.is_empty() && word.text.starts_with('/') { "/" } else { folder };
-                let folder = cwd.join(folder);
-                if is_plain && !has_link(&folder, last) {
-                    Touched::Place(Place::of(&folder.join(last)))
-                } else {
-                    unknown()
+        for word in &touched.words {
+            match self.places(word, &folders) {
+                Ok(places) if places.iter().any(&is_meant) => return Match::Yes,
+                Ok(_) => {}
+                Err(reason) => {
+                    touched.maybe.get_or_insert(reason);
                 }
             }
         }
+        for word in &touched.folders {
+            let places = self.places(word, &folders).unwrap_or_default();
+            match places
+                .iter()
+                .map(|place| holds(place, &is_meant))
+                .find(|found| *found != Some(false))
+            {
+                Some(Some(_)) => return Match::Yes,
+                Some(None) => {
+                    touched.maybe.get_or_insert(format!("{} holds too many files", word.text));
+                }
+                None => {}
+            }
+        }
+        touched.maybe.map_or(Match::No, Match::Maybe)
     }
+}
+
+/// What a command touches.
+#[derive(Default)]
+struct Touched {
+    /// Files.
+    words: Vec<Word>,
+    /// Folders that are moved or removed with all that is in them.
+    folders: Vec<Word>,
+    /// Why there may be more.
+    maybe: Option<String>,
+}
+
+impl Touched {
+    fn read_by(&mut self, part: &Part) {
+        if let Ok(look) = ostler_shell::look(part) {
+            self.words.extend(look.paths);
+            if look.searches {
+                let reason = format!("{} shows files that it finds itself", part.source);
+                self.maybe.get_or_insert(reason);
+            }
+            return;
+        }
+        if let Some(change) = ostler_shell::change(part) {
+            self.words.extend(change.read.iter().cloned());
+            self.folders.extend(change.read);
+        } else if !matches!(part.name(), "echo" | "printf" | "cd" | "pushd") {
+            // What becomes of a file that any other command is given cannot be told; that it is read can.
+            self.words.extend(part.argv.iter().skip(1).flat_map(spellings));
+            if ostler_shell::may_show_others(part) {
+                let reason = format!("{} may show files that it finds itself", part.source);
+                self.maybe.get_or_insert(reason);
+            }
+        }
+    }
+
+    fn written_by(&mut self, part: &Part) {
+        if let Some(change) = ostler_shell::change(part) {
+            if change.whole_folders {
+                self.folders.extend(change.written.iter().cloned());
+            }
+            self.words.extend(change.written);
+        } else if may_write(part) {
+            self.words.extend(part.argv.iter().skip(1).flat_map(spellings));
+        }
+    }
+}
+
+/// The files a word may name: itself, and what follows in `--file=x`, `-fx`, `if=x`, `@x`.
+fn spellings(word: &Word) -> Vec<Word> {
+    let mut words = vec![word.clone()];
+    if word.kind != WordKind::Unknown {
+        let text = word.text.as_str();
+        let value = text.split_once('=').map(|(_, value)| value);
+        let joined = text.strip_prefix('-').and_then(|rest| rest.get(1..));
+        let rest = [value, joined, text.strip_prefix('@')];
+        let rest = rest.into_iter().flatten().filter(|text| !text.is_empty());
+        words.extend(rest.map(|text| Word { text: text.to_owned(), kind: word.kind }));
+    }
+    words
+}
+
+/// How many files are looked at in a folder that is moved or removed.
+const MOST_FILES: usize = 5000;
+
+/// Whether a folder holds a file that is looked for; `None` where it is too large to tell.
+fn holds(folder: &Place, is_meant: impl Fn(&Place) -> bool) -> Option<bool> {
+    let mut open: Vec<PathBuf> =
+        folder.resolved.iter().filter(|path| path.is_dir()).cloned().collect();
+    let mut n_files = 0;
+    while let Some(folder) = open.pop() {
+        for entry in folder.read_dir().into_iter().flatten().flatten() {
+            n_files += 1;
+            if n_files > MOST_FILES {
+                return None;
+            }
+            if is_meant(&Place::of(&entry.path())) {
+                return Some(true);
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(entry.path());
+            }
+        }
+    }
+    Some(false)
 }
 
 /// Whether a command is known for changing the files it is given.
@@ -183,126 +237,7 @@ fn may_write(part: &Part) -> bool {
     match name {
         "sed" | "perl" | "ruby" => part.argv.iter().any(in_place),
         "tee" | "truncate" | "shred" | "unlink" | "ln" | "install" | "chmod" | "chown" | "cp"
-        | "mv" | "rm" | "rmdir" | "touch" | "mkdir" | "patch" => true,
+        | "mv" | "rm" | "rmdir" | "touch" | "mkdir" | "patch" | "dd" | "rsync" => true,
         _ => false,
     }
-}
-
-/// Whether a folder holds a link that a pattern for names may stand for: it may lead anywhere.
-fn has_link(folder: &Path, pattern: &str) -> bool {
-    let beginning = pattern.split(['*', '?', '[', '\\']).next().unwrap_or_default();
-    let Ok(entries) = folder.read_dir() else { return false };
-    entries.flatten().any(|entry| {
-        entry.file_name().to_string_lossy().starts_with(beginning)
-            && entry.file_type().is_ok_and(|kind| kind.is_symlink())
-    })
-}
-
-/// Whether a rule that allows covers a part.
-pub(crate) fn allows_part(content: &str, part: &Part) -> bool {
-    if part.source.trim() == content.trim() {
-        return true;
-    }
-    if !part.has_safe_environment() {
-        return false;
-    }
-    let argv: Vec<_> = part.argv.iter().map(Word::as_literal).collect();
-    match prefix_of(content) {
-        Some(prefix) => {
-            let words = ostler_shell::words(prefix).unwrap_or_else(|| split(prefix));
-            !words.is_empty()
-                && argv.len() >= words.len()
-                && words.iter().zip(&argv).all(|(word, arg)| *arg == Some(word.as_str()))
-        }
-        None => ostler_shell::words(content).is_some_and(|words| {
-            words.len() == argv.len()
-                && words.iter().zip(&argv).all(|(word, arg)| *arg == Some(word.as_str()))
-        }),
-    }
-}
-
-/// Whether a rule that denies or asks speaks of a part: also under another path, with options of `git` in between.
-fn narrows_part(content: &str, part: &Part) -> Match {
-    if part.source.trim() == content.trim() {
-        return Match::Yes;
-    }
-    let prefix = prefix_of(content);
-    let pattern = match prefix {
-        Some(prefix) => split(prefix).join(" "),
-        None => split(content).join(" "),
-    };
-    let n_words = pattern.split(' ').count();
-    let unknown = part.argv.iter().position(|word| word.kind == WordKind::Unknown);
-    for argv in spellings(part) {
-        let text = argv.join(" ");
-        let hit = match prefix {
-            // `rm -r:*` means `rm -rf` too, but `rm:*` does not mean `rmdir`.
-            Some(_) if n_words > 1 => wild(&format!("{pattern}*"), &text),
-            Some(_) => argv.first().is_some_and(|name| wild(&pattern, name)),
-            None => wild(&pattern, &text),
-        };
-        if hit {
-            return Match::Yes;
-        }
-        // The words before the first unknown one fit: the rest may fit too.
-        if let Some(at) = unknown.filter(|at| *at < n_words || prefix.is_none()) {
-            let known = argv.get(..at.min(argv.len())).unwrap_or_default();
-            let beginning = pattern.split(' ').take(known.len()).collect::<Vec<_>>().join(" ");
-            if !known.is_empty() && wild(&beginning, &known.join(" ")) && n_words > known.len() {
-                return Match::Maybe(format!("a word of {} is not known beforehand", part.source));
-            }
-        }
-    }
-    Match::No
-}
-
-fn spellings(part: &Part) -> Vec<Vec<String>> {
-    let written: Vec<String> = part.argv.iter().map(|word| word.text.clone()).collect();
-    let mut spellings = vec![written.clone()];
-    let Some((name, rest)) = written.split_first() else { return spellings };
-    let base = name.rsplit('/').next().unwrap_or(name);
-    if base != name {
-        spellings.push([&[base.to_owned()], rest].concat());
-    }
-    if base == "git" {
-        let mut words = rest.iter();
-        let mut kept = vec![base.to_owned()];
-        while let Some(word) = words.next() {
-            match word.as_str() {
-                "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" if kept.len() == 1 => {
-                    words.next();
-                }
-                option if kept.len() == 1 && option.starts_with('-') => {}
-                _ => kept.push(word.clone()),
-            }
-        }
-        spellings.push(kept);
-    }
-    spellings
-}
-
-/// `git push:*` and `git push *` begin with `git push`.
-pub(crate) fn prefix_of(content: &str) -> Option<&str> {
-    content.strip_suffix(":*").or_else(|| content.strip_suffix(" *")).map(str::trim)
-}
-
-fn split(text: &str) -> Vec<String> {
-    text.split_whitespace().map(str::to_owned).collect()
-}
-
-/// Whether text fits a pattern in which `*` stands for anything.
-fn wild(pattern: &str, text: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let first = pieces.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
-    let mut last = None;
-    for piece in pieces {
-        if let Some(piece) = last.replace(piece) {
-            match rest.find(piece) {
-                Some(at) => rest = &rest[at + piece.len()..],
-                None => return false,
-            }
-        }
-    }
-    last.map_or(rest.is_empty(), |last: &str| rest.ends_with(last))
 }

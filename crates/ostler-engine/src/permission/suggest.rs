@@ -3,17 +3,19 @@
 use ostler_proto::Extra;
 use ostler_proto::control::DecisionReasonType as Kind;
 use ostler_proto::permission::{
-    DirectoriesUpdate, PermissionBehavior, PermissionDestination, PermissionMode, PermissionUpdate,
-    RulesUpdate, SetModeUpdate,
+    DirectoriesUpdate, PermissionBehavior, PermissionDestination, PermissionMode, PermissionRule,
+    PermissionUpdate, RulesUpdate, SetModeUpdate,
 };
+use ostler_shell::Part;
 
 use super::command;
+use super::covers::{covers_part, prefix_of};
 use super::decision::Decision;
 use super::matching::{Match, Seen};
 use super::place::Place;
 use super::policy::Policy;
 use super::rule::Rule;
-use super::shell::Shell;
+use super::shell::{Access, Shell};
 use crate::tool::Effect;
 
 /// Longer commands are not suggested as rules: nobody would read them.
@@ -67,43 +69,76 @@ fn for_command(policy: &Policy, shell: &Shell) -> Vec<PermissionUpdate> {
         return Vec::new();
     }
     // A rule for the command would open a protected place for good, without naming it.
-    let changes_protected =
-        |place: &Place, writes: bool| writes && place.protected(policy.home.as_deref()).is_some();
-    if shell.touches(changes_protected) == Match::Yes {
+    let is_protected = |place: &Place| place.protected(policy.home.as_deref()).is_some();
+    if shell.touches(Access::Writes, is_protected) == Match::Yes {
         return Vec::new();
     }
     // Nor would one help where the shell stands outside: it is judged by where it starts, too.
     if !shell.starts_inside(policy) {
         return Vec::new();
     }
-    let mut updates =
-        vec![add(Rule::with("Bash", shell.command.clone()), PermissionDestination::LocalSettings)];
-    let blocked: Vec<_> = command::verdicts(policy, shell, false)
-        .into_iter()
-        .filter(|verdict| !verdict.is_allowed)
-        .collect();
-    let mut parts = shell.judged.parts.iter();
-    // Similar commands, where one part alone stands in the way.
-    if let (None, [verdict]) = (&shell.unclear, blocked.as_slice())
-        && let Some(part) = parts.find(|part| verdict.what == format!("part `{}`", part.source))
-        && !NEVER_WHOLE.contains(&part.name())
-        && part.has_safe_environment()
-    {
-        let second = part.argv.get(1).and_then(|word| word.as_literal());
-        let second = second.filter(|word| {
-            word.starts_with(|c: char| c.is_ascii_lowercase()) && !word.contains(['/', '.', ' '])
-        });
-        let prefix = match second {
-            Some(second) => format!("{} {second}:*", part.name()),
-            None => format!("{}:*", part.name()),
-        };
-        updates.push(add(Rule::with("Bash", prefix), PermissionDestination::LocalSettings));
+    let mut updates = Vec::new();
+    if is_exact(&shell.command) {
+        let rule = Rule::with("Bash", shell.command.clone());
+        updates.push(add(rule, PermissionDestination::LocalSettings));
+    }
+    let rules = for_parts(policy, shell).filter(|rules| !rules.is_empty());
+    let is_new = |rules: &Vec<PermissionRule>| {
+        rules.iter().any(|rule| rule.rule_content.as_deref() != Some(shell.command.as_str()))
+    };
+    if let Some(rules) = rules.filter(is_new) {
+        updates.push(PermissionUpdate::AddRules(RulesUpdate {
+            rules,
+            behavior: PermissionBehavior::Allow,
+            destination: PermissionDestination::LocalSettings,
+            extra: Extra::default(),
+        }));
     }
     let allowed = command::verdicts(policy, shell, true).iter().all(|verdict| verdict.is_allowed);
     if allowed {
         updates.extend(accept_edits(policy));
     }
     updates
+}
+
+/// One rule for each part that needs one; `None` where rules for parts would not settle the question.
+fn for_parts(policy: &Policy, shell: &Shell) -> Option<Vec<PermissionRule>> {
+    let list = shell.list.as_ref().ok()?;
+    let mut rules = Vec::new();
+    for verdict in command::verdicts(policy, shell, false) {
+        if verdict.is_allowed {
+            continue;
+        }
+        let part = list.parts.get(verdict.part?)?;
+        let content = content_for(part)?;
+        let rule = Rule::with("Bash", content).to_wire();
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+    Some(rules)
+}
+
+/// The rule that covers a part and similar ones, or only this part where similar ones may do much more.
+fn content_for(part: &Part) -> Option<String> {
+    let is_narrow = NEVER_WHOLE.contains(&part.name())
+        || ostler_shell::is_harmless(part) && part.name() != "git"
+        || matches!(part.name(), "cp" | "mv" | "rmdir");
+    let second = part.argv.get(1).and_then(|word| word.as_literal()).filter(|word| {
+        word.starts_with(|c: char| c.is_ascii_lowercase()) && !word.contains(['/', '.', ' '])
+    });
+    let prefix = match second {
+        Some(second) => format!("{} {second}:*", part.name()),
+        None => format!("{}:*", part.name()),
+    };
+    let exact = Some(part.source.clone()).filter(|source| is_exact(source));
+    let prefix = Some(prefix).filter(|_| !is_narrow);
+    prefix.or_else(|| exact.clone()).filter(|content| covers_part(content, part)).or(exact)
+}
+
+/// Whether a rule with this text means exactly this text, and not everything that begins with it.
+fn is_exact(text: &str) -> bool {
+    prefix_of(text).is_none() && text.trim() != "*"
 }
 
 fn accept_edits(policy: &Policy) -> Vec<PermissionUpdate> {

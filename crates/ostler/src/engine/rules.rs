@@ -34,6 +34,7 @@ pub fn load(scene: &Scene) -> Result<Rules, StartError> {
     let mut policy = Policy::new(&scene.cwd, PermissionMode::Default);
     policy.user_folder.clone_from(&folders.user);
     policy.home = scene.var("HOME").map(PathBuf::from);
+    policy.trusts_project = trusts_project(scene);
     policy.bypass_available = launch.allow_skip_permissions
         || launch.permission_mode == Some(PermissionMode::BypassPermissions);
     settings.apply_to(&mut policy);

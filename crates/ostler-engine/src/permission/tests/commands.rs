@@ -33,7 +33,8 @@ fn accept_edits_covers_simple_changes_inside_only() {
         ("echo hi > ~/.bashrc", "ask"),
         ("echo hi > .bashrc", "ask"),
         ("cd .claude && echo x > settings.json", "ask"),
-        ("cd sub && touch x", "ask"),
+        ("cd sub && touch x", "allow"),
+        ("cd .. && touch x", "ask"),
         ("cd .git\ntouch hooks/x", "ask"),
         ("ln -s / x", "ask"),
         ("sed -i s/a/b/ x", "ask"),
@@ -53,7 +54,8 @@ fn looking_is_free_inside_the_working_directories() {
         ("ls -la", "allow"),
         ("cat a | grep b | wc -l", "allow"),
         ("cd sub && ls", "allow"),
-        ("cd sub && cat a", "ask"),
+        ("cd sub && cat a", "allow"),
+        ("cd sub && cat ../../a", "ask"),
         ("cd / && ls", "ask"),
         ("cat /etc/passwd", "ask"),
         ("cat ../x", "ask"),
@@ -68,7 +70,7 @@ fn looking_is_free_inside_the_working_directories() {
         ("cat < /dev/tcp/example.com/80", "ask"),
         ("echo hi > /dev/tcp/example.com/80", "ask"),
         ("ls > /dev/null 2>&1", "allow"),
-        ("cat */x", "ask"),
+        ("cat */x", "allow"),
         ("", "allow"),
     ] {
         let decision = decide(&policy, "Bash", command);
@@ -115,8 +117,9 @@ fn relative_paths_are_judged_from_where_the_shell_stands() {
         (&sub, "rm -rf ..", "ask"),
         (&sub, "cat secret", "deny"),
         (&sub, "touch kept", "deny"),
-        // A command that moves by itself is as uncertain as ever.
-        (&sub, "cd .. && cat a", "ask"),
+        // Relative paths are judged from every folder that the shell can be in.
+        (&sub, "cd .. && cat a", "allow"),
+        (&sub, "cd .. && cat ../a", "ask"),
         (&sub, "cd ../.. && ls", "ask"),
         (&sub, "cd .. && cat sub/secret", "deny"),
         (outside.path(), "ls", "ask"),
@@ -164,6 +167,11 @@ fn git_looks_around_freely_only_where_its_settings_are_protected() {
         std::fs::create_dir_all(cwd.path().join(folder)).unwrap();
     }
     std::fs::write(cwd.path().join("bare/HEAD"), "").unwrap();
+    for folder in [".git/objects", ".git/refs"] {
+        std::fs::create_dir_all(cwd.path().join(folder)).unwrap();
+    }
+    std::fs::write(cwd.path().join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    std::fs::write(cwd.path().join(".git/config"), "[core]\n\tbare = false\n").unwrap();
     for (command, expected) in [
         ("git status", "allow"),
         ("cd bare && git status", "ask"),

@@ -127,8 +127,8 @@ fn a_decision_tells_every_step_and_what_would_help() {
         [
             "mode: default",
             "deny rule Bash(rm:*) from project settings: does not match",
-            "part `git push origin main`: no rule allows it",
-            "decision: ask: part `git push origin main`: no rule allows it",
+            "part `git push origin main`: no rule allows it, and git push is not known to only read",
+            "decision: ask: part `git push origin main`: no rule allows it, and git push is not known to only read",
         ]
     );
     let suggestions = serde_json::to_string(&decision.suggestions).unwrap();
@@ -143,7 +143,7 @@ fn a_decision_tells_every_step_and_what_would_help() {
         ),
         "{text}"
     );
-    assert!(text.contains("no  part `git push`: no rule allows it"), "{text}");
+    assert!(text.contains("no  part `git push`: no rule allows it, and"), "{text}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use super::*;
 fn rules_speak_of_what_they_name() {
     let cwd = tempfile::tempdir().unwrap();
     fs::create_dir_all(cwd.path().join("src")).unwrap();
+    fs::write(cwd.path().join(".env"), "x").unwrap();
     for (rule, tool, words, expected) in [
         ("allow Bash", "Bash", "make; rm -rf x", "allow"),
         ("allow Bash(make:*)", "Bash", "make", "allow"),
@@ -48,7 +49,7 @@ fn rules_speak_of_what_they_name() {
         ("deny Read(.env)", "Bash", "cat src/../.env", "deny"),
         ("deny Read(.env)", "Bash", "wc -l < .env", "deny"),
         ("deny Read(.env)", "Bash", "grep -r KEY .", "ask"),
-        ("deny Read(.env)", "Bash", "cat .e*", "ask"),
+        ("deny Read(.env)", "Bash", "cat .e*", "deny"),
         ("deny Read(.env)", "Bash", "cat a", "allow"),
         ("deny Read(src/key)", "Bash", "cd src && cat key", "deny"),
         ("deny Edit(a)", "Bash", "echo > a", "deny"),

@@ -1,0 +1,168 @@
+//! Where the shell can stand while it runs a command, and which files a word means there.
+
+use std::path::{Path, PathBuf};
+
+use ostler_shell::{Joint, Judged, Part, Word, WordKind};
+
+use super::place::{Place, folded};
+
+/// More folders than this are not judged.
+const MOST_FOLDERS: usize = 32;
+/// A pattern that stands for more files than this is not judged.
+const MOST_MATCHES: usize = 500;
+
+/// The folders the shell can stand in before each part, and at the end.
+///
+/// Behind `cd a &&` it stands in `a`. Otherwise whether a `cd` ran and succeeded is not known beforehand (`x || cd a`), so
+/// all folders count that it can have been in. `None` where a part leads to a folder that cannot be told.
+pub(crate) fn folders_of(start: &Path, list: &Judged) -> Option<Vec<Vec<PathBuf>>> {
+    let mut all = vec![start.to_owned()];
+    let mut now = all.clone();
+    let mut before = Vec::new();
+    for (index, part) in list.parts.iter().enumerate() {
+        before.push(now.clone());
+        let joint = list.joints.get(index).copied().unwrap_or(Joint::Other);
+        if matches!(part.name(), "cd" | "pushd" | "popd") {
+            let next = targets_of(part, &now)?;
+            all.extend(next.iter().cloned());
+            all.sort_unstable();
+            all.dedup();
+            // In a pipe it runs in a shell of its own.
+            let is_piped = index > 0 && list.joints.get(index - 1) == Some(&Joint::Pipe);
+            now = if joint == Joint::And && !is_piped { next } else { all.clone() };
+        }
+        if joint == Joint::Other {
+            now.clone_from(&all);
+        }
+        if all.len() > MOST_FOLDERS {
+            return None;
+        }
+    }
+    before.push(all);
+    Some(before)
+}
+
+/// Where `cd` leads from each of these folders.
+fn targets_of(part: &Part, folders: &[PathBuf]) -> Option<Vec<PathBuf>> {
+    let [_, target] = part.argv.as_slice() else { return None };
+    let target = target.as_literal().filter(|target| !target.starts_with(['-', '+']))?;
+    let goes_by_search_path = !target.starts_with(['/', '.']);
+    if goes_by_search_path && std::env::var_os("CDPATH").is_some_and(|path| !path.is_empty()) {
+        return None;
+    }
+    let mut targets = Vec::new();
+    for folder in folders {
+        let path = folder.join(target);
+        // The shell takes `..` out by name, the system follows links first.
+        targets.push(folded(&path));
+        targets.extend(path.canonicalize().ok());
+    }
+    targets.sort_unstable();
+    targets.dedup();
+    Some(targets)
+}
+
+/// The files a word can mean in a folder: for a pattern all that fit it, and the pattern itself, which the shell keeps
+/// where nothing fits.
+///
+/// # Errors
+/// Why they cannot be told beforehand.
+pub(crate) fn places_of(
+    word: &Word,
+    folder: &Path,
+    home: Option<&Path>,
+) -> Result<Vec<Place>, String> {
+    let unknown = || format!("where {} leads cannot be told beforehand", word.text);
+    match word.kind {
+        WordKind::Literal => Ok(vec![Place::of(&folder.join(&word.text))]),
+        WordKind::Tilde => {
+            let rest =
+                word.text.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+            let (rest, home) = rest.zip(home).ok_or_else(unknown)?;
+            Ok(vec![Place::of(&home.join(rest.trim_start_matches('/')))])
+        }
+        WordKind::Glob if word.text.contains(['[', '{', '\\']) => Err(unknown()),
+        WordKind::Glob => {
+            let mut places = vec![Place::of(&folder.join(&word.text))];
+            for name in expand(&word.text, folder).ok_or_else(unknown)? {
+                // An option, a list of files (`@x`), an expression (`!`): programs give such names a meaning.
+                if name.starts_with(|c: char| c.is_ascii_punctuation() && !"._/".contains(c)) {
+                    return Err(format!("{} stands for {name}, which may be an option", word.text));
+                }
+                places.push(Place::of(&folder.join(&name)));
+            }
+            Ok(places)
+        }
+        WordKind::Unknown => Err(unknown()),
+    }
+}
+
+/// The names that fit a pattern, as the shell would write them; `None` when there are too many. Names that differ in
+/// case or begin with a dot count as fitting: options of the shell decide about them.
+fn expand(pattern: &str, folder: &Path) -> Option<Vec<String>> {
+    let mut found = vec![if pattern.starts_with('/') { "/".to_owned() } else { String::new() }];
+    for piece in pattern.split('/').filter(|piece| !piece.is_empty()) {
+        let mut next = Vec::new();
+        for beginning in found {
+            if !piece.contains(['*', '?']) {
+                next.push(format!("{beginning}{piece}/"));
+                continue;
+            }
+            for entry in folder.join(&beginning).read_dir().into_iter().flatten().flatten() {
+                let name = entry.file_name();
+                let name = name.to_str()?;
+                if fits(piece, name) {
+                    next.push(format!("{beginning}{name}/"));
+                }
+                if next.len() > MOST_MATCHES {
+                    return None;
+                }
+            }
+        }
+        found = next;
+    }
+    Some(found.into_iter().map(|name| name.trim_end_matches('/').to_owned()).collect())
+}
+
+/// Whether a name fits a pattern of `*` and `?`.
+fn fits(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) =
+        (pattern.to_lowercase().chars().collect(), name.to_lowercase().chars().collect());
+    // Row by row: which beginnings of the name fit the pattern so far.
+    let mut row = vec![false; name.len() + 1];
+    row[0] = true;
+    for c in pattern {
+        let mut next = vec![false; name.len() + 1];
+        next[0] = row[0] && c == '*';
+        for at in 0..name.len() {
+            next[at + 1] = match c {
+                '*' => next[at] || row[at + 1],
+                '?' => row[at],
+                c => row[at] && name[at] == c,
+            };
+        }
+        row = next;
+    }
+    row[name.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_stands_for_all_names_that_fit() {
+        for (pattern, name, expected) in [
+            ("*.rs", "main.rs", true),
+            ("*.rs", "main.rc", false),
+            ("?f", "@f", true),
+            ("*", ".env", true),
+            (".E*", ".env", true),
+            ("a*b*c", "axxbxc", true),
+            ("a?c", "ac", false),
+            ("", "", true),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Commands of the shell itself that can change what later words mean, or that compute, which can run commands.
+
+use crate::Part;
+use crate::table::is_plain_variable;
+use crate::word::Word;
+
+/// Why it cannot be told what a builtin of the shell does. Nothing for programs, and for uses that are understood.
+pub(crate) fn doubt(part: &Part) -> Option<String> {
+    let words = part.argv.get(1..).unwrap_or_default();
+    let is_understood = match part.name() {
+        "printf" => crate::special::printf(words).is_ok() || has_plain_format(words),
+        "read" => words.iter().all(is_plain_name),
+        "test" => crate::special::test(words).is_ok() || is_comparison(words),
+        "export" | "readonly" | "local" => words.iter().all(is_plain_setting),
+        "set" => words.iter().all(is_plain_switch),
+        "unset" => words.iter().all(|word| word.as_literal().is_some_and(is_plain_variable)),
+        "trap" => words.is_empty(),
+        "alias" | "bind" | "caller" | "compgen" | "complete" | "compopt" | "declare" | "dirs"
+        | "enable" | "fc" | "getopts" | "hash" | "history" | "let" | "mapfile" | "readarray"
+        | "shopt" | "typeset" | "unalias" | "[" => false,
+        _ => true,
+    };
+    (!is_understood).then(|| format!("what {} does here cannot be told", part.name()))
+}
+
+/// `read -r name`: other names have a meaning, and the index of an array is computed.
+fn is_plain_name(word: &Word) -> bool {
+    word.as_literal().is_some_and(|text| text == "-r" || is_plain_variable(text))
+}
+
+/// Words that are not written out do no harm where the format is.
+fn has_plain_format(words: &[Word]) -> bool {
+    words.first().is_some_and(|format| crate::special::printf(std::slice::from_ref(format)).is_ok())
+}
+
+/// `test a = b` with an operator that does not compute.
+fn is_comparison(words: &[Word]) -> bool {
+    let operators =
+        ["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
+    match words {
+        [left, operator, right] => {
+            left.as_literal().is_some()
+                && right.as_literal().is_some()
+                && operator.as_literal().is_some_and(|operator| operators.contains(&operator))
+        }
+        _ => false,
+    }
+}
+
+fn is_plain_setting(word: &Word) -> bool {
+    let name = word.as_literal().map(|text| text.split('=').next().unwrap_or_default());
+    name.is_some_and(is_plain_variable)
+}
+
+/// `set -euo pipefail`.
+fn is_plain_switch(word: &Word) -> bool {
+    word.as_literal().is_some_and(|text| {
+        let letters = text.strip_prefix(['-', '+']);
+        text == "pipefail"
+            || letters.is_some_and(|letters| letters.chars().all(|c| "euxo".contains(c)))
+    })
+}
