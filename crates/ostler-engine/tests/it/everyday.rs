@@ -77,6 +77,7 @@ fn project() -> tempfile::TempDir {
 fn policy(folder: &Path) -> Policy {
     let mut policy = Policy::new(folder, PermissionMode::Default);
     policy.home = Some("/home/somebody".into());
+    policy.trusts_project = true;
     policy
 }
 
