@@ -35,7 +35,7 @@ usage: cargo xtask <command>
   fuzz FILE…                        run the fuzz targets on these inputs
   fuzz judge [--count N] [--seed S] [--show N] [--stop]
                                     make shell commands, and run in a sandbox those that need no approval
-  fuzz judge COMMAND…               the same with these commands
+  fuzz judge COMMAND… | --matrix    the same with these commands, or with every program, option and form of a path
 ";
 
 /// The command line makes no sense; the usage is shown.

@@ -104,6 +104,9 @@ fn perform(plan: &Plan, tally: &mut Tally) {
         let args = ["judge", "--count", JUDGED_COMMANDS, "--seed", "1"].map(OsString::from);
         let judge = step("fuzz judge", || Ok(fuzz::fuzz(&args)?.success()));
         count_step(tally, "fuzz judge", judge);
+        let args = ["judge", "--matrix"].map(OsString::from);
+        let matrix = step("fuzz judge --matrix", || Ok(fuzz::fuzz(&args)?.success()));
+        count_step(tally, "fuzz judge --matrix", matrix);
     }
 }
 

@@ -31,8 +31,20 @@ pub(super) fn start_confined(args: &[OsString]) -> Result<ExitStatus> {
     let root = env::temp_dir().join(format!("ostler-judge-{}", std::process::id()));
     fs::create_dir(&root).with_context(|| format!("creating {}", root.display()))?;
     let fuzzer = env::current_exe().context("finding this program")?;
-    let status = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--net", "--mount", "--pid", "--ipc", "--fork"])
+    // When this process is killed, everything in the sandbox is.
+    let status = Command::new("setpriv")
+        .args([
+            "--pdeathsig",
+            "KILL",
+            "unshare",
+            "--user",
+            "--map-root-user",
+            "--net",
+            "--mount",
+            "--pid",
+            "--ipc",
+            "--fork",
+        ])
         .args(["--kill-child", "--", "/bin/bash", "-c", SCRIPT, "confine"])
         .arg(&root)
         .arg(fuzzer)

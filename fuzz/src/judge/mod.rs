@@ -11,6 +11,7 @@ mod confine;
 mod generate;
 mod grammar;
 mod hostile;
+mod matrix;
 mod options;
 mod pieces;
 mod pools;
@@ -59,7 +60,11 @@ fn start(options: &Options, args: &[OsString]) -> Result<bool> {
         return Ok(confine::start_confined(&again)?.success());
     }
     check::notices_harm()?;
-    if options.commands.is_empty() { fuzz(options) } else { check::check(&options.commands) }
+    match options {
+        Options { matrix: true, .. } => matrix::matrix(),
+        Options { commands, .. } if !commands.is_empty() => check::check(commands),
+        _ => fuzz(options),
+    }
 }
 
 /// What a run found.

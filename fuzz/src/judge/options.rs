@@ -4,7 +4,8 @@ use std::ffi::OsString;
 
 pub(super) const USAGE: &str = "\
 usage: ostler-fuzz judge [--count N] [--seed S] [--show N] [--stop]    make N commands and run the harmless ones
-       ostler-fuzz judge COMMAND…                                     the same with these commands";
+       ostler-fuzz judge COMMAND…                                     the same with these commands
+       ostler-fuzz judge --matrix                                     every program with every option and form of a path";
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Options {
@@ -15,14 +16,22 @@ pub(super) struct Options {
     pub(super) show: usize,
     /// Whether the first finding ends the run.
     pub(super) stop: bool,
+    /// Whether the matrix is tried instead.
+    pub(super) matrix: bool,
     /// Commands to judge and run instead of making some.
     pub(super) commands: Vec<String>,
 }
 
 impl Options {
     pub(super) fn parse(args: &[OsString]) -> Result<Self, String> {
-        let mut options =
-            Self { count: 100_000, seed: 1, show: 20, stop: false, commands: Vec::new() };
+        let mut options = Self {
+            count: 100_000,
+            seed: 1,
+            show: 20,
+            stop: false,
+            matrix: false,
+            commands: Vec::new(),
+        };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             let arg = arg.to_str().ok_or_else(|| format!("{} is not UTF-8", arg.display()))?;
@@ -36,6 +45,7 @@ impl Options {
                 "--seed" => options.seed = number()?,
                 "--show" => options.show = number()? as usize,
                 "--stop" => options.stop = true,
+                "--matrix" => options.matrix = true,
                 _ if arg.starts_with("--") => return Err(format!("judge has no option {arg}")),
                 _ => options.commands.push(arg.to_owned()),
             }

@@ -18,8 +18,8 @@ use super::hostile;
 pub(super) const SECRET: char = 'Z';
 /// What the files that a rule denies consist of.
 pub(super) const DENIED: char = 'Q';
-/// What the secret in the environment consists of.
-pub(super) const VARIABLE: char = 'J';
+/// What the secret in the environment consists of. The codes of the three letters, repeated, do not contain each other.
+pub(super) const VARIABLE: char = 'K';
 /// How often the letter is repeated.
 pub(super) const SECRET_LENGTH: usize = 48;
 /// A name of a file outside that must not be listed.
