@@ -30,8 +30,11 @@ struct Process {
 /// Kills everything that belongs to a child until nothing is left.
 pub(crate) fn end(leader: Pid, started: u64, marker: &str) {
     let begun = Instant::now();
+    // A process that was killed may have started another one between the look and the kill.
+    let mut known = HashSet::new();
     loop {
-        let members = of(leader.as_raw(), started, marker);
+        let members = of(leader.as_raw(), started, marker, &known);
+        known.extend(&members);
         for id in &members {
             // It fails when the process has just ended.
             let _ = kill(Pid::from_raw(*id), Signal::SIGKILL);
@@ -48,11 +51,16 @@ pub(crate) fn started(id: Pid) -> u64 {
     read(id.as_raw()).map_or(0, |process| process.started)
 }
 
-fn of(leader: i32, started: u64, marker: &str) -> HashSet<i32> {
+fn of(leader: i32, started: u64, marker: &str, known: &HashSet<i32>) -> HashSet<i32> {
     let own = std::process::id().cast_signed();
     let processes: Vec<_> = all().filter(|it| it.id != own && !it.is_zombie).collect();
     let is_marked = |it: &Process| it.started >= started && has(it.id, marker);
-    let is_member = |it: &&Process| it.session == leader || it.group == leader || is_marked(it);
+    let was_with = |it: &Process| {
+        it.started >= started
+            && [it.parent, it.group, it.session].iter().any(|id| known.contains(id))
+    };
+    let is_member =
+        |it: &&Process| it.session == leader || it.group == leader || was_with(it) || is_marked(it);
     let mut members: HashSet<i32> = processes.iter().filter(is_member).map(|it| it.id).collect();
     // Who has thrown the marker away is still somebody's child, or in the session of somebody found.
     loop {

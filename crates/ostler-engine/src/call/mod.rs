@@ -55,7 +55,8 @@ pub(crate) fn is_parallel(tools: &Tools, cx: &ToolCx, call: &ToolUseBlock) -> bo
 /// was not decided does not run.
 pub(crate) async fn run(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlock) -> CallResult {
     let (id, name) = (call.id.clone(), call.name.clone());
-    match AssertUnwindSafe(perform(tools, cx, host, call)).catch_unwind().await {
+    // On the heap: the future of a call is large, and this one is polled from deep within.
+    match AssertUnwindSafe(Box::pin(perform(tools, cx, host, call))).catch_unwind().await {
         Ok(result) => result,
         Err(panic) => broken_call(id, &name, &*panic),
     }

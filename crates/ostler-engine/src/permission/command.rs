@@ -84,7 +84,8 @@ pub(crate) fn is_covered(shell: &Shell, rules: &[&Rule]) -> bool {
         contents.any(|content| covers_part(content, part))
     };
     let Ok(list) = &shell.list else { return false };
-    !list.parts.is_empty() && list.parts.iter().all(names)
+    let to_file = |redirect: &Redirect| redirect.target.as_literal() != Some("/dev/null");
+    !list.parts.is_empty() && list.parts.iter().all(names) && !list.redirects.iter().any(to_file)
 }
 
 /// What a command would remove that nobody means to remove: the whole disk, or the home directory.

@@ -11,7 +11,7 @@ pub(super) const ABANDONED_CALL: &str = "The call was stopped: the turn ended be
 
 /// The most calls that run side by side. A model may ask for hundreds of files or pages in one response; each holds
 /// its result, and some a connection.
-pub const MAX_PARALLEL_CALLS: usize = 16;
+pub const MAX_PARALLEL_CALLS: usize = 64;
 
 /// The calls of one response, in the order the model made them.
 #[derive(Debug, Default)]

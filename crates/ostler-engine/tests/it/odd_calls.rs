@@ -16,7 +16,7 @@ use crate::host::TestHost;
 /// Far longer than a turn of these tests takes; a turn that takes longer hangs.
 const HANGS: Duration = Duration::from_secs(60);
 /// The most calls of one response that run at the same time.
-const MAX_PARALLEL_CALLS: usize = 16;
+const MAX_PARALLEL_CALLS: usize = 64;
 
 fn look(id: &str) -> Block {
     ToolUse::new("Look", json!({"word": "it"})).id(id).into()

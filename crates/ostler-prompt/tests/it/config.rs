@@ -296,7 +296,9 @@ async fn a_prompt_is_not_run_without_the_sandbox_it_asks_for_nor_as_root_without
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    let options = stage.options().env("IS_SANDBOX", "");
+    let mut options =
+        stage.options().env("IS_SANDBOX", "").permission_mode(PermissionMode::BypassPermissions);
+    options.permissions.allow_dangerously_skip_permissions = true;
     let adapter = Adapter::new(options).with_model(ModelConfig::new(crate::stage::MODEL));
     let error = within(adapter.evaluate(&prompt::<()>("go"), &Session::new())).await.unwrap_err();
     assert!(format!("{error:?}").contains("as root"), "{error:?}");

@@ -112,7 +112,7 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         connector: Some(Arc::new(Reach::of(scene, env))),
         mcp_servers,
         server_lists: settings.server_lists.clone(),
-        notices: notices(scene, &cautions, &warnings, remark),
+        notices: notices(scene, &cautions, &warnings),
         state_events: state_events(scene),
         background_wait: background_wait(scene),
         background_tasks: !is_on(scene, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"),
@@ -130,20 +130,14 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
 }
 
 /// What a host is told about the start. A person at a terminal reads it there.
-fn notices(
-    scene: &Scene,
-    cautions: &[&'static str],
-    warnings: &[Problem],
-    remark: Option<&'static str>,
-) -> Vec<Notice> {
+fn notices(scene: &Scene, cautions: &[&'static str], warnings: &[Problem]) -> Vec<Notice> {
     if scene.is_interactive {
         return Vec::new();
     }
-    let notice = |content: String, level| Notice { content, level };
-    let cautions = cautions.iter().map(|text| notice((*text).to_owned(), "warning"));
-    let warnings = warnings.iter().map(|problem| notice(problem.to_string(), "warning"));
-    let remark = remark.map(|text| notice(text.to_owned(), "info"));
-    cautions.chain(warnings).chain(remark).collect()
+    let notice = |content: String| Notice { content, level: "warning" };
+    let cautions = cautions.iter().map(|text| notice((*text).to_owned()));
+    let warnings = warnings.iter().map(|problem| notice(problem.to_string()));
+    cautions.chain(warnings).collect()
 }
 
 /// What a session that asks nothing should make the user think of.
