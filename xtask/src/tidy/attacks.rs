@@ -1,28 +1,48 @@
-//! The page about attacks: every test that it names must be there, and say which mutant it was seen to fail on.
+//! The page about attacks: every row names the attack, the doors it was tried at, what happens, a test that exists, and the
+//! mutant on which that test was seen to fail.
 
 use super::Finding;
 
 /// Where they stand.
 pub(super) const PAGE: &str = "docs/attacks.md";
 
-/// Tests that the page names and no file has. `sources` are all files of Rust, by their paths.
+/// The columns of every table on the page.
+const COLUMNS: [&str; 5] = ["attack", "doors", "what happens", "test", "mutant"];
+
+/// Rows that do not prove what they claim. `sources` are all Rust files, by their paths.
 pub(super) fn check(page: &str, sources: &[(String, String)]) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (index, line) in page.lines().enumerate() {
-        for name in names(line) {
-            let problem = match find(name, sources) {
-                Some(before) if before.contains("Seen to ") => continue,
-                Some(_) => format!(
-                    "above {name} it is not said on which mutant it fails; try one, and write `// Seen to fail …`"
-                ),
-                None => {
-                    format!("there is no test {name}; name the one that tries this, or write it")
-                }
-            };
-            findings.push(Finding::new(PAGE, index + 1, problem));
-        }
+    let rows = page.lines().enumerate().filter(|(_, line)| line.starts_with('|'));
+    rows.flat_map(|(index, line)| {
+        let problems = problems(line, sources);
+        problems.into_iter().map(move |problem| Finding::new(PAGE, index + 1, problem))
+    })
+    .collect()
+}
+
+fn problems(line: &str, sources: &[(String, String)]) -> Vec<String> {
+    let cells: Vec<&str> = line.trim().trim_matches('|').split(" | ").map(str::trim).collect();
+    let is_rule = line.chars().all(|c| "|-: ".contains(c));
+    if is_rule || cells == COLUMNS {
+        return Vec::new();
     }
-    findings
+    let [_, _, _, tests, _] = cells.as_slice() else {
+        let columns = COLUMNS.join(", ");
+        return vec![format!("a row has five cells ({columns}), and this one has {}", cells.len())];
+    };
+    if let Some(empty) = cells.iter().position(|cell| cell.is_empty()) {
+        return vec![format!("the cell {:?} is empty; claim only what was tried", COLUMNS[empty])];
+    }
+    if names(tests).next().is_none() {
+        return vec!["the row names no test; write one, or remove the claim".to_owned()];
+    }
+    let missing = names(tests).filter_map(|name| match find(name, sources) {
+        Some(before) if before.contains("Seen to ") || before.contains("Mutant") => None,
+        Some(_) => Some(format!(
+            "the comment above {name} does not name a mutant; try one, and write `// Mutant: …`"
+        )),
+        None => Some(format!("there is no test {name}; name the one that tries this, or write it")),
+    });
+    missing.collect()
 }
 
 /// Paths in backticks.
@@ -64,19 +84,23 @@ mod tests {
 
     fn sources() -> Vec<(String, String)> {
         let text = "\n// Seen to fail without it.\n#[tokio::test(flavor = \"x\")]\n#[ignore = \"y\"]\nasync fn it_holds() {}\n\nfn helps() {}\n\n\
-            #[test]\nfn nobody_tried() {}\n";
+            // Mutant: no check.\n#[test]\nfn it_is_checked() {}\n\n#[test]\nfn nobody_tried() {}\n";
         vec![("crates/a/src/door/tests.rs".to_owned(), text.to_owned())]
     }
 
     #[test]
-    fn a_test_that_is_not_there_or_was_not_tried_is_reported_with_its_line() {
+    fn a_row_without_a_tried_test_is_reported_with_its_line() {
         for (page, lines) in [
-            ("| x | `door::tests::it_holds` |", vec![]),
-            ("| x | `door::it_holds`, `0.0.0.0`, `a b::c` |", vec![]),
-            ("first\n| x | `door::tests::it_fails` |", vec![2]),
-            ("| x | `window::tests::it_holds` |", vec![1]),
-            ("| x | `door::tests::helps` |", vec![1]),
-            ("| x | `door::tests::nobody_tried` |", vec![1]),
+            ("| attack | doors | what happens | test | mutant |\n|---|---|---|---|---|", vec![]),
+            ("| x | REST | 401 | `door::tests::it_holds` | m |", vec![]),
+            ("| x | REST | 401 | `door::it_is_checked`, `0.0.0.0`, `a b::c` | m |", vec![]),
+            ("text\n| x | REST | 401 | `door::tests::it_fails` | m |", vec![2]),
+            ("| x | REST | 401 | `window::tests::it_holds` | m |", vec![1]),
+            ("| x | REST | 401 | `door::tests::helps` | m |", vec![1]),
+            ("| x | REST | 401 | `door::tests::nobody_tried` | m |", vec![1]),
+            ("| x | REST | 401 | none | m |", vec![1]),
+            ("| x | | 401 | `door::tests::it_holds` | m |", vec![1]),
+            ("| x | 401 | `door::tests::it_holds` |", vec![1]),
         ] {
             let found: Vec<usize> =
                 check(page, &sources()).into_iter().map(|finding| finding.line).collect();

@@ -192,7 +192,7 @@ async fn attack(paths: &[&str]) {
 }
 
 // Mutant for all of these: `Boundary::inside` replaced by `Boundary::anywhere` in `library::load`, `memory::load`,
-// `settings::load` and `server_files`; each made the test of its kind fail.
+// `settings::load` and `server_files`.
 #[tokio::test(flavor = "multi_thread")]
 async fn instructions_that_are_not_in_the_project_are_not_read() {
     attack(&["CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"]).await;
