@@ -128,7 +128,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
 
-    /// Where browsers reach this server through a proxy, such as https://agents.example.org
+    /// The address at which browsers reach this server through a proxy with TLS
     #[arg(long, value_name = "URL", env = "OSTLER_PUBLIC_URL")]
     pub(crate) public_url: Option<String>,
 
