@@ -15,6 +15,7 @@ mod judge;
 mod key;
 mod kills;
 mod limits;
+mod limits_of_serve;
 mod mcp;
 mod model;
 mod offers;

@@ -1,7 +1,7 @@
 //! Options of `ostler serve` that decide what sessions may do: each is seen in a session of a real server.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, ChildStdout};
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::run::{Ostler, Ran};
 /// Far more than anything takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Served {
-    api: ScriptedApi,
-    ostler: Ostler,
+pub(crate) struct Served {
+    pub(crate) api: ScriptedApi,
+    pub(crate) ostler: Ostler,
     process: Child,
-    _stdout: BufReader<ChildStdout>,
-    base: String,
-    token: String,
-    http: reqwest::Client,
+    stdout: BufReader<ChildStdout>,
+    pub(crate) base: String,
+    pub(crate) token: String,
+    pub(crate) http: reqwest::Client,
 }
 
 /// The model runs one command, or writes one file, and then says what came of it.
@@ -38,28 +38,42 @@ fn script() -> Script {
 
 impl Served {
     async fn start(arguments: &[&str]) -> Self {
-        Self::with(arguments, |ostler| ostler.env("ANTHROPIC_API_KEY", "key")).await
+        Self::scripted(script(), arguments).await
     }
 
     async fn with(arguments: &[&str], furnish: impl Fn(Ostler) -> Ostler) -> Self {
-        let api = ScriptedApi::start(script()).await;
+        Self::furnished(script(), arguments, furnish).await
+    }
+
+    /// With a model that does as this script says.
+    pub(crate) async fn scripted(script: Script, arguments: &[&str]) -> Self {
+        Self::furnished(script, arguments, |ostler| ostler.env("ANTHROPIC_API_KEY", "key")).await
+    }
+
+    async fn furnished(
+        script: Script,
+        arguments: &[&str],
+        furnish: impl Fn(Ostler) -> Ostler,
+    ) -> Self {
+        let api = ScriptedApi::start(script).await;
         let ostler = furnish(Ostler::new().env("ANTHROPIC_BASE_URL", &api.base_url()));
         let serve = ["serve", "--listen", "127.0.0.1:0", "--show-token"];
         let mut process = ostler.spawn(&[&serve, arguments].concat());
         let mut stdout = BufReader::new(process.stdout.take().unwrap());
-        let mut said = |beginning: &str| {
-            let mut line = String::new();
-            stdout.read_line(&mut line).unwrap();
-            line.trim().strip_prefix(beginning).unwrap_or_else(|| panic!("{line}")).to_owned()
-        };
-        let (base, token) = (said("listening on "), said("token: "));
+        let base = said(&mut stdout, "listening on ");
+        let token = said(&mut stdout, "token: ");
         // Somebody has to choose how TLS is done; another test may have done so already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
-        Self { api, ostler, process, _stdout: stdout, base, token, http }
+        Self { api, ostler, process, stdout, base, token, http }
     }
 
-    async fn ask(&self, path: &str, body: Option<Value>) -> Value {
+    /// The rest of the next line that it says, which begins like this.
+    pub(crate) fn said(&mut self, beginning: &str) -> String {
+        said(&mut self.stdout, beginning)
+    }
+
+    pub(crate) async fn ask(&self, path: &str, body: Option<Value>) -> Value {
         let url = format!("{}/api{path}", self.base);
         let request = match body {
             Some(body) => self.http.post(url).json(&body),
@@ -78,7 +92,7 @@ impl Served {
     }
 
     /// Where a run stands once it is over or waits for somebody.
-    async fn settled(&self, path: &str, field: &str) -> String {
+    pub(crate) async fn settled(&self, path: &str, field: &str) -> String {
         let looking = async {
             loop {
                 let run = self.ask(path, None).await;
@@ -93,7 +107,7 @@ impl Served {
         tokio::time::timeout(PATIENCE, looking).await.expect("it ends")
     }
 
-    fn exists(&self, name: &str) -> bool {
+    pub(crate) fn exists(&self, name: &str) -> bool {
         self.ostler.path(name).exists()
     }
 }
@@ -104,6 +118,12 @@ impl Drop for Served {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+fn said(stdout: &mut impl BufRead, beginning: &str) -> String {
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    line.trim().strip_prefix(beginning).unwrap_or_else(|| panic!("{line}")).to_owned()
 }
 
 const DENY: &str = r#"{"permissions": {"deny": ["Bash(touch:*)"]}}"#;

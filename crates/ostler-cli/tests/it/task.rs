@@ -345,7 +345,7 @@ fn options_of_tasks_and_schedules_reach_the_server() {
         "--catch-up",
         "latest",
         "--check",
-        "true",
+        "/bin/true",
         "--tell",
         "--mode",
         "plan",
@@ -358,7 +358,7 @@ fn options_of_tasks_and_schedules_reach_the_server() {
         (&"latest".into(), &true.into()),
         "{made}"
     );
-    assert_eq!(made["check"]["command"], serde_json::json!(["true"]));
+    assert_eq!(made["check"]["command"], serde_json::json!(["/bin/true"]));
     assert_eq!(made["start"]["setup"]["mode"], "plan", "{made}");
     assert!(made["start"]["setup"]["cwd"].as_str().unwrap().ends_with("/sub"), "{made}");
     assert_eq!(add("of a task", &["--task", id])["start"]["task"], id);
