@@ -1,7 +1,9 @@
 //! Options of `ostler serve` that say how much users and agents may have and whose word counts, and those of
 //! `ostler task approve` that say how far a rule goes: each is seen at a real server, with the option and without it.
 
-use ostler_testkit::{RawApi, RawPart, RawReply, Script, Usage, reply, when};
+use std::time::Duration;
+
+use ostler_testkit::{RawApi, RawPart, RawReply, Script, Usage, WAIT_LIMIT, reply, when};
 use serde_json::{Value, json};
 
 use crate::run::Ran;
@@ -192,23 +194,45 @@ fn client(served: &Served, arguments: &[&str]) -> Ran {
     served.ostler.run(&[arguments, &["--server", &served.base]].concat())
 }
 
-/// The id of what waits for an answer.
-async fn pending(served: &Served) -> String {
-    served.ask("/approvals", None).await["items"][0]["id"].as_str().unwrap().to_owned()
+/// How a run ended, or the id of what it waits for. Its state alone says `waiting` a little too early: before the request
+/// is there, and also while a rule answers it.
+async fn ended_or_asks(served: &Served, run: &Value) -> Result<String, String> {
+    let path = format!("/runs/{}", run.as_str().unwrap());
+    let looking = async {
+        loop {
+            let state = served.settled(&path, "state").await;
+            if state != "waiting" {
+                return Ok(state);
+            }
+            let all = served.ask("/approvals", None).await;
+            let mut all = all["items"].as_array().unwrap().iter();
+            if let Some(asked) = all.find(|asked| asked["run"] == *run) {
+                return Err(asked["id"].as_str().unwrap().to_owned());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(WAIT_LIMIT, looking).await.expect("it ends or asks")
+}
+
+/// Runs a prompt that asks somebody; the run, and the id of what it asks.
+async fn asks(served: &Served, text: &str) -> (Value, String) {
+    let session = session(served, json!({})).await;
+    let run = prompt(served, &session, text).await["id"].clone();
+    let asked = ended_or_asks(served, &run).await.expect_err("it asks");
+    (run, asked)
 }
 
 // Mutant: `wholeTool` left out of the answer of `task approve`, or always true.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rule_for_a_whole_tool_is_granted_only_with_the_word_for_it() {
     let served = serve(&[]).await;
-    let session = session(&served, json!({})).await;
-    assert_eq!(prompt(&served, &session, "search").await["state"], "waiting");
-    let id = pending(&served).await;
+    let (run, id) = asks(&served, "search").await;
     let approve = ["task", "approve", &id, "--scope", "session"];
     let refused = client(&served, &approve);
     assert_eq!(refused.code, Some(2), "{}", refused.stdout);
     assert!(refused.stderr.contains("every use of the tool"), "{}", refused.stderr);
-    assert_eq!(pending(&served).await, id, "it still waits");
+    assert_eq!(ended_or_asks(&served, &run).await, Err(id.clone()), "it still waits");
     let granted = client(&served, &[&approve[..], &["--whole-tool"]].concat());
     assert_eq!(granted.code, Some(0), "{}", granted.stderr);
     let rules = served.ask("/rules", None).await;
@@ -218,33 +242,33 @@ async fn a_rule_for_a_whole_tool_is_granted_only_with_the_word_for_it() {
 // Mutant: `unattended` left out of the answer of `task approve`, or always true.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rule_answers_planned_runs_only_if_it_was_granted_for_them() {
-    for (more, state) in [(&["--unattended"][..], "completed"), (&[], "waiting")] {
+    for (more, is_for_them) in [(&["--unattended"][..], true), (&[], false)] {
         let served = serve(&[]).await;
-        let session = session(&served, json!({})).await;
-        assert_eq!(prompt(&served, &session, "touch it").await["state"], "waiting");
-        let id = pending(&served).await;
+        let (_, id) = asks(&served, "touch it").await;
         let approve = ["task", "approve", &id, "--scope", "always"];
         let granted = client(&served, &[&approve[..], more].concat());
         assert_eq!(granted.code, Some(0), "{}", granted.stderr);
         let rules = served.ask("/rules", None).await;
-        assert_eq!(rules["items"][0]["unattended"], state == "completed", "{rules}");
+        assert_eq!(rules["items"][0]["unattended"], is_for_them, "{rules}");
         // A schedule starts one with nobody there.
         let plan = ["schedule", "add", "n", "touch it", "--every", "1d", "--json"];
         let made = client(&served, &plan);
         let made: Value = serde_json::from_str(&made.stdout).expect(&made.stderr);
         let id = made["id"].as_str().unwrap();
         assert_eq!(client(&served, &["schedule", "run", id]).code, Some(0));
-        assert_eq!(planned(&served, id).await, state, "{more:?}");
+        let outcome = ended_or_asks(&served, &planned(&served, id)).await;
+        assert_eq!(outcome == Ok("completed".to_owned()), is_for_them, "{more:?}: {outcome:?}");
+        assert_eq!(outcome.is_err(), !is_for_them, "{more:?}: {outcome:?}");
     }
 }
 
-/// Where the first run of a schedule stands once it is over or waits for somebody.
-async fn planned(served: &Served, schedule: &str) -> String {
+/// The first run of a schedule.
+fn planned(served: &Served, schedule: &str) -> Value {
     let log = || client(served, &["schedule", "log", schedule, "--json"]).stdout;
     let run = || {
         let log: Value = serde_json::from_str(&log()).unwrap_or_default();
-        log["items"][0]["run"].as_str().map(str::to_owned)
+        log["items"][0]["run"].clone()
     };
-    eventually(|| run().is_some(), log);
-    served.settled(&format!("/runs/{}", run().unwrap()), "state").await
+    eventually(|| run().is_string(), log);
+    run()
 }
