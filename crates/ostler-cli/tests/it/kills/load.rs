@@ -148,6 +148,10 @@ impl World {
     /// Starts or resumes a run, and remembers it if that was acknowledged.
     async fn begin(&self, path: &str, body: Option<Value>) -> Option<String> {
         let (status, run) = self.ask(Method::POST, path, body).await?;
+        // An approver has resumed it, or the answer to the first request was lost with the server.
+        if status == 409 && run["error"]["code"] == "already_resumed" {
+            return run["error"]["message"].as_str()?.rsplit(' ').next().map(str::to_owned);
+        }
         if status != 202 {
             self.trouble(format!("{path}: {status} {run}"));
             return None;
