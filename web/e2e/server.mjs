@@ -6,6 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
+/** Commands with which tests hold a run until they let it pass. They need a rule: loops require approval. */
+const WAIT = "until [ -e go ]; do sleep 0.05; done";
+const SETTINGS = JSON.stringify({ permissions: { allow: [`Bash(${WAIT})`, `Bash(${WAIT}; echo passed)`] } });
+
 const PROGRAM = process.env.OSTLER_PROGRAM;
 
 const SKILL = `---
@@ -36,7 +40,7 @@ export class Server {
   }
 
   async start(listen = this.address ?? "127.0.0.1:0") {
-    const args = ["serve", "--trust-members", "--listen", listen, "--data", join(this.folder, "data"), "--skills", join(this.folder, "skills")];
+    const args = ["serve", "--trust-members", "--settings", SETTINGS, "--listen", listen, "--data", join(this.folder, "data"), "--skills", join(this.folder, "skills")];
     const env = { ...process.env, HOME: this.folder };
     for (const name of Object.keys(env)) if (/^(ANTHROPIC|CLAUDE)_/.test(name)) delete env[name];
     if (this.model) Object.assign(env, { ANTHROPIC_BASE_URL: this.model.url, ANTHROPIC_API_KEY: "none" });

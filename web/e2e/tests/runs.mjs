@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { lastSaid } from "../model.mjs";
 
-/** A command that changes nothing, so that nobody is asked, and ends when the test says so. */
+/** A command that the server of the tests allows, and that ends when the test says so. */
 const GATE = "run `until [ -e go ]; do sleep 0.05; done; echo passed`";
 const pass = (server) => writeFileSync(join(server.workspace, "go"), "");
 
