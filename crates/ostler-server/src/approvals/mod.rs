@@ -15,9 +15,9 @@ mod summary;
 mod upgrade;
 mod wait;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ostler_store::{Error, Expected, Filter, Put};
 use tokio::sync::{broadcast, oneshot};
@@ -46,6 +46,8 @@ pub(crate) struct Approvals {
     scribe: Arc<Scribe>,
     clock: Clock,
     waiting: Mutex<HashMap<String, oneshot::Sender<Approval>>>,
+    /// Requests whose end is being written. One stays here if whoever wrote it was cut off before it could notify clients.
+    unannounced: Mutex<HashSet<String>>,
     news: broadcast::Sender<Arc<Approval>>,
     limit: Option<std::time::Duration>,
     redactor: Redactor,
@@ -82,6 +84,7 @@ impl Approvals {
             scribe,
             clock,
             waiting: Mutex::default(),
+            unannounced: Mutex::default(),
             news: broadcast::channel(NEWS).0,
             limit: config.limits.approval,
             redactor,
@@ -160,8 +163,12 @@ impl Approvals {
         let of_run = Some(("run".to_owned(), run.to_owned()));
         let found =
             self.records.all::<Approval>(Filter { field: of_run, ..Filter::default() }).await;
-        for approval in found.unwrap_or_default().into_iter().filter(Approval::is_pending) {
-            self.end(&approval.id, ApprovalState::Withdrawn, "the run is over").await;
+        for approval in found.unwrap_or_default() {
+            if approval.is_pending() {
+                self.end(&approval.id, ApprovalState::Withdrawn, "the run is over").await;
+            } else if self.take_unannounced(&approval.id) {
+                self.tell(&approval);
+            }
         }
     }
 
@@ -196,7 +203,10 @@ impl Approvals {
             let (state, answer) = decide(&approval)?;
             approval.state = state;
             approval.answer = Some(answer);
-            match self.write(&approval, Expected::Version(version)).await {
+            self.unannounced().insert(id.to_owned());
+            let written = self.write(&approval, Expected::Version(version)).await;
+            self.take_unannounced(id);
+            match written {
                 Ok(()) => {
                     self.tell(&approval);
                     return Ok(approval);
@@ -206,6 +216,14 @@ impl Approvals {
             }
         }
         Err(fault::internal(format!("approval {id} changes too fast")))
+    }
+
+    fn unannounced(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.unannounced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_unannounced(&self, id: &str) -> bool {
+        self.unannounced().remove(id)
     }
 
     async fn write(&self, approval: &Approval, expected: Expected) -> Result<(), Error> {
