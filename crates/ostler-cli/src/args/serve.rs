@@ -136,7 +136,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) trust_forwarded_for: bool,
 
-    /// Allow users in addition to the owner, although each can run programs as this user and read all that is the owner's
+    /// Allow more users than the owner, although each can run programs as this user and read all that is the owner's
     #[arg(long)]
     pub(crate) trust_members: bool,
 
