@@ -30,6 +30,15 @@ impl Environment {
         self.variables.get(name).cloned().or_else(inherited)
     }
 
+    /// All variables as the child sees them. What is not text is shown with replacement characters.
+    pub fn all(&self) -> BTreeMap<String, String> {
+        let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        let own = std::env::vars_os().filter(|_| !self.replaces);
+        let mut all: BTreeMap<_, _> = own.map(|(name, value)| (text(name), text(value))).collect();
+        all.extend(self.variables.clone());
+        all
+    }
+
     /// The same with more variables; those it has already get a new value.
     #[must_use]
     pub fn with(&self, more: impl IntoIterator<Item = (String, String)>) -> Self {

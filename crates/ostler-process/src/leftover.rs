@@ -1,15 +1,21 @@
 //! Temporary folders of processes that were killed, and how to tell them from those in use.
 //!
 //! A folder in use has a file that its process holds a lock on. The system gives the lock back when the process ends,
-//! however it ends. A folder without such a file is left alone: it may just be being made.
+//! however it ends. A folder without such a file may just be being made, so it is left alone for a minute. The file is the
+//! last that is removed of a folder, so that whoever is killed meanwhile leaves a folder that the next one can finish.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::time::Duration;
 
-/// The file with the lock.
+/// The file with the lock, and its name until it is locked.
 const LOCK: &str = ".lock";
+const UNFINISHED: &str = ".lock.new";
+
+/// How long it takes at most to make a folder and its lock.
+const MAKING: Duration = Duration::from_secs(60);
 
 /// Shows that a folder is in use, as long as it is not dropped.
 #[derive(Debug)]
@@ -22,7 +28,7 @@ impl Claim {
     /// When the lock cannot be written.
     pub fn new(folder: &Path) -> io::Result<Self> {
         // Locked under another name first: a lock file that nobody holds means that the folder can go.
-        let new = folder.join(".lock.new");
+        let new = folder.join(UNFINISHED);
         let file = File::create_new(&new)?;
         file.lock()?;
         fs::rename(&new, folder.join(LOCK))?;
@@ -46,15 +52,44 @@ fn remove_unclaimed(folder: &Path) -> io::Result<bool> {
         return Ok(false);
     }
     let lock = folder.join(LOCK);
-    // A FIFO in its place would block.
-    if !lock.symlink_metadata()?.is_file() {
-        return Ok(false);
+    match lock.symlink_metadata() {
+        // A FIFO in its place would block.
+        Ok(lock) if !lock.is_file() => return Ok(false),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let is_old = about.modified()?.elapsed().is_ok_and(|age| age >= MAKING);
+            return if is_old { remove_unfinished(folder) } else { Ok(false) };
+        }
+        Err(error) => return Err(error),
     }
     let file = File::open(&lock)?;
     if file.try_lock().is_err() {
         return Ok(false);
     }
+    for entry in fs::read_dir(folder)?.flatten().filter(|entry| entry.file_name() != LOCK) {
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
+    }
     fs::remove_dir_all(folder)?;
+    Ok(true)
+}
+
+/// Removes a folder whose process was killed while it made it. Such a folder has nothing in it but the lock that was not in
+/// its place yet. Whatever has more in it may be somebody's own.
+fn remove_unfinished(folder: &Path) -> io::Result<bool> {
+    let unfinished = folder.join(UNFINISHED);
+    for entry in fs::read_dir(folder)? {
+        if entry?.file_name() != UNFINISHED {
+            return Ok(false);
+        }
+    }
+    match fs::remove_file(unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::remove_dir(folder)?;
     Ok(true)
 }
 
@@ -84,6 +119,16 @@ mod tests {
         }
         drop(live);
         assert_eq!(remove(&parent, "mine-"), 1);
+        // Mutant: one without a lock is left alone however old it is.
+        let long_ago = std::time::SystemTime::now() - 2 * MAKING;
+        File::open(folder("mine-new")).unwrap().set_modified(long_ago).unwrap();
+        // Mutant: everything without a lock goes, and with it what somebody else has under such a name.
+        fs::create_dir(folder("mine-own")).unwrap();
+        fs::write(folder("mine-own").join("notes"), "").unwrap();
+        File::open(folder("mine-own")).unwrap().set_modified(long_ago).unwrap();
+        assert_eq!(remove(&parent, "mine-"), 1);
+        assert!(!folder("mine-new").exists());
+        assert!(folder("mine-own").join("notes").exists());
         fs::remove_dir_all(parent).unwrap();
     }
 }

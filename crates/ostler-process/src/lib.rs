@@ -7,25 +7,33 @@
 //! (The kernel's parent-death signal would reach the child alone, not its children, and would fire when the *thread*
 //! that spawned it ends.)
 //!
-//! A process escapes only if it drops the marker from its environment, begins a session of its own and loses its parent
-//! before the child ends.
+//! While children run, it is noted who started whom (`tracking.rs`). A process that drops the marker from its
+//! environment, begins a session of its own and loses its parent within a tenth of a second escapes, unless the program has
+//! called [`adopt_orphans`]. `ostler` does.
 #![warn(missing_docs)]
 
 mod environment;
 pub mod leftover;
 mod marker;
 mod members;
+mod processes;
+mod spawn;
+mod tracking;
 mod watchdog;
 
 use std::io;
 use std::process::ExitStatus;
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
+use process_wrap::tokio::ChildWrapper;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
 pub use self::environment::Environment;
+pub use self::spawn::command;
+pub use self::tracking::adopt_orphans;
+#[doc(hidden)]
+pub use self::tracking::look;
 use self::watchdog::News;
 
 /// What happens to a child that is dropped while it runs.
@@ -64,11 +72,13 @@ impl Group {
         let number = marker::next_number();
         marker::put_on(command.as_std_mut(), &marker::of_child(number));
         watchdog::prepare()?;
-        // The wrapper's own `wait` would block a thread until the whole group is gone: take the plain child out.
-        let leader = CommandWrap::from(command).wrap(ProcessSession).spawn()?.into_inner();
-        let id = leader.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-        let id = id.ok_or_else(|| io::Error::other("the child has no process id"))?;
-        let (started, on_drop) = (members::started(id), OnDrop::default());
+        let (leader, id, started) = tracking::start(number, || {
+            let leader = spawn::spawn(command)?;
+            let id = leader.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+            let id = id.ok_or_else(|| io::Error::other("the child has no process id"))?;
+            Ok((leader, id))
+        })?;
+        let on_drop = OnDrop::default();
         let group = Self { leader, id, number, started, on_drop, is_live: true };
         watchdog::tell(id, number, News::Started)?;
         Ok(group)
@@ -114,13 +124,23 @@ impl Group {
         self.signal(Signal::SIGTERM);
     }
 
+    /// Asks the child alone to end. For programs that end their own children: one of those that is only about to leave the
+    /// group would end before the child, which would take that for the end of a command.
+    pub fn terminate_leader(&self) {
+        // It fails when nobody is left, which is as well.
+        if self.is_live && self.leader.id().is_some() {
+            let _ = kill(self.id, Signal::SIGTERM);
+        }
+    }
+
     /// Ends the child and all it started, also what has left the group.
     pub fn kill(&mut self) {
         if !self.is_live {
             return;
         }
         // First, as long as it can be seen who is whose child.
-        members::end(self.id, self.started, &marker::of_child(self.number));
+        tracking::over(self.number);
+        members::end(self.id, self.started, self.number);
         self.signal(Signal::SIGKILL);
         self.forget(News::Over);
     }
@@ -134,8 +154,10 @@ impl Group {
 
     fn signal(&self, signal: Signal) {
         if self.is_live {
-            // It fails when nobody is left, which is as well.
-            let _ = killpg(self.id, signal);
+            // It fails when nobody is left, which is as well, and when the child has no group yet.
+            if killpg(self.id, signal).is_err() && self.leader.id().is_some() {
+                let _ = kill(self.id, signal);
+            }
         }
     }
 }
@@ -145,7 +167,7 @@ impl Drop for Group {
         let is_over = matches!(self.leader.try_wait(), Ok(Some(_)));
         match self.on_drop {
             OnDrop::Terminate if self.is_live && !is_over => {
-                self.signal(Signal::SIGTERM);
+                self.terminate_leader();
                 self.forget(News::Terminate);
             }
             OnDrop::CloseInput if self.is_live && !is_over => {
@@ -154,5 +176,6 @@ impl Drop for Group {
             }
             _ => self.kill(),
         }
+        tracking::dropped(self.number);
     }
 }

@@ -35,12 +35,14 @@ struct Watchdog {
     input: Option<ChildStdin>,
     /// Its children and their numbers, for the next watchdog should somebody kill this one.
     children: BTreeMap<i32, u64>,
+    /// What its children started, as it was last told.
+    tracked: String,
 }
 
 fn watchdog() -> MutexGuard<'static, Watchdog> {
     // One per process, however many engines there are in it: that is the point.
     static WATCHDOG: Mutex<Watchdog> =
-        Mutex::new(Watchdog { input: None, children: BTreeMap::new() });
+        Mutex::new(Watchdog { input: None, children: BTreeMap::new(), tracked: String::new() });
     WATCHDOG.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -75,6 +77,16 @@ pub(crate) fn tell(group: Pid, number: u64, news: News) -> io::Result<()> {
     watchdog.write(&line)
 }
 
+/// Tells the watchdog which processes to end in addition, as ` ID:START …`.
+pub(crate) fn tell_tracked(list: &str) {
+    let mut watchdog = watchdog();
+    if watchdog.tracked != list {
+        list.clone_into(&mut watchdog.tracked);
+        // If somebody has killed it, the next one is told.
+        let _ = watchdog.write(&format!("tracked{list}\n"));
+    }
+}
+
 impl Watchdog {
     fn write(&mut self, line: &str) -> io::Result<()> {
         let input = self.input.as_mut().ok_or(io::ErrorKind::NotConnected)?;
@@ -91,6 +103,6 @@ impl Watchdog {
         self.input = process.stdin.take();
         let children: Vec<_> =
             self.children.iter().map(|(id, it)| format!("+ {id} {it}\n")).collect();
-        self.write(&children.concat())
+        self.write(&format!("{}tracked{}\n", children.concat(), self.tracked))
     }
 }

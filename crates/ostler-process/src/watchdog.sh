@@ -1,14 +1,18 @@
 # Outlives its parent for a moment and ends what the parent left running. $1 marks everything the parent started.
 # Reads lines until the parent is gone: "+ GROUP NUMBER" a child, "- GROUP NUMBER" it is over,
-# "terminate GROUP NUMBER" and "close GROUP NUMBER" end a child without haste.
+# "terminate GROUP NUMBER" and "close GROUP NUMBER" end a child without haste, "tracked ID:START …" lists what the children
+# have started, each time all of it.
 trap '' HUP INT TERM
 children=' '
 
+# A process that is just replacing its program shows no environment, so only several empty looks count.
 sweep() {
   tries=0
-  while [ "$tries" -lt 100 ]; do
+  empty=0
+  while [ "$tries" -lt 100 ] && [ "$empty" -lt 3 ]; do
     found=$(grep -lsF -e "$1" /proc/[0-9]*/environ)
-    [ -n "$found" ] || return 0
+    empty=$((empty + 1))
+    [ -z "$found" ] || empty=0
     for file in $found; do
       file=${file#/proc/}
       kill -s KILL "${file%/environ}"
@@ -41,8 +45,48 @@ gently() {
   finish "$2" "$3"
 }
 
+# Reads the fields of a process's state into the variables that matter.
+look_at() {
+  read -r stat <"/proc/$1/stat" || return 1
+  # shellcheck disable=SC2086
+  set -- ${stat##*) }
+  parent=$2 session=$4 started=${20}
+}
+
+# Ends what was tracked and what that has started since, unless its number belongs to another process by now.
+tracked() {
+  ids=' '
+  for process in $tracked; do
+    if look_at "${process%:*}" && [ "$started" = "${process#*:}" ]; then
+      ids="$ids${process%:*} "
+    fi
+  done
+  before=
+  while [ "$ids" != "$before" ]; do
+    before=$ids
+    for folder in /proc/[0-9]*; do
+      id=${folder#/proc/}
+      look_at "$id" || continue
+      case $ids in
+      *" $id "*) ;;
+      *" $parent "* | *" $session "*) ids="$ids$id " ;;
+      esac
+    done
+  done
+  for id in $ids; do
+    kill -s KILL "$id"
+  done
+}
+
 marker=$1
+tracked=
 while read -r verb group number; do
+  case $verb in
+  tracked)
+    tracked="$group $number"
+    continue
+    ;;
+  esac
   case $verb in
   +) children="$children$group:$number " ;;
   *)
@@ -57,6 +101,7 @@ while read -r verb group number; do
   terminate | close) gently "$verb" "$group" "$number" </dev/null & ;;
   esac
 done
+[ -z "$tracked" ] || tracked
 for child in $children; do
   finish "${child%:*}" "${child#*:}"
 done

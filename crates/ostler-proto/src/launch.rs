@@ -4,6 +4,7 @@
 //! one. The same value starts an engine inside the host's own process, where no command line is needed.
 
 mod extra;
+mod price;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use crate::hook::SetupTrigger;
 use crate::permission::PermissionMode;
 
 pub use self::extra::{OddArgument, split_rules};
+pub use self::price::ModelPrice;
 
 /// Everything the command line of an engine can say. The default says nothing: the engine decides.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,6 +39,8 @@ pub struct Launch {
     pub max_budget_usd: Option<f64>,
     /// The API's own budget for a task, in tokens.
     pub task_budget: Option<u64>,
+    /// What models cost, by name; a `*` at the end of a name stands for any end. Only `ostler` itself knows of them.
+    pub model_prices: BTreeMap<String, ModelPrice>,
 
     /// How freely tools run.
     pub permission_mode: Option<PermissionMode>,
@@ -209,6 +213,9 @@ impl Launch {
         args.number("max-turns", self.max_turns);
         args.number("max-budget-usd", self.max_budget_usd);
         args.number("task-budget", self.task_budget);
+        for (name, price) in &self.model_prices {
+            args.value("model-price", Some(&format!("{name}={price}")));
+        }
     }
 
     fn permission_args(&self, args: &mut Arguments) {
@@ -403,6 +410,13 @@ mod tests {
                     ..nothing()
                 },
                 "--permission-prompt-tool=mcp__a__b",
+            ),
+            (
+                Launch {
+                    model_prices: [("mine".to_owned(), ModelPrice::new(3.0, 15.5))].into(),
+                    ..nothing()
+                },
+                "--model-price=mine=3/15.5",
             ),
             (Launch { tools: Some(ToolSet::Default), ..nothing() }, "--tools=default"),
             (Launch { tools: Some(ToolSet::Only(Vec::new())), ..nothing() }, "--tools="),

@@ -74,7 +74,7 @@ impl Secrets {
         for spelling in spellings(value) {
             self.known.entry(spelling).or_insert_with(|| name.to_owned());
         }
-        // What is known already is told again and again by whoever reads it anew, and must cost nothing.
+        // What is known already is told again and again by whoever reads it again, and must cost nothing.
         if self.known.len() > known {
             (self.plain, self.json) = (OnceLock::new(), OnceLock::new());
         }

@@ -142,6 +142,7 @@ mod control;
 mod conversation;
 mod events;
 mod gate;
+pub mod hostile;
 mod interruption;
 mod journal;
 mod message;

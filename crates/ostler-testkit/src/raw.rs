@@ -19,6 +19,8 @@ pub struct RawReply {
     pub headers: Vec<String>,
     /// The body, part by part. It ends with the connection.
     pub parts: Vec<RawPart>,
+    /// Whether the connection is reset at the end instead of being closed.
+    pub resets: bool,
 }
 
 /// A part of a body.
@@ -36,18 +38,24 @@ impl RawReply {
     /// An event stream that begins with these parts.
     pub fn events(parts: Vec<RawPart>) -> Self {
         let headers = vec!["content-type: text/event-stream".to_owned()];
-        Self { status: 200, headers, parts }
+        Self { status: 200, headers, parts, resets: false }
     }
 
     /// A body of JSON.
     pub fn json(parts: Vec<RawPart>) -> Self {
         let headers = vec!["content-type: application/json".to_owned()];
-        Self { status: 200, headers, parts }
+        Self { status: 200, headers, parts, resets: false }
     }
 
     /// Adds a header.
     pub fn header(mut self, header: impl Into<String>) -> Self {
         self.headers.push(header.into());
+        self
+    }
+
+    /// Resets the connection at the end of the body.
+    pub fn reset(mut self) -> Self {
+        self.resets = true;
         self
     }
 
@@ -143,6 +151,11 @@ async fn serve(
                 tokio::time::sleep(part.pause).await;
             }
         }
+    }
+    if reply.resets {
+        // Without a time to linger, closing a connection resets it.
+        stream.set_zero_linger()?;
+        return Ok(());
     }
     stream.shutdown().await
 }

@@ -19,6 +19,7 @@ use rmcp::transport::streamable_http_client::{
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::bounded::BoundedClient;
 use super::endpoint::Remote;
 use super::link::{CAPACITY, Carrier, Ended, Incoming, Link};
 use crate::rpc::{self, Failure};
@@ -26,7 +27,10 @@ use crate::rpc::{self, Failure};
 /// How long a server may take to hear that a session is over.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-type Http = StreamableHttpClientTransport<reqwest::Client>;
+/// How often a server may send a request elsewhere.
+const MAX_REDIRECTS: usize = 10;
+
+type Http = StreamableHttpClientTransport<BoundedClient>;
 type Failed = StreamableHttpError<reqwest::Error>;
 
 /// Prepares the way; the first message goes out when there is one.
@@ -39,10 +43,29 @@ pub(super) fn open(remote: &Remote, limit: usize) -> Result<Link, Ended> {
         .max_sse_event_size(limit)
         .max_concurrent_requests(CAPACITY)
         .reinit_on_expired_session(true);
+    let client = BoundedClient { client: client()?, limit };
     let (outgoing, to_send) = mpsc::channel(CAPACITY);
     let (read, incoming) = mpsc::channel(CAPACITY);
-    let carrier = Some(Carrier::spawn(carry(Http::from_config(config), to_send, read)));
+    let http = Http::with_client(client, config);
+    let carrier = Some(Carrier::spawn(carry(http, to_send, read)));
     Ok(Link { outgoing, incoming: Incoming::WithReason(incoming), carrier })
+}
+
+/// As `rmcp` makes its own: no idle connections, which a body that was not read would stall, and redirects only to the same
+/// server and with the whole request, because headers may be secrets.
+fn client() -> Result<reqwest::Client, Ended> {
+    let policy = reqwest::redirect::Policy::custom(|attempt| {
+        let keeps_body = matches!(attempt.status().as_u16(), 307 | 308);
+        let first = attempt.previous().first();
+        let is_same = first.is_some_and(|first| first.origin() == attempt.url().origin());
+        match (keeps_body && is_same, attempt.previous().len() > MAX_REDIRECTS) {
+            (false, _) => attempt.stop(),
+            (true, true) => attempt.error(format!("exceeded {MAX_REDIRECTS} redirects")),
+            (true, false) => attempt.follow(),
+        }
+    });
+    let client = reqwest::Client::builder().pool_max_idle_per_host(0).redirect(policy);
+    client.build().map_err(|error| Ended::new(chain(&error)))
 }
 
 pub(super) fn parse(url: &str) -> Result<reqwest::Url, Ended> {

@@ -3,6 +3,7 @@
 //! [`Client`] is what callers see. Below it, a session (`session.rs`) matches answers to requests over a link
 //! (`link.rs`), and a link is carried by a program (`stdio.rs`), by HTTP (`http.rs`, `sse.rs`) or by the caller.
 
+mod bounded;
 mod endpoint;
 mod error;
 mod events;

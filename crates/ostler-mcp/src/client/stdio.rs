@@ -12,7 +12,7 @@ use ostler_process::{Group, OnDrop};
 use ostler_proto::codec::LineDecoder;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Starts the program.
 pub(super) fn open(program: &Program, limit: usize, words: LastWords) -> Result<Link, Ended> {
-    let mut command = Command::new(&program.command);
+    let mut command = ostler_process::command(&program.command);
     command.args(&program.args);
     program.env.give_to(command.as_std_mut());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

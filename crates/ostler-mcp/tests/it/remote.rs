@@ -165,3 +165,32 @@ async fn the_older_transport_sends_secrets_to_nobody_else() {
     let error = connect(Endpoint::Sse(Remote { url, ..Remote::default() })).await.unwrap_err();
     assert!(error.needs_auth(), "{error}");
 }
+
+/// A body that never ends, with something in it all the time.
+fn endless(status: StatusCode, kind: &'static str) -> Response {
+    let bytes =
+        futures::stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from(vec![b' '; 64 * 1024])));
+    let body = axum::body::Body::from_stream(bytes);
+    (status, [(header::CONTENT_TYPE, kind)], body).into_response()
+}
+
+/// Seen to fail before: such an answer was read until there was no memory left.
+#[tokio::test]
+async fn an_answer_that_never_ends_is_an_error_and_not_held() {
+    for (status, kind) in [
+        (StatusCode::OK, "application/json"),
+        (StatusCode::OK, "text/event-stream"),
+        (StatusCode::BAD_REQUEST, "application/json"),
+        (StatusCode::BAD_REQUEST, "text/plain"),
+        (StatusCode::INTERNAL_SERVER_ERROR, "application/json"),
+    ] {
+        let router =
+            Router::new().route("/mcp", post(move || async move { endless(status, kind) }));
+        let endpoint = Endpoint::Http(remote(serve(router).await + "/mcp"));
+        let options = ClientOptions::default().message_limit(1024 * 1024);
+        let connecting = Client::connect("far", endpoint, options);
+        let error = within("the refusal", connecting).await.unwrap_err().to_string();
+        let is_told = error.contains("larger than 1048576 bytes");
+        assert!(is_told || kind == "text/event-stream", "{status} {kind}: {error}");
+    }
+}

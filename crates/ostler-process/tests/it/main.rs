@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod adoption;
+mod spawning;
 mod watchdog;
 
 use std::path::Path;
@@ -43,7 +45,10 @@ async fn spawn(script: &str, mark: &str) -> Group {
     let mut line = String::new();
     BufReader::new(group.stdout().unwrap()).read_line(&mut line).await.unwrap();
     assert_eq!(line, "there\n", "{script}");
-    assert!(!left(mark).is_empty(), "{script}");
+    let begun = Instant::now();
+    while left(mark).is_empty() {
+        assert!(begun.elapsed() < LIMIT, "{script}");
+    }
     group
 }
 
@@ -58,6 +63,15 @@ fn left(mark: &str) -> Vec<String> {
     let names = std::fs::read_dir("/proc").unwrap();
     let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     names.filter(has_mark).collect()
+}
+
+/// Waits until so many are there: one that replaces its program cannot be seen for a moment.
+fn until_there(mark: &str, count: usize) {
+    let begun = Instant::now();
+    while left(mark).len() != count {
+        assert!(begun.elapsed() < LIMIT, "{mark}: {:?} are there", left(mark));
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Waits until nothing is left.
@@ -131,6 +145,7 @@ async fn the_end_of_one_command_leaves_the_others_alone() {
         // Numbers that begin alike must not be taken for one another.
         groups.push(spawn("setsid sh -c 'echo there; exec sleep 600' &", &other).await);
     }
+    until_there(&other, 12);
     drop(spawn("setsid sh -c 'echo there; exec sleep 600' &", &one).await);
     assert_eq!((left(&one).len(), left(&other).len()), (0, 12));
     drop(groups.swap_remove(0));

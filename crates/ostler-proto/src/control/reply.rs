@@ -31,6 +31,8 @@ pub struct InitializeReply {
     pub pid: Option<u64>,
     /// The engine's version.
     pub claude_code_version: Option<String>,
+    /// The version of `ostler`, which is the engine then; other engines do not have this field.
+    pub ostler_version: Option<String>,
     /// The permission mode now.
     pub current_permission_mode: Option<PermissionMode>,
     /// Whether hooks with `onFailure: block` are honoured; new SDKs refuse to go on without it.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use super::{Answerer, Launch, Thinking, ToolSet};
+use super::{Answerer, Launch, ModelPrice, Thinking, ToolSet};
 use crate::hook::SetupTrigger;
 use crate::permission::PermissionMode;
 
@@ -91,6 +91,7 @@ impl Launch {
             "max-turns" => self.max_turns = Some(parsed(value)?),
             "max-budget-usd" => self.max_budget_usd = Some(parsed(value)?),
             "task-budget" => self.task_budget = Some(parsed(value)?),
+            "model-price" => self.model_prices.extend([ModelPrice::read(value)?]),
             "permission-mode" => self.permission_mode = Some(permission_mode(value)?),
             "permission-prompts" if value == "none" => {
                 self.permission_prompts = Some(Answerer::Nobody);

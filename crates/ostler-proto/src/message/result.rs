@@ -81,6 +81,8 @@ pub struct TurnResult {
     pub fast_mode_state: Option<String>,
     /// Why it is not.
     pub fast_mode_disabled_reason: Option<String>,
+    /// The `stopReason` of the hook that ended the turn. Only `ostler` has this field.
+    pub hook_stop_reason: Option<String>,
     /// How often the API's safety system stopped the model.
     pub safety_stops: Option<Value>,
     /// What subagents did.

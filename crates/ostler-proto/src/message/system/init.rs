@@ -31,6 +31,8 @@ pub struct Init {
     pub api_key_source: Option<String>,
     /// The engine's version. The Python SDK warns when it is missing.
     pub claude_code_version: Option<String>,
+    /// The version of `ostler`, which is the engine then; other engines do not have this field.
+    pub ostler_version: Option<String>,
     /// The output style.
     pub output_style: Option<String>,
     /// The subagents on offer.

@@ -1,0 +1,252 @@
+//! The HTTP client below `rmcp`, with a limit on every body that it reads.
+//!
+//! `rmcp`'s own client limits events of a stream and reads everything else to its end, however long that is: a server that
+//! never ends its answer takes all memory. Streams and farewells are left to it; answers to POSTs are read here.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use futures::stream::{BoxStream, StreamExt as _};
+use reqwest::header::{
+    ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use reqwest::{Client, Response, StatusCode};
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
+    StreamableHttpError, StreamableHttpPostResponse,
+};
+use sse_stream::{Sse, SseStream};
+
+const SESSION: &str = "mcp-session-id";
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+/// Headers that belong to the protocol. Its version is set by `rmcp` the same way as those of the user.
+const RESERVED: &[&str] = &["accept", SESSION, "last-event-id"];
+/// How much of an answer that cannot be understood an error repeats, in bytes.
+const QUOTED: usize = 256;
+
+type Failed = StreamableHttpError<reqwest::Error>;
+
+/// A client that reads no body beyond a limit in bytes, counted after decompression.
+#[derive(Clone)]
+pub(super) struct BoundedClient {
+    pub(super) client: Client,
+    pub(super) limit: usize,
+}
+
+impl StreamableHttpClient for BoundedClient {
+    type Error = reqwest::Error;
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+        self.get_stream_with_max_sse_event_size(
+            uri, session, last_event, token, headers, self.limit,
+        )
+        .await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+        limit: usize,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+        let client = &self.client;
+        client
+            .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit)
+            .await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        token: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Failed> {
+        self.client.delete_session(uri, session, token, headers).await
+    }
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let mut request = self.client.post(&*uri).header(ACCEPT, format!("{EVENTS}, {JSON}"));
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        for (name, value) in headers {
+            if RESERVED.contains(&name.as_str()) {
+                return Err(StreamableHttpError::ReservedHeaderConflict(name.to_string()));
+            }
+            request = request.header(name, value);
+        }
+        if let Some(session) = &session {
+            request = request.header(SESSION, &**session);
+        }
+        let response = request.json(&message).send().await?;
+        let awaits_answer = matches!(message, ClientJsonRpcMessage::Request(_));
+        self.read(response, awaits_answer, session.is_some()).await
+    }
+}
+
+impl BoundedClient {
+    /// What a server says to a POST.
+    async fn read(
+        &self,
+        response: Response,
+        awaits_answer: bool,
+        has_session: bool,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let status = response.status();
+        check_authorization(&response)?;
+        match status {
+            StatusCode::ACCEPTED | StatusCode::NO_CONTENT => {
+                return Ok(StreamableHttpPostResponse::Accepted);
+            }
+            StatusCode::NOT_FOUND if has_session => {
+                return Err(StreamableHttpError::SessionExpired);
+            }
+            StatusCode::TOO_MANY_REQUESTS => return Err(status_error(&response).into()),
+            _ => {}
+        }
+        let header = |name: &str| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
+        let (kind, session) = (header(CONTENT_TYPE.as_str()), header(SESSION));
+        let is = |wanted: &str| kind.as_deref().is_some_and(|kind| kind.starts_with(wanted));
+        if !status.is_success() {
+            return self.refused(response, is(JSON), session).await;
+        }
+        if !awaits_answer && response.content_length() == Some(0) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if is(EVENTS) {
+            let events = limited(response, self.limit);
+            return Ok(StreamableHttpPostResponse::Sse(events, session));
+        }
+        if !is(JSON) {
+            return Err(StreamableHttpError::UnexpectedContentType(kind));
+        }
+        let body = self.body(response).await?;
+        match serde_json::from_slice(&body) {
+            Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
+            // Nobody waits for an answer.
+            Err(_) if !awaits_answer => Ok(StreamableHttpPostResponse::Accepted),
+            Err(error) => {
+                Err(unexpected(format!("not a JSON-RPC message ({error}): {}", quoted(&body))))
+            }
+        }
+    }
+
+    /// An answer that is not a success may still be an error of the protocol.
+    async fn refused(
+        &self,
+        response: Response,
+        is_json: bool,
+        session: Option<String>,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let status = response.status();
+        if status.is_server_error() && !is_json {
+            return Err(status_error(&response).into());
+        }
+        let failure = status.is_server_error().then(|| status_error(&response));
+        let body = self.body(response).await?;
+        let is_about_access = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        if is_json
+            && !is_about_access
+            && let Ok(message @ ServerJsonRpcMessage::Error(_)) = serde_json::from_slice(&body)
+        {
+            return Ok(StreamableHttpPostResponse::Json(message, session));
+        }
+        Err(match failure {
+            Some(failure) => failure.into(),
+            None => unexpected(format!("HTTP {status}: {}", quoted(&body))),
+        })
+    }
+
+    /// Reads a body to its end, unless it is larger than any message.
+    async fn body(&self, response: Response) -> Result<Vec<u8>, Failed> {
+        let (mut stream, mut body) = (response.bytes_stream(), Vec::new());
+        while let Some(bytes) = stream.next().await {
+            let bytes = bytes?;
+            if body.len() + bytes.len() > self.limit {
+                return Err(unexpected(too_large(self.limit)));
+            }
+            body.extend_from_slice(&bytes);
+        }
+        Ok(body)
+    }
+}
+
+fn too_large(limit: usize) -> String {
+    format!("the answer is larger than {limit} bytes, the most that is read of one message")
+}
+
+fn unexpected(text: String) -> Failed {
+    StreamableHttpError::UnexpectedServerResponse(Cow::Owned(text))
+}
+
+fn quoted(body: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&body[..body.len().min(QUOTED)])
+}
+
+fn status_error(response: &Response) -> HttpStatusError {
+    let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    HttpStatusError::new(response.status().as_u16(), after.map(str::to_owned))
+}
+
+/// A server that wants to know who asks says how to tell it.
+fn check_authorization(response: &Response) -> Result<(), Failed> {
+    let Some(challenge) = response.headers().get(WWW_AUTHENTICATE) else { return Ok(()) };
+    let challenge = String::from_utf8_lossy(challenge.as_bytes()).into_owned();
+    match response.status() {
+        StatusCode::UNAUTHORIZED => {
+            Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)))
+        }
+        StatusCode::FORBIDDEN => {
+            // Which scope is missing stands in the challenge, and nobody here asks for another one.
+            let missing = InsufficientScopeError::new(challenge, None);
+            Err(StreamableHttpError::InsufficientScope(missing))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The events of a stream, each no larger than the limit: it is counted from one empty line to the next.
+fn limited(response: Response, limit: usize) -> BoxStream<'static, Result<Sse, SseError>> {
+    let (mut n_bytes, mut is_line_empty, mut is_after_return) = (0_usize, true, false);
+    let bytes = response.bytes_stream().map(move |bytes| {
+        let bytes = bytes.map_err(io::Error::other)?;
+        for byte in &bytes {
+            n_bytes += 1;
+            match byte {
+                // The second half of the end of a line.
+                b'\n' if is_after_return => {}
+                b'\n' | b'\r' if is_line_empty => n_bytes = 0,
+                b'\n' | b'\r' => is_line_empty = true,
+                _ => is_line_empty = false,
+            }
+            is_after_return = *byte == b'\r';
+            if n_bytes > limit {
+                return Err(io::Error::other(too_large(limit)));
+            }
+        }
+        Ok(bytes)
+    });
+    SseStream::from_bytes_stream(bytes).boxed()
+}

@@ -1,0 +1,194 @@
+//! The processes of this system, read from `/proc`, and how a set of them is killed.
+//!
+//! Where there is no `/proc`, no process is known.
+
+use std::collections::HashSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// How long the processes may take to disappear after they were killed. Only one that the kernel holds takes longer.
+const LIMIT: Duration = Duration::from_secs(2);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(1);
+/// How long a process without any environment is taken for one that is just replacing its program.
+const EXEC_LIMIT: Duration = Duration::from_millis(50);
+
+/// The kernel's own flag for its threads (`PF_KTHREAD`).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// A process, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) id: i32,
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+    pub(crate) session: i32,
+    /// Since the start of the system, in ticks of the clock.
+    pub(crate) started: u64,
+    /// It has ended and waits for its parent.
+    pub(crate) is_zombie: bool,
+    /// A thread of the kernel, which never has an environment.
+    pub(crate) is_kernel: bool,
+}
+
+/// What one look at all processes found.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) members: HashSet<i32>,
+    /// A process may carry the marker, but its environment cannot be read at this moment.
+    pub(crate) is_unclear: bool,
+}
+
+/// Kills what a look finds, and looks again until nothing is left.
+pub(crate) fn end_all(look: impl Fn(&HashSet<i32>) -> Found) {
+    let begun = Instant::now();
+    let mut last_member = begun;
+    // A process that was killed may have started another one between the look and the kill.
+    let mut known = HashSet::new();
+    loop {
+        let Found { members, is_unclear } = look(&known);
+        known.extend(&members);
+        for id in &members {
+            // It fails when the process has just ended.
+            let _ = kill(Pid::from_raw(*id), Signal::SIGKILL);
+        }
+        if !members.is_empty() {
+            last_member = Instant::now();
+        }
+        let is_done = members.is_empty() && (!is_unclear || last_member.elapsed() > EXEC_LIMIT);
+        if is_done || begun.elapsed() > LIMIT {
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// When a process began; 0 if that is not known, which is before all others.
+pub(crate) fn started(id: Pid) -> u64 {
+    read(id.as_raw()).map_or(0, |process| process.started)
+}
+
+/// Who has thrown the marker away is still somebody's child, or in the session of somebody found.
+pub(crate) fn with_descendants(mut members: HashSet<i32>, processes: &[Process]) -> HashSet<i32> {
+    loop {
+        let follows = |it: &&Process| {
+            !it.is_zombie && (members.contains(&it.parent) || members.contains(&it.session))
+        };
+        let more: Vec<_> = processes.iter().filter(follows).map(|it| it.id).collect();
+        let before = members.len();
+        members.extend(more);
+        if members.len() == before {
+            return members;
+        }
+    }
+}
+
+/// All processes, this one too, and those that have ended and wait for their parent.
+pub(crate) fn all() -> Vec<Process> {
+    let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
+    folders.filter_map(|folder| read(folder.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+fn read(id: i32) -> Option<Process> {
+    parse(id, &fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
+}
+
+/// The fields of `/proc/…/stat`. The second is the program's name in parentheses, which may contain anything.
+fn parse(id: i32, stat: &str) -> Option<Process> {
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let is_zombie = matches!(fields.next()?, "Z" | "X" | "x");
+    let mut number = || fields.next()?.parse().ok();
+    let (parent, group, session) = (number()?, number()?, number()?);
+    let flags: u64 = fields.nth(2)?.parse().ok()?;
+    let is_kernel = flags & KERNEL_THREAD != 0;
+    let started = fields.nth(12)?.parse().ok()?;
+    Some(Process { id, parent, group, session, started, is_zombie, is_kernel })
+}
+
+/// Whether a process carries a marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Carried,
+    Missing,
+    /// The environment is empty, as it is for a moment while a process replaces its program (`exec`).
+    Unclear,
+}
+
+impl Mark {
+    /// The environment of other users' processes cannot be read; they were not started here.
+    pub(crate) fn of(id: i32, marker: &[u8]) -> Self {
+        let environment = fs::read(format!("/proc/{id}/environ"));
+        environment.map_or(Self::Missing, |environment| Self::within(&environment, marker))
+    }
+
+    fn within(environment: &[u8], marker: &[u8]) -> Self {
+        match environment.windows(marker.len()).any(|bytes| bytes == marker) {
+            true => Self::Carried,
+            false if environment.is_empty() => Self::Unclear,
+            false => Self::Missing,
+        }
+    }
+}
+
+/// Whether a process certainly carries a marker.
+pub(crate) fn has(id: i32, marker: &str) -> bool {
+    Mark::of(id, marker.as_bytes()) == Mark::Carried
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_may_have_any_name() {
+        let stat = "7 (a) b) S 1 2 3 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 5 6";
+        let process = parse(7, stat);
+        let expected = Process {
+            id: 7,
+            parent: 1,
+            group: 2,
+            session: 3,
+            started: 4711,
+            is_zombie: false,
+            is_kernel: false,
+        };
+        assert_eq!(process, Some(expected));
+        let thread = "9 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 12 0 0";
+        assert!(parse(9, thread).is_some_and(|it| it.is_kernel && it.started == 12));
+        assert_eq!(parse(7, "7 (half"), None);
+    }
+
+    #[test]
+    fn an_empty_environment_says_nothing_about_the_marker() {
+        assert_eq!(Mark::within(b"A=1\0ID=x1;\0", b"x1;"), Mark::Carried);
+        assert_eq!(Mark::within(b"A=1\0ID=x12;\0", b"x1;"), Mark::Missing);
+        assert_eq!(Mark::within(b"", b"x1;"), Mark::Unclear);
+    }
+
+    /// A process that replaces its program at the only look would escape.
+    /// Mutant: `is_unclear` not looked at.
+    #[test]
+    fn nothing_found_is_not_the_end_while_an_environment_cannot_be_read() {
+        let nobody = i32::MAX;
+        let looks = [
+            Found { members: HashSet::new(), is_unclear: true },
+            Found { members: HashSet::from([nobody]), is_unclear: false },
+            Found::default(),
+        ];
+        let looks = std::cell::RefCell::new(looks.into_iter());
+        end_all(|_| looks.borrow_mut().next().unwrap());
+        assert!(looks.borrow_mut().next().is_none(), "it stopped looking too early");
+    }
+
+    #[test]
+    fn this_process_is_read_as_it_is() {
+        let own = Pid::this();
+        let process = read(own.as_raw()).unwrap();
+        assert_eq!(process.parent, Pid::parent().as_raw());
+        assert_eq!(process.group, nix::unistd::getpgrp().as_raw());
+        assert!(started(own) > 0);
+    }
+}
