@@ -1,8 +1,15 @@
 //! Drives a [`Turn`]: performs what it asks for, feeds back what happened. Carries, does not decide.
 
+pub(crate) mod display;
+mod shown;
+pub(crate) mod surroundings;
+pub(crate) mod switch;
+mod world;
+
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use futures::StreamExt;
 use ostler_proto::api::{
@@ -15,130 +22,27 @@ use ostler_proto::{Extra, Uuid};
 use serde_json::{Value, json};
 use tokio::task::{self, JoinError, JoinSet};
 
-use crate::agents::{self, Delegation, Past};
-use crate::call::{self, CallResult, Tools};
-use crate::compact::{self, Attempts, Compacted, Compaction, Gauge, Job, NotCompacted, Trigger};
-use crate::context::memory::MemoryFile;
-use crate::display;
+use self::shown::Shown;
+use self::surroundings::Inside;
+use self::switch::tell_of_fallback;
+pub(crate) use self::world::{MAX_OUTPUT_TOKENS, World};
+use crate::agents;
+use crate::call::{self, CallResult};
+use crate::compact::{self, Attempts, Compacted, Job, NotCompacted, Trigger};
 use crate::hooks::Event;
-use crate::host::{Host, fresh_uuid};
-use crate::library::Library;
-use crate::mcp::Servers;
-use crate::model::{
-    Aliases, EventStream, Model, ModelError, ModelEvent, Request, Said, Sampling, ToolSpec,
-};
+use crate::ids::fresh_uuid;
+use crate::limits::Limits;
+use crate::model::ledger::{add_usage, count_tokens};
+use crate::model::{EventStream, ModelError, ModelEvent, Said};
 use crate::rescue::{LentConversation, LentTurn};
 use crate::response::{About, Envelope, Pace};
-use crate::shown::Shown;
-use crate::spent::add_usage;
 use crate::structured;
-use crate::surroundings::Inside;
-use crate::switch::tell_of_fallback;
 use crate::tool::ToolCx;
 use crate::turn::ids::CallIds;
 use crate::turn::{
     Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, Limit, MAX_REFUSALS, Output, StopAfter,
     StopVerdict, Turn,
 };
-
-/// Everything a turn runs with. A subagent gets a copy of its own.
-#[derive(Clone)]
-pub(crate) struct World {
-    pub(crate) model: Arc<dyn Model>,
-    /// What it is asked for by name; the host may choose another one.
-    pub(crate) model_name: Arc<str>,
-    /// What short names of models stand for.
-    pub(crate) aliases: Arc<Aliases>,
-    pub(crate) tools: Arc<Tools>,
-    /// The tools as the model sees them, in a fixed order, so that every request begins with the same bytes.
-    pub(crate) specs: Arc<Vec<ToolSpec>>,
-    pub(crate) system: Arc<str>,
-    pub(crate) host: Host,
-    pub(crate) cx: ToolCx,
-    pub(crate) limits: Limits,
-    pub(crate) sampling: Sampling,
-    pub(crate) compaction: Compaction,
-    /// How full the context of this conversation is.
-    pub(crate) gauge: Gauge,
-    /// The MCP servers, whose tools come on top once they are connected.
-    pub(crate) servers: Servers,
-    /// Where the key comes from, for programs.
-    pub(crate) key_source: Option<Arc<str>>,
-    /// What files and the host offer.
-    pub(crate) library: Arc<Library>,
-    /// Standing instructions, for agents that have a system prompt of their own.
-    pub(crate) memory: Arc<Vec<MemoryFile>>,
-    /// What the model is told while it plans.
-    pub(crate) planning: Arc<str>,
-    /// The name of the output style.
-    pub(crate) style: Arc<str>,
-    /// How work is handed to subagents.
-    pub(crate) delegation: Delegation,
-    /// Subagents that have finished and can be asked to go on.
-    pub(crate) past: Past,
-    /// The prompts that the turn answers, as far as the host has given them names.
-    pub(crate) answering: Arc<[Uuid]>,
-}
-
-impl World {
-    /// A request to the model, which begins like every other one.
-    pub(crate) fn request(&self, messages: Arc<Vec<Said>>, whole: bool) -> Request {
-        Request {
-            model: self.model_name.as_ref().to_owned(),
-            max_tokens: MAX_OUTPUT_TOKENS,
-            stream: !whole,
-            tools: self.specs.clone(),
-            server_tools: Vec::new(),
-            system: self.system.clone(),
-            messages,
-            sampling: self.sampling.clone(),
-        }
-    }
-
-    /// The same with the tools of the MCP servers. Waits for those that still connect, unless the turn is stopped.
-    pub(crate) async fn with_server_tools(&self) -> Self {
-        self.with_tools_of(&self.servers).await
-    }
-
-    /// The same with the tools and prompts of some servers.
-    pub(crate) async fn with_tools_of(&self, servers: &Servers) -> Self {
-        let more = tokio::select! {
-            more = servers.ready() => more,
-            () = self.cx.cancelled.cancelled() => Vec::new(),
-        };
-        let prompts = servers.commands();
-        let mut library = Arc::clone(&self.library);
-        if !prompts.is_empty() {
-            Arc::make_mut(&mut library).take_more(prompts);
-        }
-        let (mut tools, mut specs) = ((*self.tools).clone(), self.specs.to_vec());
-        let policy = self.host.policy();
-        for tool in more {
-            let spec = tool.spec();
-            // One of ours is not replaced by somebody else's; one that may never run is not offered.
-            if !tools.contains_key(&spec.name) && !policy.denies_all_of(&spec.name) {
-                tools.insert(spec.name.clone(), tool);
-                specs.push(spec);
-            }
-        }
-        Self { tools: Arc::new(tools), specs: Arc::new(specs), library, ..self.clone() }
-    }
-}
-
-/// What ends a turn that the model would not end.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Limits {
-    /// The most model calls.
-    pub max_turns: Option<u64>,
-    /// The most dollars of the whole session, subagents included.
-    pub max_budget_usd: Option<f64>,
-    /// The most tokens, in and out.
-    pub max_tokens: Option<u64>,
-    /// The longest time, from the prompt on.
-    pub timeout: Option<Duration>,
-    /// Whether the model may go on after it gave the answer in the shape the host asked for; its last one counts.
-    pub goes_on_after_answer: bool,
-}
 
 /// What a turn leaves behind.
 #[derive(Debug)]
@@ -151,6 +55,10 @@ pub(crate) struct Finished {
     pub(crate) shown: Option<String>,
     /// The answer in the shape the host asked for.
     pub(crate) structured: Option<Value>,
+    /// What was wrong with the last attempt at it.
+    pub(crate) miss: Option<String>,
+    /// Why a hook ended the turn.
+    pub(crate) hook_stop_reason: Option<String>,
     pub(crate) stop_reason: Option<StopReason>,
     pub(crate) usage: Usage,
     pub(crate) denials: Vec<PermissionDenial>,
@@ -171,6 +79,8 @@ impl Finished {
             text: String::new(),
             shown: None,
             structured: None,
+            miss: None,
+            hook_stop_reason: None,
             stop_reason: None,
             usage: Usage::default(),
             denials: Vec::new(),
@@ -359,7 +269,10 @@ impl<'a> Driver<'a> {
 
     /// Asks the model, with a shorter conversation if this one would not fit.
     async fn ask_if_it_fits(&mut self, messages: Arc<Vec<Said>>, whole: bool, turn: &mut Turn) {
-        if !whole && self.attempts.is_due(self.world, &messages) {
+        if let Some(limit) = self.over_limit() {
+            // Subagents have used up what is left, or earlier prompts: nothing more is paid for.
+            turn.handle(Input::OverLimit(limit));
+        } else if !whole && self.attempts.is_due(self.world, &messages) {
             match self.compact(turn, false).await {
                 Some(input) => turn.handle(input),
                 None => self.ask(messages, whole).await,
@@ -474,6 +387,7 @@ impl<'a> Driver<'a> {
         if let Some(speaker) = &self.world.host.speaker {
             speaker.spent(&usage);
         }
+        count_tokens(&self.world.tokens, &usage);
         add_usage(&mut self.finished.usage, &usage);
         self.finished.stop_reason.clone_from(&message.stop_reason);
         if message.stop_reason == Some(StopReason::Refusal) {
@@ -489,8 +403,7 @@ impl<'a> Driver<'a> {
     /// The limit that is reached, if one is.
     fn over_limit(&self) -> Option<Limit> {
         let Limits { max_tokens, max_budget_usd, .. } = self.world.limits;
-        let usage = &self.finished.usage;
-        let tokens = usage.total_input().saturating_add(usage.output_tokens.unwrap_or(0));
+        let tokens = self.world.tokens.load(Ordering::Relaxed);
         let spent = &self.world.host.spent;
         let dollars =
             max_budget_usd.filter(|max| spent.dollars() >= *max || spent.unpriced().is_some());
@@ -557,7 +470,8 @@ impl<'a> Driver<'a> {
 
     async fn ran(&mut self, result: CallResult, call: &ToolUseBlock, turn: &mut Turn) {
         let ToolUseBlock { name: tool_name, input: tool_input, .. } = call;
-        let CallResult { block, structured, denied, stop, meta } = result;
+        let CallResult { block, structured, denied, stop, stop_reason, meta } = result;
+        self.stopped_by_hook(stop_reason);
         if self.tells_of_batch {
             self.batch.push(json!({
                 "tool_name": tool_name, "tool_input": tool_input, "tool_use_id": block.tool_use_id,
@@ -577,7 +491,10 @@ impl<'a> Driver<'a> {
         }
         self.world.host.say_result(block.clone(), structured, meta).await;
         let stop = match tool_name.as_str() {
-            structured::NAME if block.is_error == Some(true) => stop.or(Some(StopAfter::Miss)),
+            structured::NAME if block.is_error == Some(true) => {
+                self.finished.miss = block.content.as_ref().map(Content::text);
+                stop.or(Some(StopAfter::Miss))
+            }
             structured::NAME => {
                 self.finished.text = tool_input.to_string();
                 self.finished.structured = Some(tool_input.clone());
@@ -669,11 +586,19 @@ impl<'a> Driver<'a> {
             verdict = hooks.run(host, &cx.cwd, event) => {
                 // What a hook wants the model to read, it shall still read in this turn.
                 let words: Vec<_> = verdict.block.into_iter().chain(verdict.context).collect();
+                self.stopped_by_hook(verdict.stop.clone());
                 Input::StopVerdict(match verdict.stop {
                     None if !words.is_empty() => StopVerdict::GoOn(words.join("\n")),
                     _ => StopVerdict::Stop,
                 })
             }
+        }
+    }
+
+    /// Keeps what a hook said when it ended the turn.
+    fn stopped_by_hook(&mut self, reason: Option<String>) {
+        if let Some(reason) = reason.filter(|reason| !reason.trim().is_empty()) {
+            self.finished.hook_stop_reason = Some(reason);
         }
     }
 
@@ -694,6 +619,7 @@ impl<'a> Driver<'a> {
             () = cx.cancelled.cancelled() => Input::Interrupt,
             verdict = hooks.run(host, &cx.cwd, Event::new(HookEvent::PostToolBatch, fields)) => {
                 let stop = verdict.stop.is_some() || verdict.block.is_some();
+                self.stopped_by_hook(verdict.stop.or(verdict.block));
                 Input::GoOnVerdict { context: verdict.context, stop }
             }
         }
@@ -783,6 +709,3 @@ impl<'a> Driver<'a> {
 pub(crate) const REFUSED: &str = "The model declined to answer this.";
 /// What the user reads when the answer was cut once too often.
 pub(crate) const CUT: &str = "The answer was longer than the model may write, also in pieces.";
-
-/// Enough for long files, and what the models of today all allow.
-pub(crate) const MAX_OUTPUT_TOKENS: u64 = 32_000;

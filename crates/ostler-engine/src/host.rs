@@ -1,9 +1,12 @@
 //! The engine's line to its host: frames out, questions and their answers.
 
+mod checkpoints;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::future::BoxFuture;
 use ostler_process::Environment;
 use ostler_proto::api::{
     Content, ContentBlock, Message, Role, SYNTHETIC_MODEL, StopReason, StreamEvent,
@@ -26,29 +29,32 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::agents::Speaker;
 use crate::checkpoint::Checkpoints;
+use crate::disk::on_disk;
 use crate::hooks::Hooks;
 use crate::hooks::registry::Hook;
+use crate::ids::{fresh_uuid, timestamp};
 use crate::live::Live;
+use crate::model::ledger::{Spent, whole_usage};
 use crate::model::{Fallback, ModelError, Retry};
-use crate::permission::{
-    Behavior, Decision, Narrowing, Policy, Rule, Source, UpdateError, kept_in,
-};
+use crate::permission::{Behavior, Decision, Narrowing, Policy, Rule, Source, UpdateError};
 use crate::record::Tape;
 use crate::response::{About, Envelope};
-use crate::settings::Folders;
-use crate::spent::{Spent, whole_usage};
+use crate::settings::{Folders, KeepError, kept_in, write};
 use crate::store::{StoreError, TranscriptWriter};
-use crate::tasks::TaskChange;
+use crate::tasks::{TaskChange, TaskReporter};
 use crate::transcript::Transcript;
 
 /// What a turn needs to reach its host. Cheap to clone; a subagent gets one that knows its parent.
 #[derive(Clone, Debug)]
 pub(crate) struct Host {
     pub(crate) session_id: SessionId,
+    /// The session's file; a subagent has one of its own. `None` when nothing is kept. Before the frames, and so dropped
+    /// before them: whoever sees their end may open the file.
+    pub(crate) transcript: Option<Transcript>,
     /// The call of the subagent that speaks; `None` in the main conversation.
     pub(crate) parent: Option<ToolUseId>,
     pub(crate) frames: mpsc::Sender<ToHost>,
-    pub(crate) calls: mpsc::Sender<HostCall>,
+    pub(crate) calls: Calls,
     pub(crate) partial_messages: bool,
     /// The subagent that speaks.
     pub(crate) agent: Option<AgentId>,
@@ -58,14 +64,14 @@ pub(crate) struct Host {
     pub(crate) narrowing: Arc<Narrowing>,
     /// The mode that held before the model began to plan.
     pub(crate) before_planning: Arc<Mutex<Option<PermissionMode>>>,
-    /// What runs unasked while this turn goes on, because a command says so.
+    /// What runs without approval while this turn goes on, because a command says so.
     pub(crate) granted: Arc<Mutex<Vec<Rule>>>,
     /// What decides about calls; the host may change it at any moment. Subagents share it.
     pub(crate) policy: Arc<Mutex<Policy>>,
+    /// Held while a change of it is written to a settings file, so that changes hold in the order of the files.
+    pub(crate) keeping: Arc<tokio::sync::Mutex<()>>,
     /// Where changes of it are kept.
     pub(crate) folders: Arc<Folders>,
-    /// The session's file; a subagent has one of its own. `None` when nothing is kept.
-    pub(crate) transcript: Option<Transcript>,
     /// What the session has cost so far.
     pub(crate) spent: Spent,
     /// The hooks, to which the host may add its own.
@@ -110,6 +116,31 @@ pub(crate) enum HostCall {
     Elicit { question: Box<Elicitation>, answer: oneshot::Sender<ElicitationReply> },
 }
 
+/// The way of turns, tasks and servers to the session's own task.
+#[derive(Clone, Debug)]
+pub(crate) struct Calls {
+    sender: mpsc::Sender<HostCall>,
+    /// Of the question that was asked last.
+    last_token: Arc<AtomicU64>,
+}
+
+impl Calls {
+    pub(crate) fn new(sender: mpsc::Sender<HostCall>) -> Self {
+        Self { sender, last_token: Arc::default() }
+    }
+
+    /// Whether the session is still there to take it up.
+    pub(crate) async fn send(&self, call: HostCall) -> bool {
+        self.sender.send(call).await.is_ok()
+    }
+}
+
+impl TaskReporter for Calls {
+    fn report(&self, change: TaskChange) -> BoxFuture<'_, bool> {
+        Box::pin(self.send(HostCall::Task(change)))
+    }
+}
+
 /// A question on its way to the host, and where the answer is awaited.
 #[derive(Debug)]
 pub(crate) struct Question {
@@ -124,7 +155,7 @@ pub(crate) struct Question {
 /// Withdraws a question when whoever asked it is gone before the answer came.
 struct Waiting<'a> {
     token: u64,
-    calls: &'a mpsc::Sender<HostCall>,
+    calls: &'a Calls,
     answered: bool,
 }
 
@@ -132,7 +163,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if !self.answered {
             // With a full line the host keeps a question nobody waits for; its answer will be ignored.
-            let _ = self.calls.try_send(HostCall::Withdraw(self.token));
+            let _ = self.calls.sender.try_send(HostCall::Withdraw(self.token));
         }
     }
 }
@@ -146,7 +177,13 @@ impl Host {
         policy.narrowed(&self.narrowing)
     }
 
-    /// Lets calls run unasked until the turn is over.
+    /// Commands are judged by the environment that they get.
+    pub(crate) fn judge_environment(&self) {
+        let mut policy = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        policy.set_environment(&self.env);
+    }
+
+    /// Lets calls run without approval until the turn is over.
     pub(crate) fn grant(&self, rule: Rule) {
         self.granted.lock().unwrap_or_else(PoisonError::into_inner).push(rule);
     }
@@ -166,15 +203,32 @@ impl Host {
     }
 
     /// Changes the permissions, in settings files too where that is meant.
-    pub(crate) fn change_policy(&self, update: &PermissionUpdate) -> Result<(), UpdateError> {
+    ///
+    /// A change is written before it holds. The policy is not locked meanwhile: another session may hold the file, and
+    /// every call of this one needs the policy.
+    pub(crate) async fn change_policy(&self, update: &PermissionUpdate) -> Result<(), KeepError> {
+        let Some(file) = kept_in(update, &self.folders)? else {
+            return Ok(self.change_policy_here(update)?);
+        };
+        let _alone = self.keeping.lock().await;
+        // A change that makes no sense must not be written.
+        self.policy.lock().unwrap_or_else(PoisonError::into_inner).clone().apply(update)?;
+        let (live, kept) = (self.live.clone(), update.clone());
+        on_disk(move || {
+            write::keep(&file, &kept)?;
+            if let Some(live) = live {
+                live.wrote(&file);
+            }
+            Ok::<_, KeepError>(())
+        })
+        .await?;
+        Ok(self.change_policy_here(update)?)
+    }
+
+    /// Changes the permissions of this session; nothing is written.
+    pub(crate) fn change_policy_here(&self, update: &PermissionUpdate) -> Result<(), UpdateError> {
         let before = self.policy();
-        {
-            let mut policy = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
-            policy.apply_and_keep(update, &self.folders)?;
-        }
-        if let (Some(live), Ok(Some(file))) = (&self.live, kept_in(update, &self.folders)) {
-            live.wrote(&file);
-        }
+        self.policy.lock().unwrap_or_else(PoisonError::into_inner).apply(update)?;
         if let PermissionUpdate::AddDirectories(_) = update {
             self.tell_of_directories(&before);
         }
@@ -547,7 +601,8 @@ impl Host {
 
     /// Tells that another model takes over.
     pub(crate) async fn fell_back(&self, fallback: Fallback) {
-        let content = format!("{} is overloaded; {} takes over", fallback.from, fallback.to);
+        let content =
+            format!("{} is overloaded or out of order; {} takes over", fallback.from, fallback.to);
         let frame = ModelFallback {
             trigger: "overloaded".to_owned(),
             original_model: fallback.from,
@@ -603,29 +658,20 @@ impl Host {
 /// Asks the host. No answer, and an answer that makes no sense, are errors; dropping the future takes the
 /// question back.
 pub(crate) async fn ask<Q: Ask>(
-    calls: &mpsc::Sender<HostCall>,
+    calls: &Calls,
     request: AskHost,
     in_background: bool,
 ) -> Result<Q::Reply, String> {
-    static LAST_TOKEN: AtomicU64 = AtomicU64::new(0);
-    let token = LAST_TOKEN.fetch_add(1, Ordering::Relaxed);
+    let token = calls.last_token.fetch_add(1, Ordering::Relaxed);
     let (answer, answered) = oneshot::channel();
     let question = Box::new(Question { token, request, in_background, answer });
     let gone = || "the session has ended".to_owned();
-    calls.send(HostCall::Ask(question)).await.map_err(|_| gone())?;
+    if !calls.send(HostCall::Ask(question)).await {
+        return Err(gone());
+    }
     let mut waiting = Waiting { token, calls, answered: false };
     let success = answered.await;
     waiting.answered = true;
     let success = success.map_err(|_| gone())?.map_err(|error| error.to_string())?;
     Q::read_reply(success.response.as_ref()).map_err(|error| error.to_string())
-}
-
-/// Now, as frames tell it.
-pub(crate) fn timestamp() -> String {
-    format!("{:.3}", jiff::Timestamp::now())
-}
-
-/// A new identifier for a frame.
-pub(crate) fn fresh_uuid() -> Uuid {
-    uuid::Uuid::new_v4().to_string().into()
 }

@@ -1,7 +1,7 @@
 //! Settings files that change while a session runs.
 //!
 //! Looked at before every prompt, and all the time where hooks for `ConfigChange` want to hear of it. Of the user's and
-//! the administrator's files, permission rules, directories and hooks are read anew. A project's files are within
+//! the administrator's files, permission rules, directories and hooks are read again. A project's files are within
 //! reach of whoever works in the project, the agent included, so of these only new rules that deny or ask are taken,
 //! and `disableBypassPermissionsMode`; the rest waits for the next session. So do mode, model and variables. A file that
 //! cannot be understood, or that a hook objects to, changes nothing. Nobody can object to the administrator's.
@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ostler_proto::hook::HookEvent;
 use serde_json::json;
 
+use crate::disk::on_disk;
 use crate::hooks::watch::Stamp;
 use crate::hooks::{Event, registry};
 use crate::host::Host;
@@ -30,7 +31,7 @@ pub struct LiveSettings {
     pub files: Vec<(Source, PathBuf)>,
     /// Folders with skills.
     pub skills: Vec<PathBuf>,
-    /// Reads them all anew.
+    /// Reads them all again.
     pub load: Load,
 }
 
@@ -133,7 +134,7 @@ impl Live {
 }
 
 /// Looks at the settings, tells hooks what changed, and takes over what may be taken over. `again`: also asks once more
-/// where hooks gave no answer. Whoever drops this in the middle has changed nothing: the next one begins anew.
+/// where hooks gave no answer. Whoever drops this in the middle has changed nothing: the next one begins again.
 pub(crate) async fn look(host: &Host, cwd: &Path, again: bool) {
     let Some(live) = &host.live else { return };
     let _alone = live.looking.lock().await;
@@ -178,6 +179,8 @@ async fn take_over(host: &Host, live: &Arc<Live>, source: Source) {
         Ok(Err(error)) => Err(error.to_string()),
         Err(error) => Err(error.to_string()),
     };
+    let hooks = host.hooks();
+    on_disk(move || hooks.note_watched()).await;
     if let Err(reason) = taken {
         let text = format!("Changed settings are not used, the old ones hold: {reason}");
         host.inform(text, "warning", Some("config_change_failed")).await;

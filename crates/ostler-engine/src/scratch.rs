@@ -1,13 +1,16 @@
 //! A session's private folder for what is too long for the conversation.
 
-use std::fs::{self, DirBuilder};
-use std::io;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use ostler_process::leftover::{self, Claim};
 
+/// The most that a session keeps. A loop that prints must not fill the disk that everybody needs.
+const MOST_BYTES: u64 = 1024 * 1024 * 1024;
 /// How the names of these folders begin.
 const PREFIX: &str = "ostler-";
 
@@ -22,6 +25,8 @@ struct Folder {
     path: PathBuf,
     /// Set once the folder is made: shows other processes that it is in use.
     claim: Mutex<Option<Claim>>,
+    /// How many bytes may still be kept.
+    room: AtomicU64,
 }
 
 impl Default for Scratch {
@@ -30,7 +35,7 @@ impl Default for Scratch {
         // Nobody can guess the name, so nobody can be there first.
         let name = format!("{PREFIX}{}", uuid::Uuid::new_v4().simple());
         let path = std::env::temp_dir().join(name);
-        Self(Arc::new(Folder { path, claim: Mutex::default() }))
+        Self(Arc::new(Folder { path, claim: Mutex::default(), room: AtomicU64::new(MOST_BYTES) }))
     }
 }
 
@@ -64,12 +69,37 @@ impl Scratch {
         }
         Ok(&self.0.path)
     }
+
+    /// Takes room for so many bytes, or for as many as are left.
+    pub fn take_room(&self, wanted: u64) -> u64 {
+        let less = |room: u64| Some(room - room.min(wanted));
+        let room = self.0.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        room.unwrap_or_default().min(wanted)
+    }
+
+    /// Keeps bytes in a new file; says where. Touches the disk.
+    ///
+    /// # Errors
+    /// When it cannot be written, or the session has kept too much already.
+    pub fn keep(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        let wanted = bytes.len() as u64;
+        let taken = self.take_room(wanted);
+        if taken < wanted {
+            self.0.room.fetch_add(taken, Ordering::Relaxed);
+            let most = MOST_BYTES / (1024 * 1024);
+            let error = format!("this session has kept {most} MiB, which is the most it may keep");
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, error));
+        }
+        let path = self.folder()?.join(name);
+        File::create_new(&path)?.write_all(bytes)?;
+        Ok(path)
+    }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.claim.get_mut().unwrap_or_else(PoisonError::into_inner).is_some() {
-            // What cannot be removed is left to whoever cleans the temporary folder.
+            // Here and not on another thread: the process may end right after it. What cannot be removed is left to whoever cleans the temporary folder.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
@@ -94,6 +124,19 @@ mod tests {
         assert!(second.folder().unwrap().join("note").exists());
         drop(second);
         assert!(!path.exists());
+    }
+
+    // Mutant: without the subtraction in `take_room` the last assertions fail.
+    #[test]
+    fn a_session_keeps_only_so_much_and_what_does_not_fit_takes_no_room() {
+        let scratch = Scratch::default();
+        let path = scratch.keep("a", b"text").unwrap();
+        assert_eq!(fs::read(path).unwrap(), b"text");
+        assert_eq!(scratch.take_room(MOST_BYTES - 5), MOST_BYTES - 5);
+        assert_eq!(scratch.keep("b", b"ab").unwrap_err().kind(), io::ErrorKind::QuotaExceeded);
+        assert!(!scratch.path().join("b").exists());
+        assert_eq!(scratch.clone().take_room(10), 1, "all copies share the room");
+        assert_eq!(scratch.take_room(10), 0);
     }
 
     #[test]

@@ -7,18 +7,23 @@
 mod call;
 mod clear;
 mod control;
+mod disk_requests;
 mod lifecycle;
 mod options;
+pub(crate) mod prompt;
 pub(crate) mod queue;
+pub(crate) mod report;
 mod requests;
 mod servers;
 mod setup;
 mod state;
 mod suggest;
 mod switch;
+mod tasks;
 mod waiting;
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -27,9 +32,9 @@ use ostler_proto::control::{AskHost, ControlRequest, Elicitation, ElicitationRep
 use ostler_proto::frame::{ToEngine, ToHost};
 use ostler_proto::hook::{ExitReason, HookEvent, SetupTrigger};
 use ostler_proto::message::system::SessionState;
-use ostler_proto::message::{CommandState, Origin, TaskNotificationOrigin, User};
+use ostler_proto::message::{CommandState, User};
 use ostler_proto::peer::{CallError, Peer};
-use ostler_proto::{Extra, RequestId, SessionId, TaskId, Uuid};
+use ostler_proto::{Extra, RequestId, SessionId, Uuid};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -37,8 +42,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use self::disk_requests::DiskRequests;
 pub use self::options::{BACKGROUND_WAIT, Reload, SessionOptions};
+use self::prompt::Start;
 use self::queue::{Answers, Queue};
+use self::report::Totals;
 use self::requests::find::Walks;
 use self::setup::Setup;
 pub use self::state::StateEvents;
@@ -48,22 +56,20 @@ pub use crate::agents::Delegation;
 use crate::checkpoint::{self, Checkpoints};
 use crate::commands::{self, BuiltIn, Called};
 pub use crate::compact::Compaction;
-pub use crate::drive::Limits;
 use crate::drive::{Finished, World};
 use crate::hooks::elicit::elicit;
 use crate::hooks::{Event, Helpers, Hooks, Judge, occasions, registry};
 pub use crate::host::Notice;
-use crate::host::{Host, HostCall, Question, fresh_uuid};
+use crate::host::{Calls, Host, HostCall, Question};
+use crate::ids::fresh_uuid;
+pub use crate::limits::Limits;
 use crate::live::Live;
 use crate::model::Said;
-use crate::prompt::{self, Start};
-use crate::report::Totals;
+use crate::model::ledger::Spent;
 use crate::rescue::{LentConversation, Rescue};
 use crate::scratch::Scratch;
-use crate::spent::Spent;
 use crate::store::Opened;
 use crate::structured::StructuredOutput;
-use crate::tasks::{TaskChange, TaskChangeKind};
 use crate::transcript::Transcript;
 use crate::turn::Ending;
 
@@ -92,7 +98,10 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     let scratch = Scratch::default();
     let checkpoints = options.checkpoints.then(|| checkpoints(&options, &scratch));
     let (session_id, conversation, transcript, resumed) = match options.opened.take() {
-        Some(Opened { mut writer, conversation, resumed, .. }) => {
+        Some(Opened { mut writer, conversation, resumed, is_in_use, .. }) => {
+            if is_in_use {
+                options.notices.push(in_use(writer.session_id()));
+            }
             if options.mirror {
                 writer.mirror();
             }
@@ -101,13 +110,14 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         None => (options.session_id.take().unwrap_or_else(fresh), Vec::new(), None, false),
     };
     options.policy.scratch = Some(scratch.path().to_owned());
+    options.policy.set_environment(&options.env);
     let hooks = hooks(&options, transcript.as_ref());
     let host = Host {
         session_id,
         transcript,
         parent: None,
         frames,
-        calls,
+        calls: Calls::new(calls),
         partial_messages: options.partial_messages,
         agent: None,
         speaker: None,
@@ -115,8 +125,9 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         granted: Arc::default(),
         before_planning: Arc::default(),
         policy: Arc::new(Mutex::new(options.policy.clone())),
+        keeping: Arc::default(),
         folders: Arc::new(options.folders.clone()),
-        spent: Spent::default(),
+        spent: Spent::new(options.prices.clone()),
         hooks: Arc::new(Mutex::new(hooks)),
         live: options.live.clone().map(|live| Arc::new(Live::new(live))),
         env: Arc::new(std::mem::take(&mut options.env)),
@@ -133,12 +144,15 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     if let Some(live) = &options.live {
         host.add_hooks(registry::of_settings(&live.now.hooks)?);
     }
+    // Nothing runs yet that could wait for this look at the disk, and no change must be missed.
+    host.hooks().note_watched();
     let answer = options.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
     let source = if resumed { "resume" } else { "startup" };
     let memory = options.memory.iter().map(|file| file.path.clone()).collect();
     let (idle_notice, background_wait) = (options.idle_notice, options.background_wait);
     let told = Told::new(options.state_events);
-    let judge = options.small_model.take().unwrap_or_else(|| options.model.name().to_owned());
+    let own = options.aliases.for_mode(options.model.name(), false);
+    let judge = options.small_model.take().unwrap_or(own);
     let (prepare, only_prepare) = (options.prepare.take(), options.only_prepare);
     let is_conversation = options.is_conversation;
     let setup = Setup::new(options, host, scratch, answer);
@@ -174,15 +188,27 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         deadline: None,
         held: None,
         asides: JoinSet::new(),
+        answers: JoinSet::new(),
+        disk: DiskRequests::default(),
         walks: Walks::default(),
         begun: Instant::now(),
         is_told_to_end: false,
         wants_suggestions: false,
         suggesting: JoinSet::new(),
+        guessing: None,
     };
     // The one task of the session; it ends when the host drops its end.
     tokio::spawn(session.run(inbox, called));
     Ok(Connection { to_engine, from_engine })
+}
+
+/// What the user is told about a session that is open elsewhere.
+fn in_use(session: &SessionId) -> Notice {
+    let content = format!(
+        "Session {session} is open in another program too. Both write to one file, so the conversation that is resumed \
+         later will have the messages of both. Use --fork-session to continue in a copy."
+    );
+    Notice { content, level: "warning" }
 }
 
 /// Backups lie beside the sessions, in the vendor's scheme; those of a session that keeps nothing go with it.
@@ -244,6 +270,10 @@ struct Session {
     is_conversation: bool,
     /// Answers to the host that take their time; given up with the session.
     asides: JoinSet<()>,
+    /// Answers to the host that come soon; the session does not end before.
+    answers: JoinSet<()>,
+    /// Requests of the host that work on files. No turn begins meanwhile.
+    disk: DiskRequests,
     /// The files it has looked at for somebody who types.
     walks: Walks,
     begun: Instant,
@@ -253,6 +283,8 @@ struct Session {
     wants_suggestions: bool,
     /// Holds at most one: the guess that is being made.
     suggesting: JoinSet<()>,
+    /// The conversation while a guess is made, with the question for it: shared, because it may be long.
+    guessing: Option<Arc<Vec<Said>>>,
 }
 
 impl Session {
@@ -296,11 +328,12 @@ impl Session {
                 (open, since) = (false, Instant::now());
                 self.tell_waiting("the session was told to end");
             }
-            if self.turns.is_empty() && self.switches.is_empty() {
+            if self.turns.is_empty() && self.switches.is_empty() && self.disk.are_done() {
                 match self.queue.take() {
                     Some(prompts) => self.begin(prompts, open).await,
                     None if open
                         || self.world.cx.tasks.are_open()
+                        || !self.answers.is_empty()
                         || !self.suggesting.is_empty() => {}
                     None => {
                         self.told.tell(&self.world.host, SessionState::Idle).await;
@@ -332,7 +365,9 @@ impl Session {
                     since = Instant::now();
                 }
                 Some(heard) = self.switches.join_next() => self.heard_of_model(heard.ok()).await,
-                Some(_) = self.suggesting.join_next() => {}
+                Some(_) = self.suggesting.join_next() => self.end_guess().await,
+                Some(_) = self.answers.join_next() => {}
+                Some(done) = self.disk.next() => self.end_disk_work(done).await,
                 () = waiting::until(end_of_wait), if is_waiting => break,
                 () = idle(self.idle_since, self.idle_notice) => self.tell_idle(),
                 // Nobody reads any more: whatever runs is for nobody, and goes.
@@ -399,38 +434,13 @@ impl Session {
     /// Gets an answer for an MCP server, unless it does not wait for it any more.
     fn elicit(&mut self, question: Elicitation, mut answer: oneshot::Sender<ElicitationReply>) {
         let (host, cwd) = (self.world.host.clone(), self.world.cx.cwd.clone());
-        self.asides.spawn(async move {
+        self.aside(async move {
             let reply = tokio::select! {
                 reply = elicit(&host, &cwd, question) => reply,
                 () = answer.closed() => return,
             };
             let _ = answer.send(reply);
         });
-    }
-
-    /// Tells the host of a change of a task.
-    async fn task_changed(&mut self, change: TaskChange) {
-        match change.kind {
-            TaskChangeKind::Ended => self.task_ended(&change.id).await,
-            kind => self.world.cx.tasks.tell_change(&change.id, kind).await,
-        }
-        change.done();
-    }
-
-    /// The host hears of the end of a task, and the model too, unless it knows.
-    async fn task_ended(&mut self, id: &TaskId) {
-        let Some(told) = self.world.cx.tasks.tell_end(id).await else { return };
-        if !told.in_background {
-            return;
-        }
-        self.told.again();
-        let Some(words) = told.notice else { return self.tell_result().await };
-        let origin = TaskNotificationOrigin {
-            producer: Some("session-task".to_owned()),
-            ..TaskNotificationOrigin::default()
-        };
-        let origin = Some(Origin::TaskNotification(origin));
-        self.queue.push(User { origin, ..self.synthetic(words) }, false);
     }
 
     /// A prompt of the engine itself.
@@ -486,7 +496,7 @@ impl Session {
         self.told.tell(&self.world.host, SessionState::Running).await;
         self.tell_of_prompts(queue::named(&prompts), CommandState::Started).await;
         self.answering = queue::named(&prompts);
-        self.suggesting.abort_all();
+        self.end_guess().await;
         self.totals.begin(&self.world.host, Answers::to(&prompts));
         for prompt in &mut prompts {
             prompt.uuid.get_or_insert_with(fresh_uuid);
@@ -496,6 +506,9 @@ impl Session {
         let mut world = self.world.clone();
         world.cx.cancelled = self.interrupt.clone();
         world.answering = self.answering.as_slice().into();
+        // Not another counter: the tool that makes subagents has this one.
+        world.tokens.store(0, Ordering::Relaxed);
+        world.model.prompt_began();
         self.rescue = Rescue::default();
         let conversation = std::mem::take(&mut self.conversation);
         let conversation = LentConversation::new(conversation, self.rescue.clone());

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use ostler_schema::Schema;
 use serde_json::Value;
 
 use crate::model::ToolSpec;
+use crate::schema::Schema;
 use crate::tool::{AnyTool, Effect, Prepared, ToolCx, ToolError, ToolOutput};
 
 /// The name the model calls it by.

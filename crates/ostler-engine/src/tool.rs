@@ -18,8 +18,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::model::{ModelError, Request, ToolSpec};
+pub use crate::permission::{Effect, ServerToolPolicy};
 use crate::scratch::Scratch;
-use crate::tasks::Tasks;
+use crate::tasks::{TaskRefusal, Tasks};
 
 /// A tool: what the model reads, what it may send, what it would touch, what it does.
 pub trait Tool: Send + Sync + 'static {
@@ -146,69 +147,6 @@ impl ToolCx {
     }
 }
 
-/// What a call would touch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Effect {
-    /// Nothing outside the conversation.
-    Nothing,
-    /// Looks at a file or folder.
-    Read(PathBuf),
-    /// Changes a file.
-    Write(PathBuf),
-    /// Runs a shell command in the working directory.
-    Execute(String),
-    /// Runs a shell command in another folder, to which an earlier one has led.
-    ExecuteIn {
-        /// Where relative paths start.
-        folder: PathBuf,
-        /// The command.
-        command: String,
-    },
-    /// Gets what is at an address on the network.
-    Fetch(String),
-    /// Sends these words to a search engine.
-    Search(String),
-    /// Asks somebody outside to do something: an MCP server.
-    Outside {
-        /// Whether that may change anything; that it does not is only a claim.
-        changes: bool,
-        /// What the server's configuration says about this tool.
-        policy: ServerToolPolicy,
-    },
-    /// Needs a person's answer to go on.
-    AskUser,
-}
-
-impl Effect {
-    /// Whether calls with this effect may run side by side.
-    pub fn is_read_only(&self) -> bool {
-        matches!(
-            self,
-            Self::Nothing
-                | Self::Read(_)
-                | Self::Fetch(_)
-                | Self::Search(_)
-                | Self::Outside { changes: false, .. }
-        )
-    }
-}
-
-/// What the configuration of an MCP server says about one of its tools (`tools[].permission_policy` and
-/// `org_max_permission`). Holds in every permission mode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ServerToolPolicy {
-    /// The tool runs without approval, unless a rule or the mode forbids it.
-    AlwaysAllow,
-    /// Nothing: rules and the mode decide.
-    #[default]
-    Unset,
-    /// The tool requires approval, also in bypassPermissions; no allow rule answers for the user.
-    AlwaysAsk,
-    /// The tool does not run.
-    AlwaysDeny,
-}
-
 /// What a tool gives back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolOutput {
@@ -241,6 +179,12 @@ pub enum ToolError {
     /// The world is not as it should be: a disk is full, a program is missing.
     #[error("{0}")]
     Failed(String),
+}
+
+impl From<TaskRefusal> for ToolError {
+    fn from(TaskRefusal(reason): TaskRefusal) -> Self {
+        Self::Refused(reason)
+    }
 }
 
 /// A tool without its types, as the engine keeps it.

@@ -3,9 +3,9 @@
 //! Never here: `--output`, `--ext-diff`, `--textconv`, `--no-index`, `-O`, `--contents`, `--exclude-from`, formats with
 //! `%G` (they start gpg). Whether the repository's own configuration starts programs is judged elsewhere.
 
-use crate::look::Look;
 use crate::options::Value::{self, Number, Pattern};
 use crate::options::{Operands, Program, Sorted};
+use crate::reading::Look;
 use crate::word::{Word, WordKind};
 
 type Long = &'static [(&'static str, Option<Value>)];

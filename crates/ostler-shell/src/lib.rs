@@ -14,6 +14,7 @@ mod literal;
 mod look;
 mod options;
 mod programs;
+mod reading;
 mod special;
 mod table;
 mod text;

@@ -2,19 +2,9 @@
 
 use crate::options::{Operands, Sorted};
 use crate::programs::program;
+pub use crate::reading::Look;
 use crate::word::{Word, WordKind};
 use crate::{Part, git, special};
-
-/// What a part reads when it does nothing else.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Look {
-    /// Files and folders it reads or lists. Empty for a command that reads none, or only the working directory.
-    pub paths: Vec<Word>,
-    /// Whether the paths must not be folders, because their contents would be shown, links and all.
-    pub files_only: bool,
-    /// Whether it shows the contents of files that it finds itself.
-    pub searches: bool,
-}
 
 /// Whether a part only reads. Which files it reads is for [`look`] to say and for others to judge.
 pub fn is_harmless(part: &Part) -> bool {

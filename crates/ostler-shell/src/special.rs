@@ -1,7 +1,7 @@
 //! Programs that only read and whose words do not follow the usual pattern of options and operands.
 
-use crate::look::Look;
 use crate::options::{Operands, Program, Value};
+use crate::reading::Look;
 use crate::word::{Word, WordKind};
 
 type Seen = Result<Look, String>;

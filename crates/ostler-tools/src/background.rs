@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use ostler_engine::scratch::Scratch;
 use ostler_engine::tasks::{Ended, Task};
 use ostler_engine::tool::{ToolCx, ToolError, ToolOutput};
 use ostler_proto::message::system::TaskOutcome;
@@ -62,10 +63,10 @@ async fn leave(
     running: Running,
 ) -> Result<Task, ToolError> {
     let cannot = |error: io::Error| cannot_run(cwd, &error);
-    let task = Task::command(cx, command, description).map_err(cannot)?;
+    let task = Task::command(&cx.call, &cx.scratch, command, description).map_err(cannot)?;
     // In the working order of things the folder is private and the name is new.
     let file = File::create_new(&task.output_file).map_err(cannot)?;
-    let mut log = Log { file, room: MAX_FILE_BYTES };
+    let mut log = Log { file, room: MAX_FILE_BYTES, scratch: cx.scratch.clone(), is_cut: false };
     if !running.written.is_empty() {
         let written = format!("{}\n", running.written);
         log.append(written.as_bytes(), written.len()).map_err(cannot)?;
@@ -158,15 +159,21 @@ async fn drain(pipe: &mut (impl AsyncRead + Unpin), log: &mut Log) -> io::Result
 struct Log {
     file: File,
     room: u64,
+    /// Whose room the file takes.
+    scratch: Scratch,
+    /// The file says that more was written.
+    is_cut: bool,
 }
 
 impl Log {
     /// Keeps the first `n` bytes; `false` when there were none, which is the end of a pipe.
     fn append(&mut self, bytes: &[u8], n: usize) -> io::Result<bool> {
-        let kept = n.min(usize::try_from(self.room).unwrap_or(usize::MAX));
+        let wanted = if self.is_cut { 0 } else { self.room.min(n as u64) };
+        let kept = usize::try_from(self.scratch.take_room(wanted)).unwrap_or(usize::MAX);
+        // One short write into the page cache, in a folder of our own: not worth a change of threads.
         self.file.write_all(&bytes[..kept])?;
         self.room -= kept as u64;
-        if kept < n && kept > 0 {
+        if kept < n && !std::mem::replace(&mut self.is_cut, true) {
             self.file.write_all(b"\n[the rest is not kept]\n")?;
         }
         Ok(n > 0)

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use std::{io, pin::pin};
 
+use ostler_engine::scratch::Scratch;
 use ostler_engine::tool::{Effect, Happening, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::tool::BashOutput;
 use schemars::JsonSchema;
@@ -81,7 +82,7 @@ impl Tool for Bash {
         let script = script(&args.command, &call.cwd_note);
         let mut group = Group::spawn(&script, &call.cwd, &cx.env).await.map_err(cannot)?;
         let mut pipes = group.pipes().map_err(cannot)?;
-        let mut outputs = Outputs::new(&call);
+        let mut outputs = Outputs::new(&call, &cx.scratch);
         let promotion = cx.tasks.promotion(&cx.call);
         let end = tokio::select! {
             end = follow(&mut group, &mut pipes, &mut outputs, limit) => end.map_err(cannot)?,
@@ -150,8 +151,9 @@ struct Outputs {
 }
 
 impl Outputs {
-    fn new(call: &Call) -> Self {
-        Self { stdout: Output::new(call.stdout.clone()), stderr: Output::new(call.stderr.clone()) }
+    fn new(call: &Call, scratch: &Scratch) -> Self {
+        let output = |path: &Path| Output::new(path.to_owned(), scratch);
+        Self { stdout: output(&call.stdout), stderr: output(&call.stderr) }
     }
 
     /// One after the other, as the model reads them.

@@ -1,9 +1,11 @@
 //! `Glob`: find files by name, the newest first.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use globset::{GlobBuilder, GlobMatcher};
+use ignore::DirEntry;
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::tool::GlobOutput;
 use schemars::JsonSchema;
@@ -71,26 +73,27 @@ impl Search {
         if !walk::must_exist(&self.root)?.is_dir() {
             return Err(ToolError::Refused(format!("{} is not a folder.", self.root.display())));
         }
-        let mut found = Found::default();
-        for entry in walk::below(&self.root).build().flatten() {
-            if stop.is_due() {
-                found.is_complete = false;
-                break;
+        // What is kept does not depend on the order in which it is found.
+        let found = Mutex::new(Found::default());
+        let is_complete = walk::in_parallel(&walk::below(&self.root), stop, || {
+            |entry: DirEntry| {
+                let name = entry.path().strip_prefix(&self.root).unwrap_or(entry.path());
+                let is_folder = entry.file_type().is_none_or(|kind| kind.is_dir());
+                if !is_folder && matcher.is_match(name) {
+                    let changed = cx
+                        .may_show(entry.path())
+                        .then(|| entry.metadata().ok().and_then(|it| it.modified().ok()));
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    match changed {
+                        Some(changed) => found.add(changed, entry.into_path()),
+                        None => found.n_guarded += 1,
+                    }
+                }
+                true
             }
-            let name = entry.path().strip_prefix(&self.root).unwrap_or(entry.path());
-            let is_folder = entry.file_type().is_none_or(|kind| kind.is_dir());
-            if is_folder || !matcher.is_match(name) {
-                continue;
-            }
-            if cx.may_show(entry.path()) {
-                found.add(
-                    entry.metadata().ok().and_then(|it| it.modified().ok()),
-                    entry.into_path(),
-                );
-            } else {
-                found.n_guarded += 1;
-            }
-        }
+        });
+        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.is_complete = is_complete;
         Ok(found.output(&cx.cwd, started))
     }
 

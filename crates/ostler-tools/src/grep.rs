@@ -1,5 +1,6 @@
 //! `Grep`: find text in files, with ripgrep's engine. What it found is put into words in `grep/report.rs`.
 
+mod folder;
 mod report;
 
 use std::path::{Path, PathBuf};
@@ -7,17 +8,18 @@ use std::path::{Path, PathBuf};
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use ignore::WalkBuilder;
 use ignore::overrides::OverrideBuilder;
 use ignore::types::TypesBuilder;
-use ignore::{Walk, WalkBuilder};
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use self::folder::Folder;
 use self::report::Report;
 use crate::blocking::blocking;
+use crate::path;
 use crate::walk::{self, Stop};
-use crate::{file, path};
 
 pub(crate) struct Grep;
 
@@ -73,6 +75,9 @@ enum Mode {
 /// A searcher holds a line, or a whole file in multiline mode, in memory; larger ones are passed over.
 const MAX_HEAP: usize = 64 * 1024 * 1024;
 
+/// How much memory a pattern may take: nested repetitions of a few characters would take a gigabyte, and minutes.
+const MAX_PATTERN: usize = 10 * 1024 * 1024;
+
 impl Tool for Grep {
     const NAME: &'static str = "Grep";
     const DESCRIPTION: &'static str = "Searches file contents. Reports file names (the last changed first), or the \
@@ -99,53 +104,25 @@ fn root(cx: &ToolCx, args: &Args) -> PathBuf {
 
 fn search(cx: &ToolCx, root: &Path, args: &Args, stop: &Stop) -> Result<ToolOutput, ToolError> {
     let matcher = matcher(args)?;
-    let mut searcher = searcher(args);
     let found = walk::must_exist(root)?;
-    let mut report = Report::new(&cx.cwd, args, found.is_file());
     if found.is_dir() {
-        for entry in walk(root, args)?.flatten() {
-            if stop.is_due() {
-                report.give_up();
-                break;
-            }
-            if !walk::is_file(&entry) {
-                continue;
-            }
-            // Before it is searched: whether there are matches tells something of what is in it.
-            if !cx.may_show(entry.path()) {
-                report.leave_out();
-            } else {
-                search_file(&mut searcher, &matcher, entry.path(), &mut report);
-            }
-            if report.is_full() {
-                break;
-            }
-        }
-    } else if found.is_file() {
-        search_file(&mut searcher, &matcher, root, &mut report);
-    } else {
+        return folder::search(&Folder { cx, root, args, stop, matcher: &matcher });
+    }
+    if !found.is_file() {
         return Err(ToolError::Refused(format!(
             "{} is neither a file nor a folder.",
             root.display()
         )));
     }
+    let mut report = Report::new(&cx.cwd, args, true);
+    let (hits, is_ok) = folder::hits_in(&mut searcher(args), &matcher, root, &report);
+    report.add(root, hits, is_ok);
     Ok(report.output())
-}
-
-fn search_file(
-    searcher: &mut Searcher,
-    matcher: &RegexMatcher,
-    path: &Path,
-    report: &mut Report<'_>,
-) {
-    let mut hits = report.file(path);
-    let searched =
-        file::open_regular(path).and_then(|file| searcher.search_file(matcher, &file, &mut hits));
-    report.add(path, hits, searched.is_ok());
 }
 
 fn matcher(args: &Args) -> Result<RegexMatcher, ToolError> {
     let mut builder = RegexMatcherBuilder::new();
+    builder.size_limit(MAX_PATTERN).dfa_size_limit(MAX_PATTERN);
     builder.case_insensitive(args.ignore_case).multi_line(true);
     if args.multiline {
         builder.dot_matches_new_line(true);
@@ -185,9 +162,8 @@ fn searcher(args: &Args) -> Searcher {
     builder.build()
 }
 
-fn walk(root: &Path, args: &Args) -> Result<Walk, ToolError> {
+fn walk(root: &Path, args: &Args) -> Result<WalkBuilder, ToolError> {
     let mut walk: WalkBuilder = walk::below(root);
-    walk.sort_by_file_path(Path::cmp);
     if let Some(glob) = &args.glob {
         let overrides = OverrideBuilder::new(root).add(glob).and_then(|builder| builder.build());
         walk.overrides(
@@ -202,5 +178,5 @@ fn walk(root: &Path, args: &Args) -> Result<Walk, ToolError> {
             })?,
         );
     }
-    Ok(walk.build())
+    Ok(walk)
 }

@@ -1,7 +1,6 @@
 //! What is too long to show is kept in the session's own folder.
 
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,8 +14,6 @@ impl Kept {
     /// Keeps a text; says where.
     pub(crate) fn keep(&self, scratch: &Scratch, text: &str) -> io::Result<PathBuf> {
         let n = self.0.fetch_add(1, Ordering::Relaxed);
-        let path = scratch.folder()?.join(format!("page-{n}.md"));
-        File::create_new(&path)?.write_all(text.as_bytes())?;
-        Ok(path)
+        scratch.keep(&format!("page-{n}.md"), text.as_bytes())
     }
 }

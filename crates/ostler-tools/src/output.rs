@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use ostler_engine::scratch::Scratch;
+
 /// What is shown: so much of the beginning, and as much of the end.
 const HALF: usize = 15_000;
 /// The file ends here; what comes after is shown only if it is among the last.
@@ -16,6 +18,8 @@ pub(crate) struct Output {
     tail: VecDeque<u8>,
     n_cut: u64,
     whole: Whole,
+    /// Whose room the file takes.
+    scratch: Scratch,
 }
 
 /// The file with everything.
@@ -26,21 +30,29 @@ enum Whole {
         path: PathBuf,
         file: File,
         len: u64,
+        /// More was written than is kept.
+        is_cut: bool,
     },
     Failed,
 }
 
 impl Output {
     /// `path` is where the whole goes if it gets long.
-    pub(crate) fn new(path: PathBuf) -> Self {
-        Self { head: Vec::new(), tail: VecDeque::new(), n_cut: 0, whole: Whole::Unneeded(path) }
+    pub(crate) fn new(path: PathBuf, scratch: &Scratch) -> Self {
+        Self {
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            n_cut: 0,
+            whole: Whole::Unneeded(path),
+            scratch: scratch.clone(),
+        }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         if self.head.len() + self.tail.len() + bytes.len() > 2 * HALF {
             self.open();
         }
-        self.whole.append(bytes);
+        self.whole.append(bytes, &self.scratch);
         let (head, tail) = bytes.split_at(bytes.len().min(HALF - self.head.len()));
         self.head.extend_from_slice(head);
         self.tail.extend(tail);
@@ -57,12 +69,16 @@ impl Output {
         }
         let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&tail));
         let rest = match &self.whole {
-            Whole::Written { path, len, .. } if *len < MAX_FILE_BYTES => {
+            Whole::Written { path, is_cut: false, .. } => {
                 format!("all of it is in {}", path.display())
             }
-            Whole::Written { path, .. } => {
+            Whole::Written { path, len: MAX_FILE_BYTES, .. } => {
                 let size = MAX_FILE_BYTES / (1024 * 1024);
                 format!("the first {size} MiB are in {}", path.display())
+            }
+            Whole::Written { path, len, .. } => {
+                let path = path.display();
+                format!("the first {len} bytes are in {path}, and the session may keep no more")
             }
             Whole::Unneeded(_) | Whole::Failed => "they could not be kept".to_owned(),
         };
@@ -81,24 +97,45 @@ impl Output {
         let Whole::Unneeded(path) = &mut self.whole else { return };
         // The folder is the session's own; a name that exists all the same is not ours to follow.
         self.whole = match File::create_new(&path) {
-            Ok(file) => Whole::Written { path: std::mem::take(path), file, len: 0 },
+            Ok(file) => Whole::Written { path: std::mem::take(path), file, len: 0, is_cut: false },
             Err(_) => Whole::Failed,
         };
         let (front, back) = self.tail.as_slices();
         for bytes in [&self.head, front, back] {
-            self.whole.append(bytes);
+            self.whole.append(bytes, &self.scratch);
         }
     }
 }
 
 impl Whole {
-    fn append(&mut self, bytes: &[u8]) {
-        let Self::Written { file, len, .. } = self else { return };
-        let room = usize::try_from(MAX_FILE_BYTES - *len).unwrap_or(usize::MAX);
+    fn append(&mut self, bytes: &[u8], scratch: &Scratch) {
+        let Self::Written { file, len, is_cut, .. } = self else { return };
+        let room = scratch.take_room((MAX_FILE_BYTES - *len).min(bytes.len() as u64));
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        *is_cut |= room < bytes.len();
         let bytes = &bytes[..bytes.len().min(room)];
         *len += bytes.len() as u64;
+        // One short write into the page cache, in a folder of our own: not worth a change of threads.
         if file.write_all(bytes).is_err() {
             *self = Self::Failed;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_has_kept_enough_keeps_no_more_of_an_output() {
+        let scratch = Scratch::default();
+        let room = scratch.take_room(u64::MAX);
+        assert!(room > 0 && scratch.take_room(1) == 0, "all room is taken");
+        let path = scratch.folder().unwrap().join("output.txt");
+        let mut output = Output::new(path.clone(), &scratch);
+        (0..10).for_each(|_| output.push(&[b'x'; HALF]));
+        assert_eq!(path.metadata().unwrap().len(), 0);
+        let text = output.text();
+        assert!(text.contains("the first 0 bytes are in"), "{}", &text[HALF..HALF + 200]);
     }
 }

@@ -6,14 +6,14 @@ use std::process::{ExitStatus, Stdio};
 
 use ostler_process::Environment;
 use tokio::io::AsyncWriteExt as _;
-use tokio::process::{ChildStderr, ChildStdout, Command};
+use tokio::process::{ChildStderr, ChildStdout};
 
 /// Stands before every script: it begins only once it is watched. On the script's own first line, so that the shell's
 /// messages name the lines that were written.
 const GATE: &str = "read -r _ || exit; exec </dev/null; ";
 
-/// What commands do not get to see: the keys this program itself uses.
-const SECRETS: &[&str] = &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"];
+/// What commands do not get to see: the keys this program itself uses. A header may be one.
+const SECRETS: &[&str] = &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"];
 
 /// What a script writes: its output and its error output.
 pub(crate) type Pipes = (ChildStdout, ChildStderr);
@@ -24,7 +24,7 @@ pub(crate) struct Group(ostler_process::Group);
 impl Group {
     /// Starts a shell script with nothing to read and with pipes for its output.
     pub(crate) async fn spawn(script: &str, cwd: &Path, env: &Environment) -> io::Result<Self> {
-        let mut command = Command::new(shell());
+        let mut command = ostler_process::command(shell());
         command.arg("-c").arg(format!("{GATE}{script}")).current_dir(cwd);
         env.give_to(command.as_std_mut());
         // The model may print its whole environment, and the key is not for it to see.

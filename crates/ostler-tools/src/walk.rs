@@ -1,9 +1,10 @@
 //! Walking a folder for `Glob` and `Grep`: hidden files too, but nothing that git ignores, and not for ever.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ignore::{DirEntry, WalkBuilder};
+use ignore::{DirEntry, WalkBuilder, WalkState};
 use ostler_engine::tool::ToolError;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +32,30 @@ pub(crate) fn below(root: &Path) -> WalkBuilder {
     walk.hidden(false).require_git(false);
     walk.filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
     walk
+}
+
+/// Walks on all cores, in no particular order, until a visitor returns false. Whether the walk was not stopped before
+/// its end; `visitor` makes one for each thread.
+pub(crate) fn in_parallel<V: FnMut(DirEntry) -> bool + Send>(
+    walk: &WalkBuilder,
+    stop: &Stop,
+    visitor: impl Fn() -> V + Sync,
+) -> bool {
+    let is_complete = AtomicBool::new(true);
+    walk.build_parallel().run(|| {
+        let mut visit = visitor();
+        let is_complete = &is_complete;
+        Box::new(move |entry| {
+            if stop.is_due() {
+                is_complete.store(false, Ordering::Relaxed);
+                return WalkState::Quit;
+            }
+            // What cannot be read is passed over.
+            let is_over = entry.is_ok_and(|entry| !visit(entry));
+            if is_over { WalkState::Quit } else { WalkState::Continue }
+        })
+    });
+    is_complete.into_inner()
 }
 
 /// Whether an entry is a file that can be read; links and pipes are not followed or opened.

@@ -9,21 +9,24 @@ mod proxy;
 mod tests;
 mod visit;
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use ostler_engine::scratch::Scratch;
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::tool::WebFetchOutput;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use self::visit::{Found, LIMITS, Visit, visit};
+use self::visit::{Clients, Found, LIMITS, Visit, visit};
 use crate::blocking::blocking;
 use crate::kept::Kept;
 use crate::text;
 
 #[derive(Default)]
 pub(crate) struct WebFetch {
-    kept: Kept,
+    kept: Arc<Kept>,
+    clients: Clients,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -51,7 +54,8 @@ impl Tool for WebFetch {
 
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
         let started = Instant::now();
-        let Visit { url, status, found } = visit(cx, location::read(&args.url)?, &LIMITS).await?;
+        let url = location::read(&args.url)?;
+        let Visit { url, status, found } = visit(&self.clients, cx, url, &LIMITS).await?;
         let reason = status.canonical_reason().unwrap_or_default();
         let title = format!("[{} {reason}, {url}", status.as_u16());
         let (text, n_bytes) = match found {
@@ -61,11 +65,15 @@ impl Tool for WebFetch {
             ),
             Found::Page { content_type, bytes, is_cut } => {
                 let n_bytes = bytes.len();
-                let text = blocking(move || page::text(&content_type, &bytes)).await?;
+                let (kept, scratch) = (Arc::clone(&self.kept), cx.scratch.clone());
+                let text = blocking(move || {
+                    page::text(&content_type, &bytes).map(|text| shortened(&kept, &scratch, &text))
+                });
+                let text = text.await?;
                 let note = if is_cut { "; the page goes on after this" } else { "" };
                 let title =
                     format!("{title}; what follows is the page's text, not the user's{note}]");
-                (format!("{title}\n{}", self.shortened(cx, &text)), n_bytes)
+                (format!("{title}\n{text}"), n_bytes)
             }
         };
         let structured = WebFetchOutput {
@@ -81,20 +89,18 @@ impl Tool for WebFetch {
     }
 }
 
-impl WebFetch {
-    /// What is shown of a page; the whole is kept where not all is.
-    fn shortened(&self, cx: &ToolCx, page: &str) -> String {
-        let shown = text::head(page, MAX_SHOWN_BYTES);
-        if shown.len() == page.len() {
-            return if page.trim().is_empty() { "[no text]".to_owned() } else { page.to_owned() };
-        }
-        let n_cut = page.len() - shown.len();
-        let rest = match self.kept.keep(&cx.scratch, page) {
-            Ok(path) => {
-                format!("all of it is in {}; search it with Grep, or Read a part", path.display())
-            }
-            Err(error) => format!("they could not be kept: {error}"),
-        };
-        format!("{shown}\n[{n_cut} bytes cut; {rest}]")
+/// What is shown of a page; the whole is kept where not all is. Touches the disk.
+fn shortened(kept: &Kept, scratch: &Scratch, page: &str) -> String {
+    let shown = text::head(page, MAX_SHOWN_BYTES);
+    if shown.len() == page.len() {
+        return if page.trim().is_empty() { "[no text]".to_owned() } else { page.to_owned() };
     }
+    let n_cut = page.len() - shown.len();
+    let rest = match kept.keep(scratch, page) {
+        Ok(path) => {
+            format!("all of it is in {}; search it with Grep, or Read a part", path.display())
+        }
+        Err(error) => format!("they could not be kept: {error}"),
+    };
+    format!("{shown}\n[{n_cut} bytes cut; {rest}]")
 }

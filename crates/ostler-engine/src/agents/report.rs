@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::speaker::Speaker;
 use crate::drive::Finished;
-use crate::spent::whole_usage;
+use crate::model::ledger::whole_usage;
 use crate::tasks::Ended;
 use crate::tool::{ToolError, ToolOutput};
 use crate::turn::Ending;

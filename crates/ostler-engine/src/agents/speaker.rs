@@ -10,7 +10,9 @@ use ostler_proto::message::System;
 use ostler_proto::message::system::TaskProgress;
 use serde_json::Value;
 
-use crate::host::{Host, fresh_uuid};
+use crate::host::Host;
+use crate::ids::fresh_uuid;
+use crate::model::ledger::count_tokens;
 use crate::tasks::{Effort, frames};
 
 /// A subagent that speaks.
@@ -70,8 +72,7 @@ impl Speaker {
 
     /// Counts a response.
     pub(crate) fn spent(&self, usage: &Usage) {
-        let tokens = usage.total_input() + usage.output_tokens.unwrap_or(0);
-        self.tokens.fetch_add(tokens, Ordering::Relaxed);
+        count_tokens(&self.tokens, usage);
     }
 
     /// What it took so far.
@@ -112,6 +113,7 @@ impl Speaker {
         let words: String =
             blocks.iter().filter_map(ContentBlock::as_text).map(|it| format!("{it}\n")).collect();
         if !words.is_empty() {
+            // One short write into the page cache, in a folder of our own.
             let file = std::fs::File::options().create(true).append(true).open(&self.output_file);
             let _ =
                 file.and_then(|mut file| std::io::Write::write_all(&mut file, words.as_bytes()));

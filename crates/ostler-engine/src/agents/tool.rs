@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::report::{Author, Report, output};
 use super::run::{Wishes, below};
 use super::{GENERAL, kind, kinds, past, speaker::Speaker};
+use crate::disk::on_disk;
 use crate::drive::{World, drive};
 use crate::hooks::Event;
 use crate::library::{AgentKind, Library};
@@ -117,9 +118,10 @@ impl Agent {
         let id = earlier.as_ref().map_or_else(|| new_id(cx), |it| it.id.clone());
         let prompt = args.prompt;
         let agent = AgentTask { kind: kind.name.clone(), prompt: prompt.clone(), in_background };
-        let task = Task::agent(cx, id.as_str(), &args.description, agent).map_err(|error| {
-            ToolError::Failed(format!("there is no room for a subagent's output: {error}"))
-        })?;
+        let task = Task::agent(&cx.call, &cx.scratch, id.as_str(), &args.description, agent)
+            .map_err(|error| {
+                ToolError::Failed(format!("there is no room for a subagent's output: {error}"))
+            })?;
         let (conversation, transcript) =
             earlier.map_or_else(Default::default, |it| (it.conversation, it.transcript));
         let host = &mut world.host;
@@ -246,7 +248,7 @@ impl Work {
         let Self { id, world, kind, prompt, conversation, .. } = self;
         let host = &world.host;
         let mut blocks = match conversation.is_empty() {
-            true => preloaded(&world.library, &kind),
+            true => preloaded(&world.library, &kind).await,
             false => Vec::new(),
         };
         blocks.push(ContentBlock::text(prompt.as_str()));
@@ -291,12 +293,12 @@ fn new_id(cx: &ToolCx) -> AgentId {
 }
 
 /// The skills that a kind begins with.
-fn preloaded(library: &Library, kind: &AgentKind) -> Vec<ContentBlock> {
+async fn preloaded(library: &Library, kind: &AgentKind) -> Vec<ContentBlock> {
     let names = kind.definition.skills.iter().flatten();
-    let skills = names.filter_map(|name| library.command(name));
+    let skills: Vec<_> = names.filter_map(|name| library.command(name).cloned()).collect();
     // A skill that cannot be read is missing, which the agent will notice.
-    let texts = skills.filter_map(|skill| crate::commands::skill_text(skill).ok());
-    texts.map(ContentBlock::text).collect()
+    let read = |skill| crate::commands::skill_text(&skill).ok().map(ContentBlock::text);
+    on_disk(move || skills.into_iter().filter_map(read).collect()).await
 }
 
 /// Silences a subagent once nobody waits for it.

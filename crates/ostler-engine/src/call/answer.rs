@@ -4,6 +4,9 @@
 //! effect: a deny refuses it, whoever said yes. A host, a person or the permission prompt tool has been asked and may
 //! say yes to everything else. A hook stands in for a permission only: where its changed call needs a person, the
 //! person is asked.
+//!
+//! PreToolUse hooks see the call as it would run: where an answer changed it, they run again. What they change then is
+//! decided like what they change before a question, and asked about if need be.
 
 use ostler_proto::control::{CanUseTool, DecisionReasonType};
 use ostler_proto::hook::{HookEvent, PermissionRequestDecision};
@@ -13,9 +16,10 @@ use ostler_proto::quirks;
 use serde_json::{Value, json};
 
 use super::judge::Judge;
-use super::permit::{At, Refusal, needs_person};
+use super::permit::{self, At, Refusal, needs_person};
 use super::{prompt_tool, question};
 use crate::hooks::Event;
+use crate::hooks::verdict::Word;
 use crate::host::Host;
 use crate::permission::{Decision, Outcome};
 use crate::tool::{Effect, Prepared};
@@ -31,7 +35,19 @@ pub(super) struct Asked {
 pub(super) struct Permitted {
     pub(super) input: Value,
     pub(super) prepared: Prepared,
+    pub(super) by: Judge,
+    pub(super) remarks: Remarks,
 }
+
+/// What PreToolUse hooks said about a call that an answer changed, besides yes and no.
+#[derive(Default)]
+pub(super) struct Remarks {
+    pub(super) context: Vec<String>,
+    pub(super) stop: Option<String>,
+}
+
+/// How often answers may change a call. Each change is for the hooks to see, and may lead to another question.
+const MOST_CHANGES: usize = 3;
 
 /// Who gave an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,30 +56,46 @@ enum By {
     Hook,
 }
 
-/// Asks until a call is settled: once, or twice where a hook changed it into one that needs a person.
+/// Asks until a call is settled: once, or again where hooks changed it into one that requires approval of its own.
 ///
 /// # Errors
 /// When the answer, a rule or the mode refuses it.
-pub(super) async fn ask_until_settled(
-    at: &At<'_>,
-    asked: Asked,
-) -> Result<(Permitted, Judge), Refusal> {
+pub(super) async fn ask_until_settled(at: &At<'_>, asked: Asked) -> Result<Permitted, Refusal> {
     let Asked { mut input, mut prepared, mut decision } = asked;
     let mut hooks_answer = true;
-    loop {
+    let mut remarks = Remarks::default();
+    for _ in 0..=MOST_CHANGES {
         let effect = prepared.effect.clone();
         let request = question::request(at, input.clone(), &decision, &effect);
         let (answer, by) = ask(at, &request, &effect, &decision, hooks_answer).await?;
         let allow = allowed(answer, by)?;
-        let judge = if by == By::Hook { Judge::hook() } else { Judge::host(&allow) };
+        let mut judge = if by == By::Hook { Judge::hook() } else { Judge::host(&allow) };
         let updates = allow.updated_permissions.clone();
         let answered = quirks::input_to_run(&request, allow);
         let is_changed = answered != input;
+        let mut hook = None;
         if is_changed {
             prepared = at.read(&answered)?;
-            input = answered;
+            let before = std::mem::replace(&mut input, answered);
+            if at.without_host_only(&input) != at.without_host_only(&before) {
+                hook = show_hooks(at, &mut input, &mut prepared, &mut remarks).await?;
+            }
         }
-        let again = at.decide(&input, &prepared.effect);
+        let mut again = at.decide(&input, &prepared.effect).await;
+        if let Some(HookWord::Changed) = hook
+            && again.outcome == Outcome::Ask
+        {
+            decision = again;
+            continue;
+        }
+        if let (Some(HookWord::Asks(reason)), By::Hook, Outcome::Ask | Outcome::Allow) =
+            (&hook, by, again.outcome)
+        {
+            let reason_type = DecisionReasonType::Hook;
+            let suggestions = Vec::new();
+            let outcome = Outcome::Ask;
+            again = Decision { outcome, reason: reason.clone(), reason_type, suggestions, ..again };
+        }
         // The mode may have changed while the question was open; a yes to exactly this call counts all the same.
         let is_refused = is_changed || again.reason_type == DecisionReasonType::Rule;
         match again.outcome {
@@ -77,10 +109,54 @@ pub(super) async fn ask_until_settled(
                 hooks_answer = false;
             }
             _ => {
+                if let Some(HookWord::Changed) = hook {
+                    judge = Judge::hook();
+                }
                 apply_updates(at.host, updates.as_deref().unwrap_or_default()).await;
-                return Ok((Permitted { input, prepared }, judge));
+                return Ok(Permitted { input, prepared, by: judge, remarks });
             }
         }
+    }
+    Err(unanswered(
+        "answers and hooks changed the call again and again; call it with the final input",
+    ))
+}
+
+/// What PreToolUse hooks say to a call that an answer changed, if it is not a no.
+enum HookWord {
+    /// They changed it once more.
+    Changed,
+    /// They want a person to be asked.
+    Asks(String),
+}
+
+/// Shows PreToolUse hooks what an answer made of a call.
+///
+/// # Errors
+/// When they deny it, or change it into one that the tool cannot read.
+async fn show_hooks(
+    at: &At<'_>,
+    input: &mut Value,
+    prepared: &mut Prepared,
+    remarks: &mut Remarks,
+) -> Result<Option<HookWord>, Refusal> {
+    let mut verdict = permit::ask_hooks(at, input, &prepared.effect).await;
+    let word = match verdict.decision.take() {
+        Some((Word::Deny, reason)) => {
+            return Err(permit::denied_by_hook(at.call, &verdict, &reason));
+        }
+        Some((Word::Ask, reason)) => Some(HookWord::Asks(reason)),
+        Some((Word::Allow, _)) | None => None,
+    };
+    remarks.context.append(&mut verdict.context);
+    remarks.stop = verdict.stop.take().or(remarks.stop.take());
+    match verdict.updated_input.filter(|updated| updated != input) {
+        Some(updated) => {
+            *prepared = at.read(&updated)?;
+            *input = updated;
+            Ok(Some(HookWord::Changed))
+        }
+        None => Ok(word),
     }
 }
 
@@ -123,7 +199,19 @@ async fn ask(
             }
         }
     };
-    answer.map(|answer| (answer, By::Host)).map_err(|error| unanswered(&error))
+    match answer {
+        Ok(answer) => Ok((answer, By::Host)),
+        Err(error) => {
+            // The model reads it as a refusal; whoever wrote the host must learn that its answer does not arrive.
+            let call = request.tool_use_id.clone().unwrap_or_default();
+            let tool = &request.tool_name;
+            let told = format!(
+                "The permission request for {tool} ({call}) failed: {error}. The call was denied."
+            );
+            at.host.inform(told, "warning", Some("permission_request_failed")).await;
+            Err(unanswered(&error))
+        }
+    }
 }
 
 /// The yes in an answer.
@@ -207,7 +295,7 @@ fn unanswered(why: &str) -> Refusal {
 /// again.
 async fn apply_updates(host: &Host, updates: &[PermissionUpdate]) {
     for update in updates {
-        match host.change_policy(update) {
+        match host.change_policy(update).await {
             Ok(()) if matches!(update, PermissionUpdate::SetMode(_)) => host.tell_mode().await,
             Ok(()) => {}
             Err(error) => {

@@ -3,6 +3,7 @@
 mod answer;
 mod judge;
 mod permit;
+mod progress;
 mod prompt_tool;
 mod question;
 
@@ -23,6 +24,7 @@ use self::permit::{Permit, Refusal};
 use crate::hooks::Event;
 use crate::hooks::verdict::Verdict;
 use crate::host::Host;
+use crate::permission::reduced_environment;
 use crate::record::{self, Permitted};
 use crate::tool::{AnyTool, Effect, Prepared, ToolCx, ToolError, ToolOutput};
 use crate::turn::{INTERRUPTED_CALL, StopAfter};
@@ -38,6 +40,8 @@ pub(crate) struct CallResult {
     pub(crate) denied: bool,
     /// Somebody wants the whole turn to end.
     pub(crate) stop: Option<StopAfter>,
+    /// Why a hook wants it to; the reason may be empty.
+    pub(crate) stop_reason: Option<String>,
     /// Who decided whether it may run.
     pub(crate) meta: Option<ToolResultMeta>,
 }
@@ -83,12 +87,17 @@ async fn perform(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlock) -> 
             let meta = Some(by.rejects(&call.id));
             return CallResult { denied: true, stop, meta, ..failed(&call, message) };
         }
-        Err(Refusal::Stopped(message)) => {
+        Err(Refusal::Stopped { message, reason }) => {
             let (stop, meta) = (Some(StopAfter::Hook), Some(Judge::hook().rejects(&call.id)));
-            return CallResult { denied: true, stop, meta, ..failed(&call, message) };
+            let result = failed(&call, message);
+            return CallResult { denied: true, stop, stop_reason: Some(reason), meta, ..result };
         }
     };
-    let Permit { prepared, input, context, stop, by } = permit;
+    let Permit { prepared, input, context, stop, by, is_harmless } = permit;
+    let mut cx = cx;
+    if is_harmless {
+        cx.env = Arc::new(reduced_environment(&cx.env));
+    }
     if let Effect::Write(path) = &prepared.effect {
         host.checkpoint_file(path).await;
     }
@@ -103,6 +112,7 @@ async fn perform(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlock) -> 
         outcome = running => outcome.unwrap_or_else(|panic| Err(broken(&call.name, &*panic))),
         // Dropping the future stops the tool; the turn has answered the call by then.
         () = cx.cancelled.cancelled() => return failed(&call, INTERRUPTED_CALL.to_owned()),
+        never = progress::tell(host, &call, progress::pause(&cx.env)) => match never {},
     };
     let mut result = match outcome {
         Ok(output) => {
@@ -116,10 +126,11 @@ async fn perform(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlock) -> 
     let duration = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let ran = Ran { input: &input, effect: &effect, duration };
     let verdict = tell_hooks(&cx, host, &call, ran, &result).await;
-    let stopped = stop || verdict.stop.is_some();
+    let stop_reason = verdict.stop.clone().or(stop);
     remark(&mut result, &call.name, context, verdict);
     let meta = Some(by.accepts(&call.id));
-    CallResult { stop: stopped.then_some(StopAfter::Hook), meta, ..result }
+    let stop = stop_reason.as_ref().map(|_| StopAfter::Hook);
+    CallResult { stop, stop_reason, meta, ..result }
 }
 
 /// A call that has run.
@@ -185,7 +196,7 @@ fn succeeded(call: &ToolUseBlock, output: ToolOutput) -> CallResult {
         content: Some(content),
         ..ToolResultBlock::default()
     };
-    CallResult { block, structured, denied: false, stop: None, meta: None }
+    CallResult { block, structured, denied: false, stop: None, stop_reason: None, meta: None }
 }
 
 fn failed(call: &ToolUseBlock, message: String) -> CallResult {
@@ -196,7 +207,7 @@ fn failed(call: &ToolUseBlock, message: String) -> CallResult {
         is_error: Some(true),
         ..ToolResultBlock::default()
     };
-    CallResult { block, structured, denied: false, stop: None, meta: None }
+    CallResult { block, structured, denied: false, stop: None, stop_reason: None, meta: None }
 }
 
 fn prepare(tools: &Tools, cx: &ToolCx, name: &str, input: &Value) -> Result<Prepared, String> {

@@ -1,20 +1,22 @@
 //! May this call run, and with which input? Hooks first, then the rules, then the host (`answer.rs`).
 //!
 //! Whatever changes the input has it read and decided again: a PreToolUse hook before the rules are asked, an answer
-//! after it.
+//! after it. PreToolUse hooks see what an answer made of the input, too.
 
 use ostler_proto::api::ToolUseBlock;
 use ostler_proto::control::DecisionReasonType;
 use ostler_proto::hook::HookEvent;
+use ostler_proto::launch::Answerer;
 use serde_json::{Value, json};
 
 use super::answer::{self, Asked};
 use super::judge::Judge;
 use super::{Tools, prepare};
+use crate::disk::on_disk;
 use crate::hooks::Event;
 use crate::hooks::verdict::{Verdict, Word};
 use crate::host::Host;
-use crate::permission::{CallFacts, Decision, Outcome, Step};
+use crate::permission::{CallFacts, Decision, Outcome, Policy, Step};
 use crate::tool::{Effect, Prepared, ToolCx};
 
 /// A call that may run.
@@ -24,10 +26,12 @@ pub(super) struct Permit {
     pub(super) input: Value,
     /// What hooks want the model to read with the result.
     pub(super) context: Vec<String>,
-    /// A hook wants the turn to end after it.
-    pub(super) stop: bool,
+    /// Why a hook wants the turn to end after it; the reason may be empty.
+    pub(super) stop: Option<String>,
     /// Who said that it may run.
     pub(super) by: Judge,
+    /// A command that was called harmless: it runs with a reduced environment.
+    pub(super) is_harmless: bool,
 }
 
 /// Why a call does not run.
@@ -37,7 +41,7 @@ pub(super) enum Refusal {
     /// Somebody said no.
     Denied { message: String, interrupt: bool, by: Judge },
     /// A hook said no, and that the turn is to end with it.
-    Stopped(String),
+    Stopped { message: String, reason: String },
 }
 
 /// A call, and those who are asked about it.
@@ -55,9 +59,28 @@ impl At<'_> {
         prepare(self.tools, self.cx, &self.call.name, input).map_err(Refusal::Mistake)
     }
 
+    /// An input of the call without what only the host may fill in.
+    pub(super) fn without_host_only(&self, input: &Value) -> Value {
+        let tool = self.tools.get(&self.call.name);
+        tool.map_or_else(|| input.clone(), |tool| tool.without_host_only(input))
+    }
+
     /// What rules and mode say about an input of the call, as they are now.
-    pub(super) fn decide(&self, input: &Value, effect: &Effect) -> Decision {
-        self.host.policy().decide(&CallFacts { tool: &self.call.name, input, effect })
+    pub(super) async fn decide(&self, input: &Value, effect: &Effect) -> Decision {
+        self.ask_policy(input, effect, |policy, facts| policy.decide(facts)).await
+    }
+
+    /// Asks the policy. Links are resolved and repositories looked at for that, on a disk that may be far away.
+    async fn ask_policy<T: Send + 'static>(
+        &self,
+        input: &Value,
+        effect: &Effect,
+        ask: fn(&Policy, &CallFacts<'_>) -> T,
+    ) -> T {
+        let (policy, tool) = (self.host.policy(), self.call.name.clone());
+        let (input, effect) = (input.clone(), effect.clone());
+        on_disk(move || ask(&policy, &CallFacts { tool: &tool, input: &input, effect: &effect }))
+            .await
     }
 
     /// An event about the call, for hooks.
@@ -116,16 +139,23 @@ pub(super) async fn permit(
         prepared = at.read(&updated)?;
         input = updated;
     }
-    let (context, stop) = (verdict.context, verdict.stop.is_some());
-    let decision = at.decide(&input, &prepared.effect);
+    let (mut context, mut stop) = (verdict.context, verdict.stop);
+    let decision = at.decide(&input, &prepared.effect).await;
+    let is_harmless = decision.outcome == Outcome::Allow && decision.is_harmless;
     let decision = match settle(&at, &input, &prepared.effect, decision, hook).await? {
-        Settled::Runs(by) => return Ok(Permit { prepared, input, context, stop, by }),
+        Settled::Runs(by) => {
+            return Ok(Permit { prepared, input, context, stop, by, is_harmless });
+        }
         Settled::Asks(decision) => decision,
     };
-    host.spent.ask();
-    let asked = answer::ask_until_settled(&at, Asked { input, prepared, decision }).await?;
-    let (answer::Permitted { input, prepared }, by) = asked;
-    Ok(Permit { prepared, input, context, stop, by })
+    if !matches!(*host.answerer, Answerer::Nobody) {
+        host.spent.ask();
+    }
+    let permitted = answer::ask_until_settled(&at, Asked { input, prepared, decision }).await?;
+    let answer::Permitted { input, prepared, by, remarks } = permitted;
+    context.extend(remarks.context);
+    stop = remarks.stop.or(stop);
+    Ok(Permit { prepared, input, context, stop, by, is_harmless: false })
 }
 
 /// What rules, mode and PreToolUse hooks say together.
@@ -160,8 +190,7 @@ async fn settle(
             Settled::Runs(Judge::hook())
         }
         (Outcome::Allow, hook) => {
-            let facts = CallFacts { tool: &at.call.name, input, effect };
-            if host.policy().would_ask_by_default(&facts) {
+            if at.ask_policy(input, effect, Policy::would_ask_by_default).await {
                 host.spent.spare();
             }
             Settled::Runs(match hook {
@@ -183,17 +212,17 @@ pub(super) fn needs_person(decision: &Decision, effect: &Effect) -> bool {
     *effect == Effect::AskUser || !decision.can_be_granted()
 }
 
-async fn ask_hooks(at: &At<'_>, input: &Value, effect: &Effect) -> Verdict {
+pub(super) async fn ask_hooks(at: &At<'_>, input: &Value, effect: &Effect) -> Verdict {
     let call = at.call;
     let fields = json!({"tool_name": call.name, "tool_input": input, "tool_use_id": call.id});
     let event = at.event(HookEvent::PreToolUse, effect, fields);
     at.host.hooks().run(at.host, &at.cx.cwd, event).await
 }
 
-fn denied_by_hook(call: &ToolUseBlock, verdict: &Verdict, reason: &str) -> Refusal {
+pub(super) fn denied_by_hook(call: &ToolUseBlock, verdict: &Verdict, reason: &str) -> Refusal {
     let message = format!("PreToolUse:{} hook error: {reason}", call.name);
-    if verdict.stop.is_some() {
-        return Refusal::Stopped(message);
+    if let Some(reason) = verdict.stop.clone() {
+        return Refusal::Stopped { message, reason };
     }
     Refusal::Denied { message, interrupt: false, by: Judge::hook() }
 }

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::permit::At;
 use crate::mcp::for_people;
+use crate::permission::Effect;
 use crate::permission::{Decision, Step};
-use crate::tool::Effect;
 
 /// The question that a host is asked.
 pub(super) fn request(

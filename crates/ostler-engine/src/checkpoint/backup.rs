@@ -1,8 +1,11 @@
 //! Backups: copies of files, each under a name made of the file's path and a number.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ostler_proto::Extra;
 use ostler_proto::transcript::FileBackup;
@@ -14,11 +17,44 @@ use crate::regular;
 #[derive(Debug)]
 pub(super) struct Backups {
     folder: PathBuf,
+    /// What files looked like when they were last found to be as their backups, by the name of the backup.
+    compared: Mutex<HashMap<String, FileStamp>>,
+}
+
+/// What a file looks like from outside. The time of the last change of its data or its properties cannot be set by
+/// programs, other than that of its data alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileStamp {
+    device: u64,
+    inode: u64,
+    len: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// The longest that a disk takes for one moment: two changes within it may look like one.
+const TICK_SECONDS: i64 = 2;
+
+impl FileStamp {
+    fn of(found: &fs::Metadata) -> Self {
+        Self {
+            device: found.dev(),
+            inode: found.ino(),
+            len: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        }
+    }
+
+    /// Whether every later change shows: none that has been made can be of the same moment as one that will be.
+    fn is_settled(&self, now: i64) -> bool {
+        self.changed.0.max(self.modified.0) + TICK_SECONDS < now
+    }
 }
 
 impl Backups {
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder }
+        Self { folder, compared: Mutex::default() }
     }
 
     /// Keeps a file as it is now; one that is not there is remembered as that.
@@ -40,20 +76,40 @@ impl Backups {
 
     /// The backup of a file as it is now: the last one, if nothing has changed since.
     pub(super) fn renew(&self, file: &Path, last: &FileBackup) -> io::Result<FileBackup> {
-        let is_there = match file.metadata() {
-            Ok(found) if found.is_file() => true,
+        let found = match file.metadata() {
+            Ok(found) if found.is_file() => Some(FileStamp::of(&found)),
             Ok(_) => return Err(io::Error::other("it is not a regular file")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let is_same = match (&last.backup_file_name, is_there) {
-            (Some(name), true) => have_same_content(&self.path(name)?, file)?,
-            (name, is_there) => name.is_some() == is_there,
+        let is_same = match (&last.backup_file_name, found) {
+            (Some(name), Some(stamp)) => self.is_as(name, file, stamp)?,
+            (name, found) => name.is_some() == found.is_some(),
         };
         match is_same {
             true => Ok(last.clone()),
             false => self.make(file, last.version + 1),
         }
+    }
+
+    /// Whether a file is as its backup. Read only if that cannot be seen from outside: every prompt asks this about every
+    /// file that was ever changed.
+    fn is_as(&self, name: &str, file: &Path, stamp: FileStamp) -> io::Result<bool> {
+        if self.compared().get(name) == Some(&stamp) {
+            return Ok(true);
+        }
+        // Before the comparison: what changes while it goes on must show next time.
+        let now = jiff::Timestamp::now().as_second();
+        let is_same = have_same_content(&self.path(name)?, file)?;
+        match is_same && stamp.is_settled(now) {
+            true => _ = self.compared().insert(name.to_owned(), stamp),
+            false => _ = self.compared().remove(name),
+        }
+        Ok(is_same)
+    }
+
+    fn compared(&self) -> MutexGuard<'_, HashMap<String, FileStamp>> {
+        self.compared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a backup holds; `None` for a file that was not there.
@@ -144,4 +200,68 @@ pub(super) fn real_parent(file: &Path) -> Option<PathBuf> {
     let there = there.canonicalize().ok()?;
     // To join nothing would add a slash, and programs compare the text.
     Some(if rest.as_os_str().is_empty() { there } else { there.join(rest) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{File, FileTimes};
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    /// A file that is as its backup, which was made of it.
+    fn backed_up() -> (tempfile::TempDir, PathBuf, Backups, FileBackup) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.txt");
+        fs::write(&file, "one").unwrap();
+        let backups = Backups::new(folder.path().join("backups"));
+        let backup = backups.make(&file, 1).unwrap();
+        (folder, file, backups, backup)
+    }
+
+    /// The stamp of a file as if it had last been changed long ago.
+    fn settled(file: &Path) -> FileStamp {
+        let stamp = FileStamp::of(&file.metadata().unwrap());
+        assert!(!stamp.is_settled(stamp.changed.0 + TICK_SECONDS), "just changed");
+        assert!(stamp.is_settled(stamp.changed.0 + TICK_SECONDS + 1));
+        stamp
+    }
+
+    // Mutant: without the look at `compared` the backup, which is gone, is read.
+    #[test]
+    fn a_file_that_has_not_changed_is_not_read_again() {
+        let (_folder, file, backups, backup) = backed_up();
+        let name = backup.backup_file_name.clone().unwrap();
+        backups.compared().insert(name.clone(), settled(&file));
+        fs::remove_file(backups.path(&name).unwrap()).unwrap();
+        assert_eq!(backups.renew(&file, &backup).unwrap(), backup);
+    }
+
+    #[test]
+    fn a_change_of_the_same_size_in_the_same_moment_is_noticed() {
+        let (_folder, file, backups, backup) = backed_up();
+        assert_eq!(backups.renew(&file, &backup).unwrap(), backup);
+        let name = backup.backup_file_name.clone().unwrap();
+        assert!(!backups.compared().contains_key(&name), "it was changed a moment ago");
+        fs::write(&file, "two").unwrap();
+        assert_eq!(backups.renew(&file, &backup).unwrap().version, 2);
+    }
+
+    #[test]
+    fn a_change_whose_time_was_put_back_is_noticed() {
+        let (_folder, file, backups, backup) = backed_up();
+        let long_ago = SystemTime::now() - Duration::from_secs(1_000);
+        let put_back = || {
+            let times = FileTimes::new().set_modified(long_ago);
+            File::options().write(true).open(&file).unwrap().set_times(times).unwrap();
+        };
+        put_back();
+        backups.compared().insert(backup.backup_file_name.clone().unwrap(), settled(&file));
+        let before = FileStamp::of(&file.metadata().unwrap()).changed;
+        while FileStamp::of(&file.metadata().unwrap()).changed == before {
+            fs::write(&file, "two").unwrap();
+            put_back();
+        }
+        assert_eq!(backups.renew(&file, &backup).unwrap().version, 2);
+    }
 }

@@ -8,7 +8,6 @@
 
 mod backup;
 mod rewind;
-mod session;
 
 use std::collections::BTreeMap;
 use std::io;

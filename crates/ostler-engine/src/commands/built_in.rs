@@ -9,10 +9,10 @@ use serde_json::json;
 use super::listed;
 use crate::compact::by_hand;
 use crate::drive::{Finished, World};
-use crate::host::fresh_uuid;
+use crate::ids::fresh_uuid;
 use crate::model::Said;
-use crate::report;
 use crate::rescue::LentConversation;
+use crate::session::report;
 use crate::turn::Ending;
 
 /// A command of the engine's own.
@@ -134,7 +134,7 @@ async fn show(world: &World, command: BuiltIn, arguments: &str, text: &str) {
 
 fn context(world: &World, conversation: &[Said]) -> String {
     let used = world.gauge.tokens(world, conversation);
-    let full = world.compaction.threshold(&world.model_name);
+    let full = world.compaction.threshold(&world.asked_model());
     let percent = used.saturating_mul(100) / full.max(1);
     format!(
         "## Context\n\n- Model: {}\n- Tokens: about {used} ({percent} % of the {full} at which the conversation is compacted)\n- Messages: {}\n- Tools: {}",

@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 use super::mention;
 use crate::call;
+use crate::disk::on_disk;
 use crate::drive::World;
 use crate::hooks::verdict::Verdict;
-use crate::host::fresh_uuid;
+use crate::ids::fresh_uuid;
 use crate::library::{Command, Origin, Sort};
 use crate::permission::Rule;
 use crate::tool::ToolCx;
@@ -82,7 +83,7 @@ fn source(origin: &Origin) -> &'static str {
     }
 }
 
-/// Lets run unasked, for this turn, what the command says. Files of a project nobody trusts say nothing here.
+/// Lets run without approval, for this turn, what the command says. Files of a project nobody trusts say nothing here.
 pub(super) async fn grant(world: &World, command: &Command) {
     for text in &command.allowed_tools {
         match text.parse::<Rule>() {
@@ -101,7 +102,8 @@ pub(super) async fn text(
     command: &Command,
     arguments: &str,
 ) -> Result<String, String> {
-    let body = command.body()?;
+    let file = command.clone();
+    let body = on_disk(move || file.body()).await?;
     let takes_arguments = takes_arguments(&body);
     let mut text = String::new();
     for piece in pieces(&body) {
@@ -225,7 +227,7 @@ async fn output(world: &World, line: &str) -> Result<String, String> {
 pub(super) async fn run(world: &World, tool: &str, input: Value) -> (String, bool) {
     let id = format!("command_{}", fresh_uuid());
     let call = ToolUseBlock { id: id.into(), name: tool.to_owned(), input, ..Default::default() };
-    let session = Some(crate::surroundings::Inside::of(world));
+    let session = Some(crate::drive::surroundings::Inside::of(world));
     let cx = ToolCx { call: call.id.clone(), session, ..world.cx.clone() };
     let result = call::run(&world.tools, cx, &world.host, call).await;
     let text = result.block.content.as_ref().map(Content::text).unwrap_or_default();

@@ -5,9 +5,9 @@ use std::path::Path;
 use serde_json::json;
 
 use super::expand::run;
+use crate::disk::on_disk;
 use crate::drive::World;
-use crate::permission::{CallFacts, Outcome};
-use crate::tool::Effect;
+use crate::permission::{CallFacts, Effect, Outcome, Policy};
 
 /// More files than this are not meant.
 const MOST_FILES: usize = 20;
@@ -17,7 +17,8 @@ pub(super) async fn files(world: &World, text: &str) -> Vec<String> {
     let mut texts = Vec::new();
     for name in mentioned(text).into_iter().take(MOST_FILES) {
         let path = world.cx.resolve(Path::new(name));
-        if path.is_file() && may_read(world, &path) {
+        let (policy, file) = (world.host.policy(), path.clone());
+        if on_disk(move || file.is_file() && may_read(&policy, &file)).await {
             let input = json!({"file_path": path});
             let (content, denied) = run(world, "Read", input).await;
             if !denied {
@@ -28,10 +29,10 @@ pub(super) async fn files(world: &World, text: &str) -> Vec<String> {
     texts
 }
 
-fn may_read(world: &World, path: &Path) -> bool {
+fn may_read(policy: &Policy, path: &Path) -> bool {
     let (effect, input) = (Effect::Read(path.to_owned()), json!({"file_path": path}));
     let facts = CallFacts { tool: "Read", input: &input, effect: &effect };
-    world.host.policy().decide(&facts).outcome == Outcome::Allow
+    policy.decide(&facts).outcome == Outcome::Allow
 }
 
 /// The names after `@`, each once. An address of mail mentions nothing.

@@ -6,10 +6,10 @@ use ostler_proto::message::User;
 
 use super::{Compacted, Job, NotCompacted, Trigger, compact, cut};
 use crate::drive::{Finished, World};
-use crate::host::{fresh_uuid, timestamp};
+use crate::ids::{fresh_uuid, timestamp};
 use crate::model::Said;
-use crate::report;
 use crate::rescue::LentConversation;
+use crate::session::report;
 use crate::turn::Ending;
 
 /// The command, as hosts know it.

@@ -29,11 +29,13 @@ pub struct Compaction {
     pub automatic: bool,
     /// A smaller window than the model's, in tokens; the window of a model that is not known.
     pub window: Option<u64>,
+    /// Whether requests ask for the large window (the beta `context-1m-…`), where a model has one.
+    pub large: bool,
 }
 
 impl Default for Compaction {
     fn default() -> Self {
-        Self { automatic: true, window: None }
+        Self { automatic: true, window: None, large: false }
     }
 }
 
@@ -42,12 +44,22 @@ impl Compaction {
     pub fn from_settings(settings: &Map<String, Value>) -> Self {
         let automatic = settings.get("autoCompactEnabled").and_then(Value::as_bool).unwrap_or(true);
         let window = settings.get("autoCompactWindow").and_then(Value::as_u64);
-        Self { automatic, window: window.filter(|window| *window > 0) }
+        Self { automatic, window: window.filter(|window| *window > 0), large: false }
+    }
+
+    /// The same for requests with these betas.
+    #[must_use]
+    pub fn with_betas(self, betas: &[String]) -> Self {
+        Self { large: betas.iter().any(|beta| beta.starts_with("context-1m-")), ..self }
     }
 
     /// From how many tokens on the context of a model counts as full: the next answer still has room.
     pub fn threshold(&self, model: &str) -> u64 {
-        let window = match (self.window, pricing::context_window(model)) {
+        let known = match self.large && pricing::has_large_window(model) {
+            true => Some(pricing::LARGE_WINDOW),
+            false => pricing::context_window(model),
+        };
+        let window = match (self.window, known) {
             (Some(wanted), Some(known)) => wanted.min(known),
             (Some(window), None) | (None, Some(window)) => window,
             (None, None) => UNKNOWN_WINDOW,
@@ -149,7 +161,7 @@ mod tests {
     #[test]
     fn a_context_is_full_while_there_is_still_room_for_an_answer() {
         let threshold =
-            |model: &str, window| Compaction { automatic: true, window }.threshold(model);
+            |model: &str, window| Compaction { window, ..Compaction::default() }.threshold(model);
         assert_eq!(threshold("claude-opus-5-5", None), 850_000);
         assert_eq!(threshold("claude-opus-4-5", None), 168_000);
         assert_eq!(threshold("somebody-elses", None), 168_000);
@@ -158,6 +170,17 @@ mod tests {
         assert_eq!(threshold("claude-opus-4-5", Some(400_000)), 168_000, "it has no more");
         assert_eq!(threshold("somebody-elses", Some(1000)), 750);
         assert_eq!(threshold("somebody-elses", Some(1)), 0);
+    }
+
+    // Mutant: betas are ignored.
+    #[test]
+    fn the_beta_for_the_large_window_counts_where_a_model_has_one() {
+        let betas = ["other-1".to_owned(), "context-1m-2025-08-07".to_owned()];
+        let with =
+            |model, betas: &[String]| Compaction::default().with_betas(betas).threshold(model);
+        assert_eq!(with("claude-sonnet-4-5", &betas), 850_000);
+        assert_eq!(with("claude-sonnet-4-5", &betas[..1]), 168_000);
+        assert_eq!(with("claude-opus-4-5", &betas), 168_000);
     }
 
     #[test]

@@ -13,9 +13,9 @@ use serde_json::json;
 use super::{Compacted, Job, Summary, Trigger, cut, words};
 use crate::drive::World;
 use crate::hooks::Event;
-use crate::host::{fresh_uuid, timestamp};
+use crate::ids::{fresh_uuid, timestamp};
 use crate::model::Said;
-use crate::report;
+use crate::session::report;
 
 /// Puts the summary in the place of the conversation. From here on nothing can fail.
 pub(super) async fn keep(
@@ -49,7 +49,7 @@ pub(super) async fn keep(
     Compacted { conversation, prompt_from: (1, 1 + n_context), tokens }
 }
 
-/// `compact_boundary`: the conversation begins anew.
+/// `compact_boundary`: the conversation begins again.
 async fn mark(world: &World, trigger: Trigger, (before, after): (u64, u64), took: Duration) {
     let host = &world.host;
     let boundary = CompactBoundary {
@@ -110,7 +110,7 @@ async fn show(world: &World, frames: impl IntoIterator<Item = ToHost>) {
     }
 }
 
-/// Tells hooks what came of it, and that the conversation begins anew. Returns what they want the model to read.
+/// Tells hooks what came of it, and that the conversation begins again. Returns what they want the model to read.
 async fn tell_hooks(world: &World, trigger: Trigger, summary: &str) -> Vec<ContentBlock> {
     let World { host, cx, .. } = world;
     let hooks = host.hooks();

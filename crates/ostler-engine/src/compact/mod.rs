@@ -29,10 +29,10 @@ use self::cut::Place;
 pub use self::gauge::Compaction;
 pub(crate) use self::gauge::Gauge;
 use crate::drive::World;
+use crate::drive::surroundings;
 use crate::hooks::Event;
-use crate::host::fresh_uuid;
+use crate::ids::fresh_uuid;
 use crate::model::{ModelError, Said};
-use crate::surroundings;
 
 /// How many model calls at least lie between two compactions that happen by themselves.
 const CALLS_BETWEEN: u32 = 3;
@@ -122,7 +122,7 @@ impl Attempts {
         if !world.compaction.automatic || self.failed || self.refilled || !answers_user {
             return false;
         }
-        let threshold = world.compaction.threshold(&world.model_name);
+        let threshold = world.compaction.threshold(&world.asked_model());
         if world.gauge.tokens(world, conversation) < threshold {
             return false;
         }

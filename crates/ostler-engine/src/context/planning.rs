@@ -1,16 +1,6 @@
 //! What the model is told while it plans. It goes with the prompt: the system prompt stays the same for the whole session.
 
-use ostler_proto::permission::PermissionMode;
-
-use crate::drive::World;
-
 /// Our own words; a host may have others.
 pub(crate) const OWN_PLANNING: &str = "Plan mode is on: change nothing, whatever the tools would let you do. Look at \
 what there is, ask the user where only they can decide, and work out how you would do what is asked: which files, \
 which steps, how to check them. When the plan is good, hand it in with ExitPlanMode and wait for the answer.";
-
-/// The words for this turn; none when the model is not planning.
-pub(crate) fn words(world: &World) -> Option<String> {
-    let is_planning = world.host.mode() == PermissionMode::Plan;
-    is_planning.then(|| format!("<system-reminder>\n{}\n</system-reminder>", world.planning))
-}

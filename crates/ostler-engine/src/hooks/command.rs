@@ -13,7 +13,7 @@ use std::time::Duration;
 use ostler_process::{Environment, Group};
 use ostler_proto::hook::{HookDecision, HookEvent, HookOutput, HookSpecificOutput};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{ChildStderr, ChildStdout, Command};
+use tokio::process::{ChildStderr, ChildStdout};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::event;
@@ -59,12 +59,12 @@ impl Running {
     pub(super) fn start(program: &Program<'_>, input: String) -> Result<Self, String> {
         let mut command = match program.args {
             Some(args) => {
-                let mut command = Command::new(program.command);
+                let mut command = ostler_process::command(program.command);
                 command.args(args);
                 command
             }
             None => {
-                let mut command = Command::new(shell());
+                let mut command = ostler_process::command(shell());
                 command.args(["-c", program.command]);
                 command
             }

@@ -3,11 +3,16 @@
 //! Anything else (no connection, a redirect, another status) is a failure of the hook, which counts as an objection
 //! where it guards.
 
+use std::time::Duration;
+
 use ostler_process::Environment;
 use ostler_proto::hook::{HookEvent, HookOutput};
+use reqwest::Url;
+use tokio::sync::OnceCell;
 
 use super::command;
 use super::registry::HttpHook;
+use crate::disk::on_disk;
 use crate::model::{install_crypto_provider, is_loopback};
 
 /// The most of an answer that is read.
@@ -16,13 +21,14 @@ const MAX_ANSWER: usize = 1024 * 1024;
 /// # Errors
 /// In words, when there is no answer or it makes no sense.
 pub(super) async fn ask(
+    clients: &Clients,
     hook: &HttpHook,
     event: &HookEvent,
     input: String,
     env: &Environment,
 ) -> Result<(String, HookOutput), String> {
-    let url = reqwest::Url::parse(&hook.url).map_err(|error| format!("{}: {error}", hook.url))?;
-    let client = client(&url)?;
+    let url = Url::parse(&hook.url).map_err(|error| format!("{}: {error}", hook.url))?;
+    let client = clients.get(&url).await?;
     let mut request = client.post(url).header("content-type", "application/json").body(input);
     for (name, value) in &hook.headers {
         let value = fill(value, &hook.variables, |name| env.get(name));
@@ -49,14 +55,47 @@ pub(super) async fn ask(
     Ok((body, output))
 }
 
-fn client(url: &reqwest::Url) -> Result<reqwest::Client, String> {
-    install_crypto_provider();
-    // A redirect would carry the headers to wherever it points.
-    let mut client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
-    if is_loopback(url) {
-        client = client.no_proxy();
+/// The clients of a session's hooks, each made when it is first needed: making one reads the system's certificates, and
+/// a client of its own for every call would connect again for every call.
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    /// For servers on this machine, without encryption.
+    plain_here: OnceCell<reqwest::Client>,
+    /// For servers on this machine: no proxy is asked for the way.
+    here: OnceCell<reqwest::Client>,
+    elsewhere: OnceCell<reqwest::Client>,
+}
+
+/// How long a connection is kept for the next call. Many servers end theirs after five seconds, and a request that
+/// meets that end would fail, which for a guard means no.
+const KEPT: Duration = Duration::from_secs(4);
+
+impl Clients {
+    async fn get(&self, url: &Url) -> Result<reqwest::Client, String> {
+        let (is_here, needs_certificates) = (is_loopback(url), url.scheme() != "http");
+        let client = match (is_here, needs_certificates) {
+            (true, false) => &self.plain_here,
+            (true, true) => &self.here,
+            (false, _) => &self.elsewhere,
+        };
+        let made = client.get_or_try_init(|| {
+            on_disk(move || {
+                install_crypto_provider();
+                // A redirect would carry the headers to wherever it points.
+                let mut client = reqwest::Client::builder()
+                    .redirect(reqwest::redirect::Policy::none())
+                    .pool_idle_timeout(KEPT);
+                if is_here {
+                    client = client.no_proxy();
+                    if !needs_certificates {
+                        client = client.tls_certs_only([]);
+                    }
+                }
+                client.build().map_err(|error| format!("cannot be sent anywhere: {error}"))
+            })
+        });
+        made.await.cloned()
     }
-    client.build().map_err(|error| format!("cannot be sent anywhere: {error}"))
 }
 
 /// Puts variables into a header: `$NAME` and `${NAME}`. One that is not allowed, or not set, is empty.

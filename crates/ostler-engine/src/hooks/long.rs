@@ -1,9 +1,10 @@
 //! What hooks say at too great a length: the conversation gets the beginning, a file the whole.
 
-use std::{fs, io};
+use std::io;
 
 use super::Shared;
 use super::verdict::Verdict;
+use crate::disk::on_disk;
 use crate::scratch::Scratch;
 
 /// The most letters of one text that the model or the user reads.
@@ -13,11 +14,12 @@ const SHOWN: usize = 2_000;
 
 impl Shared {
     /// Makes texts shorter that are too long.
-    pub(super) fn shorten(&self, verdict: &mut Verdict) {
+    pub(super) async fn shorten(&self, verdict: &mut Verdict) {
         let scratch = self.helpers.get().map(|helpers| &helpers.scratch);
         for text in verdict.context.iter_mut().chain(&mut verdict.warnings) {
             if text.chars().count() > MAX {
-                *text = shortened(text, scratch);
+                let (whole, scratch) = (std::mem::take(text), scratch.cloned());
+                *text = on_disk(move || shortened(&whole, scratch.as_ref())).await;
             }
         }
     }
@@ -35,9 +37,8 @@ fn shortened(text: &str, scratch: Option<&Scratch>) -> String {
 }
 
 fn keep(text: &str, scratch: &Scratch) -> io::Result<String> {
-    let path = scratch.folder()?.join(format!("hook-{}.txt", uuid::Uuid::new_v4().simple()));
-    fs::write(&path, text)?;
-    Ok(path.display().to_string())
+    let name = format!("hook-{}.txt", uuid::Uuid::new_v4().simple());
+    Ok(scratch.keep(&name, text.as_bytes())?.display().to_string())
 }
 
 #[cfg(test)]
@@ -51,6 +52,6 @@ mod tests {
         let short = shortened(&text, Some(&scratch));
         assert!(short.chars().count() < SHOWN + 300);
         let path = short.split("the whole is in ").nth(1).unwrap().trim_end_matches(']');
-        assert_eq!(fs::read_to_string(path).unwrap(), text);
+        assert_eq!(std::fs::read_to_string(path).unwrap(), text);
     }
 }

@@ -39,12 +39,12 @@ use self::registry::{Failure, Hook, Kind};
 use self::run::Occasion;
 use self::verdict::Verdict;
 use self::watch::Watch;
+use crate::disk::on_disk;
 use crate::host::Host;
 use crate::mcp::Servers;
 use crate::model::pricing;
-use crate::permission::{Behavior, CallFacts, Match, Seen, Source, matches};
+use crate::permission::{Behavior, CallFacts, Effect, Match, Rule, Seen, Source, matches};
 use crate::scratch::Scratch;
-use crate::tool::Effect;
 
 /// The hooks of a session.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +73,8 @@ pub(crate) struct Shared {
     /// Held by whoever looks at the watched files, so that a change is told once.
     looking: Arc<tokio::sync::Mutex<()>>,
     helpers: Arc<OnceLock<Helpers>>,
+    /// What asks servers.
+    http: Arc<http::Clients>,
 }
 
 /// Whom hooks of some types need.
@@ -140,9 +142,19 @@ impl Hooks {
     pub(crate) fn with(&self, more: Vec<Hook>) -> Self {
         let hooks = Arc::new([(*self.hooks).clone(), more].concat());
         let hooks = Self { hooks, shared: self.shared.clone() };
-        hooks.shared.watch.note(&hooks.watched(&hooks.shared.cwd));
+        // Whoever keeps watch looks at the new files at once. Not here: the caller may hold a lock.
         hooks.shared.watch.bell.notify_one();
         hooks
+    }
+
+    /// Whether any hook names files that it wants to hear of.
+    pub(crate) fn watches_files(&self) -> bool {
+        self.hooks.iter().any(|hook| !hook.files.is_empty())
+    }
+
+    /// Takes the watched files as they are now: what happens from here on is news. Touches the disk.
+    pub(crate) fn note_watched(&self) {
+        self.shared.watch.note(&self.watched(&self.shared.cwd));
     }
 
     /// The same with other hooks from some settings.
@@ -203,7 +215,7 @@ impl Hooks {
 
     /// Tells all hooks that want to hear of it, and waits for what they say.
     pub(crate) async fn run(&self, host: &Host, cwd: &Path, event: Event<'_>) -> Verdict {
-        let hooks = self.due(host, &event);
+        let hooks = self.due_for_call(host, &event).await;
         if hooks.is_empty() {
             return Verdict::default();
         }
@@ -213,7 +225,7 @@ impl Hooks {
 
     /// Tells all hooks that want to hear of it, and does not wait.
     pub(crate) fn tell(&self, host: &Host, cwd: &Path, event: Event<'_>) {
-        let hooks = self.due(host, &event);
+        let hooks = self.due(&event);
         if hooks.is_empty() {
             return;
         }
@@ -226,7 +238,7 @@ impl Hooks {
     /// The folder is to be prepared or tended before anything else. Only commands can, and nobody can object.
     pub(crate) async fn prepare(&self, host: &Host, cwd: &Path, trigger: &SetupTrigger) {
         let event = Event::new(HookEvent::Setup, json!({"trigger": trigger}));
-        let mut hooks = self.due(host, &event);
+        let mut hooks = self.due(&event);
         hooks.retain(|hook| matches!(hook.kind, Kind::Command { .. }));
         let occasion = self.occasion(host, cwd, event);
         let verdict = self.run_all(hooks, &occasion).await;
@@ -236,7 +248,7 @@ impl Hooks {
     /// The session is over: tells the hooks that do not need the host, and ends all that still run.
     pub(crate) async fn finish(&self, host: &Host, cwd: &Path, reason: &ExitReason) {
         let event = Event::new(HookEvent::SessionEnd, json!({"reason": reason}));
-        let mut hooks = self.due(host, &event);
+        let mut hooks = self.due(&event);
         // Nobody is there to answer.
         hooks.retain(|hook| !matches!(hook.kind, Kind::Callback(_)));
         let occasion = self.occasion(host, cwd, event);
@@ -248,6 +260,7 @@ impl Hooks {
     /// Where hooks run, and what they are told about where the session works: where its shell stands.
     fn place(&self, cwd: &Path) -> PathBuf {
         let place = self.shared.place.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // One look, at the folder that the session works in.
         place.filter(|place| place.is_dir()).unwrap_or_else(|| cwd.to_owned())
     }
 
@@ -264,29 +277,56 @@ impl Hooks {
                 Err(why) => failed(&mut verdict, hook, occasion, &why).await,
             }
         }
-        occasion.shared.shorten(&mut verdict);
+        occasion.shared.shorten(&mut verdict).await;
         for warning in &verdict.warnings {
             occasion.host.inform(warning.clone(), "warning", None).await;
         }
         if let Some(paths) = &verdict.watch_paths {
-            self.shared.watch.ask_for(paths.clone());
+            let (watch, paths) = (Arc::clone(&self.shared.watch), paths.clone());
+            on_disk(move || watch.ask_for(paths)).await;
         }
         verdict
     }
 
-    /// The hooks that are to hear of this, the same one only once however many files name it.
-    fn due(&self, host: &Host, event: &Event<'_>) -> Vec<Hook> {
-        let subject = subject(event);
-        let mut due: Vec<Hook> = Vec::new();
-        let subject = subject.as_deref();
-        for hook in self.hooks.iter().filter(|hook| hook.is_for(&event.event, subject)) {
-            let is_known = !matches!(hook.kind, Kind::Callback(_))
-                && due.iter().any(|known| known.kind == hook.kind);
-            if !is_known && fits_condition(hook, host, event) && hook.take_turn() {
-                due.push(hook.clone());
-            }
-        }
-        due
+    /// The hooks that are to hear of this, which is about no call.
+    fn due(&self, event: &Event<'_>) -> Vec<Hook> {
+        // A hook that asks about calls is for no other event.
+        each_once(self.named_for(event).filter(|hook| hook.condition.is_none()))
+    }
+
+    /// The hooks that are to hear of this, which may be about a call.
+    async fn due_for_call(&self, host: &Host, event: &Event<'_>) -> Vec<Hook> {
+        let (Some(tool), Some(input)) = (event.tool, event.fields.get("tool_input")) else {
+            return self.due(event);
+        };
+        let rules = self.named_for(event).filter_map(|hook| hook.condition.clone());
+        let rules: Vec<Rule> = rules.collect();
+        let Some(effect) = event.effect.filter(|_| !rules.is_empty()) else {
+            // Where it cannot be told, the hook runs and can see for itself.
+            return each_once(self.named_for(event));
+        };
+        let (policy, tool) = (host.policy(), tool.to_owned());
+        let (input, effect) = (input.clone(), effect.clone());
+        // Paths are resolved for it.
+        let fitting = on_disk(move || {
+            let seen =
+                Seen::new(&policy, CallFacts { tool: &tool, input: &input, effect: &effect });
+            let fits = |rule: &Rule| {
+                matches(&policy, rule, Behavior::Deny, Source::Session, &seen) != Match::No
+            };
+            rules.into_iter().filter(fits).collect::<Vec<_>>()
+        })
+        .await;
+        let fits = |hook: &&Hook| {
+            hook.condition.as_ref().is_none_or(|condition| fitting.contains(condition))
+        };
+        each_once(self.named_for(event).filter(fits))
+    }
+
+    /// The hooks for an event whose matcher fits it.
+    fn named_for(&self, event: &Event<'_>) -> impl Iterator<Item = &Hook> {
+        let (kind, subject) = (event.event.clone(), subject(event));
+        self.hooks.iter().filter(move |hook| hook.is_for(&kind, subject.as_deref()))
     }
 
     fn occasion(&self, host: &Host, cwd: &Path, event: Event<'_>) -> Occasion {
@@ -340,17 +380,17 @@ fn subject(event: &Event<'_>) -> Option<String> {
     }
 }
 
-/// Whether a call fits the rule in a hook's `if`. A hook that asks about calls is for no other event. Where it cannot
-/// be told, the hook runs and can see for itself.
-fn fits_condition(hook: &Hook, host: &Host, event: &Event<'_>) -> bool {
-    let Some(rule) = &hook.condition else { return true };
-    let (Some(tool), Some(input)) = (event.tool, event.fields.get("tool_input")) else {
-        return false;
-    };
-    let Some(effect) = event.effect else { return true };
-    let policy = host.policy();
-    let seen = Seen::new(&policy, CallFacts { tool, input, effect });
-    matches(&policy, rule, Behavior::Deny, Source::Session, &seen) != Match::No
+/// The same hook only once, however many files name it.
+fn each_once<'h>(hooks: impl Iterator<Item = &'h Hook>) -> Vec<Hook> {
+    let mut due: Vec<Hook> = Vec::new();
+    for hook in hooks {
+        let is_known = !matches!(hook.kind, Kind::Callback(_))
+            && due.iter().any(|known| known.kind == hook.kind);
+        if !is_known && hook.take_turn() {
+            due.push(hook.clone());
+        }
+    }
+    due
 }
 
 /// A hook that gave no answer: an objection where it guards, a warning where it watches.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::verdict::Verdict;
 use super::{Event, Hooks};
+use crate::disk::on_disk;
 use crate::host::Host;
 use crate::live;
 
@@ -67,7 +68,8 @@ impl Hooks {
     /// The session's shell has gone somewhere else. Hooks hear of it in the main conversation.
     pub(crate) async fn moved(&self, host: &Host, cwd: &Path, from: &Path, to: &Path) {
         *self.shared.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(to.to_owned());
-        self.shared.watch.note(&self.watched(cwd));
+        let (watch, files) = (Arc::clone(&self.shared.watch), self.watched(cwd));
+        on_disk(move || watch.note(&files)).await;
         if host.agent.is_none() {
             let (old, new) = (from.display().to_string(), to.display().to_string());
             let fields = json!({"old_cwd": old, "new_cwd": new});

@@ -10,9 +10,9 @@ use ostler_proto::hook::{HookEvent, HookOutput};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::drive::surroundings;
 use crate::host::Host;
 use crate::model::{Aliases, Model, Request, Said, Sampling};
-use crate::surroundings;
 
 /// What the model is told. The prompt of the hook says what it is about.
 const SYSTEM: &str = "You judge one moment in the work of an agent. The user's message says by which condition, and \

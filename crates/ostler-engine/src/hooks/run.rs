@@ -18,7 +18,8 @@ use super::shown::Shown;
 use super::verdict::Verdict;
 use super::{Helpers, Shared};
 use super::{event, http, mcp, question};
-use crate::host::{Host, HostCall, fresh_uuid};
+use crate::host::{Host, HostCall};
+use crate::ids::fresh_uuid;
 
 /// How often a hook that takes its time shows what it prints.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -69,7 +70,7 @@ pub(super) async fn run_apart(hook: Hook, occasion: Occasion) {
         let words = objection.reason.clone().unwrap_or_default();
         let words = format!("{} hook feedback:\n{words}", occasion.event);
         // A session that is over needs no waking.
-        let _ = occasion.host.calls.send(HostCall::Wake(words)).await;
+        occasion.host.calls.send(HostCall::Wake(words)).await;
         return;
     }
     report(&occasion, outcome).await;
@@ -84,8 +85,9 @@ async fn answer(hook: &Hook, occasion: &Occasion) -> Result<HookOutput, String> 
         }
         Kind::Http(server) => {
             let Occasion { event, input, .. } = occasion;
-            shown_whole(occasion, http::ask(server, event, input.to_string(), &occasion.host.env))
-                .await
+            let (clients, env) = (&occasion.shared.http, &occasion.host.env);
+            let answer = http::ask(clients, server, event, input.to_string(), env);
+            shown_whole(occasion, answer).await
         }
         Kind::Prompt(hook) => {
             let Occasion { host, event, input, .. } = occasion;
@@ -242,7 +244,7 @@ async fn report(occasion: &Occasion, outcome: Result<HookOutput, String>) {
         Ok(output) => verdict.add(output),
         Err(why) => verdict.warnings.push(format!("{} hook {why}", occasion.event)),
     }
-    occasion.shared.shorten(&mut verdict);
+    occasion.shared.shorten(&mut verdict).await;
     // It is too late for a decision; the model may still want to know.
     let objection = verdict.block.filter(|reason| !reason.is_empty());
     occasion.shared.background.say(verdict.context.into_iter().chain(objection).collect());

@@ -8,7 +8,8 @@ use ostler_proto::hook::HookEvent;
 use ostler_proto::message::System;
 use ostler_proto::message::system::{HookOutcome, HookProgress, HookResponse, HookStarted};
 
-use crate::host::{Host, fresh_uuid};
+use crate::host::Host;
+use crate::ids::fresh_uuid;
 
 /// One run of a hook, as the host sees it. Dropped before its response it was cancelled, and says so.
 pub(super) struct Shown {

@@ -54,7 +54,8 @@ struct State {
 }
 
 impl Watch {
-    /// Watches these instead of those that were asked for before. Only absolute paths say where a file is.
+    /// Watches these instead of those that were asked for before. Only absolute paths say where a file is. Touches the
+    /// disk.
     pub(super) fn ask_for(&self, paths: Vec<String>) {
         let paths = paths.into_iter().map(PathBuf::from).filter(|path| path.is_absolute());
         let paths: Vec<PathBuf> = paths.take(MAX_FILES).collect();
@@ -65,9 +66,12 @@ impl Watch {
 
     /// Takes files as they are now: what happens from here on is news. Touches the disk.
     pub(super) fn note(&self, files: &BTreeSet<PathBuf>) {
+        // Looked at before the lock is taken: code of the runtime takes it too, and must not wait for the disk.
+        let is_new = |path: &&PathBuf| !self.lock().known.contains_key(*path);
+        let new: Vec<_> = files.iter().filter(is_new).map(|path| (path, Stamp::of(path))).collect();
         let mut state = self.lock();
-        for path in files {
-            state.known.entry(path.clone()).or_insert_with(|| Stamp::of(path));
+        for (path, stamp) in new {
+            state.known.entry(path.clone()).or_insert(stamp);
         }
     }
 
@@ -79,11 +83,12 @@ impl Watch {
 
     /// Looks at the files, and says what happened to those that were looked at before. Touches the disk.
     pub(super) fn look(&self, files: &BTreeSet<PathBuf>) -> Vec<Change> {
+        // As above: the disk first, then the lock.
+        let stamps: Vec<_> = files.iter().map(|path| (path, Stamp::of(path))).collect();
         let mut state = self.lock();
         let mut changes = Vec::new();
         let mut seen = BTreeMap::new();
-        for path in files {
-            let now = Stamp::of(path);
+        for (path, now) in stamps {
             let event = match (state.known.get(path), now) {
                 (Some(None), Some(_)) => Some("add"),
                 (Some(Some(_)), None) => Some("unlink"),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Inner;
-use crate::host::{self, HostCall};
+use crate::host::{self, Calls, HostCall};
 
 /// How much a server inside the host may say before somebody listens.
 const MESSAGES_AHEAD: usize = 256;
@@ -18,12 +18,12 @@ const MESSAGES_AHEAD: usize = 256;
 pub struct HostLine {
     server: String,
     // Not the whole line to the host: whoever holds that keeps the session's frames flowing.
-    calls: mpsc::Sender<HostCall>,
+    calls: Calls,
     servers: Weak<Inner>,
 }
 
 impl HostLine {
-    pub(super) fn new(server: &str, calls: mpsc::Sender<HostCall>, servers: Weak<Inner>) -> Self {
+    pub(super) fn new(server: &str, calls: Calls, servers: Weak<Inner>) -> Self {
         Self { server: server.to_owned(), calls, servers }
     }
 
@@ -60,8 +60,8 @@ impl HostLine {
         let no =
             || ElicitationReply { action: "decline".to_owned(), ..ElicitationReply::default() };
         match self.calls.send(HostCall::Elicit { question, answer }).await {
-            Ok(()) => answered.await.unwrap_or_else(|_| no()),
-            Err(_) => no(),
+            true => answered.await.unwrap_or_else(|_| no()),
+            false => no(),
         }
     }
 }

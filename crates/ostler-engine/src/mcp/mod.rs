@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 pub use self::line::HostLine;
 use self::tool::McpTool;
 pub(crate) use self::tool::{for_people, tools_of};
-use crate::host::{Host, HostCall};
+use crate::host::{Calls, Host};
 use crate::model::ToolSpec;
 use crate::settings::ServerLists;
 use crate::tool::{AnyTool, RunFuture, ServerToolPolicy, ToolCx};
@@ -106,7 +106,7 @@ pub trait Server: Send + Sync {
     /// Calls a tool.
     fn call(&self, tool: &str, input: Value, cx: &ToolCx) -> RunFuture;
 
-    /// Asks for its tools anew, if it has said that they changed.
+    /// Asks for its tools again, if it has said that they changed.
     fn refresh(&self) -> BoxFuture<'static, ()> {
         async {}.boxed()
     }
@@ -180,7 +180,7 @@ struct Inner {
     connector: Option<Arc<dyn Connector>>,
     /// Which servers the settings let the session have.
     lists: Arc<ServerLists>,
-    calls: mpsc::Sender<HostCall>,
+    calls: Calls,
     state: Mutex<State>,
     /// Counts changes, for whoever waits.
     changed: watch::Sender<u64>,
@@ -327,7 +327,7 @@ impl Servers {
         }
     }
 
-    /// Connects anew.
+    /// Connects again.
     pub(crate) fn reconnect(&self, name: &str) -> Result<(), String> {
         let is_known = self.lock().entries.contains_key(name);
         is_known.then(|| self.connect(name)).ok_or_else(|| format!("Server not found: {name}"))

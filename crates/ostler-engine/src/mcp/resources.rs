@@ -11,6 +11,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Servers;
+use crate::disk::on_disk;
+use crate::scratch::Scratch;
 use crate::tool::{AnyTool, Effect, Tool, ToolCx, ToolError, ToolOutput, erase};
 
 /// The most of a resource that the model reads, in bytes.
@@ -104,7 +106,8 @@ impl Tool for Read {
         let mut texts = Vec::new();
         let mut parts = Vec::new();
         for content in contents {
-            let (text, part) = part(cx, content)?;
+            let scratch = cx.scratch.clone();
+            let (text, part) = on_disk(move || part(&scratch, content)).await?;
             texts.push(text);
             parts.push(part);
         }
@@ -114,7 +117,10 @@ impl Tool for Read {
 }
 
 /// What the model reads of a part, and what programs do. Bytes are put into a file, and so is a text that is too long.
-fn part(cx: &ToolCx, content: ResourceContents) -> Result<(String, McpResourceContent), ToolError> {
+fn part(
+    scratch: &Scratch,
+    content: ResourceContents,
+) -> Result<(String, McpResourceContent), ToolError> {
     let ResourceContents { uri, mime_type, text, blob, .. } = content;
     let mut part = McpResourceContent { uri, mime_type, ..McpResourceContent::default() };
     let read = match (text, blob) {
@@ -123,7 +129,7 @@ fn part(cx: &ToolCx, content: ResourceContents) -> Result<(String, McpResourceCo
             text
         }
         (Some(text), _) => {
-            let path = keep(cx, text.as_bytes())?;
+            let path = keep(scratch, text.as_bytes())?;
             let cut: String = text.chars().take(MOST_TEXT / 4).collect();
             part.text = Some(cut.clone());
             part.blob_saved_to = Some(path.clone());
@@ -133,7 +139,7 @@ fn part(cx: &ToolCx, content: ResourceContents) -> Result<(String, McpResourceCo
             let bytes = STANDARD
                 .decode(blob)
                 .map_err(|error| ToolError::Failed(format!("{}: {error}", part.uri)))?;
-            let path = keep(cx, &bytes)?;
+            let path = keep(scratch, &bytes)?;
             part.blob_saved_to = Some(path.clone());
             format!("{} bytes, which are in {path}", bytes.len())
         }
@@ -142,12 +148,11 @@ fn part(cx: &ToolCx, content: ResourceContents) -> Result<(String, McpResourceCo
     Ok((read, part))
 }
 
-fn keep(cx: &ToolCx, bytes: &[u8]) -> Result<String, ToolError> {
+fn keep(scratch: &Scratch, bytes: &[u8]) -> Result<String, ToolError> {
     let failed = |error: std::io::Error| {
         ToolError::Failed(format!("the resource cannot be kept on disk: {error}"))
     };
     let name = format!("resource-{}", uuid::Uuid::new_v4().simple());
-    let path = cx.scratch.folder().map_err(failed)?.join(name);
-    std::fs::write(&path, bytes).map_err(failed)?;
+    let path = scratch.keep(&name, bytes).map_err(failed)?;
     Ok(path.display().to_string())
 }

@@ -25,15 +25,17 @@ impl McpTool {
     pub(super) fn new(
         server_name: &str,
         source: &str,
-        tool: ServerTool,
+        mut tool: ServerTool,
         server: Arc<dyn Server>,
         policy: ServerToolPolicy,
     ) -> Self {
-        let description: String = tool.description.chars().take(MAX_DESCRIPTION).collect();
+        // What the model is told is held once: a server may have thousands of tools.
+        let description = std::mem::take(&mut tool.description);
+        let description: String = description.chars().take(MAX_DESCRIPTION).collect();
         let spec = ToolSpec {
             name: format!("{}{}", tools_of(server_name), plain(&tool.name)),
             description,
-            input_schema: object_schema(&tool.input_schema),
+            input_schema: object_schema(std::mem::take(&mut tool.input_schema)),
         };
         let from = McpServerProvenance {
             name: server_name.to_owned(),
@@ -72,12 +74,10 @@ pub(super) fn plain(name: &str) -> String {
 }
 
 /// The API wants the schema of an object; a server may leave that unsaid.
-fn object_schema(schema: &Value) -> Value {
+fn object_schema(schema: Value) -> Value {
     match schema {
-        Value::Object(fields) if fields.contains_key("type") => schema.clone(),
-        Value::Object(fields) => {
-            let mut fields = fields.clone();
-            fields.insert("type".to_owned(), json!("object"));
+        Value::Object(mut fields) => {
+            fields.entry("type").or_insert_with(|| json!("object"));
             Value::Object(fields)
         }
         _ => json!({"type": "object"}),
@@ -130,9 +130,9 @@ mod tests {
         assert_eq!(for_people("get_weather-now"), "Get Weather-Now");
         assert_eq!(plain("my server.io/ü"), "my_server_io__");
         assert_eq!(
-            object_schema(&json!({"properties": {}})),
+            object_schema(json!({"properties": {}})),
             json!({"properties": {}, "type": "object"})
         );
-        assert_eq!(object_schema(&json!(null)), json!({"type": "object"}));
+        assert_eq!(object_schema(json!(null)), json!({"type": "object"}));
     }
 }

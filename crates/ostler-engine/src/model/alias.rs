@@ -10,6 +10,21 @@ pub struct Aliases {
     subagents: Option<String>,
 }
 
+/// A model of two: Opus in plan mode, Sonnet otherwise.
+pub const OPUSPLAN: &str = "opusplan";
+
+/// At the end of a model's name: with a context window of a million tokens.
+pub(crate) const LARGE_CONTEXT: &str = "[1m]";
+
+/// A model's name as the API knows it.
+pub(crate) fn without_suffix(model: &str) -> &str {
+    model.strip_suffix(LARGE_CONTEXT).unwrap_or(model)
+}
+
+fn is_family(model: &str, short: &str) -> bool {
+    model != OPUSPLAN && model.contains(short)
+}
+
 const KNOWN: &[(&str, &str, &str)] = &[
     ("haiku", "claude-haiku-5-5", "ANTHROPIC_DEFAULT_HAIKU_MODEL"),
     ("sonnet", "claude-sonnet-5-5", "ANTHROPIC_DEFAULT_SONNET_MODEL"),
@@ -36,16 +51,46 @@ impl Aliases {
         }
     }
 
-    /// The full name of a model that somebody wants in place of `inherited`.
+    /// The full name of a model that somebody wants in place of `inherited`. `sonnet[1m]` is the same model with the large
+    /// context window; [`OPUSPLAN`] stays as it is: which model it means depends on the mode.
     pub fn full_name(&self, wanted: Option<&str>, inherited: &str) -> String {
         let wanted = wanted.map(str::trim).filter(|it| !matches!(*it, "" | "inherit" | "default"));
         let Some(wanted) = wanted else { return inherited.to_owned() };
-        match self.names.iter().find(|(short, _)| *short == wanted) {
+        let (name, suffix) = match wanted.strip_suffix(LARGE_CONTEXT) {
+            Some(name) => (name, LARGE_CONTEXT),
+            None => (wanted, ""),
+        };
+        let inherited = without_suffix(inherited);
+        let full = match self.names.iter().find(|(short, _)| *short == name) {
             // Whoever works with one of that family has chosen which.
-            Some((short, _)) if inherited.contains(short) => inherited.to_owned(),
-            Some((_, full)) => full.clone(),
-            None => wanted.to_owned(),
+            Some((short, _)) if is_family(inherited, short) => inherited,
+            Some((_, full)) => full,
+            None => name,
+        };
+        match full.ends_with(LARGE_CONTEXT) {
+            true => full.to_owned(),
+            false => format!("{full}{suffix}"),
         }
+    }
+
+    /// The model to ask: [`OPUSPLAN`] is Opus while the agent plans, and Sonnet otherwise.
+    pub(crate) fn for_mode(&self, model: &str, is_planning: bool) -> String {
+        let (name, suffix) = match model.strip_suffix(LARGE_CONTEXT) {
+            Some(name) => (name, LARGE_CONTEXT),
+            None => (model, ""),
+        };
+        if name != OPUSPLAN {
+            return model.to_owned();
+        }
+        let short = if is_planning { "opus" } else { "sonnet" };
+        self.full_name(Some(&format!("{short}{suffix}")), "")
+    }
+
+    /// All models that may be asked under a full name.
+    pub fn meant_by(&self, model: &str) -> Vec<String> {
+        let mut models = vec![self.for_mode(model, false), self.for_mode(model, true)];
+        models.dedup();
+        models
     }
 
     /// The same for a subagent.
@@ -67,6 +112,32 @@ mod tests {
         assert_eq!(name(Some("sonnet")), "claude-sonnet-4-5", "one of the family is in use");
         assert_eq!(name(Some("haiku")), "claude-haiku-5-5");
         assert_eq!(name(Some("claude-opus-4-1")), "claude-opus-4-1");
+    }
+
+    // Mutant: the suffix is not looked at, as before: `sonnet[1m]` was sent as written.
+    #[test]
+    fn a_short_name_may_ask_for_the_large_context_window() {
+        let aliases = Aliases::default();
+        assert_eq!(aliases.full_name(Some("sonnet[1m]"), "x"), "claude-sonnet-5-5[1m]");
+        assert_eq!(aliases.full_name(Some("sonnet"), "claude-sonnet-4-5[1m]"), "claude-sonnet-4-5");
+        assert_eq!(
+            aliases.full_name(Some("sonnet[1m]"), "claude-sonnet-4-5"),
+            "claude-sonnet-4-5[1m]"
+        );
+        assert_eq!(aliases.full_name(Some("claude-opus-4-1[1m]"), "x"), "claude-opus-4-1[1m]");
+        assert_eq!(aliases.full_name(None, "x[1m]"), "x[1m]");
+    }
+
+    #[test]
+    fn opusplan_is_opus_in_plan_mode_and_sonnet_otherwise() {
+        let env = |name: &str| (name == "ANTHROPIC_DEFAULT_OPUS_MODEL").then(|| "big".to_owned());
+        let aliases = Aliases::from_env(env);
+        assert_eq!(aliases.full_name(Some("opusplan"), "claude-opus-4-1"), "opusplan");
+        assert_eq!(aliases.full_name(Some("opus"), "opusplan"), "big");
+        assert_eq!(aliases.for_mode("opusplan", true), "big");
+        assert_eq!(aliases.for_mode("opusplan", false), "claude-sonnet-5-5");
+        assert_eq!(aliases.for_mode("opusplan[1m]", false), "claude-sonnet-5-5[1m]");
+        assert_eq!(aliases.for_mode("claude-x", true), "claude-x");
     }
 
     #[test]

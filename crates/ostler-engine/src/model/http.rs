@@ -13,8 +13,9 @@ use reqwest::{RequestBuilder, Response, Url};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::alias::LARGE_CONTEXT;
 use super::attempts;
-use super::config::{Timeouts, read_base_url};
+use super::config::{Header, Timeouts, read_base_url};
 use super::credential::Keyring;
 use super::retry::{self, Failure};
 use super::size::ResponseSize;
@@ -83,6 +84,10 @@ impl Model for ApiModel {
     fn respond(&self, request: Request) -> EventStream {
         attempts::respond(Arc::clone(&self.api), request)
     }
+
+    fn prompt_began(&self) {
+        self.api.given_up.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
 }
 
 /// What comes of one attempt: events, one failure at most, and that last.
@@ -91,7 +96,10 @@ pub(crate) type Attempt = BoxStream<'static, Result<ModelEvent, Failure>>;
 impl Api {
     /// Sends the request once. `patience` is how many times the usual to wait for the first byte.
     pub(crate) fn send(&self, request: &Request, credential: HeaderMap, patience: u32) -> Attempt {
-        let sent = self.client.post(self.url.clone()).headers(credential).json(request);
+        let mut sent = self.client.post(self.url.clone()).headers(credential).json(request);
+        if let Some(betas) = self.betas_for(&request.model) {
+            sent = sent.header("anthropic-beta", betas);
+        }
         let timeouts = self.config.timeouts;
         if request.stream {
             let deadline = Instant::now() + timeouts.first_byte.saturating_mul(patience);
@@ -101,6 +109,16 @@ impl Api {
             let (sent, deadline) = (sent.timeout(timeouts.whole), Instant::now() + timeouts.whole);
             stream::once(whole(sent, deadline)).try_flatten().boxed()
         }
+    }
+
+    /// The betas of a request that needs more of them than the others.
+    fn betas_for(&self, model: &str) -> Option<String> {
+        let mut betas = betas(&self.config);
+        let is_missing = !betas.iter().any(|beta| beta.contains(LARGE_CONTEXT_BETA));
+        (model.ends_with(LARGE_CONTEXT) && is_missing).then(|| {
+            betas.push(LARGE_CONTEXT_BETA.to_owned());
+            betas.join(",")
+        })
     }
 
     /// The model that stands in for this one, if another does or could.
@@ -308,6 +326,17 @@ async fn accepted(response: Response, deadline: Instant) -> Result<Response, Fai
     Err(Failure { error, retry_after, should_retry })
 }
 
+/// What the published documentation names for a context window of a million tokens.
+const LARGE_CONTEXT_BETA: &str = "context-1m-2025-08-07";
+
+/// The betas of every request.
+fn betas(config: &ApiConfig) -> Vec<String> {
+    let is_beta =
+        |header: &&Header| header.parsed().is_some_and(|(name, _)| name == "anthropic-beta");
+    let named = config.headers.iter().filter(is_beta).map(|header| header.value.clone());
+    config.betas.iter().cloned().chain(named).collect()
+}
+
 fn headers(config: &ApiConfig) -> Result<HeaderMap, ModelError> {
     let refused = |what: &str| {
         ModelError::Connection(format!("{what} contains characters a header cannot carry"))
@@ -317,16 +346,14 @@ fn headers(config: &ApiConfig) -> Result<HeaderMap, ModelError> {
         (header::USER_AGENT, ours(concat!("ostler/", env!("CARGO_PKG_VERSION")))),
         (HeaderName::from_static("anthropic-version"), ours("2023-06-01")),
     ]);
-    let mut betas = config.betas.clone();
     for header in &config.headers {
         let (name, value) =
             header.parsed().ok_or_else(|| refused(&format!("the header {:?}", header.name)))?;
-        if name == "anthropic-beta" {
-            betas.push(header.value.clone());
-        } else {
+        if name != "anthropic-beta" {
             headers.insert(name, value);
         }
     }
+    let betas = betas(config);
     if !betas.is_empty() {
         let betas = HeaderValue::from_str(&betas.join(",")).map_err(|_| refused("a beta"))?;
         headers.insert("anthropic-beta", betas);
@@ -411,7 +438,7 @@ mod tests {
         let error = ApiModel::new(config.clone()).unwrap_err().to_string();
         assert!(error.contains("API key") && !error.contains("cret"), "{error}");
         config.credential = Credential::Key("k".into());
-        config.headers.push(super::super::Header { name: "x-a".into(), value: "se\ncret".into() });
+        config.headers.push(Header { name: "x-a".into(), value: "se\ncret".into() });
         let error = ApiModel::new(config).unwrap_err().to_string();
         assert!(error.contains("x-a") && !error.contains("cret"), "{error}");
     }

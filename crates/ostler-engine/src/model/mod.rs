@@ -12,6 +12,8 @@ mod config;
 mod credential;
 mod error;
 mod http;
+pub(crate) mod ledger;
+mod prices;
 pub mod pricing;
 mod request;
 mod retry;
@@ -27,13 +29,14 @@ use futures::Stream;
 use ostler_proto::api::{Message, StreamEvent};
 use ostler_proto::message::AssistantError;
 
-pub use self::alias::Aliases;
+pub use self::alias::{Aliases, OPUSPLAN};
 pub use self::cache::Cache;
 pub use self::config::{ApiConfig, ConfigError, DEFAULT_BASE_URL, Header, Timeouts};
 pub use self::credential::{Credential, Renewal};
 pub use self::error::ModelError;
 pub use self::http::ApiModel;
 pub(crate) use self::http::{install_crypto_provider, is_loopback};
+pub use self::prices::Prices;
 pub use self::request::{Request, Said, Sampling, ToolSpec};
 pub use self::retry::RetryPolicy;
 pub use self::server_tool::{ServerTool, WebSearch};
@@ -47,6 +50,9 @@ pub trait Model: Send + Sync {
 
     /// Answers one request. Dropping the stream cancels it.
     fn respond(&self, request: Request) -> EventStream;
+
+    /// A prompt of the user is about to be answered. A model that stood in for another one no longer does.
+    fn prompt_began(&self) {}
 }
 
 /// What happens while a model answers, or the error that ended it.

@@ -8,7 +8,8 @@
 use ostler_proto::Num;
 use ostler_proto::api::{ModelUsage, Usage};
 
-use crate::spent::thinking_tokens;
+use super::ledger::thinking_tokens;
+use super::prices::Prices;
 
 /// What is known about a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,6 +83,9 @@ pub(crate) enum Efforts {
     All,
 }
 
+/// The `costBasis` of a model without a price.
+const UNKNOWN: &str = "unknown";
+
 /// USD per web search.
 const WEB_SEARCH: f64 = 10.0 / 1000.0;
 
@@ -123,6 +127,14 @@ impl Family {
     }
 }
 
+/// The window that a beta gives to models that have a small one otherwise.
+pub(crate) const LARGE_WINDOW: u64 = 1_000_000;
+
+/// Whether the beta `context-1m-…` makes a model's window larger. Others refuse it or have a large one anyway.
+pub(crate) fn has_large_window(model: &str) -> bool {
+    model.contains("sonnet-4") && family(model).is_some()
+}
+
 /// The context window of a model; `[1m]` at the end of its name asks for the large one.
 pub fn context_window(model: &str) -> Option<u64> {
     if model.ends_with("[1m]") {
@@ -134,27 +146,27 @@ pub fn context_window(model: &str) -> Option<u64> {
 /// The built-in model that answers without a key, and costs nothing.
 pub const OFFLINE: &str = "offline-demo";
 
-/// Whether it is known what a model costs.
-pub fn is_priced(model: &str) -> bool {
-    model == OFFLINE || family(model).is_some()
-}
-
 /// Why a limit in dollars cannot be kept with a model.
 pub fn no_price(model: &str, limit: f64) -> String {
     format!(
-        "the limit of ${limit} cannot be kept: the price of the model {model} is not known. Choose a model with a known \
-         price, or limit the tokens (--max-tokens) instead of the dollars"
+        "the limit of ${limit} cannot be kept: the price of the model {model} is not known. Give it, in dollars per million \
+         tokens (--model-price {model}=IN/OUT, or modelPrices in the user's settings), choose a model with a known price, or \
+         limit the tokens (--max-tokens) instead of the dollars"
     )
 }
 
-/// What one response cost, in USD; `None` when the price is not known.
+/// What one response cost by the list, in USD; `None` when the price is not known.
 ///
 /// `usage` must be that of a single response: the price of a long prompt depends on its length.
 pub fn cost(model: &str, usage: &Usage) -> Option<f64> {
+    cost_at(&family(model)?.price, usage)
+}
+
+/// What one response cost at a price; `None` for one that was answered at another speed, which costs more.
+pub(crate) fn cost_at(price: &Price, usage: &Usage) -> Option<f64> {
     if usage.speed.as_deref().is_some_and(|speed| speed != "standard") {
         return None;
     }
-    let price = family(model)?.price;
     let (more_input, more_output) = match price.long {
         Some(long) if usage.total_input() > long.above => (long.input, long.output),
         _ => (1.0, 1.0),
@@ -172,7 +184,7 @@ pub fn cost(model: &str, usage: &Usage) -> Option<f64> {
 }
 
 /// Adds one response to what a model has used. A price that is not known counts as 0, and `costBasis` says so.
-pub fn add(total: &mut ModelUsage, model: &str, usage: &Usage) {
+pub fn add(total: &mut ModelUsage, model: &str, usage: &Usage, prices: &Prices) {
     let searches = usage.server_tool_use.as_ref().and_then(|used| used.web_search_requests);
     add_to(&mut total.input_tokens, usage.input_tokens.unwrap_or(0));
     add_to(&mut total.output_tokens, usage.output_tokens.unwrap_or(0));
@@ -187,10 +199,10 @@ pub fn add(total: &mut ModelUsage, model: &str, usage: &Usage) {
     ] {
         *total = Some(total.unwrap_or(0).saturating_add(one));
     }
-    let cost = cost(model, usage);
-    total.cost_usd = Num::from(total.cost_usd.get() + cost.unwrap_or(0.0));
-    let known = cost.is_some() && total.cost_basis.as_deref() != Some("unknown");
-    total.cost_basis = Some(if known { "list" } else { "unknown" }.to_owned());
+    let (cost, basis) = prices.cost(model, usage).unwrap_or((0.0, UNKNOWN));
+    total.cost_usd = Num::from(total.cost_usd.get() + cost);
+    let stays_unknown = total.cost_basis.as_deref() == Some(UNKNOWN);
+    total.cost_basis = Some(if stays_unknown { UNKNOWN } else { basis }.to_owned());
     total.context_window = context_window(model);
     total.max_output_tokens = family(model).map(|family| family.max_output);
 }
@@ -341,7 +353,7 @@ mod tests {
         let fast = Usage { speed: Some("fast".into()), ..usage(1, 1, 1, 1) };
         assert_eq!(cost("claude-opus-5-5", &fast), None);
         let mut total = ModelUsage::default();
-        add(&mut total, "somebody-elses", &usage(1, 2, 3, 4));
+        add(&mut total, "somebody-elses", &usage(1, 2, 3, 4), &Prices::default());
         assert_eq!((total.cost_usd.get(), total.cost_basis.as_deref()), (0.0, Some("unknown")));
         assert_eq!((total.input_tokens, total.context_window), (1, None));
     }
@@ -379,7 +391,7 @@ mod tests {
             let (mut total, mut sum) = (ModelUsage::default(), 0.0);
             for (input, output, written, read) in responses {
                 let usage = usage(input, output, written, read);
-                add(&mut total, name, &usage);
+                add(&mut total, name, &usage, &Prices::default());
                 sum += cost(name, &usage).unwrap();
             }
             prop_assert!((total.cost_usd.get() - sum).abs() < 1e-9);

@@ -7,6 +7,7 @@ use ostler_proto::api::{ContentBlock, Role};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::alias::without_suffix;
 use super::cache::{self, Cache, CacheControl};
 use super::server_tool::ServerTool;
 use super::thinking::{self, Effort, Thinking, ThinkingBody, ThinkingDisplay};
@@ -120,7 +121,9 @@ struct Body<'a> {
 
 impl<'a> Body<'a> {
     fn of(request: &'a Request) -> Self {
-        let Request { model, stream, tools, system, messages, sampling, .. } = request;
+        let Request { stream, tools, system, messages, sampling, .. } = request;
+        // How large the context window is to be is said in a header.
+        let model = without_suffix(&request.model);
         let (thinking, effort) = thinking::fit(sampling, model, request.max_tokens);
         let mark = sampling.cache.mark();
         let last = (tools.len() + request.server_tools.len()).saturating_sub(1);

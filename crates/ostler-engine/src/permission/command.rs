@@ -14,7 +14,7 @@ use super::policy::{KeptRule, Policy};
 use super::repository;
 use super::rule::{Behavior, Rule};
 use super::search_path::shadowed;
-use super::shell::Shell;
+use super::shell::{Shell, holds};
 
 /// What is to be thought of one part.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub(crate) struct Verdict {
     pub(crate) path: Option<PathBuf>,
     /// Which part of the command it is about.
     pub(crate) part: Option<usize>,
+    /// Whether a rule for commands allows it.
+    pub(crate) by_rule: bool,
 }
 
 /// Judges everything a command would do. It may run when all verdicts allow it.
@@ -57,7 +59,7 @@ pub(crate) fn verdicts(policy: &Policy, shell: &Shell, accepts_edits: bool) -> V
                 .map(|_| "is inside the working directories".to_owned()),
         ));
     }
-    verdicts.extend(list.parts.iter().enumerate().map(|(index, part)| judge.part(index, part)));
+    verdicts.extend(judge.parts());
     verdicts.extend(list.redirects.iter().map(|redirect| judge.redirect(redirect)));
     verdicts
 }
@@ -141,17 +143,34 @@ impl Blocked {
 }
 
 fn verdict(what: impl Into<String>, judged: Result<String, Blocked>) -> Verdict {
-    let what = what.into();
-    match judged {
-        Ok(why) => Verdict { what, is_allowed: true, why, path: None, part: None },
-        Err(Blocked { why, path }) => Verdict { what, is_allowed: false, why, path, part: None },
-    }
+    let (is_allowed, why, path) = match judged {
+        Ok(why) => (true, why, None),
+        Err(Blocked { why, path }) => (false, why, path),
+    };
+    Verdict { what: what.into(), is_allowed, why, path, part: None, by_rule: false }
 }
 
 impl Parts<'_> {
-    fn part(&self, index: usize, part: &Part) -> Verdict {
-        let judged = self.judge_part(index, part);
-        Verdict { part: Some(index), ..verdict(format!("part `{}`", part.source), judged) }
+    /// A command of which every part is harmless runs with a reduced environment. Beside a part that a rule allows, all
+    /// parts have the whole environment: then it must have nothing in it that changes what they do.
+    fn parts(&self) -> Vec<Verdict> {
+        let rules: Vec<_> = self.list.parts.iter().map(|part| self.rule_for(part)).collect();
+        let risk = self.policy.environment.changes_programs.as_deref();
+        let risk = risk.filter(|_| rules.iter().any(Option::is_some));
+        let judged = self.list.parts.iter().zip(rules).enumerate().map(|(index, (part, rule))| {
+            let judged = match (rule, risk) {
+                (Some(kept), _) => Ok(format!("{} allows it", kept.title())),
+                (None, Some(name)) if !ostler_shell::is_builtin(part.name()) => {
+                    Err(Blocked::because(format!(
+                        "no rule allows it, and the variable {name} can change what it does"
+                    )))
+                }
+                (None, _) => self.judge_part(index, part),
+            };
+            let verdict = verdict(format!("part `{}`", part.source), judged);
+            Verdict { part: Some(index), by_rule: rule.is_some(), ..verdict }
+        });
+        judged.collect()
     }
 
     /// The rule that allows a part.
@@ -164,9 +183,6 @@ impl Parts<'_> {
     }
 
     fn judge_part(&self, index: usize, part: &Part) -> Result<String, Blocked> {
-        if let Some(kept) = self.rule_for(part) {
-            return Ok(format!("{} allows it", kept.title()));
-        }
         let folders = self.folders.get(index).map(Vec::as_slice).unwrap_or_default();
         let look = match ostler_shell::look(part) {
             Ok(look) => return self.looks(part, &look, folders),
@@ -182,6 +198,7 @@ impl Parts<'_> {
                     self.may_write(word, folders)?;
                     if change.whole_folders {
                         self.is_below(word, folders)?;
+                        self.holds_nothing_protected(word, folders)?;
                     }
                 }
                 Ok("mode acceptEdits allows it inside the working directories".to_owned())
@@ -209,7 +226,8 @@ impl Parts<'_> {
 
     /// `git` starts programs that configuration names.
     fn git(&self, folders: &[PathBuf]) -> Result<(), Blocked> {
-        if !self.policy.trusts_project {
+        let is_trusted = |folder: &PathBuf| repository::is_trusted(self.policy, folder);
+        if !self.policy.trusts_project && !folders.iter().all(is_trusted) {
             let why = "git starts programs that a repository names, and this folder is not trusted";
             return Err(Blocked::because(why));
         }
@@ -221,10 +239,12 @@ impl Parts<'_> {
         makes_one.or_else(danger).map_or(Ok(()), |why| Err(Blocked::because(why)))
     }
 
-    /// A name without a folder must not lead to a program that the agent or the project put there.
+    /// A name without a folder must not lead to a program that the agent or the project put there, or puts there before it
+    /// is started.
     fn is_of_the_system(&self, part: &Part) -> Result<(), Blocked> {
         let folders: Vec<&Path> = self.policy.working_directories().collect();
-        match shadowed(part.name(), &folders, std::env::var_os("PATH").as_deref()) {
+        let search_path = self.policy.environment.search_path();
+        match shadowed(part.name(), &folders, search_path, |folder| self.changes_in(folder)) {
             None => Ok(()),
             Some(path) => Err(Blocked::because(format!(
                 "{} would start {}, which the agent can change",
@@ -234,18 +254,46 @@ impl Parts<'_> {
         }
     }
 
+    /// Whether the command itself changes what is in a folder.
+    fn changes_in(&self, folder: &Path) -> bool {
+        let changed = self.list.parts.iter().filter_map(ostler_shell::change);
+        let written = self.list.redirects.iter().filter(|redirect| redirect.writes);
+        let mut words = changed
+            .flat_map(|change| change.written)
+            .chain(written.map(|redirect| redirect.target.clone()));
+        let real = folder.canonicalize().ok();
+        let folders = self.folders.concat();
+        words.any(|word| match self.shell.places(&word, &folders) {
+            Ok(places) => places.iter().flat_map(Place::forms).any(|path| {
+                let mut names = std::iter::once(folder).chain(real.as_deref());
+                names.any(|folder| path.starts_with(folder) || folder.starts_with(path))
+            }),
+            Err(_) => true,
+        })
+    }
+
     fn redirect(&self, Redirect { writes, target }: &Redirect) -> Verdict {
         let what =
             format!("{} `{}`", if *writes { "writing to" } else { "reading from" }, target.text);
         // Its part may stand anywhere in the list.
         let folders = self.folders.concat();
+        // No mode answers for it: `acceptEdits` promises the file tools and a few commands by name, not what the shell
+        // writes for any other one.
+        let by_rules_alone = Self { accepts_edits: false, folders: Vec::new(), ..*self };
         let judged = match *writes {
-            true => self.may_write(target, &folders),
-            false => self
-                .may_read(target, &folders)
-                .map(|_| "is inside the working directories".to_owned()),
+            true => by_rules_alone.may_write(target, &folders),
+            false => self.may_read_by_rule(target, &folders),
         };
         verdict(what, judged)
+    }
+
+    /// The grammar of harmless commands has no files in redirections. The shell opens them itself, so a rule must say so.
+    fn may_read_by_rule(&self, word: &Word, folders: &[PathBuf]) -> Result<String, Blocked> {
+        let places = self.may_read(word, folders)?;
+        if places.iter().all(|place| self.read_rule(place).is_some()) {
+            return Ok("a rule allows to read it".to_owned());
+        }
+        Err(Blocked::because("no rule allows it; a program can be given the file's name instead"))
     }
 
     fn may_read(&self, word: &Word, folders: &[PathBuf]) -> Result<Vec<Place>, Blocked> {
@@ -256,13 +304,16 @@ impl Parts<'_> {
         Ok(places)
     }
 
-    fn may_read_at(&self, place: &Place) -> Result<(), Blocked> {
-        let inside = self.policy.working_directories().any(|folder| place.is_inside(folder));
+    /// The rule that allows to read a place.
+    fn read_rule(&self, place: &Place) -> Option<&KeptRule> {
         let mut rules =
             self.policy.rules_of(Behavior::Allow).filter(|kept| kept.rule.tool == "Read");
-        let is_ruled =
-            rules.any(|kept| matches_place(self.policy, &kept.rule, false, kept.source, place));
-        if inside || is_ruled || self.policy.is_put_aside(place) {
+        rules.find(|kept| matches_place(self.policy, &kept.rule, false, kept.source, place))
+    }
+
+    fn may_read_at(&self, place: &Place) -> Result<(), Blocked> {
+        let inside = self.policy.working_directories().any(|folder| place.is_inside(folder));
+        if inside || self.read_rule(place).is_some() || self.policy.is_put_aside(place) {
             return Ok(());
         }
         Err(Blocked {
@@ -305,7 +356,23 @@ impl Parts<'_> {
         }
     }
 
-    /// A working directory itself does not go away or elsewhere unasked.
+    /// What is protected does not go away or elsewhere without approval with the folder that it is in.
+    fn holds_nothing_protected(&self, word: &Word, folders: &[PathBuf]) -> Result<(), Blocked> {
+        let home = self.policy.home.as_deref();
+        let places = self.shell.places(word, folders).map_err(Blocked::because)?;
+        for place in &places {
+            let why = match holds(place, |inside| inside.protected(home).is_some()) {
+                Some(false) => continue,
+                Some(true) => "holds files that decide about what runs later",
+                None => "holds too many files to look for protected ones",
+            };
+            let path = Some(place.written.clone());
+            return Err(Blocked { why: format!("{} {why}", word.text), path });
+        }
+        Ok(())
+    }
+
+    /// A working directory itself does not go away or elsewhere without approval.
     fn is_below(&self, word: &Word, folders: &[PathBuf]) -> Result<(), Blocked> {
         let places = self.shell.places(word, folders).map_err(Blocked::because)?;
         let real = |folder: &Path| folder.canonicalize().ok();

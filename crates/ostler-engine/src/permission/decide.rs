@@ -19,12 +19,12 @@ use serde_json::Value;
 
 use super::command;
 use super::decision::{CallFacts, Decision, Outcome, Trail};
+use super::effect::{Effect, ServerToolPolicy};
 use super::matching::{Match, Seen, matches, names_tool};
 use super::policy::{KeptRule, Policy};
 use super::rule::{Behavior, Rule, Source};
 use super::shell::Access;
 use super::suggest;
-use crate::tool::{Effect, ServerToolPolicy};
 
 impl Policy {
     /// Decides on a call.
@@ -328,6 +328,7 @@ impl Judge<'_> {
         let naming = protected.map(|name| self.policy.naming(name));
         let policy = naming.as_ref().unwrap_or(self.policy);
         let verdicts = command::verdicts(policy, shell, *mode == PermissionMode::AcceptEdits);
+        let is_harmless = !verdicts.iter().any(|verdict| verdict.by_rule);
         let mut refused = None;
         for verdict in verdicts {
             self.trail.note(verdict.what.clone(), verdict.why.clone());
@@ -336,11 +337,11 @@ impl Judge<'_> {
             }
         }
         match refused {
-            None => self.end(
-                Outcome::Allow,
-                Kind::SubcommandResults,
-                "every part of the command is allowed",
-            ),
+            None => {
+                let reason = "every part of the command is allowed";
+                let decision = self.end(Outcome::Allow, Kind::SubcommandResults, reason);
+                Decision { is_harmless, ..decision }
+            }
             Some(verdict) => {
                 let (kind, reason) = match protected {
                     Some(name) => (Kind::SafetyCheck, protected_reason(name)),

@@ -7,7 +7,7 @@ use ostler_proto::control::DecisionReasonType;
 use ostler_proto::permission::PermissionUpdate;
 use serde_json::{Value, json};
 
-use crate::tool::Effect;
+use super::effect::Effect;
 
 /// A call, as far as permissions look at it.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +46,9 @@ pub struct Decision {
     pub blocked_path: Option<PathBuf>,
     /// Changes that would make the question unnecessary next time.
     pub suggestions: Vec<PermissionUpdate>,
+    /// A command runs because the judge called it harmless, and not because a rule, a user or the mode allows it. It then
+    /// runs with a reduced environment.
+    pub is_harmless: bool,
 }
 
 impl Decision {
@@ -136,6 +139,7 @@ impl Trail {
             reason_type,
             blocked_path: None,
             suggestions: Vec::new(),
+            is_harmless: false,
         }
     }
 }

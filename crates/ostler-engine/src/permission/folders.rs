@@ -15,7 +15,11 @@ const MOST_MATCHES: usize = 500;
 ///
 /// Behind `cd a &&` it stands in `a`. Otherwise whether a `cd` ran and succeeded is not known beforehand (`x || cd a`), so
 /// all folders count that it can have been in. `None` where a part leads to a folder that cannot be told.
-pub(crate) fn folders_of(start: &Path, list: &Judged) -> Option<Vec<Vec<PathBuf>>> {
+pub(crate) fn folders_of(
+    start: &Path,
+    list: &Judged,
+    has_cdpath: bool,
+) -> Option<Vec<Vec<PathBuf>>> {
     let mut all = vec![start.to_owned()];
     let mut now = all.clone();
     let mut before = Vec::new();
@@ -23,7 +27,7 @@ pub(crate) fn folders_of(start: &Path, list: &Judged) -> Option<Vec<Vec<PathBuf>
         before.push(now.clone());
         let joint = list.joints.get(index).copied().unwrap_or(Joint::Other);
         if matches!(part.name(), "cd" | "pushd" | "popd") {
-            let next = targets_of(part, &now)?;
+            let next = targets_of(part, &now, has_cdpath)?;
             all.extend(next.iter().cloned());
             all.sort_unstable();
             all.dedup();
@@ -43,11 +47,10 @@ pub(crate) fn folders_of(start: &Path, list: &Judged) -> Option<Vec<Vec<PathBuf>
 }
 
 /// Where `cd` leads from each of these folders.
-fn targets_of(part: &Part, folders: &[PathBuf]) -> Option<Vec<PathBuf>> {
+fn targets_of(part: &Part, folders: &[PathBuf], has_cdpath: bool) -> Option<Vec<PathBuf>> {
     let [_, target] = part.argv.as_slice() else { return None };
     let target = target.as_literal().filter(|target| !target.starts_with(['-', '+']))?;
-    let goes_by_search_path = !target.starts_with(['/', '.']);
-    if goes_by_search_path && std::env::var_os("CDPATH").is_some_and(|path| !path.is_empty()) {
+    if has_cdpath && !target.starts_with(['/', '.']) {
         return None;
     }
     let mut targets = Vec::new();

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use serde_json::Value;
 
+use super::effect::Effect;
 use super::place::Place;
 use super::rule::{Behavior, Rule, Source, is_path_tool};
 use super::shell::{Access, Shell};
 use super::{CallFacts, Policy};
-use crate::tool::Effect;
 
 /// Whether a rule speaks of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use ostler_process::Environment;
 use ostler_proto::permission::PermissionMode;
 
 use super::decision::{CallFacts, Outcome};
+use super::environment::CommandEnvironment;
 use super::matching::names_server_tool;
 use super::place::Place;
 use super::rule::{Behavior, Rule, Source};
@@ -28,6 +30,9 @@ pub struct Policy {
     /// Whether the user trusts the project's files. Programs that a repository's configuration can start (`git`) run
     /// without a question only then.
     pub trusts_project: bool,
+    /// Folders of repositories that are trusted by themselves: `git` runs in them as in a trusted project. With links
+    /// followed.
+    pub trusted_repositories: Vec<PathBuf>,
     /// Whether the mode that asks nothing may be used at all.
     pub bypass_available: bool,
     /// How the tools of MCP servers begin for which no mode is freer than the default one.
@@ -36,6 +41,8 @@ pub struct Policy {
     pub unsandboxed_forbidden: bool,
     /// Lists of the only calls of some tools that may run at all.
     pub(crate) only: Vec<Vec<Rule>>,
+    /// The environment that commands would get.
+    pub(crate) environment: CommandEnvironment,
     rules: Vec<KeptRule>,
     directories: Vec<(PathBuf, Source)>,
 }
@@ -59,7 +66,7 @@ impl KeptRule {
 }
 
 impl Policy {
-    /// A policy without rules for a working directory.
+    /// A policy without rules for a working directory, for commands with this process's own environment.
     pub fn new(cwd: impl Into<PathBuf>, mode: PermissionMode) -> Self {
         let cwd = cwd.into();
         Self {
@@ -70,13 +77,20 @@ impl Policy {
             cwd,
             scratch: None,
             trusts_project: false,
+            trusted_repositories: Vec::new(),
             bypass_available: false,
             pinned: BTreeSet::new(),
             unsandboxed_forbidden: false,
             only: Vec::new(),
+            environment: CommandEnvironment::of(&Environment::default()),
             rules: Vec::new(),
             directories: Vec::new(),
         }
+    }
+
+    /// Says which environment commands would get. Must be the one that they do get: what a name starts depends on it.
+    pub fn set_environment(&mut self, environment: &Environment) {
+        self.environment = CommandEnvironment::of(environment);
     }
 
     /// Whether a call would be asked about if there were neither rules nor another mode than the default.

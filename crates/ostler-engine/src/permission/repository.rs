@@ -33,19 +33,49 @@ const QUIET_HOOKS: &[&str] = &[
     "update",
 ];
 
-/// Variables that lead git to another repository than the one of the folder.
-const LEADING: &[&str] =
-    &["GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"];
-
 /// Why a `git` command that only reads may start somebody's program in this folder.
 pub(crate) fn danger(policy: &Policy, folder: &Path) -> Option<String> {
-    if let Some(name) = LEADING.iter().find(|name| std::env::var_os(name).is_some()) {
+    if let Some(name) = &policy.environment.leads_git {
         return Some(format!("the variable {name} leads git elsewhere"));
+    }
+    if let Some(reason) = users_configuration(policy) {
+        return Some(reason);
     }
     match found(policy, folder) {
         Ok(repository) => repository.danger(),
         Err(reason) => Some(reason),
     }
+}
+
+/// Whether a folder belongs to a repository that is trusted by itself. One that lies in it, or that keeps its files
+/// elsewhere, is another one.
+pub(crate) fn is_trusted(policy: &Policy, folder: &Path) -> bool {
+    !policy.trusted_repositories.is_empty()
+        && found(policy, folder).is_ok_and(|repository| {
+            let own = repository.tree.join(".git");
+            policy.trusted_repositories.contains(&repository.tree)
+                && repository.git == own
+                && repository.common == own
+        })
+}
+
+/// What the user configured is trusted, unless it is where the agent and the project can write.
+fn users_configuration(policy: &Policy) -> Option<String> {
+    let is_inside = |file: &Path| {
+        let place = Place::of(file);
+        policy.working_directories().any(|folder| place.is_inside(folder))
+    };
+    let mut files = policy.environment.git_files_in(is_inside);
+    files.find_map(configuration)
+}
+
+/// What of a configuration file can start programs.
+fn configuration(file: &Path) -> Option<String> {
+    let found = match read(file) {
+        Ok(text) => forbidden_key(&text)?,
+        Err(reason) => return Some(reason),
+    };
+    Some(format!("{} sets {found}, which can start programs", file.display()))
 }
 
 /// Why a command that also changes files may do so.
@@ -161,13 +191,8 @@ impl Repository {
             self.git.join("config"),
             self.git.join("config.worktree"),
         ];
-        files.iter().filter(|file| file.symlink_metadata().is_ok()).find_map(|file| {
-            let found = match read(file) {
-                Ok(text) => forbidden_key(&text)?,
-                Err(reason) => return Some(reason),
-            };
-            Some(format!("{} sets {found}, which can start programs", file.display()))
-        })
+        let mut there = files.iter().filter(|file| file.symlink_metadata().is_ok());
+        there.find_map(|file| configuration(file))
     }
 
     fn hooks(&self) -> Option<String> {

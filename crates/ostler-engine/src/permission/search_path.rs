@@ -9,14 +9,22 @@ const SYSTEM: &[&str] =
 
 /// The program that a bare name may start instead of the system's: one in a folder of the search path that is relative
 /// or inside a working directory, where the agent and the project can put anything.
+/// `is_changed` says whether something may be put into a folder before the program is started.
 pub(crate) fn shadowed(
     name: &str,
     working: &[&Path],
-    search_path: Option<&OsStr>,
+    search_path: &OsStr,
+    is_changed: impl Fn(&Path) -> bool,
 ) -> Option<PathBuf> {
     if name.contains('/') || ostler_shell::is_builtin(name) {
         return None;
     }
+    // Scripts of the system that start another program by its bare name.
+    let started = if matches!(name, "egrep" | "fgrep") { "grep" } else { name };
+    let is_there = |folder: &Path| {
+        let is_one = |name: &&str| folder.join(name).symlink_metadata().is_ok();
+        [name, started].iter().any(is_one) || is_changed(folder)
+    };
     let reals: Vec<_> = working.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
     let is_changeable = |folder: &PathBuf| {
         let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
@@ -24,9 +32,9 @@ pub(crate) fn shadowed(
         folder.is_relative()
             || (!is_system && reals.iter().any(|working| real.starts_with(working)))
     };
-    let is_there = |folder: &PathBuf| folder.is_relative() || folder.join(name).exists();
-    let mut folders = std::env::split_paths(search_path?);
-    folders.find(|folder| is_changeable(folder) && is_there(folder)).map(|folder| folder.join(name))
+    let is_meant =
+        |folder: &PathBuf| is_changeable(folder) && (folder.is_relative() || is_there(folder));
+    std::env::split_paths(search_path).find(is_meant).map(|folder| folder.join(name))
 }
 
 #[cfg(test)]
@@ -41,7 +49,8 @@ mod tests {
         std::fs::create_dir_all(&bin).unwrap();
         std::fs::write(bin.join("ls"), "").unwrap();
         let path = format!("{}:/usr/bin", bin.display());
-        let of = |name: &str, path: &str| shadowed(name, &[cwd.path()], Some(OsStr::new(path)));
+        let of =
+            |name: &str, path: &str| shadowed(name, &[cwd.path()], OsStr::new(path), |_| false);
         assert!(of("ls", &path).is_some());
         assert!(of("cat", &path).is_none(), "there is no such program in the project");
         assert!(
@@ -52,7 +61,13 @@ mod tests {
         assert!(of("/bin/ls", &path).is_none());
         assert!(of("cd", &path).is_none());
         assert!(of("ls", "/usr/bin:/bin").is_none());
-        let root = shadowed("ls", &[Path::new("/")], Some(OsStr::new("/usr/bin")));
+        assert!(of("ls", "").is_some(), "without a search path shells take one of their own");
+        let grep = bin.join("grep");
+        std::fs::write(&grep, "").unwrap();
+        assert!(of("egrep", &path).is_some(), "egrep starts grep");
+        let changed = shadowed("cat", &[cwd.path()], OsStr::new(&path), |folder| folder == bin);
+        assert!(changed.is_some(), "the same command can put it there");
+        let root = shadowed("ls", &[Path::new("/")], OsStr::new("/usr/bin"), |_| true);
         assert!(root.is_none(), "a session in / still has the system's programs");
     }
 }

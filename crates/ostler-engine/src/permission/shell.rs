@@ -24,6 +24,7 @@ pub(crate) struct Shell {
     pub(crate) start: Option<Place>,
     cwd: PathBuf,
     home: Option<PathBuf>,
+    has_cdpath: bool,
 }
 
 /// What is done with a file.
@@ -41,7 +42,9 @@ impl Shell {
         };
         let list = ostler_shell::literal(command).map_err(|error| error.reason);
         let (cwd, home) = (policy.cwd.clone(), policy.home.clone());
-        Self { command: command.trim().to_owned(), judged, unclear, list, start: None, cwd, home }
+        let has_cdpath = policy.environment.has_cdpath;
+        let command = command.trim().to_owned();
+        Self { command, judged, unclear, list, start: None, cwd, home, has_cdpath }
     }
 
     /// A command that starts in a folder to which an earlier one has led.
@@ -85,7 +88,7 @@ impl Shell {
 
     /// The folders the shell can stand in before each part of a list, and at its end.
     pub(crate) fn folders(&self, list: &Judged) -> Option<Vec<Vec<PathBuf>>> {
-        folders_of(&self.cwd, list)
+        folders_of(&self.cwd, list, self.has_cdpath)
     }
 
     /// The files a word can mean in any of these folders.
@@ -209,7 +212,7 @@ fn spellings(word: &Word) -> Vec<Word> {
 const MOST_FILES: usize = 5000;
 
 /// Whether a folder holds a file that is looked for; `None` where it is too large to tell.
-fn holds(folder: &Place, is_meant: impl Fn(&Place) -> bool) -> Option<bool> {
+pub(crate) fn holds(folder: &Place, is_meant: impl Fn(&Place) -> bool) -> Option<bool> {
     let mut open: Vec<PathBuf> =
         folder.resolved.iter().filter(|path| path.is_dir()).cloned().collect();
     let mut n_files = 0;

@@ -13,12 +13,12 @@ use ostler_shell::Part;
 use super::command;
 use super::covers::{covers_part, prefix_of};
 use super::decision::Decision;
+use super::effect::Effect;
 use super::matching::{Match, Seen, matches};
 use super::place::Place;
 use super::policy::Policy;
 use super::rule::{Behavior, Rule, Source};
 use super::shell::{Access, Shell};
-use crate::tool::Effect;
 
 /// Longer commands are not suggested as rules: nobody would read them.
 const LONGEST_RULE: usize = 500;

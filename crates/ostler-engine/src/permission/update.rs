@@ -1,8 +1,6 @@
-//! Changes of permissions, ordered by the host: in the session, and in settings files where they are to be kept.
+//! Changes of permissions, ordered by the host, as they hold in the session. `settings/keep.rs` writes them to files.
 //!
-//! A change is checked whole before any of it is carried out, and written before it counts: what fails widens nothing.
-
-use std::path::PathBuf;
+//! A change is checked whole before any of it is carried out: what fails widens nothing.
 
 use ostler_proto::permission::{
     DirectoriesUpdate, PermissionDestination, PermissionMode, PermissionUpdate, RulesUpdate,
@@ -11,7 +9,6 @@ use ostler_proto::permission::{
 
 use super::policy::Policy;
 use super::rule::{Behavior, Rule, RuleError, Source};
-use crate::settings::{Folders, SettingsError, write};
 
 /// Why a change was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -32,9 +29,6 @@ pub enum UpdateError {
         "Cannot set permission mode to bypassPermissions because the session was not launched with --dangerously-skip-permissions"
     )]
     NoBypass,
-    /// The settings file could not be written.
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
 }
 
 impl UpdateError {
@@ -90,24 +84,6 @@ impl Policy {
         Ok(())
     }
 
-    /// Carries a change out, and keeps it where it is meant to be kept. Touches the disk.
-    ///
-    /// # Errors
-    /// When it makes no sense, is not permitted or cannot be written; then it does not hold in this session either.
-    pub fn apply_and_keep(
-        &mut self,
-        update: &PermissionUpdate,
-        folders: &Folders,
-    ) -> Result<(), UpdateError> {
-        let mut changed = self.clone();
-        changed.apply(update)?;
-        if let Some(file) = kept_in(update, folders)? {
-            write::keep(&file, update)?;
-        }
-        *self = changed;
-        Ok(())
-    }
-
     fn checked_mode(&self, update: &SetModeUpdate) -> Result<PermissionMode, UpdateError> {
         source(&update.destination)?;
         match &update.mode {
@@ -122,11 +98,8 @@ impl Policy {
     }
 }
 
-/// The file a change is kept in, if it is kept in one.
-pub(crate) fn kept_in(
-    update: &PermissionUpdate,
-    folders: &Folders,
-) -> Result<Option<PathBuf>, UpdateError> {
+/// Where a change is meant to be kept.
+pub(crate) fn source_of(update: &PermissionUpdate) -> Result<Source, UpdateError> {
     let destination = match update {
         PermissionUpdate::AddRules(update)
         | PermissionUpdate::ReplaceRules(update)
@@ -137,7 +110,7 @@ pub(crate) fn kept_in(
         }
         other => return Err(UpdateError::Unknown(format!("{other:?}"))),
     };
-    Ok(folders.file(source(destination)?))
+    source(destination)
 }
 
 fn checked(update: &RulesUpdate) -> Result<(Behavior, Source, Vec<Rule>), UpdateError> {

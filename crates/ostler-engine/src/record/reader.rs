@@ -11,6 +11,10 @@ use super::TapeError;
 use super::asked::{Asked, Part};
 use super::library::{Library, RecordedCall, RecordedExchange};
 use super::line::{Call, Exchange, Header, VERSION};
+use crate::project_file::Boundary;
+
+/// The most of a recording, in bytes.
+const LONGEST_RECORDING: u64 = 1024 * 1024 * 1024;
 
 /// Reads a recording.
 ///
@@ -18,9 +22,9 @@ use super::line::{Call, Exchange, Header, VERSION};
 /// When there is none, or a line of it makes no sense.
 pub(super) fn read(path: &Path) -> Result<Library, TapeError> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = Boundary::default().read_text(path, LONGEST_RECORDING).map_err(|refusal| {
         TapeError(format!(
-            "cannot read the recording {shown}: {error}; `--record {shown}` makes one"
+            "cannot read the recording {shown}: {refusal}; `--record {shown}` makes one"
         ))
     })?;
     let mut reader = Reader::default();

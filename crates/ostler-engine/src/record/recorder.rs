@@ -63,6 +63,9 @@ impl Recorder {
             .mode(0o600)
             .open(path)
             .map_err(cannot)?;
+        if !file.metadata().map_err(cannot)?.is_file() {
+            return Err(cannot(io::Error::other("it is not a regular file")));
+        }
         check_is_recording(&file, path)?;
         file.set_permissions(Permissions::from_mode(0o600)).map_err(cannot)?;
         end_torn_line(&mut file).map_err(cannot)?;
@@ -230,6 +233,10 @@ struct Recorded {
 impl Model for Recorded {
     fn name(&self) -> &str {
         self.model.name()
+    }
+
+    fn prompt_began(&self) {
+        self.model.prompt_began();
     }
 
     fn respond(&self, request: Request) -> EventStream {

@@ -14,10 +14,11 @@ use super::Session;
 use super::control::{failure, success};
 use crate::call;
 use crate::drive::World;
-use crate::host::{Host, fresh_uuid};
+use crate::drive::surroundings::Inside;
+use crate::host::Host;
+use crate::ids::fresh_uuid;
 use crate::mcp::tools_of;
 use crate::permission::Rule;
-use crate::surroundings::Inside;
 use crate::tool::ToolCx;
 
 impl Session {

@@ -10,20 +10,21 @@ use ostler_proto::{Extra, SessionId};
 use serde_json::json;
 
 use super::Session;
+use super::prompt::Start;
+use super::{report, tasks};
 use crate::agents::Past;
 use crate::compact::Gauge;
 use crate::drive::World;
 use crate::hooks::Event;
-use crate::host::{Host, fresh_uuid};
-use crate::prompt::Start;
-use crate::report;
-use crate::spent::Spent;
+use crate::host::Host;
+use crate::ids::fresh_uuid;
+use crate::model::ledger::Spent;
 
 impl Session {
-    /// Begins anew. What ran in the background ends: nobody would know what its end is about.
+    /// Begins again. What ran in the background ends: nobody would know what its end is about.
     pub(super) async fn clear(&mut self) {
         let World { host, cx, .. } = &self.world;
-        cx.tasks.end_and_tell().await;
+        tasks::end_all(host, &cx.tasks).await;
         // Not waited for: an answer of the host would come through this very task.
         let ended = Event::new(HookEvent::SessionEnd, json!({"reason": "clear"}));
         host.hooks().tell(host, &cx.cwd, ended);
@@ -55,11 +56,11 @@ impl super::Setup {
         base.host = Host {
             session_id,
             transcript,
-            spent: Spent::default(),
+            spent: Spent::new(base.host.spent.prices().clone()),
             hooks: Arc::new(Mutex::new(hooks)),
             ..base.host.clone()
         };
-        base.cx.tasks = base.cx.tasks.anew(base.host.clone());
+        base.cx.tasks = base.cx.tasks.emptied();
         base.gauge = Gauge::default();
         base.past = Past::default();
     }

@@ -5,23 +5,26 @@ use std::sync::Arc;
 use ostler_proto::control::{
     AskEngine, AskHost, ControlRequest, ControlResponse, Failure, GetTaskOutput,
     GetTaskOutputReply, Initialize, Interrupt, Response, SetMaxThinkingTokens, SetPermissionMode,
-    StopTask, Success, UNSUPPORTED_REQUEST,
+    Success, UNSUPPORTED_REQUEST,
 };
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::CommandState;
 use ostler_proto::permission::{PermissionDestination, PermissionUpdate, SetModeUpdate};
 use ostler_proto::quirks::system_prompt_text;
-use ostler_proto::{Extra, RequestId};
+use ostler_proto::{Extra, RequestId, TaskId};
 use serde_json::{Value, json};
 
 use super::Session;
+use super::disk_requests::Offers;
 use super::requests::models;
+use super::setup::Brought;
 use crate::agents;
 use crate::commands;
+use crate::disk::on_disk;
 use crate::hooks::registry;
 use crate::model::{Thinking, ThinkingDisplay};
 use crate::structured::StructuredOutput;
-use crate::tasks::output;
+use crate::tasks::{Tasks, output};
 
 /// How much of a task's output a host is shown.
 const SHOWN_OUTPUT: u64 = 8 * 1024;
@@ -30,7 +33,9 @@ impl Session {
     /// Answers a request of the host.
     pub(super) async fn control(&mut self, request: ControlRequest<AskEngine>) {
         let payload = match &request.request {
-            AskEngine::Initialize(initialize) => self.initialize(initialize),
+            AskEngine::Initialize(initialize) => {
+                return self.initialize(request.request_id, initialize).await;
+            }
             AskEngine::Interrupt(interrupt) => {
                 return self.interrupt(request.request_id, interrupt).await;
             }
@@ -64,11 +69,26 @@ impl Session {
             AskEngine::ReloadPlugins(reload) => {
                 return self.reload_plugins(request.request_id, reload).await;
             }
+            AskEngine::ReloadSkills(_)
+            | AskEngine::ReloadOutputStyles(_)
+            | AskEngine::RewindFiles(_)
+            | AskEngine::UpdateSettings(_)
+            | AskEngine::RegisterRepoRoot(_)
+            | AskEngine::SeedReadState(_) => {
+                return self.on_disk(request.request_id, request.request).await;
+            }
+            AskEngine::ReadFile(read) => {
+                let reading = self.reading(read);
+                return self.answer_later(request.request_id, on_disk(reading));
+            }
             AskEngine::McpReadResource(it) => match self.world.servers.find(&it.server_name) {
                 Ok(server) => return self.read_resource(request.request_id, server, &it.uri),
                 Err(error) => Err(error),
             },
-            AskEngine::StopTask(stop) => self.stop_task(stop).await,
+            AskEngine::StopTask(stop) => {
+                let stopping = stop_task(self.world.cx.tasks.clone(), stop.task_id.clone());
+                return self.answer_later(request.request_id, stopping);
+            }
             AskEngine::BackgroundTasks(it) => {
                 let found = self.world.cx.tasks.promote(it.tool_use_id.as_ref());
                 Ok(match &it.tool_use_id {
@@ -76,10 +96,10 @@ impl Session {
                     None => json!({}),
                 })
             }
-            AskEngine::GetTaskOutput(get) => self.task_output(get),
-            AskEngine::RewindFiles(it) => {
-                let dry_run = it.dry_run.unwrap_or(false);
-                self.world.host.rewind(&it.user_message_id, dry_run).await.map(|reply| json!(reply))
+            AskEngine::GetTaskOutput(get) => {
+                let (tasks, get) = (self.world.cx.tasks.clone(), get.clone());
+                let output = on_disk(move || task_output(&tasks, &get));
+                return self.answer_later(request.request_id, output);
             }
             AskEngine::CancelAsyncMessage(cancel) => {
                 let cancelled = self.queue.withdraw(&cancel.message_uuid);
@@ -99,17 +119,10 @@ impl Session {
                 }
             },
         };
-        let response = match payload {
-            Ok(payload) if matches!(request.request, AskEngine::Initialize(_)) => {
-                self.with_open_questions(success(request.request_id, payload))
-            }
-            Ok(payload) => success(request.request_id, payload),
-            Err(error) => failure(request.request_id, error, None),
-        };
-        self.world.host.send(ToHost::ControlResponse(response)).await;
+        self.answer(request.request_id, payload).await;
     }
 
-    /// Adds what is still to be answered, for a host that introduces itself anew.
+    /// Adds what is still to be answered, for a host that introduces itself again.
     fn with_open_questions(&self, mut response: ControlResponse) -> ControlResponse {
         let open = |is_permission: bool| {
             let mut questions: Vec<_> = self
@@ -133,11 +146,50 @@ impl Session {
         response
     }
 
-    /// What the host brings along. Prompts and schema hold from the next turn on.
-    fn initialize(&mut self, initialize: &Initialize) -> Result<Value, String> {
+    /// What the host brings along.
+    async fn initialize(&mut self, id: Option<RequestId>, initialize: &Initialize) {
+        let brought = self.offers_with(initialize);
+        if !brought.plugins.is_empty() {
+            // Plugins are folders, and somebody has to look into them.
+            return self.on_disk(id, AskEngine::Initialize(initialize.clone().into())).await;
+        }
+        let mut library = (*self.setup.base.library).clone();
+        brought.add_to(&mut library);
+        let style_text = self.setup.style_text.clone();
+        let offers = Offers { library, brought, style_text };
+        let answer = self.initialize_with(initialize, offers);
+        self.answer_initialize(id, answer).await;
+    }
+
+    /// Answers once hooks hear of every change from then on.
+    pub(super) async fn answer_initialize(
+        &mut self,
+        id: Option<RequestId>,
+        answer: Result<Value, String>,
+    ) {
+        let response = match answer {
+            Ok(payload) => self.with_open_questions(success(id, payload)),
+            Err(error) => failure(id, error, None),
+        };
+        let (host, hooks) = (self.world.host.clone(), self.world.host.hooks());
+        if !hooks.watches_files() {
+            return host.send(ToHost::ControlResponse(response)).await;
+        }
+        self.answers.spawn(async move {
+            on_disk(move || hooks.note_watched()).await;
+            host.send(ToHost::ControlResponse(response)).await;
+        });
+    }
+
+    /// Takes over what the host brings along. Prompts and schema hold from the next turn on.
+    pub(super) fn initialize_with(
+        &mut self,
+        initialize: &Initialize,
+        offers: Offers,
+    ) -> Result<Value, String> {
         // All of it or nothing: a schema that is none must not leave half of the rest in force.
         let answer = initialize.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
-        self.take_offers(initialize)?;
+        self.take_offers(initialize, offers)?;
         if let Some(hooks) = &initialize.hooks {
             self.world.host.replace_callbacks(registry::callbacks(hooks));
         }
@@ -163,6 +215,7 @@ impl Session {
             "account": self.setup.account,
             "pid": std::process::id(),
             "claude_code_version": env!("CARGO_PKG_VERSION"),
+            "ostler_version": env!("CARGO_PKG_VERSION"),
             "current_permission_mode": self.world.host.mode(),
             "hooks_applied": true,
             "hook_on_failure_supported": true,
@@ -170,18 +223,20 @@ impl Session {
         }))
     }
 
-    /// Takes over what the host brings beside what files offer.
-    fn take_offers(&mut self, initialize: &Initialize) -> Result<(), String> {
+    /// What the host has brought so far, and what it brings now.
+    pub(super) fn offers_with(&self, initialize: &Initialize) -> Brought {
         let mut brought = self.setup.brought.clone();
         brought.take_plugins(initialize.plugins.as_ref());
         brought.agents.extend(initialize.agents.clone().unwrap_or_default());
         let names = initialize.skills.as_ref().and_then(Value::as_array);
         let names = names.map(|names| names.iter().filter_map(Value::as_str).map(str::to_owned));
         brought.skills = names.map(Iterator::collect).or(brought.skills.take());
-        let mut library = (*self.setup.base.library).clone();
-        brought.add_to(&mut library);
-        self.use_library(library)?;
-        self.setup.brought = brought;
+        brought
+    }
+
+    /// Takes over what the host brings beside what files offer.
+    fn take_offers(&mut self, initialize: &Initialize, offers: Offers) -> Result<(), String> {
+        self.use_offers(offers)?;
         if let Some(words) = &initialize.plan_mode_instructions {
             self.setup.base.planning = words.as_str().into();
         }
@@ -223,7 +278,7 @@ impl Session {
         let destination = PermissionDestination::Session;
         let update = SetModeUpdate { mode: set.mode.clone(), destination, extra: Extra::default() };
         let host = self.world.host.clone();
-        match host.change_policy(&PermissionUpdate::SetMode(update)) {
+        match host.change_policy_here(&PermissionUpdate::SetMode(update)) {
             Ok(()) => {
                 let response = success(request_id, json!({"mode": set.mode}));
                 host.send(ToHost::ControlResponse(response)).await;
@@ -253,35 +308,32 @@ impl Session {
         self.world = self.setup.world();
         Ok(json!({}))
     }
+}
 
-    async fn stop_task(&mut self, stop: &StopTask) -> Result<Value, String> {
-        let tasks = &self.world.cx.tasks;
-        // Hosts stop what they see, and that may be over by now.
-        if let Some((_, None)) = tasks.get(&stop.task_id) {
-            tasks.stop_untold(&stop.task_id).await?
-        }
-        self.task_ended(&stop.task_id).await;
-        Ok(json!({}))
+/// Ends a task, and waits until the host was told of its end.
+async fn stop_task(tasks: Tasks, id: TaskId) -> Result<Value, String> {
+    // Hosts stop what they see, and that may be over by now.
+    if let Some((_, None)) = tasks.get(&id) {
+        // It may even end between the two looks.
+        let _ = tasks.stop(&id).await;
     }
+    tasks.wait(&id).await;
+    Ok(json!({}))
+}
 
-    fn task_output(&self, get: &GetTaskOutput) -> Result<Value, String> {
-        let (task, _) = self
-            .world
-            .cx
-            .tasks
-            .get(&get.task_id)
-            .ok_or_else(|| format!("there is no task {}", get.task_id))?;
-        let end = output::end(&task.output_file, SHOWN_OUTPUT).map_err(|error| {
-            format!("the output of task {} cannot be read: {error}", get.task_id)
-        })?;
-        let reply = GetTaskOutputReply {
-            truncated: end.is_cut(),
-            total_bytes: end.total,
-            output: end.text,
-            extra: Extra::default(),
-        };
-        serde_json::to_value(reply).map_err(|error| error.to_string())
-    }
+/// The end of what a task has written. Touches the disk.
+fn task_output(tasks: &Tasks, get: &GetTaskOutput) -> Result<Value, String> {
+    let (task, _) =
+        tasks.get(&get.task_id).ok_or_else(|| format!("there is no task {}", get.task_id))?;
+    let end = output::end(&task.output_file, SHOWN_OUTPUT)
+        .map_err(|error| format!("the output of task {} cannot be read: {error}", get.task_id))?;
+    let reply = GetTaskOutputReply {
+        truncated: end.is_cut(),
+        total_bytes: end.total,
+        output: end.text,
+        extra: Extra::default(),
+    };
+    serde_json::to_value(reply).map_err(|error| error.to_string())
 }
 
 /// An answer; a request without an id gets one without an id.

@@ -10,7 +10,7 @@ use ostler_proto::{Extra, Uuid};
 
 use super::Session;
 use crate::commands;
-use crate::host::fresh_uuid;
+use crate::ids::fresh_uuid;
 
 impl Session {
     /// A prompt waits for its turn.
@@ -51,6 +51,7 @@ impl Session {
         let base = &mut self.setup.base;
         base.host.env = Arc::new(base.host.env.with(variables));
         base.cx.env = Arc::clone(&base.host.env);
+        base.host.judge_environment();
         self.world = self.setup.world();
     }
 }

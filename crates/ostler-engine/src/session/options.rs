@@ -18,7 +18,7 @@ use crate::host::Notice;
 use crate::library::Library;
 use crate::live::LiveSettings;
 use crate::mcp::{Connector, KnownServer};
-use crate::model::{Aliases, Model, Sampling};
+use crate::model::{Aliases, Model, Prices, Sampling};
 use crate::permission::Policy;
 use crate::record::Tape;
 use crate::settings::{Folders, ServerLists};
@@ -37,7 +37,7 @@ pub struct SessionOptions {
     pub aliases: Aliases,
     /// What files offer.
     pub library: Library,
-    /// Reads anew what files offer, when the host asks for it; `None` where that is not possible.
+    /// Reads again what files offer, when the host asks for it; `None` where that is not possible.
     pub reload: Option<Reload>,
     /// The kind of agent that leads the conversation.
     pub agent: Option<String>,
@@ -53,6 +53,8 @@ pub struct SessionOptions {
     pub folders: Folders,
     /// What ends a turn that the model would not end.
     pub limits: Limits,
+    /// What models cost, for limits in dollars and for the cost of results.
+    pub prices: Prices,
     /// How the model answers.
     pub sampling: Sampling,
     /// When the conversation is compacted.
@@ -142,6 +144,7 @@ impl SessionOptions {
             policy,
             folders: Folders::default(),
             limits: Limits::default(),
+            prices: Prices::default(),
             sampling: Sampling::default(),
             compaction: Compaction::default(),
             system_prompt: None,

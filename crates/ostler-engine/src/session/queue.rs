@@ -21,6 +21,13 @@ impl Queue {
         self.0.push_back(Waiting { prompt, is_command });
     }
 
+    /// Looks again which of the prompts call a command.
+    pub(super) fn find_commands(&mut self, is_call: impl Fn(&User) -> bool) {
+        for waiting in &mut self.0 {
+            waiting.is_command = is_call(&waiting.prompt);
+        }
+    }
+
     /// Everything that waits, as soon as something of it wants an answer. A command is a turn of its own.
     pub(super) fn take(&mut self) -> Option<Vec<User>> {
         let wants_answer = |waiting: &Waiting| waiting.prompt.should_query != Some(false);

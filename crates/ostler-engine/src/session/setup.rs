@@ -42,8 +42,10 @@ pub(super) struct Setup {
     pub(super) agent: Option<String>,
     /// The style of the answers.
     pub(super) output_style: Option<String>,
+    /// What the style tells the model, as its file said when the library was read.
+    pub(super) style_text: Option<String>,
     pub(super) withheld: Vec<String>,
-    /// Reads anew what files offer.
+    /// Reads again what files offer.
     pub(super) reload: Option<Reload>,
     /// What the host brings beside what files offer.
     pub(super) brought: Brought,
@@ -95,7 +97,7 @@ impl Setup {
         scratch: Scratch,
         answer: Option<StructuredOutput>,
     ) -> Self {
-        let tasks = Tasks::new(host.clone(), !options.background_tasks);
+        let tasks = Tasks::new(Arc::new(host.calls.clone()), !options.background_tasks);
         let env = Arc::clone(&host.env);
         let cx = ToolCx { cwd: options.cwd, scratch, tasks, env, ..ToolCx::default() };
         let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
@@ -114,6 +116,7 @@ impl Setup {
             delegation: options.delegation,
             past: Past::default(),
             answering: Arc::default(),
+            tokens: Arc::default(),
             planning: OWN_PLANNING.into(),
             style: DEFAULT_STYLE.into(),
             model: options.model,
@@ -142,6 +145,7 @@ impl Setup {
         let flag_rules = flag_rules.into_iter().filter(|kept| kept.source == Source::Flag);
         let answer = answer.map(Arc::new);
         Self {
+            style_text: style_text(&base.library, output_style.as_deref()),
             base,
             system_prompt,
             append_system_prompt,
@@ -161,7 +165,9 @@ impl Setup {
     /// Why a model cannot be used: a limit in dollars cannot be kept with it.
     pub(super) fn unpriced(&self, model: &str) -> Option<String> {
         let limit = self.base.limits.max_budget_usd?;
-        (!pricing::is_priced(model)).then(|| pricing::no_price(model, limit))
+        let mut models = self.base.aliases.meant_by(model).into_iter();
+        let unpriced = models.find(|name| !self.base.host.spent.prices().is_priced(name))?;
+        Some(pricing::no_price(&unpriced, limit))
     }
 
     pub(super) fn world(&self) -> World {
@@ -208,10 +214,13 @@ impl Setup {
 
     /// What the style adds to the system prompt. A host with a prompt of its own has its own style.
     pub(super) fn style(&self) -> Option<String> {
-        let name = self.output_style.as_deref().filter(|_| self.system_prompt.is_none())?;
-        // A file that has gone since it was listed is told of by `style_trouble`.
-        self.base.library.style(name)?.text().ok()
+        self.style_text.clone().filter(|_| self.system_prompt.is_none())
     }
+}
+
+/// What a style tells the model. Reads its file. One that has gone since it was listed says nothing.
+pub(super) fn style_text(library: &Library, name: Option<&str>) -> Option<String> {
+    library.style(name?)?.text().ok()
 }
 
 /// Adds a tool that only the main conversation has.

@@ -5,7 +5,8 @@ use ostler_proto::frame::ToHost;
 use ostler_proto::message::System;
 use ostler_proto::message::system::{SessionState, SessionStateChanged};
 
-use crate::host::{Host, fresh_uuid};
+use crate::host::Host;
+use crate::ids::fresh_uuid;
 
 /// Who hears what the session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

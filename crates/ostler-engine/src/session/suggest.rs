@@ -11,9 +11,9 @@ use ostler_proto::frame::ToHost;
 use ostler_proto::message::PromptSuggestion;
 
 use super::Session;
-use crate::host::fresh_uuid;
+use crate::drive::surroundings;
+use crate::ids::fresh_uuid;
 use crate::model::Said;
-use crate::surroundings;
 
 const QUESTION: &str = "Guess what I will most likely ask you next. Answer with that one prompt, in my words and \
     at most 12 of them, and with nothing else. If you cannot tell, answer with a single dash.";
@@ -22,20 +22,42 @@ const QUESTION: &str = "Guess what I will most likely ask you next. Answer with 
 const MOST_LETTERS: usize = 200;
 
 impl Session {
+    /// Ends the guess that is being made, if one is, and takes the conversation back.
+    pub(super) async fn end_guess(&mut self) {
+        // Waited for, so that nobody else holds the conversation: to go on with it would copy it.
+        self.suggesting.shutdown().await;
+        if let Some(conversation) = self.guessing.take() {
+            self.conversation = Arc::unwrap_or_clone(conversation);
+            // The question is none of the user's.
+            self.conversation.pop();
+        }
+    }
+
+    /// What was said so far.
+    pub(super) fn conversation(&self) -> &[Said] {
+        match self.guessing.as_deref().and_then(|asked| asked.split_last()) {
+            Some((_question, conversation)) => conversation,
+            None => &self.conversation,
+        }
+    }
+
     /// Begins to guess, if the host wants that.
     pub(super) fn suggest(&mut self) {
         if !self.wants_suggestions || self.totals.n_results() < 2 || self.queue.n_turns() > 0 {
             return;
         }
-        let (world, mut conversation) = (self.world.clone(), self.conversation.clone());
-        if conversation.last().is_none_or(|said| said.role != Role::Assistant) {
+        if self.conversation.last().is_none_or(|said| said.role != Role::Assistant) {
             return;
         }
+        let (world, mut conversation) =
+            (self.world.clone(), std::mem::take(&mut self.conversation));
         let content = vec![ContentBlock::text(QUESTION)];
         conversation.push(Said { role: Role::User, content });
+        let conversation = Arc::new(conversation);
+        self.guessing = Some(Arc::clone(&conversation));
         self.suggesting.spawn(async move {
             let world = world.with_server_tools().await;
-            let request = world.request(Arc::new(conversation), false);
+            let request = world.request(conversation, false);
             // A guess that fails is no loss.
             let Ok(answer) = surroundings::ask(&*world.model, &world.host, request).await else {
                 return;

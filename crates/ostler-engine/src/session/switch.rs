@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::Session;
 use super::control::{failure, success};
+use crate::drive::switch::Switch;
 use crate::hooks::Event;
-use crate::host::fresh_uuid;
-use crate::switch::Switch;
+use crate::ids::fresh_uuid;
 
 /// A request for another model.
 #[derive(Clone, Debug)]
@@ -42,18 +42,29 @@ impl Session {
         self.want_model(None, model.map(str::to_owned), true).await;
     }
 
+    /// Why settings cannot name a model.
+    pub(super) fn model_trouble(&self, model: Option<&str>) -> Option<String> {
+        let requested = model.filter(|name| !matches!(*name, "" | "default"));
+        self.setup.unpriced(&self.meant_model(requested))
+    }
+
+    /// The full name of a model that is asked for; without one, that of the session's start.
+    fn meant_model(&self, requested: Option<&str>) -> String {
+        let base = &self.setup.base;
+        match requested {
+            Some(name) => base.aliases.full_name(Some(name), &base.model_name),
+            None => base.model.name().to_owned(),
+        }
+    }
+
     async fn want_model(
         &mut self,
         request_id: Option<RequestId>,
         model: Option<String>,
         is_silent: bool,
     ) {
-        let base = &self.setup.base;
         let requested = model.filter(|name| !matches!(name.as_str(), "" | "default"));
-        let to = match &requested {
-            Some(name) => base.aliases.full_name(Some(name), &base.model_name),
-            None => base.model.name().to_owned(),
-        };
+        let to = self.meant_model(requested.as_deref());
         if let Some(error) = self.setup.unpriced(&to) {
             return self.keep_model(request_id, is_silent, error).await;
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use ostler_proto::launch::ModelPrice;
 use ostler_proto::permission::PermissionMode;
 use ostler_proto::sandbox::SandboxSettings;
 use serde::Deserialize;
@@ -22,6 +23,8 @@ pub struct FileSettings {
     pub env: BTreeMap<String, String>,
     /// The model.
     pub model: Option<String>,
+    /// What models cost, by name.
+    pub model_prices: BTreeMap<String, FilePrice>,
     /// What commands may touch.
     pub sandbox: Option<SandboxSettings>,
     /// The style of answers.
@@ -37,6 +40,22 @@ pub struct FileSettings {
     /// Everything else.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+/// What a model costs, in dollars per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FilePrice {
+    input: f64,
+    output: f64,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+}
+
+impl From<FilePrice> for ModelPrice {
+    fn from(FilePrice { input, output, cache_read, cache_write }: FilePrice) -> Self {
+        Self { input, output, cache_read, cache_write }
+    }
 }
 
 /// The `permissions` of a settings file.

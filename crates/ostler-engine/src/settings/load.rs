@@ -1,13 +1,15 @@
 //! Reading all settings of a session and joining them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ostler_proto::launch::ModelPrice;
 use ostler_proto::permission::PermissionMode;
 use ostler_proto::sandbox::SandboxSettings;
 use serde_json::{Map, Value};
 
-use super::file::{self, FileSettings};
+use super::file::{self, FilePrice, FileSettings};
 use super::{Folders, Problem, Settings, SettingsError};
 use crate::permission::{Behavior, Rule, Source};
 use crate::project_file::{Boundary, Refusal};
@@ -134,12 +136,27 @@ impl Joined<'_> {
                 self.settings.env.insert(name, value);
             }
         }
+        self.prices(path, file.model_prices, is_of_project);
         let settings = &mut self.settings;
         settings.model = file.model.or(settings.model.take());
         settings.api_key_helper = file.api_key_helper.or(settings.api_key_helper.take());
         settings.sandbox = join_sandbox(settings.sandbox.take(), file.sandbox);
         settings.output_style = file.output_style.or(settings.output_style.take());
         settings.extra.extend(file.extra);
+    }
+
+    /// Takes over what models cost. A project must not make a limit in dollars worth more than the user thinks.
+    fn prices(&mut self, path: &Path, given: BTreeMap<String, FilePrice>, is_of_project: bool) {
+        for (name, price) in given {
+            let (pointer, price) = (format!("modelPrices.{name}"), ModelPrice::from(price));
+            match price.refusal() {
+                Some(reason) => {
+                    self.problems.extend(SettingsError::one(path, &pointer, reason).problems);
+                }
+                None if is_of_project => self.warn(path, &pointer, "a project cannot set prices"),
+                None => _ = self.settings.model_prices.insert(name, price),
+            }
+        }
     }
 
     /// Restrictions that this version does not know how to enforce: a session without them would be wider than asked for.

@@ -4,6 +4,7 @@
 //! all. A file that cannot be read is an error, never an empty file: its deny rules would silently be gone.
 
 mod file;
+mod keep;
 mod load;
 mod servers;
 #[cfg(test)]
@@ -14,11 +15,14 @@ mod wrong;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use ostler_proto::launch::ModelPrice;
 use ostler_proto::permission::PermissionMode;
 use ostler_proto::sandbox::SandboxSettings;
 use serde_json::{Map, Value};
 
-pub use self::file::{FilePermissions, FileSettings};
+pub use self::file::{FilePermissions, FilePrice, FileSettings};
+pub use self::keep::KeepError;
+pub(crate) use self::keep::kept_in;
 pub use self::load::{Sources, load};
 pub use self::servers::{ServerEntry, ServerLists};
 use crate::permission::{Behavior, Policy, Rule, Source};
@@ -120,6 +124,8 @@ pub struct Settings {
     pub env: BTreeMap<String, String>,
     /// The model.
     pub model: Option<String>,
+    /// What models cost, by name.
+    pub model_prices: BTreeMap<String, ModelPrice>,
     /// What commands may touch.
     pub sandbox: Option<SandboxSettings>,
     /// The style of answers.

@@ -109,7 +109,7 @@ mod tests {
         lists.refusal("x", &serde_json::from_value(config).unwrap()).is_some()
     }
 
-    // Mutant: `refusal` that looks at names only, or lets a later list replace an earlier one.
+    // Seen to fail when `refusal` looks at names only, and when a later list replaces an earlier one.
     #[test]
     fn a_server_must_be_in_every_allow_list_and_in_no_deny_list() {
         let program = json!({"command": "run", "args": ["it"]});
@@ -133,6 +133,11 @@ mod tests {
                 json!([]),
                 vec![json!([{"serverName": "x"}]), json!([{"serverUrl": "https://*"}])],
                 [true, false, false],
+            ),
+            (
+                json!([]),
+                vec![json!([{"serverName": "y"}]), json!([{"serverName": "x"}])],
+                [true, true, false],
             ),
             (json!([{"serverName": "x"}]), vec![json!([{"serverName": "x"}])], [true, true, true]),
         ] {

@@ -380,7 +380,7 @@ fn lists_of_servers_and_sandboxes_only_narrow() {
     }
 }
 
-// Mutant: a field that the most private file leaves out is lost.
+// Seen to fail when a field that the most private file leaves out is lost.
 #[test]
 fn a_sandbox_that_one_file_asks_for_is_not_forgotten_by_the_next() {
     let user = json!({"sandbox": {"enabled": true, "allowUnsandboxedCommands": false}});

@@ -13,6 +13,7 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("permissions.disableBypassPermissionsMode", "a word", r#""disable""#),
     ("env", "an object of texts", r#"{"RUST_LOG": "info"}"#),
     ("model", "the name of a model", r#""claude-opus-5-5""#),
+    ("modelPrices", "an object of prices", r#"{"my-model": {"input": 3, "output": 15}}"#),
     ("sandbox", "an object", r#"{"enabled": true}"#),
     ("outputStyle", "a name", r#""default""#),
     ("disableAllHooks", "true or false", "true"),

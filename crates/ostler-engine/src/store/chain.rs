@@ -62,6 +62,11 @@ impl<'a> Tree<'a> {
         self.with_parallel_calls(chain, &seen)
     }
 
+    /// Whether nothing hangs under a line that is not there.
+    pub(super) fn is_closed(&self) -> bool {
+        self.tree().all(|(_, links)| links.parent.is_none_or(|it| self.by_uuid.contains_key(it)))
+    }
+
     /// Whether a line belongs to the conversation, and not to a subagent's or teammate's.
     pub(super) fn is_ours(&self, at: usize) -> bool {
         self.nodes[at].is_some_and(|node| node.sidechain == self.sidechain && !node.team)

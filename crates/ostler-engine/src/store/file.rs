@@ -1,6 +1,6 @@
 //! A file that only grows, by whole lines, one `write` call each.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct LineFile {
     path: PathBuf,
     file: Option<File>,
+    /// Shows others that the file is in use, until it is dropped.
+    lock: Option<File>,
     is_new: bool,
     /// Whether the file may end in half a line, which the next one must not continue.
     torn: bool,
@@ -17,7 +19,7 @@ pub(super) struct LineFile {
 impl LineFile {
     /// A file that must not exist yet.
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, file: None, is_new: true, torn: false }
+        Self { path, file: None, lock: None, is_new: true, torn: false }
     }
 
     /// A file that must exist.
@@ -33,7 +35,13 @@ impl LineFile {
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let mut file = match self.file.take() {
             Some(file) => file,
-            None if self.is_new => create_private(&self.path)?,
+            None if self.is_new => {
+                let file = create_private(&self.path)?;
+                // Shows others that somebody writes here, for as long as the file is open. Where locks are not possible,
+                // nobody is warned.
+                let _ = file.try_lock();
+                file
+            }
             None => self.reopen()?,
         };
         self.is_new = false;
@@ -42,6 +50,15 @@ impl LineFile {
         self.torn = written.is_err();
         self.file = Some(file);
         written
+    }
+
+    /// Shows others that a file that exists is in use, and says whether somebody else has it open for writing.
+    pub(super) fn claim(&mut self) -> io::Result<bool> {
+        // A handle of its own: the file is opened for writing with the first line.
+        let lock = File::open(&self.path)?;
+        let is_in_use = matches!(lock.try_lock(), Err(TryLockError::WouldBlock));
+        self.lock = Some(lock);
+        Ok(is_in_use)
     }
 
     fn reopen(&mut self) -> io::Result<File> {

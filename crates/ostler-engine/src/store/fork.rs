@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::file::create_private;
 use super::line::links;
 use super::{Clock, StoreError, io_error};
-use crate::host::fresh_uuid;
+use crate::ids::fresh_uuid;
 
 /// What a copy has become.
 pub(super) struct Copied {

@@ -105,6 +105,18 @@ pub(super) fn answers(line: &TranscriptLine) -> impl Iterator<Item = (&ToolUseId
     })
 }
 
+/// The calls that a message of the user's side answers.
+pub(super) fn results(message: &UserContent) -> impl Iterator<Item = &ToolUseId> {
+    let blocks = match &message.content {
+        Some(Content::Blocks(blocks)) => blocks.as_slice(),
+        _ => &[],
+    };
+    blocks.iter().filter_map(|block| match block {
+        ContentBlock::ToolResult(result) => Some(&result.tool_use_id),
+        _ => None,
+    })
+}
+
 /// The blocks of a line of the user's side; none when it is a plain string.
 pub(super) fn user_blocks(line: &TranscriptLine) -> &[ContentBlock] {
     match as_user(line).and_then(|entry| entry.message.content.as_ref()) {

@@ -48,9 +48,18 @@ impl Projects {
         newest_first(self.folders().iter().flat_map(|folder| sessions_in(folder)).collect())
     }
 
-    /// The newest session of a working directory.
+    /// The newest session of a working directory. Reads no file but that one.
     pub fn latest(&self, cwd: &Path) -> Option<SessionInfo> {
-        self.sessions(cwd).into_iter().next()
+        newest(files_in(&self.folder(cwd)), 1).0.pop()
+    }
+
+    /// The newest sessions of one working directory, or of all, and how many files were not looked at.
+    pub fn newest(&self, cwd: Option<&Path>, limit: usize) -> (Vec<SessionInfo>, usize) {
+        let files = match cwd {
+            Some(cwd) => files_in(&self.folder(cwd)),
+            None => self.folders().iter().flat_map(|folder| files_in(folder)).collect(),
+        };
+        newest(files, limit)
     }
 
     /// The session with an id, a title or the beginning of an id. A whole id is found wherever the session ran,
@@ -118,11 +127,62 @@ impl SessionInfo {
 }
 
 fn sessions_in(folder: &Path) -> Vec<SessionInfo> {
+    files_in(folder).iter().filter_map(|(_, path)| SessionInfo::read(path)).collect()
+}
+
+/// The files that may be sessions, and when each was last written.
+fn files_in(folder: &Path) -> Vec<(SystemTime, PathBuf)> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    entries.filter_map(|entry| SessionInfo::read(&entry.ok()?.path())).collect()
+    let file = |entry: fs::DirEntry| {
+        let path = entry.path();
+        let is_named = path.extension()? == "jsonl" && is_uuid(path.file_stem()?.to_str()?);
+        Some((is_named.then(|| path.metadata().and_then(|it| it.modified()).ok())??, path))
+    };
+    entries.filter_map(|entry| file(entry.ok()?)).collect()
+}
+
+/// Reads the newest files, until there are so many sessions.
+fn newest(mut files: Vec<(SystemTime, PathBuf)>, limit: usize) -> (Vec<SessionInfo>, usize) {
+    files.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let (mut sessions, mut n_files) = (Vec::new(), files.len());
+    for (_, path) in files {
+        if sessions.len() == limit {
+            break;
+        }
+        n_files -= 1;
+        sessions.extend(SessionInfo::read(&path));
+    }
+    (sessions, n_files)
 }
 
 fn newest_first(mut sessions: Vec<SessionInfo>) -> Vec<SessionInfo> {
     sessions.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.id.cmp(&b.id)));
     sessions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Mutant: all files are read before the newest is chosen, as it used to be.
+    #[test]
+    fn only_as_many_files_are_read_as_are_wanted() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |n: u32| folder.path().join(format!("00000000-0000-4000-8000-{n:012}.jsonl"));
+        for n in 0..6_u32 {
+            // The newest one has nothing to show, and is not a session.
+            let text = if n == 5 { String::new() } else { format!("{{\"summary\":\"{n}\"}}\n") };
+            fs::write(file(n), text).unwrap();
+            let at = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(u64::from(n) + 1);
+            fs::File::options().write(true).open(file(n)).unwrap().set_modified(at).unwrap();
+        }
+        fs::write(folder.path().join("notes.jsonl"), "{\"summary\":\"no\"}").unwrap();
+        let of = |limit| {
+            let (sessions, n_more) = newest(files_in(folder.path()), limit);
+            (sessions.into_iter().map(|it| it.summary).collect::<Vec<_>>().join(" "), n_more)
+        };
+        assert_eq!(of(1), ("4".to_owned(), 4));
+        assert_eq!(of(3), ("4 3 2".to_owned(), 2));
+        assert_eq!(of(99), ("4 3 2 1 0".to_owned(), 0));
+    }
 }

@@ -17,6 +17,7 @@ mod guard;
 mod line;
 mod list;
 mod reader;
+mod recent;
 mod resume;
 mod scan;
 mod writer;

@@ -53,7 +53,7 @@ impl Transcript {
     pub fn from_reader(mut reader: impl BufRead) -> io::Result<Self> {
         let mut transcript = Self::default();
         let mut line = Vec::new();
-        while let Some(is_whole) = read_line(&mut reader, &mut line)? {
+        while let Some(Read { is_whole, .. }) = read_line(&mut reader, &mut line)? {
             let torn = is_whole && !line.ends_with(b"\n");
             let text = if is_whole { line.trim_ascii() } else { &b"too long"[..] };
             match serde_json::from_slice(text).ok().or_else(|| completed(text)) {
@@ -63,6 +63,12 @@ impl Transcript {
             }
         }
         Ok(transcript)
+    }
+
+    /// The same with lines before it.
+    pub(super) fn after(mut self, mut before: Vec<TranscriptLine>) -> Self {
+        before.append(&mut self.lines);
+        Self { lines: before, ..self }
     }
 
     /// All lines that could be read, as they stand in the file.
@@ -106,26 +112,35 @@ impl Transcript {
     }
 }
 
-/// Reads the next line into `line`; whether it fits there. `None` at the end. The rest of a line that is too long is
-/// passed over without being held.
-fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<bool>> {
+/// A line that was read.
+pub(super) struct Read {
+    /// Whether it is short enough to be held.
+    pub(super) is_whole: bool,
+    /// With its end.
+    pub(super) n_bytes: u64,
+}
+
+/// Reads the next line into `line`. `None` at the end. The rest of a line that is too long is passed over without being
+/// held.
+pub(super) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<Read>> {
     line.clear();
-    let mut is_whole = true;
+    let mut read = Read { is_whole: true, n_bytes: 0 };
     loop {
         let bytes = reader.fill_buf()?;
         if bytes.is_empty() {
-            return Ok((!line.is_empty() || !is_whole).then_some(is_whole));
+            return Ok((read.n_bytes > 0).then_some(read));
         }
-        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let end = memchr::memchr(b'\n', bytes);
         let n_bytes = end.map_or(bytes.len(), |end| end + 1);
-        is_whole &= line.len() + n_bytes <= MAX_LINE_BYTES;
-        match is_whole {
+        read.n_bytes += n_bytes as u64;
+        read.is_whole &= line.len() + n_bytes <= MAX_LINE_BYTES;
+        match read.is_whole {
             true => line.extend_from_slice(&bytes[..n_bytes]),
             false => *line = Vec::new(),
         }
         reader.consume(n_bytes);
         if end.is_some() {
-            return Ok(Some(is_whole));
+            return Ok(Some(read));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Beginning a session: anew, where an old one stopped, earlier than that, or in a copy.
+//! Beginning a session: again, where an old one stopped, earlier than that, or in a copy.
 
 use std::path::PathBuf;
 
@@ -8,9 +8,11 @@ use ostler_proto::{SessionId, Uuid};
 use super::folder::{is_uuid, session_file};
 use super::fork::Copied;
 use super::line::written_at;
-use super::{Clock, Projects, Scene, StoreError, Transcript, TranscriptWriter, fork, guard};
+use super::{
+    Clock, Projects, Scene, StoreError, Transcript, TranscriptWriter, fork, guard, io_error, recent,
+};
 use crate::checkpoint;
-use crate::host::fresh_uuid;
+use crate::ids::fresh_uuid;
 use crate::model::Said;
 
 /// How a session begins, as `--resume`, `--continue`, `--fork-session`, `--resume-session-at`,
@@ -54,10 +56,12 @@ pub struct Opened {
     pub n_skipped: usize,
     /// How files were before each of its prompts. A copy has backups of its own.
     pub snapshots: Vec<FileSnapshot>,
+    /// Somebody else writes to the same file: it will have the messages of both.
+    pub is_in_use: bool,
 }
 
 impl Projects {
-    /// Opens a session. Reads the whole file of a resumed one, so call it from a blocking thread.
+    /// Opens a session. Reads the file of a resumed one, from the last compaction on, so call it from a blocking thread.
     ///
     /// # Errors
     /// When there is no such session or message, the id is taken, more would be dropped than the caller said, or
@@ -73,6 +77,7 @@ impl Projects {
                     resumed: false,
                     n_skipped: 0,
                     snapshots: Vec::new(),
+                    is_in_use: false,
                 });
             }
             Begin::Latest => self.latest(&scene.cwd).ok_or(StoreError::NothingToContinue)?.id,
@@ -83,7 +88,15 @@ impl Projects {
         }
         let not_found = || StoreError::NotFound(old.to_string());
         let path = self.file(Some(&scene.cwd), &old).ok_or_else(not_found)?;
-        let transcript = Transcript::read(&path)?;
+        // An earlier message may stand anywhere.
+        let recent = match start.at {
+            None => recent::read(&path).map_err(io_error("read", &path))?,
+            Some(_) => None,
+        };
+        let transcript = match recent {
+            Some(recent) => recent,
+            None => Transcript::read(&path)?,
+        };
         let tree = transcript.tree();
         let leaf = match &start.at {
             None => tree.leaf().ok_or_else(not_found)?,
@@ -98,7 +111,7 @@ impl Projects {
             guard::check(transcript.lines(), &tree, &chain, prompt)?;
         }
         let conversation = transcript.conversation_to(&tree, leaf);
-        let (writer, snapshots) = if start.fork {
+        let (mut writer, snapshots) = if start.fork {
             self.fork(&transcript, &chain, path, old, scene, start)?
         } else {
             let leaf = super::line::links(&transcript.lines()[leaf]).map(|links| links.uuid.into());
@@ -106,7 +119,8 @@ impl Projects {
             (writer, checkpoint::snapshots(transcript.lines()))
         };
         let n_skipped = transcript.n_skipped();
-        Ok(Opened { writer, conversation, resumed: true, n_skipped, snapshots })
+        let is_in_use = writer.claim();
+        Ok(Opened { writer, conversation, resumed: true, n_skipped, snapshots, is_in_use })
     }
 
     fn fork(

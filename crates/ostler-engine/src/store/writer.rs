@@ -23,9 +23,9 @@ use serde_json::Value;
 
 use super::file::{LineFile, create_private};
 use super::folder::{git_branch, is_uuid, real_path, session_file};
-use super::line::{answers, calls, links};
+use super::line::{calls, links, results};
 use super::{Clock, StoreError, io_error};
-use crate::host::fresh_uuid;
+use crate::ids::fresh_uuid;
 
 /// Under which circumstances lines are written.
 #[derive(Clone, Debug)]
@@ -85,6 +85,12 @@ impl TranscriptWriter {
         clock: Clock,
     ) -> Self {
         Self { leaf, clock, ..Self::new(LineFile::existing(path), id, scene) }
+    }
+
+    /// Shows others that the session is in use; whether it was already. A file that cannot be opened is told of with the
+    /// first line.
+    pub(super) fn claim(&mut self) -> bool {
+        self.file.claim().unwrap_or(false)
     }
 
     fn new(file: LineFile, session_id: SessionId, scene: Scene) -> Self {
@@ -271,8 +277,7 @@ impl TranscriptWriter {
         let mut entry = Entry { message: user.message.clone(), place };
         entry.place.tool_use_result.clone_from(&user.tool_use_result);
         entry.place.is_meta = user.is_synthetic.filter(|synthetic| *synthetic);
-        let line = TranscriptLine::User(Box::new(entry.clone()));
-        if let Some(call) = answers(&line).find_map(|(id, _)| self.calls.get(id)) {
+        if let Some(call) = results(&entry.message).find_map(|id| self.calls.get(id)) {
             entry.place.source_tool_assistant_uuid = Some(call.clone());
         }
         entry
@@ -301,7 +306,7 @@ impl TranscriptWriter {
             kept["durationMs"] = serde_json::json!(duration);
         }
         self.append(&TranscriptLine::System(Box::new(SystemEntry {
-            // The conversation begins anew here.
+            // The conversation begins again here.
             parent_uuid: None,
             logical_parent_uuid: self.leaf.clone(),
             subtype: "compact_boundary".to_owned(),

@@ -1,15 +1,24 @@
-//! What the session tells the host about background tasks.
+//! How background tasks report changes to the session, and the frames with which the session notifies the host.
 //!
-//! Only the session's own task calls this, one change after the other, so that the list in every
+//! Only the session's own task asks for these frames, one change after the other, so that the list in every
 //! `background_tasks_changed` agrees with the frames before it. Hosts take the last list as the truth: a list that
 //! names a task which has ended would keep them waiting for ever.
 
-use ostler_proto::TaskId;
+use std::fmt;
+
+use futures::future::BoxFuture;
+use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::TaskOutcome;
+use ostler_proto::{SessionId, TaskId};
 use tokio::sync::oneshot;
 
 use super::{Ended, Inner, Phase, Task, Tasks, frames, notice};
-use crate::host::{Host, HostCall};
+
+/// Passes changes of tasks on to the session.
+pub(crate) trait TaskReporter: fmt::Debug + Send + Sync {
+    /// Passes a change on. `false` when there is no session any more.
+    fn report(&self, change: TaskChange) -> BoxFuture<'_, bool>;
+}
 
 /// A change of a task that the host is to be told of.
 #[derive(Debug)]
@@ -29,7 +38,9 @@ pub(crate) enum TaskChangeKind {
 }
 
 /// The end of a background task, as the session acts on it.
-pub(crate) struct ToldEnd {
+pub(crate) struct TaskEnd {
+    /// The frames that notify the host.
+    pub(crate) frames: Vec<ToHost>,
     /// Whether the conversation went on without the task.
     pub(crate) in_background: bool,
     /// What the model is to be told, unless it knows.
@@ -41,8 +52,8 @@ impl Inner {
     pub(super) async fn report(&self, id: &TaskId, kind: TaskChangeKind) {
         let (told, is_told) = oneshot::channel();
         let change = TaskChange { id: id.clone(), kind, told };
-        let sent = match &self.host {
-            Some(host) => host.calls.send(HostCall::Task(change)).await.is_ok(),
+        let sent = match &self.reporter {
+            Some(reporter) => reporter.report(change).await,
             None => false,
         };
         let is_told = sent && is_told.await.is_ok();
@@ -75,52 +86,57 @@ impl Inner {
 }
 
 impl Tasks {
-    /// Tells the host that a task begins or goes on in the background. An end has a function of its own.
-    pub(crate) async fn tell_change(&self, id: &TaskId, kind: TaskChangeKind) {
+    /// The frames that tell the host that a task begins or continues in the background.
+    pub(crate) fn change_frames(
+        &self,
+        id: &TaskId,
+        kind: TaskChangeKind,
+        session: &SessionId,
+    ) -> Vec<ToHost> {
         let task = {
             let mut state = self.0.lock();
-            let Some(entry) = state.find_mut(id) else { return };
+            let Some(entry) = state.find_mut(id) else { return Vec::new() };
             entry.is_announced = true;
             entry.task.clone()
         };
-        let Some(host) = &self.0.host else { return };
-        if task.is_in_background() {
-            host.send(frames::changed(host, &self.0.announced(None))).await;
-        }
-        host.send(match kind {
-            TaskChangeKind::Backgrounded => frames::put_behind(host, &task),
-            _ => frames::started(host, &task),
-        })
-        .await;
+        let is_listed = task.is_in_background();
+        let list = is_listed.then(|| frames::changed(session, &self.0.announced(None)));
+        let change = match kind {
+            TaskChangeKind::Backgrounded => frames::put_behind(session, &task),
+            _ => frames::started(session, &task),
+        };
+        list.into_iter().chain([change]).collect()
     }
 
-    /// Tells the host that a task has ended. `None` when the host knows, or when the task runs.
-    pub(crate) async fn tell_end(&self, id: &TaskId) -> Option<ToldEnd> {
+    /// The end of a task. `None` when the host knows of it, or when the task runs. Once the frames are sent, call
+    /// [`Tasks::host_knows_end`].
+    pub(crate) fn end_of(&self, id: &TaskId, session: &SessionId) -> Option<TaskEnd> {
         let (task, ended) = {
             let state = self.0.lock();
             let entry = state.find(id)?;
             let Phase::Ended(ended) = entry.phase.borrow().clone() else { return None };
             (entry.task.clone(), ended)
         };
-        if let Some(host) = &self.0.host {
-            self.send_end(host, &task, &ended).await;
+        let mut frames = vec![
+            frames::updated(session, &task, &ended),
+            frames::notification(session, &task, &ended),
+        ];
+        if task.is_in_background() {
+            frames.push(frames::changed(session, &self.0.announced(Some(&task.id))));
         }
+        let (in_background, notice) = (task.is_in_background(), notice(&task, &ended));
+        Some(TaskEnd { frames, in_background, notice: Some(notice) })
+    }
+
+    /// The host has been notified of an end. Whether the model knows of it too.
+    pub(crate) fn host_knows_end(&self, id: &TaskId) -> bool {
         let is_known = self.0.lock().find(id).is_none_or(|entry| entry.known);
         self.0.mark_told(id);
-        let notice = (!is_known).then(|| notice(&task, &ended));
-        Some(ToldEnd { in_background: task.is_in_background(), notice })
+        is_known
     }
 
-    async fn send_end(&self, host: &Host, task: &Task, ended: &Ended) {
-        host.send(frames::updated(host, task, ended)).await;
-        host.send(frames::notification(host, task, ended)).await;
-        if task.is_in_background() {
-            host.send(frames::changed(host, &self.0.announced(Some(&task.id)))).await;
-        }
-    }
-
-    /// Ends everything, and tells the host of each end.
-    pub(crate) async fn end_and_tell(&self) {
+    /// Ends everything. The tasks whose end the host does not know yet.
+    pub(crate) async fn end_all(&self) -> Vec<TaskId> {
         self.shutdown().await;
         let open: Vec<TaskId> = {
             let state = self.0.lock();
@@ -130,8 +146,8 @@ impl Tasks {
         for id in &open {
             let ended = self.get(id).map(|(task, _)| task.description);
             self.0.mark_ended(id, Ended::new(TaskOutcome::Stopped, ended.unwrap_or_default()));
-            self.tell_end(id).await;
         }
+        open
     }
 }
 

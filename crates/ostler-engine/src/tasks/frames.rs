@@ -6,13 +6,13 @@ use ostler_proto::message::system::{
     BackgroundTask, BackgroundTasksChanged, TaskNotification, TaskOutcome, TaskPatch, TaskStarted,
     TaskStatus, TaskUpdated, TaskUsage,
 };
-use ostler_proto::{Extra, Num};
+use ostler_proto::{Extra, Num, SessionId};
 
 use super::{Effort, Ended, Task};
-use crate::host::{Host, fresh_uuid};
+use crate::ids::fresh_uuid;
 
 /// All tasks that run now.
-pub(super) fn changed(host: &Host, tasks: &[Task]) -> ToHost {
+pub(super) fn changed(session: &SessionId, tasks: &[Task]) -> ToHost {
     let tasks = tasks.iter().filter(|task| task.is_in_background()).map(|task| BackgroundTask {
         task_id: task.id.clone(),
         task_type: task.kind.to_owned(),
@@ -22,14 +22,14 @@ pub(super) fn changed(host: &Host, tasks: &[Task]) -> ToHost {
     });
     ToHost::System(System::BackgroundTasksChanged(BackgroundTasksChanged {
         tasks: tasks.collect(),
-        session_id: host.session_id.clone(),
+        session_id: session.clone(),
         uuid: fresh_uuid(),
         extra: Extra::default(),
     }))
 }
 
 /// A task begins.
-pub(super) fn started(host: &Host, task: &Task) -> ToHost {
+pub(super) fn started(session: &SessionId, task: &Task) -> ToHost {
     ToHost::System(System::TaskStarted(TaskStarted {
         task_id: task.id.clone(),
         tool_use_id: Some(task.call.clone()),
@@ -39,14 +39,14 @@ pub(super) fn started(host: &Host, task: &Task) -> ToHost {
         prompt: task.agent.as_ref().map(|agent| agent.prompt.clone()),
         is_backgrounded: Some(task.is_in_background()),
         spawn_depth: task.agent.as_ref().map(|_| 1),
-        session_id: host.session_id.clone(),
+        session_id: session.clone(),
         uuid: fresh_uuid(),
         ..TaskStarted::default()
     }))
 }
 
 /// A task has another status.
-pub(super) fn updated(host: &Host, task: &Task, ended: &Ended) -> ToHost {
+pub(super) fn updated(session: &SessionId, task: &Task, ended: &Ended) -> ToHost {
     let status = match ended.outcome {
         TaskOutcome::Completed => TaskStatus::Completed,
         TaskOutcome::Stopped => TaskStatus::Killed,
@@ -61,25 +61,25 @@ pub(super) fn updated(host: &Host, task: &Task, ended: &Ended) -> ToHost {
     ToHost::System(System::TaskUpdated(TaskUpdated {
         task_id: task.id.clone(),
         patch,
-        session_id: host.session_id.clone(),
+        session_id: session.clone(),
         uuid: fresh_uuid(),
         ..TaskUpdated::default()
     }))
 }
 
 /// A task goes on in the background.
-pub(super) fn put_behind(host: &Host, task: &Task) -> ToHost {
+pub(super) fn put_behind(session: &SessionId, task: &Task) -> ToHost {
     ToHost::System(System::TaskUpdated(TaskUpdated {
         task_id: task.id.clone(),
         patch: TaskPatch { is_backgrounded: Some(true), ..TaskPatch::default() },
-        session_id: host.session_id.clone(),
+        session_id: session.clone(),
         uuid: fresh_uuid(),
         ..TaskUpdated::default()
     }))
 }
 
 /// A task has ended.
-pub(super) fn notification(host: &Host, task: &Task, ended: &Ended) -> ToHost {
+pub(super) fn notification(session: &SessionId, task: &Task, ended: &Ended) -> ToHost {
     ToHost::System(System::TaskNotification(TaskNotification {
         task_id: task.id.clone(),
         run_id: None,
@@ -92,7 +92,7 @@ pub(super) fn notification(host: &Host, task: &Task, ended: &Ended) -> ToHost {
         resource_links: None,
         skip_transcript: None,
         ambient: None,
-        session_id: host.session_id.clone(),
+        session_id: session.clone(),
         uuid: fresh_uuid(),
         extra: Extra::default(),
     }))

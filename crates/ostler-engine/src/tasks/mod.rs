@@ -23,10 +23,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::announce::{TaskChange, TaskChangeKind};
+pub(crate) use self::announce::{TaskChange, TaskChangeKind, TaskEnd, TaskReporter};
 pub use self::promotion::Promotion;
-use crate::host::Host;
-use crate::tool::{ToolCx, ToolError};
+use crate::scratch::Scratch;
 
 /// More than this is a loop gone wrong.
 const MOST_RUNNING: usize = 32;
@@ -41,8 +40,8 @@ pub struct Tasks(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// `None` where nobody listens, as in tests of tools.
-    host: Option<Host>,
+    /// The session; `None` where there is none, as in tests of tools.
+    reporter: Option<Arc<dyn TaskReporter>>,
     state: Mutex<State>,
     /// Nothing may go on in the background.
     is_off: bool,
@@ -139,16 +138,21 @@ impl Task {
     ///
     /// # Errors
     /// When there is no folder for its output.
-    pub fn command(cx: &ToolCx, command: &str, description: &str) -> std::io::Result<Self> {
+    pub fn command(
+        call: &ToolUseId,
+        scratch: &Scratch,
+        command: &str,
+        description: &str,
+    ) -> std::io::Result<Self> {
         let random = uuid::Uuid::new_v4().simple().to_string();
         let id = format!("b{}", &random[..8]);
-        let output_file = cx.scratch.folder()?.join(format!("{id}.output"));
+        let output_file = scratch.folder()?.join(format!("{id}.output"));
         Ok(Self {
             id: id.into(),
             kind: "local_bash",
             description: description.to_owned(),
             command: Some(command.to_owned()),
-            call: cx.call.clone(),
+            call: call.clone(),
             output_file,
             agent: None,
         })
@@ -156,7 +160,8 @@ impl Task {
 
     /// A subagent that is about to be started by a call.
     pub(crate) fn agent(
-        cx: &ToolCx,
+        call: &ToolUseId,
+        scratch: &Scratch,
         id: &str,
         description: &str,
         agent: AgentTask,
@@ -166,8 +171,8 @@ impl Task {
             kind: "local_agent",
             description: description.to_owned(),
             command: None,
-            call: cx.call.clone(),
-            output_file: cx.scratch.folder()?.join(format!("{id}.output")),
+            call: call.clone(),
+            output_file: scratch.folder()?.join(format!("{id}.output")),
             agent: Some(agent),
         })
     }
@@ -219,23 +224,29 @@ pub struct Effort {
     pub duration: Duration,
 }
 
+/// Why a task does not start, in words for the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskRefusal(pub String);
+
 impl Tasks {
-    pub(crate) fn new(host: Host, is_off: bool) -> Self {
-        Self(Arc::new(Inner { host: Some(host), state: Mutex::default(), is_off }))
+    pub(crate) fn new(reporter: Arc<dyn TaskReporter>, is_off: bool) -> Self {
+        Self(Arc::new(Inner { reporter: Some(reporter), state: Mutex::default(), is_off }))
     }
 
-    /// None yet, for a conversation that begins anew.
-    pub(crate) fn anew(&self, host: Host) -> Self {
-        Self::new(host, self.0.is_off)
+    /// An empty list with the same session, for a new conversation.
+    pub(crate) fn emptied(&self) -> Self {
+        let Inner { reporter, is_off, .. } = &*self.0;
+        let (reporter, state) = (reporter.clone(), Mutex::default());
+        Self(Arc::new(Inner { reporter, state, is_off: *is_off }))
     }
 
     /// Fails where nothing may go on in the background.
     ///
     /// # Errors
     /// In words for the model.
-    pub fn allowed(&self) -> Result<(), ToolError> {
+    pub fn allowed(&self) -> Result<(), TaskRefusal> {
         match self.0.is_off {
-            true => Err(ToolError::Refused(
+            true => Err(TaskRefusal(
                 "background tasks are switched off here (CLAUDE_CODE_DISABLE_BACKGROUND_TASKS): run it and wait"
                     .to_owned(),
             )),
@@ -251,7 +262,7 @@ impl Tasks {
         &self,
         task: Task,
         work: impl Future<Output = Ended> + Send + 'static,
-    ) -> Result<(), ToolError> {
+    ) -> Result<(), TaskRefusal> {
         self.allowed()?;
         let stop = CancellationToken::new();
         self.enter(&task, &stop).await?;
@@ -266,7 +277,7 @@ impl Tasks {
         task: Task,
         stop: CancellationToken,
         work: impl Future<Output = Ended> + Send + 'static,
-    ) -> Result<(), ToolError> {
+    ) -> Result<(), TaskRefusal> {
         self.enter(&task, &stop).await?;
         let inner = Arc::downgrade(&self.0);
         self.0.lock().running.spawn(run(inner, task, stop, Some(TO_AN_END), work));
@@ -274,7 +285,7 @@ impl Tasks {
     }
 
     /// Notes a task and tells of it.
-    async fn enter(&self, task: &Task, stop: &CancellationToken) -> Result<(), ToolError> {
+    async fn enter(&self, task: &Task, stop: &CancellationToken) -> Result<(), TaskRefusal> {
         {
             let mut state = self.0.lock();
             state.make_room()?;
@@ -329,13 +340,6 @@ impl Tasks {
         let task = self.cancel(id)?;
         self.wait(id).await;
         Ok(task)
-    }
-
-    /// The same for the session, which has to tell of the end afterwards.
-    pub(crate) async fn stop_untold(&self, id: &TaskId) -> Result<(), String> {
-        self.cancel(id)?;
-        self.reached(id, |phase| phase.ended().is_some()).await;
-        Ok(())
     }
 
     fn cancel(&self, id: &TaskId) -> Result<Task, String> {
@@ -432,7 +436,7 @@ impl Inner {
     fn mark_ended(&self, id: &TaskId, ended: Ended) {
         let mut state = self.lock();
         if let Some(entry) = state.find_mut(id).filter(|entry| entry.is_running()) {
-            entry.phase.send_replace(match self.host {
+            entry.phase.send_replace(match self.reporter {
                 Some(_) => Phase::Ended(ended),
                 None => Phase::Told(ended),
             });
@@ -450,10 +454,10 @@ impl State {
     }
 
     /// Forgets the oldest finished tasks, and refuses when too many run.
-    fn make_room(&mut self) -> Result<(), ToolError> {
+    fn make_room(&mut self) -> Result<(), TaskRefusal> {
         let n_running = self.entries.iter().filter(|entry| entry.is_running()).count();
         if n_running >= MOST_RUNNING {
-            return Err(ToolError::Refused(format!(
+            return Err(TaskRefusal(format!(
                 "{MOST_RUNNING} background tasks run already; wait for one or stop one"
             )));
         }

@@ -96,6 +96,8 @@ pub enum Input {
     },
     /// Time is up.
     Deadline,
+    /// A limit was reached before the model was asked.
+    OverLimit(Limit),
     /// Somebody wants it to stop.
     Interrupt,
 }
@@ -350,6 +352,7 @@ impl Turn {
                 return self.ask_model(false);
             }
             Input::Deadline => return self.end(Ending::OverLimit(Limit::Time), None),
+            Input::OverLimit(limit) => return self.end(Ending::OverLimit(limit), None),
             Input::Interrupt => return self.interrupt(),
         }
         self.go_on();

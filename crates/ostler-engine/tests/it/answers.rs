@@ -223,3 +223,83 @@ async fn a_rule_that_comes_with_a_refused_answer_is_not_granted() {
         assert!(!file.exists(), "{door:?}: nothing is kept");
     }
 }
+
+/// A hook that writes down every command it sees and denies those with `secret` in them.
+fn guard(log: &str) -> Value {
+    let command = format!(
+        "input=$(cat); printf '%s\\n' \"$input\" >> {log}; case \"$input\" in *secret*) echo guarded >&2; exit 2;; esac"
+    );
+    json!({"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": command}]}]})
+}
+
+// Seen to fail when PreToolUse hooks are not run again: the answered command runs unseen.
+#[tokio::test]
+async fn a_pre_tool_hook_sees_what_an_answer_made_of_the_call() {
+    for door in [Door::Frame, Door::PromptTool, Door::PermissionHook] {
+        for (command, expected) in [
+            ("make secret", "user: failed: PreToolUse:Bash hook error: "),
+            ("make all", "user: = ran"),
+            // Unchanged: seen once.
+            ("make", "user: = ran"),
+        ] {
+            let room = Room::new();
+            let log = room.path("other/log");
+            let input = json!({ "command": command });
+            let script = Script::new()
+                .rule(when().turn(0), reply().tool_use("Bash", json!({"command": "make"})))
+                .rule(when(), reply().text("Done."));
+            let mut host = TestHost::with(script, |options| {
+                room.furnish(options, PermissionMode::Default, &[]);
+                door.open(options, &input);
+                options.hooks.push(guard(&log));
+            })
+            .await;
+            if door == Door::Frame {
+                host = host.answering(json!({"behavior": "allow", "updatedInput": input}));
+            }
+            host.prompt("go").await;
+            host.result().await;
+            let story = host.story();
+            let result = story.iter().find(|line| line.starts_with("user: ")).unwrap();
+            assert!(result.starts_with(expected), "{door:?} {command}: {result}");
+            let n_seen = std::fs::read_to_string(&log).unwrap().lines().count();
+            assert_eq!(n_seen, if command == "make" { 1 } else { 2 }, "{door:?} {command}");
+        }
+    }
+}
+
+// Seen to fail when the call that the hook changed after the answer runs without another question.
+#[tokio::test]
+async fn what_a_hook_makes_of_an_answered_call_is_decided_again() {
+    // Each time it sees `all`, it makes something else of it.
+    let hook = |to: &str| {
+        let output = json!({"hookSpecificOutput": {
+            "hookEventName": "PreToolUse", "updatedInput": {"command": to},
+        }});
+        let command = format!("case \"$(cat)\" in *all*) printf '%s' '{output}';; esac");
+        json!({"PreToolUse": [{"hooks": [{"type": "command", "command": command}]}]})
+    };
+    for (to, expected, n_questions) in [
+        ("rm x", "user: failed: ", 1),
+        ("make clean", "user: failed: Tool permission request failed: answers and hooks", 4),
+        ("echo hi", "user: = ran", 1),
+    ] {
+        let room = Room::new();
+        let script = Script::new()
+            .rule(when().turn(0), reply().tool_use("Bash", json!({"command": "make"})))
+            .rule(when(), reply().text("Done."));
+        let host = TestHost::with(script, |options| {
+            room.furnish(options, PermissionMode::Default, &["deny Bash(rm:*)"]);
+            options.hooks.push(hook(to));
+        })
+        .await;
+        let answer = json!({"behavior": "allow", "updatedInput": {"command": "make all"}});
+        let mut host = host.answering(answer);
+        host.prompt("go").await;
+        host.result().await;
+        let story = host.story();
+        let result = story.iter().find(|line| line.starts_with("user: ")).unwrap();
+        assert!(result.starts_with(expected), "{to}: {result}");
+        assert_eq!(questions(&host).len(), n_questions, "{to}");
+    }
+}

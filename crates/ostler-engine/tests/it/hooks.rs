@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 
 use crate::host::TestHost;
 
-fn calls(tool: &str) -> Script {
+pub(crate) fn calls(tool: &str) -> Script {
     Script::new()
         .rule(when().turn(0), reply().tool_use(tool, json!({"word": "it"})))
         .rule(when().has_tool_result(true), reply().text("Done: {{tool_result}}"))

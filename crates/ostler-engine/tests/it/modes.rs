@@ -1,4 +1,4 @@
-//! The permission modes table, in whole sessions: what runs unasked, what is asked about, what is denied and how the
+//! The permission modes table, in whole sessions: what runs without approval, what is asked about, what is denied and how the
 //! host hears of it.
 
 use std::collections::BTreeMap;

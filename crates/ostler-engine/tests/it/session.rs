@@ -2,10 +2,12 @@
 
 use ostler_engine::turn::INTERRUPTED;
 use ostler_proto::control::{
-    AskEngine, Initialize, Interrupt, SetColor, SetMaxThinkingTokens, SetModel, SystemPrompt,
+    AskEngine, Initialize, Interrupt, SetColor, SetMaxThinkingTokens, SetModel, SetPermissionMode,
+    SystemPrompt,
 };
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::{System, User};
+use ostler_proto::permission::PermissionMode;
 use ostler_testkit::{Script, Status, reply, when};
 use serde_json::{Value, json};
 
@@ -94,7 +96,7 @@ async fn a_denied_call_is_listed_and_a_host_that_leaves_denies() {
     host.leave();
     let result = host.result().await;
     assert_eq!(result.permission_denials[0].tool_name, "Change");
-    assert!(host.story()[4].contains("Stream closed"), "{:?}", host.story());
+    assert!(host.story()[5].contains("Stream closed"), "{:?}", host.story());
     assert_eq!(host.next().await, None, "the session ends with its host");
 }
 
@@ -360,6 +362,37 @@ async fn the_host_can_choose_another_model_and_how_much_it_thinks() {
     host.prompt("two").await;
     host.result().await;
     assert_eq!(host.api.requests()[1].body["model"], "test-model");
+}
+
+// Seen to fail before: `opusplan` and `sonnet[1m]` were sent as written, which no API knows.
+#[tokio::test]
+async fn short_names_of_models_mean_what_the_documentation_says() {
+    let mut host = TestHost::start(Script::new().rule(when(), reply().text("Yes."))).await;
+    let mut asked = async |name: &str, mode: PermissionMode| {
+        let set = SetModel { model: Some(name.into()), ..SetModel::default() };
+        host.ask("model", AskEngine::SetModel(set)).await;
+        host.until("control_response").await;
+        let mode = SetPermissionMode { mode, ..SetPermissionMode::default() };
+        host.ask("mode", AskEngine::SetPermissionMode(mode)).await;
+        host.until("control_response").await;
+        host.prompt("go").await;
+        host.result().await;
+        let request = host.api.requests().pop().unwrap();
+        let beta = request.headers.get("anthropic-beta").cloned();
+        (request.body["model"].as_str().unwrap().to_owned(), beta)
+    };
+    let large = Some("context-1m-2025-08-07".to_owned());
+    for (name, mode, model, beta) in [
+        ("sonnet", PermissionMode::Default, "claude-sonnet-5-5", None),
+        ("sonnet[1m]", PermissionMode::Default, "claude-sonnet-5-5", large.clone()),
+        ("claude-opus-4-1[1m]", PermissionMode::Default, "claude-opus-4-1", large.clone()),
+        ("opusplan", PermissionMode::Plan, "claude-opus-5-5", None),
+        ("opusplan", PermissionMode::Default, "claude-sonnet-5-5", None),
+        ("haiku", PermissionMode::Plan, "claude-haiku-5-5", None),
+    ] {
+        let expected = (model.to_owned(), beta);
+        assert_eq!(asked(name, mode.clone()).await, expected, "{name} in mode {mode}");
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ostler_engine::session::Notice;
+use ostler_engine::store::{Begin, Projects, Scene, SessionStart};
 use ostler_proto::agent::AgentDefinition;
 use ostler_proto::control::{AskEngine, AskHost, Initialize, SetModel};
 use ostler_proto::frame::ToHost;
@@ -115,7 +116,7 @@ async fn short_names_of_models_are_resolved_wherever_they_are_given() {
     assert_eq!(answering_model(&mut host).await, "my-model", "a full name stays as it is");
 }
 
-// Mutant: a model without a price counts as free.
+// Mutant: a model without a price counts as free while the turn runs. Seen: the turn then never ends.
 #[tokio::test]
 async fn a_limit_in_dollars_is_not_passed_by_a_model_without_a_price() {
     let call = reply()
@@ -213,4 +214,47 @@ async fn an_agent_uses_its_tools_as_far_as_their_content_goes() {
             }
         }
     }
+}
+
+// Mutant: without `model_trouble` in `apply_settings` the environment changes and the model does not.
+#[tokio::test]
+async fn settings_with_a_model_that_cannot_be_used_change_nothing() {
+    let script = Script::new().rule(when(), reply().text("{{prompt}}"));
+    let hook =
+        json!({"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "echo [$MINE]"}]}]});
+    let mut host = TestHost::with(script, |options| {
+        options.hooks = vec![hook];
+        options.limits.max_budget_usd = Some(1.0);
+    })
+    .await;
+    let told = apply(&mut host, json!({"env": {"MINE": "x"}, "model": "nobody-knows-it"})).await;
+    assert_eq!(told["subtype"], "error", "{told}");
+    host.prompt("go").await;
+    host.result().await;
+    let sent = host.api.requests()[0].body.to_string();
+    assert!(sent.contains("[]") && !sent.contains("[x]"), "{sent}");
+}
+
+// Mutant: without the notice in `start` the user is not warned.
+#[tokio::test]
+async fn the_user_is_warned_of_a_session_that_is_open_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let projects = Projects::new(folder.path());
+    let cwd = folder.path().to_owned();
+    let scene = || Scene { cwd: cwd.clone(), version: "0".to_owned(), entrypoint: None };
+    let hi = || Script::new().rule(when(), reply().text("Hi."));
+    let opened = projects.open(scene(), &SessionStart::default()).unwrap();
+    let mut first = TestHost::with(hi(), |options| options.opened = Some(opened)).await;
+    first.prompt("go").await;
+    first.result().await;
+    let latest = SessionStart { begin: Begin::Latest, ..SessionStart::default() };
+    let opened = projects.open(scene(), &latest).unwrap();
+    let mut second = TestHost::with(hi(), |options| options.opened = Some(opened)).await;
+    second.prompt("go").await;
+    second.result().await;
+    let is_warning = |frame: &ToHost| match frame {
+        ToHost::System(System::Informational(told)) => told.content.contains("--fork-session"),
+        _ => false,
+    };
+    assert!(second.seen.iter().any(is_warning) && !first.seen.iter().any(is_warning));
 }

@@ -38,7 +38,7 @@ impl Tool for Pairs {
             let gate = Arc::new(Barrier::new(3));
             let mut started = Vec::new();
             for name in ["one", "other"] {
-                let task = Task::command(cx, "wait", name).unwrap();
+                let task = Task::command(&cx.call, &cx.scratch, "wait", name).unwrap();
                 let at_gate = Arc::clone(&gate);
                 let work = async move {
                     at_gate.wait().await;

@@ -98,7 +98,7 @@ impl Tool for Later {
     }
 
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
-        let task = Task::command(cx, "wait", "Wait for it").unwrap();
+        let task = Task::command(&cx.call, &cx.scratch, "wait", "Wait for it").unwrap();
         std::fs::write(&task.output_file, "what it wrote\n").unwrap();
         let work = async move {
             while !std::path::Path::new(&args.word).exists() {

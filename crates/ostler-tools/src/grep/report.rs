@@ -218,6 +218,16 @@ impl Hits {
         }
     }
 
+    /// Whether nothing was found.
+    pub(super) fn is_empty(&self) -> bool {
+        self.n_matches == 0
+    }
+
+    /// How much is held of it.
+    pub(super) fn n_lines(&self) -> usize {
+        self.lines.len()
+    }
+
     fn has_room(&self) -> bool {
         self.lines.len() < self.wanted
     }

@@ -15,7 +15,7 @@ use ostler_proto::api::Message;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::visit::{Found, LIMITS, Limits, visit};
+use super::visit::{Clients, Found, LIMITS, Limits, visit};
 use super::{Args, WebFetch, location};
 
 /// A session whose rules name these hosts.
@@ -158,6 +158,45 @@ async fn fetch(cx: &ToolCx, url: &str) -> Result<ToolOutput, ToolError> {
     WebFetch::default().run(cx, args).await
 }
 
+/// A server that keeps its connections and counts them.
+async fn keeping_server() -> (SocketAddr, Arc<Mutex<usize>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let n_connections = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&n_connections);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            *counted.lock().unwrap() += 1;
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while let Ok(byte) = stream.read_u8().await {
+                    head.push(byte);
+                    if head.ends_with(b"\r\n\r\n") {
+                        head.clear();
+                        let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-type: text/plain\r\n\r\nhi";
+                        stream.write_all(answer.as_bytes()).await.unwrap();
+                    }
+                }
+            });
+        }
+    });
+    (address, n_connections)
+}
+
+#[tokio::test]
+async fn pages_of_one_host_share_a_connection() {
+    let (address, n_connections) = keeping_server().await;
+    let (cx, fetch) = (naming(&["127.0.0.1"]), WebFetch::default());
+    for n in 0..5 {
+        let args = Args { url: format!("http://{address}/{n}"), prompt: None };
+        fetch.run(&cx, args).await.unwrap();
+    }
+    assert_eq!(*n_connections.lock().unwrap(), 1);
+    // What was checked for one session holds for no other.
+    let args = Args { url: format!("http://{address}/"), prompt: None };
+    assert!(fetch.run(&naming(&[]), args).await.is_err());
+}
+
 async fn text(path: &str) -> String {
     let server = Server::start().await;
     let output = fetch(&naming(&["127.0.0.1"]), &server.url(path)).await.unwrap();
@@ -281,7 +320,8 @@ async fn a_body_without_end_is_read_to_the_limit_and_no_further() {
     for path in ["/endless", "/bomb"] {
         let limits = Limits { bytes: 1_000_000, ..LIMITS };
         let url = location::read(&server.url(path)).unwrap();
-        let visit = visit(&naming(&["127.0.0.1"]), url, &limits).await.unwrap();
+        let visit =
+            visit(&Clients::default(), &naming(&["127.0.0.1"]), url, &limits).await.unwrap();
         let Found::Page { bytes, is_cut, .. } = visit.found else { panic!("{path}") };
         assert_eq!((bytes.len(), is_cut), (1_000_000, true), "{path}");
     }
@@ -293,7 +333,7 @@ async fn a_server_that_does_not_answer_is_given_up() {
     for path in ["/silent", "/slow"] {
         let limits = Limits { time: Duration::from_millis(100), ..LIMITS };
         let url = location::read(&server.url(path)).unwrap();
-        let visit = visit(&naming(&["127.0.0.1"]), url, &limits).await;
+        let visit = visit(&Clients::default(), &naming(&["127.0.0.1"]), url, &limits).await;
         let error = visit.err().unwrap().to_string();
         assert!(error.contains("did not answer within 0.1 s"), "{path}: {error}");
     }

@@ -1,8 +1,9 @@
 //! Going to a page: over checked addresses only, within bounds of time, size and redirects.
 
+use std::collections::VecDeque;
 use std::error::Error as _;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -12,6 +13,7 @@ use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Proxy, Response, StatusCode, Url, redirect};
 
 use super::{location, page, proxy};
+use crate::blocking::blocking;
 
 /// What a visit may cost.
 pub(super) struct Limits {
@@ -44,17 +46,27 @@ pub(super) enum Found {
 }
 
 /// Visits a page.
-pub(super) async fn visit(cx: &ToolCx, url: Url, limits: &Limits) -> Result<Visit, ToolError> {
+pub(super) async fn visit(
+    clients: &Clients,
+    cx: &ToolCx,
+    url: Url,
+    limits: &Limits,
+) -> Result<Visit, ToolError> {
     let host = location::host(&url);
-    tokio::time::timeout(limits.time, go(cx, url, limits)).await.unwrap_or_else(|_| {
+    tokio::time::timeout(limits.time, go(clients, cx, url, limits)).await.unwrap_or_else(|_| {
         let seconds = limits.time.as_secs_f32();
         Err(ToolError::Failed(format!("{host} did not answer within {seconds} s")))
     })
 }
 
-async fn go(cx: &ToolCx, mut url: Url, limits: &Limits) -> Result<Visit, ToolError> {
+async fn go(
+    clients: &Clients,
+    cx: &ToolCx,
+    mut url: Url,
+    limits: &Limits,
+) -> Result<Visit, ToolError> {
     // One host, one look-up: redirects to other hosts are not followed.
-    let client = client(cx, &url).await?;
+    let client = clients.get(way(cx, &url).await?).await?;
     for _ in 0..=limits.redirects {
         let sent = client.get(url.clone()).header(ACCEPT, page::ACCEPTED).send().await;
         let response = sent.map_err(|error| failed(&url, error))?;
@@ -71,8 +83,86 @@ async fn go(cx: &ToolCx, mut url: Url, limits: &Limits) -> Result<Visit, ToolErr
     Err(ToolError::Failed(format!("{url} redirects more than {} times", limits.redirects)))
 }
 
-/// A client that can reach the host of this address and no other.
-async fn client(cx: &ToolCx, url: &Url) -> Result<Client, ToolError> {
+/// How a host is reached. Two visits that go the same way may share a connection: its addresses were checked for both.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Way {
+    scheme: String,
+    host: String,
+    port: Option<u16>,
+    by: By,
+}
+
+#[derive(Clone, Debug)]
+enum By {
+    /// To one of these addresses, the best first.
+    Addresses(Vec<SocketAddr>),
+    Proxy(String),
+}
+
+impl PartialEq for By {
+    /// Servers of names change the order of addresses from one answer to the next.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Addresses(one), Self::Addresses(other)) => {
+                one.len() == other.len() && one.iter().all(|address| other.contains(address))
+            }
+            (Self::Proxy(one), Self::Proxy(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
+/// The way to the host of this address and to no other.
+async fn way(cx: &ToolCx, url: &Url) -> Result<Way, ToolError> {
+    let host = location::host(url);
+    // What is inside is not the proxy's to reach.
+    let variable = |name: &str| cx.env.get(name);
+    let proxy = if location::is_inside(&host) { None } else { proxy::of(url, variable) };
+    let by = match proxy {
+        None => By::Addresses(location::resolve(cx, url).await?),
+        Some(proxy) => {
+            may_go_through_proxy(cx, url).await?;
+            By::Proxy(proxy)
+        }
+    };
+    let (scheme, port) = (url.scheme().to_owned(), url.port_or_known_default());
+    Ok(Way { scheme, host, port, by })
+}
+
+/// The clients of the last visits. Making one reads the system's certificates, and a client that is made again for every
+/// page connects again for every page.
+#[derive(Debug, Default)]
+pub(super) struct Clients(Mutex<VecDeque<(Way, Client)>>);
+
+/// More hosts than this are seldom visited in turns.
+const MOST_CLIENTS: usize = 8;
+/// How long a connection is kept for the next page. Many servers end theirs after five seconds.
+const KEPT: Duration = Duration::from_secs(4);
+
+impl Clients {
+    async fn get(&self, way: Way) -> Result<Client, ToolError> {
+        if let Some(client) = self.known(&way) {
+            return Ok(client);
+        }
+        let by = way.by.clone();
+        let client = blocking(move || client(by)).await?;
+        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.truncate(MOST_CLIENTS - 1);
+        clients.push_front((way, client.clone()));
+        Ok(client)
+    }
+
+    fn known(&self, way: &Way) -> Option<Client> {
+        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = clients.iter().position(|(known, _)| known == way)?;
+        // The one that was used last stays longest.
+        let found = clients.remove(at)?;
+        clients.push_front(found);
+        clients.front().map(|(_, client)| client.clone())
+    }
+}
+
+fn client(by: By) -> Result<Client, ToolError> {
     // Another part of the program may have done it already; then nothing happens.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder()
@@ -80,15 +170,11 @@ async fn client(cx: &ToolCx, url: &Url) -> Result<Client, ToolError> {
         .redirect(redirect::Policy::none())
         .referer(false)
         .no_proxy()
+        .pool_idle_timeout(KEPT)
         .connect_timeout(TO_CONNECT);
-    // What is inside is not the proxy's to reach.
-    let variable = |name: &str| cx.env.get(name);
-    let is_inside = location::is_inside(&location::host(url));
-    let proxy = if is_inside { None } else { proxy::of(url, variable) };
-    let client = match proxy {
-        None => client.dns_resolver(Arc::new(Pinned(location::resolve(cx, url).await?))),
-        Some(proxy) => {
-            may_go_through_proxy(cx, url).await?;
+    let client = match by {
+        By::Addresses(addresses) => client.dns_resolver(Arc::new(Pinned(addresses))),
+        By::Proxy(proxy) => {
             let proxy = Proxy::all(&proxy).map_err(|error| {
                 ToolError::Failed(format!("the proxy {proxy} of the environment: {error}"))
             })?;

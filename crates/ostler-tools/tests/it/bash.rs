@@ -94,12 +94,18 @@ async fn a_command_runs_where_permissions_have_judged_it() {
 #[tokio::test]
 async fn variables_of_the_session_reach_the_command() {
     let session = Session::new();
-    let more = Environment::from([("GREETING", "hello"), ("ANTHROPIC_API_KEY", "secret")]);
+    let more = Environment::from([
+        ("GREETING", "hello"),
+        ("ANTHROPIC_API_KEY", "secret"),
+        ("ANTHROPIC_AUTH_TOKEN", "secret"),
+        ("ANTHROPIC_CUSTOM_HEADERS", "x-key: secret"),
+    ]);
     let other = Environment { replaces: true, ..more.clone() };
     // Cargo sets one for every test.
     let inherited = std::env::var("CARGO_MANIFEST_DIR").unwrap();
     for (env, expected) in [(more, inherited.as_str()), (other, "nothing")] {
-        let command = "echo $GREETING ${CARGO_MANIFEST_DIR:-nothing} ${ANTHROPIC_API_KEY:-no key}";
+        let command = "echo $GREETING ${CARGO_MANIFEST_DIR:-nothing} ${ANTHROPIC_API_KEY:-no key}\
+            ${ANTHROPIC_AUTH_TOKEN} ${ANTHROPIC_CUSTOM_HEADERS}";
         let prepared = session.prepare("Bash", &bash(command)).unwrap();
         let cx = ToolCx { env: Arc::new(env), ..session.cx() };
         let output = (prepared.run)(cx).await.unwrap();

@@ -20,7 +20,7 @@ fn answer(schema: &Value, files: &str) -> Value {
     let calls = end.calls();
     assert_eq!(calls.len(), 1, "{}", end.text());
     assert_eq!(calls[0].name, "StructuredOutput");
-    let errors = ostler_schema::Schema::new(schema).unwrap().errors(&calls[0].input);
+    let errors = crate::schema::Schema::new(schema).unwrap().errors(&calls[0].input);
     assert_eq!(errors, [""; 0]);
     calls[0].input.clone()
 }

@@ -570,7 +570,6 @@ fn everyday_commands_that_read_need_no_question() {
             "which cargo",
             "du -sh .",
             "sort a.txt | uniq -c | sort -rn | head",
-            "cat < a.txt",
             "git log --oneline | head -3",
         ] {
             let decision = decide(&policy, "Bash", command);

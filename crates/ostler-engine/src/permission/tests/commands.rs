@@ -9,6 +9,9 @@ use crate::tool::Effect;
 fn accept_edits_covers_simple_changes_inside_only() {
     let cwd = tempfile::tempdir().unwrap();
     let policy = policy(cwd.path(), PermissionMode::AcceptEdits, &[]);
+    // The fuzzer found that `rm -rf embedded` was allowed.
+    std::fs::create_dir_all(cwd.path().join("embedded/.git/refs")).unwrap();
+    std::fs::create_dir_all(cwd.path().join("other/src")).unwrap();
     for (command, expected) in [
         ("mkdir -p a/b", "allow"),
         ("touch a && rm a", "allow"),
@@ -24,11 +27,18 @@ fn accept_edits_covers_simple_changes_inside_only() {
         ("mv . x", "ask"),
         ("mv a .git", "ask"),
         ("mv x/.claude .", "ask"),
+        ("rm -rf embedded", "ask"),
+        ("mv embedded b", "ask"),
+        ("rm -rf other", "allow"),
         ("cp -r a b", "ask"),
         ("cp /etc/passwd a", "ask"),
         ("cp a /tmp/b", "ask"),
         ("mv -t /tmp a", "ask"),
-        ("echo hi > a", "allow"),
+        ("echo hi > a", "ask"),
+        ("echo hi >> a", "ask"),
+        ("cat < a > b", "ask"),
+        ("touch a && ls > b", "ask"),
+        ("touch a > /dev/null 2>&1", "allow"),
         ("echo hi > .git/hooks/x", "ask"),
         ("echo hi > ~/.bashrc", "ask"),
         ("echo hi > .bashrc", "ask"),
@@ -43,6 +53,36 @@ fn accept_edits_covers_simple_changes_inside_only() {
     ] {
         let decision = decide(&policy, "Bash", command);
         assert_eq!(decision.outcome.to_string(), expected, "{command}: {:#?}", decision.chain);
+    }
+}
+
+// The issue's grammar has redirections to `/dev/null` and between descriptors only. Seen to fail: before, acceptEdits
+// allowed `echo hi > a`.
+#[test]
+fn only_a_rule_lets_the_shell_open_a_file() {
+    let cwd = tempfile::tempdir().unwrap();
+    let modes = ["default", "acceptEdits", "plan", "dontAsk"];
+    for mode in modes {
+        let mode: PermissionMode = serde_json::from_value(json!(mode)).unwrap();
+        let plain = policy(cwd.path(), mode.clone(), &[]);
+        for command in
+            ["echo hi > a", "cat b >> a", "ls 2> a", "ls | sort > a", "cd sub && ls > a", "cat < a"]
+        {
+            assert_ne!(outcome(&plain, "Bash", command), "allow", "{command} in {mode}");
+        }
+        for command in ["ls > /dev/null", "ls 2>&1", "ls 2>/dev/null | sort", "cat < /dev/null"] {
+            assert_eq!(outcome(&plain, "Bash", command), "allow", "{command} in {mode}");
+        }
+        // The rule for the program is none for the file.
+        let echo = policy(cwd.path(), mode.clone(), &["allow Bash(echo:*)"]);
+        assert_ne!(outcome(&echo, "Bash", "echo hi > a"), "allow", "{mode}");
+        let read = policy(cwd.path(), mode.clone(), &["allow Read(in/**)"]);
+        assert_eq!(outcome(&read, "Bash", "cat < in/a"), "allow", "{mode}");
+        assert_ne!(outcome(&read, "Bash", "cat < a"), "allow", "{mode}");
+        let file = policy(cwd.path(), mode.clone(), &["allow Edit(out/**)"]);
+        let expected = if mode == PermissionMode::Plan { "deny" } else { "allow" };
+        assert_eq!(outcome(&file, "Bash", "echo hi > out/a"), expected, "{mode}");
+        assert_ne!(outcome(&file, "Bash", "echo hi > a"), "allow", "{mode}");
     }
 }
 
@@ -105,7 +145,8 @@ fn relative_paths_are_judged_from_where_the_shell_stands() {
         (&sub, "ls", "allow"),
         (&sub, "cat ../a", "allow"),
         (&sub, "touch x", "allow"),
-        (&sub, "echo hi > x", "allow"),
+        (&sub, "cat < x", "ask"),
+        (&sub, "echo hi > x", "ask"),
         (&sub, "cargo test", "allow"),
         (&sub, "make all", "allow"),
         (&sub, "cat ../../a", "ask"),
@@ -176,7 +217,8 @@ fn git_looks_around_freely_only_where_its_settings_are_protected() {
         ("git status", "allow"),
         ("cd bare && git status", "ask"),
         ("mv a HEAD && git status", "ask"),
-        ("git diff > x.patch", "allow"),
+        ("git diff > x.patch", "ask"),
+        ("git diff 2> /dev/null", "allow"),
     ] {
         assert_eq!(outcome(&policy, "Bash", command), expected, "{command}");
     }
@@ -241,8 +283,9 @@ const OTHERS: &[&str] = &[
 ];
 
 /// What mode acceptEdits adds, and what it does not.
-const EDITS: &[&str] = &["touch x", "mkdir -p a/b", "rm x", "echo hi > x", "mv x y"];
+const EDITS: &[&str] = &["touch x", "mkdir -p a/b", "rm x", "cp x y", "mv x y"];
 const OTHER_EDITS: &[&str] = &[
+    "echo hi > x",
     "touch /etc/x",
     "rm -rf .",
     "cp x .git/config",

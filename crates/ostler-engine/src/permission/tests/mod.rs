@@ -2,6 +2,7 @@
 
 mod attacks;
 mod commands;
+mod environment;
 mod grants;
 mod modes;
 mod rules;
@@ -12,7 +13,7 @@ use ostler_proto::permission::PermissionMode;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tool::{Effect, ServerToolPolicy};
+use crate::permission::{Effect, ServerToolPolicy};
 
 /// A policy for a folder with rules like `deny Bash(rm:*)`.
 fn policy(cwd: &Path, mode: PermissionMode, rules: &[&str]) -> Policy {

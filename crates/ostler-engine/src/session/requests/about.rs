@@ -79,25 +79,31 @@ impl Session {
     }
 
     /// Takes another folder as part of the project: only one inside what may be used already.
-    pub(super) fn register_root(&mut self, root: &RegisterRepoRoot) -> Result<Value, String> {
-        let odd = |why: &str| format!("register_repo_root: {} {why}", root.directory);
-        let host = &self.world.host;
-        let folder = self.world.cx.cwd.join(&root.directory);
-        let folder = folder.canonicalize().map_err(|error| odd(&error.to_string()))?;
-        let policy = host.policy();
-        let is_inside =
-            |known: &Path| known.canonicalize().is_ok_and(|known| folder.starts_with(known));
-        if !folder.is_dir() || !policy.working_directories().any(is_inside) {
-            return Err(odd("is not a folder inside the working directories of this session"));
+    /// Touches the disk.
+    pub(in crate::session) fn registration(
+        &self,
+        root: &RegisterRepoRoot,
+    ) -> impl FnOnce() -> Result<Value, String> + Send + use<> {
+        let (host, directory) = (self.world.host.clone(), root.directory.clone());
+        let folder = self.world.cx.cwd.join(&directory);
+        move || {
+            let odd = |why: &str| format!("register_repo_root: {directory} {why}");
+            let folder = folder.canonicalize().map_err(|error| odd(&error.to_string()))?;
+            let policy = host.policy();
+            let is_inside =
+                |known: &Path| known.canonicalize().is_ok_and(|known| folder.starts_with(known));
+            if !folder.is_dir() || !policy.working_directories().any(is_inside) {
+                return Err(odd("is not a folder inside the working directories of this session"));
+            }
+            let update = DirectoriesUpdate {
+                directories: vec![folder.display().to_string()],
+                destination: PermissionDestination::Session,
+                extra: Extra::default(),
+            };
+            let update = PermissionUpdate::AddDirectories(update);
+            host.change_policy_here(&update).map_err(|error| error.to_string())?;
+            Ok(json!({}))
         }
-        let update = DirectoriesUpdate {
-            directories: vec![folder.display().to_string()],
-            destination: PermissionDestination::Session,
-            extra: Extra::default(),
-        };
-        let update = PermissionUpdate::AddDirectories(update);
-        host.change_policy(&update).map_err(|error| error.to_string())?;
-        Ok(json!({}))
     }
 }
 

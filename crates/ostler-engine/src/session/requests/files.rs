@@ -2,21 +2,62 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use ostler_proto::control::{ReadFile, ReadFileReply, SeedReadState};
 use serde_json::{Value, json};
 
+use crate::host::Host;
 use crate::regular;
 use crate::session::Session;
 
 /// The most of a file that fits into one frame: some hosts read no line of more than a mebibyte.
 const MOST_BYTES: u64 = 512 * 1024;
 
+/// Who asks for a file: where names begin, and the rules that hold. Everything here touches the disk.
+struct Reader {
+    cwd: PathBuf,
+    host: Host,
+}
+
 impl Session {
     /// Reads a file in the working directories, unless a rule denies that.
-    pub(super) fn read_file(&self, read: &ReadFile) -> Result<Value, String> {
+    pub(in crate::session) fn reading(
+        &self,
+        read: &ReadFile,
+    ) -> impl FnOnce() -> Result<Value, String> + Send + use<> {
+        let (reader, read) = (self.reader(), read.clone());
+        move || reader.read(&read)
+    }
+
+    /// The host has shown a file to the model: it counts as read, if it has not changed since.
+    pub(in crate::session) fn seeding(
+        &self,
+        seed: &SeedReadState,
+    ) -> impl FnOnce() -> Result<Value, String> + Send + use<> {
+        let (reader, seed, tools) = (self.reader(), seed.clone(), Arc::clone(&self.world.tools));
+        move || {
+            let path = reader.readable(&seed.path)?;
+            let changed = path.metadata().and_then(|found| found.modified());
+            let changed = changed.map_err(|error| format!("{}: {error}", seed.path))?;
+            let since = changed.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            // Hosts have the time in milliseconds, with or without fractions.
+            if since.as_millis() as f64 <= seed.mtime.get().ceil() {
+                tools.values().for_each(|tool| tool.note_read(&path));
+            }
+            Ok(json!({}))
+        }
+    }
+
+    fn reader(&self) -> Reader {
+        Reader { cwd: self.world.cx.cwd.clone(), host: self.world.host.clone() }
+    }
+}
+
+impl Reader {
+    fn read(&self, read: &ReadFile) -> Result<Value, String> {
         let path = self.readable(&read.path)?;
         let limit = read.max_bytes.unwrap_or(MOST_BYTES).min(MOST_BYTES);
         let failed = |error: std::io::Error| format!("{}: {error}", read.path);
@@ -47,24 +88,11 @@ impl Session {
         serde_json::to_value(reply).map_err(|error| error.to_string())
     }
 
-    /// The host has shown a file to the model: it counts as read, if it has not changed since.
-    pub(super) fn seed_read_state(&self, seed: &SeedReadState) -> Result<Value, String> {
-        let path = self.readable(&seed.path)?;
-        let changed = path.metadata().and_then(|found| found.modified());
-        let changed = changed.map_err(|error| format!("{}: {error}", seed.path))?;
-        let since = changed.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        // Hosts have the time in milliseconds, with or without fractions.
-        if since.as_millis() as f64 <= seed.mtime.get().ceil() {
-            self.world.tools.values().for_each(|tool| tool.note_read(&path));
-        }
-        Ok(json!({}))
-    }
-
     /// A path that may be read: inside the working directories, and no rule says otherwise.
     fn readable(&self, wanted: &str) -> Result<PathBuf, String> {
         let denied = || format!("read denied: {wanted}");
-        let path = self.world.cx.cwd.join(wanted).canonicalize().map_err(|_| denied())?;
-        let policy = self.world.host.policy();
+        let path = self.cwd.join(wanted).canonicalize().map_err(|_| denied())?;
+        let policy = self.host.policy();
         let is_inside =
             |known: &Path| known.canonicalize().is_ok_and(|known| path.starts_with(known));
         let is_ours = policy.working_directories().any(is_inside);

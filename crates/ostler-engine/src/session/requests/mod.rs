@@ -25,7 +25,6 @@ impl Session {
                 Ok(json!({"version": env!("CARGO_PKG_VERSION"), "buildTime": ""}))
             }
             AskEngine::RenameSession(rename) => self.rename(rename).await,
-            AskEngine::RegisterRepoRoot(root) => self.register_root(root),
             // Nothing here depends on whether anybody watches.
             AskEngine::SetHasSubscribers(_) => Ok(json!({})),
             AskEngine::EndSession(_) => {
@@ -34,14 +33,9 @@ impl Session {
             }
             AskEngine::GetHooksListing(_) => Ok(json!(self.world.host.hooks().listing())),
             AskEngine::SetMcpPermissionModeOverride(set) => self.pin_server(set),
-            AskEngine::ReloadSkills(_) => self.reload_skills().await,
-            AskEngine::ReloadOutputStyles(_) => self.reload_styles(),
-            AskEngine::ReadFile(read) => self.read_file(read),
-            AskEngine::SeedReadState(seed) => self.seed_read_state(seed),
             AskEngine::ListPermissionRules(_) => Ok(self.permission_rules()),
             AskEngine::GetSettings(_) => Ok(self.settings()),
             AskEngine::ApplyFlagSettings(apply) => self.apply_settings(&apply.settings).await,
-            AskEngine::UpdateSettings(update) => self.update_settings(update),
             _ => return None,
         })
     }

@@ -1,9 +1,9 @@
-//! Reading anew what files and plugins offer. It holds from the next turn on.
+//! Reading again what files and plugins offer. It holds from the next turn on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ostler_proto::RequestId;
-use ostler_proto::control::{ReloadPlugins, ReloadPluginsReply};
+use ostler_proto::control::{AskEngine, ReloadPlugins, ReloadPluginsReply};
 use ostler_proto::frame::ToHost;
 use ostler_proto::mcp::McpServerConfig;
 use ostler_proto::message::System;
@@ -13,20 +13,22 @@ use serde_json::{Value, json};
 use crate::agents;
 use crate::commands;
 use crate::hooks::registry;
-use crate::host::fresh_uuid;
+use crate::ids::fresh_uuid;
 use crate::library::{Library, Sort};
 use crate::session::Session;
-use crate::session::control::{failure, success};
-use crate::session::setup::Brought;
+use crate::session::control::failure;
+use crate::session::disk_requests::Offers;
 
 /// A reload was to wait for a quiet moment.
 const BUSY: &str = "reload_plugins_busy";
 
 impl Session {
     /// Skills and commands, and everybody who watches hears of them before the answer.
-    pub(super) async fn reload_skills(&mut self) -> Result<Value, String> {
-        let library = self.read_library(&self.setup.brought)?;
-        self.use_library(library)?;
+    pub(in crate::session) async fn reload_skills(
+        &mut self,
+        offers: Offers,
+    ) -> Result<Value, String> {
+        self.use_offers(offers)?;
         let listed = commands::listed(&self.world.library);
         self.world
             .host
@@ -42,9 +44,8 @@ impl Session {
         Ok(json!({"skills": skills}))
     }
 
-    pub(super) fn reload_styles(&mut self) -> Result<Value, String> {
-        let library = self.read_library(&self.setup.brought)?;
-        self.use_library(library)?;
+    pub(in crate::session) fn reload_styles(&mut self, offers: Offers) -> Result<Value, String> {
+        self.use_offers(offers)?;
         Ok(json!({"available_output_styles": self.world.library.style_names()}))
     }
 
@@ -60,22 +61,19 @@ impl Session {
             let response = failure(request_id, error, Some(BUSY));
             return host.send(ToHost::ControlResponse(response)).await;
         }
-        let response = match self.reload_with(reload) {
-            Ok(payload) => success(request_id, payload),
-            Err(error) => failure(request_id, error, None),
-        };
-        host.send(ToHost::ControlResponse(response)).await;
+        self.on_disk(request_id, AskEngine::ReloadPlugins(reload.clone())).await;
     }
 
-    fn reload_with(&mut self, reload: &ReloadPlugins) -> Result<Value, String> {
-        let mut brought = self.setup.brought.clone();
-        brought.take_plugins(reload.add_plugins.as_ref());
-        let library = self.read_library(&brought)?;
-        let n_problems = library.problems.len();
-        let impact = self.impact(&library).filter(|_| reload.hold_on_cache_impact == Some(true));
+    pub(in crate::session) fn reload_with(
+        &mut self,
+        reload: &ReloadPlugins,
+        offers: Offers,
+    ) -> Result<Value, String> {
+        let n_problems = offers.library.problems.len();
+        let impact =
+            self.impact(&offers.library).filter(|_| reload.hold_on_cache_impact == Some(true));
         if impact.is_none() {
-            self.use_library(library)?;
-            self.setup.brought = brought;
+            self.use_offers(offers)?;
         }
         Ok(self.reloaded(n_problems, impact))
     }
@@ -98,14 +96,6 @@ impl Session {
         json!(reply)
     }
 
-    /// What files offer now, with what the host has brought.
-    fn read_library(&self, brought: &Brought) -> Result<Library, String> {
-        let reload = self.setup.reload.as_ref().ok_or("nothing here can be read anew")?;
-        let mut library = reload();
-        brought.add_to(&mut library);
-        Ok(library)
-    }
-
     /// The servers that would come and go, which changes the beginning of every request; `None` for none.
     fn impact(&self, library: &Library) -> Option<Value> {
         let names = |library: &Library| servers(library).into_keys().collect::<BTreeSet<_>>();
@@ -118,12 +108,17 @@ impl Session {
     }
 
     /// Takes over what files, plugins and the host offer: all of it, or nothing.
-    pub(in crate::session) fn use_library(&mut self, library: Library) -> Result<(), String> {
+    pub(in crate::session) fn use_offers(&mut self, offers: Offers) -> Result<(), String> {
+        let Offers { library, brought, style_text } = offers;
         let hooks = registry::of_plugins(&library)?;
         self.world.host.replace_plugin_hooks(hooks);
         self.world.servers.set_plugins(&servers(&library));
         self.setup.base.library = library.into();
+        self.setup.brought = brought;
+        self.setup.style_text = style_text;
         self.world = self.setup.world();
+        // What waits may call a command that was not known when it came.
+        self.queue.find_commands(|prompt| commands::is_call(&self.world.library, prompt));
         Ok(())
     }
 }

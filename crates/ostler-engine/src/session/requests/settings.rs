@@ -86,6 +86,9 @@ impl Session {
         let model = given.get("model").map(read_model).transpose()?;
         let variables = given.get("env").map(read_variables).transpose()?;
         given.get("sandbox").map(read_sandbox).transpose()?;
+        if let Some(trouble) = model.as_ref().and_then(|it| self.model_trouble(it.as_deref())) {
+            return Err(trouble);
+        }
         // Everything has been read: from here on nothing fails.
         const WITH_EFFECT: &[&str] = &["model", "env", "permissions", "effortLevel"];
         let names = given.keys().filter(|name| !WITH_EFFECT.contains(&name.as_str()));
@@ -131,7 +134,12 @@ impl Session {
     }
 
     /// Writes into a settings file of the user's. It holds for sessions that start later.
-    pub(super) fn update_settings(&mut self, update: &UpdateSettings) -> Result<Value, String> {
+    ///
+    /// Waits for other sessions that write into it, so it belongs on a blocking thread.
+    pub(in crate::session) fn settings_update(
+        &self,
+        update: &UpdateSettings,
+    ) -> Result<impl FnOnce() -> Result<Value, String> + Send + use<>, String> {
         let source = match update.source.as_str() {
             "userSettings" => Source::User,
             "localSettings" => Source::Local,
@@ -149,8 +157,11 @@ impl Session {
         }
         let folders = Arc::clone(&self.world.host.folders);
         let path = folders.file(source).ok_or_else(|| "there is no folder for it".to_owned())?;
-        write::merge(&path, change).map_err(|error| error.to_string())?;
-        Ok(json!({}))
+        let change = change.clone();
+        Ok(move || {
+            write::merge(&path, &change).map_err(|error| error.to_string())?;
+            Ok(json!({}))
+        })
     }
 }
 

@@ -14,7 +14,8 @@ impl Session {
     /// What fills the context window. What the API counted is exact, how it is made up is estimated.
     pub(super) fn context_usage(&self) -> Value {
         let world = &self.world;
-        let model = world.model_name.as_ref();
+        let model = world.asked_model();
+        let model = model.as_str();
         let window = pricing::context_window(model).unwrap_or(UNKNOWN_WINDOW);
         let memory: Vec<(String, u64)> = world
             .memory
@@ -27,7 +28,7 @@ impl Session {
         let servers: Vec<(String, ToolSpec)> = world.servers.specs();
         let of_servers: u64 = servers.iter().map(|(_, spec)| weigh(spec)).sum();
         let beginning = of_system + of_memory + of_tools + of_servers;
-        let total = world.gauge.tokens(world, &self.conversation).max(beginning);
+        let total = world.gauge.tokens(world, self.conversation()).max(beginning);
         let used = |id: &str, name: &str, tokens: u64| category(id, name, tokens, "used");
         let mut categories = vec![
             used("system_prompt", "System prompt", of_system),

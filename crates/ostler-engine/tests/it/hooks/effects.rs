@@ -86,6 +86,8 @@ async fn check_stops_after_the_tool(event: &str) {
     assert_eq!(result.terminal_reason, Some(TerminalReason::HookStopped));
     assert!(host.story().contains(&"user: = saw it".to_owned()), "the tool has run");
     assert_eq!(host.api.requests().len(), 1, "and the model is not asked again");
+    // Mutant: `stopped_by_hook` that keeps nothing.
+    assert_eq!(result.hook_stop_reason.as_deref(), Some("enough"));
 }
 
 #[tokio::test]

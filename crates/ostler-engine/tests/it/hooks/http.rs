@@ -1,5 +1,8 @@
 //! Hooks that a server answers.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use ostler_testkit::{Script, reply, when};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -94,4 +97,47 @@ async fn a_server_that_watches_may_fail() {
     let (url, _asked) = server("404 Not Found", "").await;
     let script = Script::new().rule(when(), reply().text("Done."));
     assert_eq!(text(hook("Stop", json!({"type": "http", "url": url})), script).await, "Done.");
+}
+
+/// A server that answers every request; gives its address and how many connections were made.
+async fn lasting_server(body: &'static str) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let n_connections = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&n_connections);
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            counted.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(async move {
+                let mut text = String::new();
+                let mut piece = [0; 4096];
+                while let Ok(n @ 1..) = stream.read(&mut piece).await {
+                    text.push_str(&String::from_utf8_lossy(&piece[..n]));
+                    let Some((_, input)) = text.split_once("\r\n\r\n") else { continue };
+                    if serde_json::from_str::<Value>(input).is_err() {
+                        continue;
+                    }
+                    text.clear();
+                    let n = body.len();
+                    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {n}\r\n\r\n{body}");
+                    stream.write_all(answer.as_bytes()).await.unwrap();
+                }
+            });
+        }
+    });
+    (url, n_connections)
+}
+
+// Mutant: a client that is built for every call connects five times.
+#[tokio::test]
+async fn all_calls_to_a_server_share_a_connection() {
+    let (url, n_connections) = lasting_server("{}").await;
+    let script = (0..5).fold(Script::new(), |script, turn| {
+        script.rule(when().turn(turn), reply().tool_use("Look", json!({"word": "it"})))
+    });
+    let script = script.rule(when(), reply().text("Done."));
+    let hooks = hook("PreToolUse", json!({"type": "http", "url": url}));
+    assert_eq!(text(hooks, script).await, "Done.");
+    assert_eq!(n_connections.load(Ordering::Relaxed), 1);
 }

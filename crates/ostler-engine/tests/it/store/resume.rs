@@ -266,3 +266,19 @@ fn long_paths_share_a_folder_whatever_the_hash() {
     std::fs::create_dir_all(&other).unwrap();
     assert_eq!(disk.projects.folder(&cwd), other);
 }
+
+// Mutant: without the lock in `LineFile::claim` nobody is warned.
+#[test]
+fn a_session_that_is_open_elsewhere_is_told() {
+    let disk = Disk::new();
+    let mut writer = disk.begin();
+    writer.asks("p", "hi");
+    let id = writer.session_id().to_string();
+    assert!(disk.resume(&id).is_in_use, "the new one still has it");
+    drop(writer);
+    let resumed = disk.resume(&id);
+    assert!(!resumed.is_in_use);
+    assert!(disk.resume(&id).is_in_use, "the resumed one has it before it has written");
+    let fork = SessionStart { fork: true, ..resume(&id) };
+    assert!(!disk.open(fork).is_in_use, "a copy is nobody else's");
+}

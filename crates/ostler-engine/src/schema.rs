@@ -1,6 +1,4 @@
 //! JSON Schema validation, with errors a model can act on.
-//!
-//! A crate of its own because the validator is by far the heaviest thing to build that anybody here needs.
 
 use serde_json::Value;
 
@@ -9,27 +7,18 @@ const MAX_ERRORS: usize = 10;
 
 /// A schema, ready to check values against.
 #[derive(Clone, Debug)]
-pub struct Schema(std::sync::Arc<jsonschema::Validator>);
+pub(crate) struct Schema(std::sync::Arc<jsonschema::Validator>);
 
 impl Schema {
-    /// Reads a schema.
-    ///
-    /// # Errors
-    /// In words, when it is not one.
-    pub fn new(schema: &Value) -> Result<Self, String> {
+    /// Reads a schema. An error says why it is not one.
+    pub(crate) fn new(schema: &Value) -> Result<Self, String> {
         jsonschema::validator_for(schema)
             .map(|validator| Self(std::sync::Arc::new(validator)))
             .map_err(|error| format!("not a JSON schema: {error}"))
     }
 
     /// What is wrong with a value, one sentence each: `root: "score" is a required property`. Empty when it fits.
-    ///
-    /// ```
-    /// let schema = ostler_schema::Schema::new(&serde_json::json!({"type": "object", "required": ["score"]})).unwrap();
-    /// assert_eq!(schema.errors(&serde_json::json!({})), ["root: \"score\" is a required property"]);
-    /// assert_eq!(schema.errors(&serde_json::json!({"score": 1})), [""; 0]);
-    /// ```
-    pub fn errors(&self, value: &Value) -> Vec<String> {
+    pub(crate) fn errors(&self, value: &Value) -> Vec<String> {
         let errors = self.0.iter_errors(value).take(MAX_ERRORS).map(|error| {
             let place = error.instance_path().to_string();
             let place = if place.is_empty() { "root" } else { &place };
@@ -53,6 +42,13 @@ mod tests {
         assert_eq!(errors.len(), 2);
         assert!(errors[0].starts_with("/answer: 7 is not of type"), "{errors:?}");
         assert!(errors[1].starts_with("/list/1: "), "{errors:?}");
+    }
+
+    #[test]
+    fn a_missing_field_is_an_error_of_the_root() {
+        let schema = Schema::new(&json!({"type": "object", "required": ["score"]})).unwrap();
+        assert_eq!(schema.errors(&json!({})), ["root: \"score\" is a required property"]);
+        assert_eq!(schema.errors(&json!({"score": 1})), [""; 0]);
     }
 
     #[test]

@@ -12,11 +12,12 @@ use serde_json::json;
 use crate::agents;
 use crate::commands;
 use crate::drive::{CUT, Finished, REFUSED, World};
-use crate::host::{Host, fresh_uuid};
+use crate::host::Host;
+use crate::ids::fresh_uuid;
+use crate::model::ledger::whole_usage;
 use crate::model::{ModelError, pricing};
 use crate::response::Pace;
 use crate::session::queue::Answers;
-use crate::spent::whole_usage;
 use crate::turn::{Ending, Limit};
 
 /// `system`/`init`: what the turn works with.
@@ -26,7 +27,7 @@ pub(crate) fn init(world: &World) -> ToHost {
         session_id: world.host.session_id.clone(),
         mcp_servers: world.servers.summary(),
         tools: world.specs.iter().map(|spec| listed_name(&spec.name)).collect(),
-        model: world.model_name.as_ref().to_owned(),
+        model: world.asked_model(),
         permission_mode: world.host.mode(),
         api_key_source: world.key_source.as_deref().map(str::to_owned),
         original_cwd: Some(world.cx.cwd.display().to_string()),
@@ -40,6 +41,7 @@ pub(crate) fn init(world: &World) -> ToHost {
         skills: Some(commands::skill_names(&world.library)),
         plugins: Some(world.library.plugin_list()),
         claude_code_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        ostler_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         output_style: Some(world.style.as_ref().to_owned()),
         agents: Some(agents::listed(&world.library).into_iter().map(|kind| kind.name).collect()),
         user_message_uuids: Some(world.answering.to_vec()).filter(|named| !named.is_empty()),
@@ -94,6 +96,7 @@ impl Totals {
             usage: whole_usage(finished.usage),
             permission_denials: finished.denials,
             structured_output: finished.structured,
+            hook_stop_reason: finished.hook_stop_reason,
             safety_stops: Some(finished.n_safety_stops.into()),
             ..self.frame(&world.host)
         };
@@ -152,8 +155,8 @@ impl Totals {
                 result.terminal_reason = Some(TerminalReason::MaxTurns);
             }
             Ending::SchemaMissed => {
-                let text = "The model did not give its answer in the required shape.";
-                fail(&mut result, ResultSubtype::ErrorMaxStructuredOutputRetries, text);
+                let text = missed(finished.miss.as_deref(), &finished.text);
+                fail(&mut result, ResultSubtype::ErrorMaxStructuredOutputRetries, &text);
                 result.terminal_reason = Some(TerminalReason::StructuredOutputRetryExhausted);
             }
             Ending::OverLimit(limit) => {
@@ -247,6 +250,22 @@ impl Times {
             result.first_request_input_tokens = Some(self.first_usage.input_tokens.unwrap_or(0));
             result.first_request_cache_read_input_tokens =
                 Some(self.first_usage.cache_read_input_tokens.unwrap_or(0));
+        }
+    }
+}
+
+/// How much of what a model said an error repeats, in characters.
+const MAX_QUOTED: usize = 500;
+
+/// Why there is no answer in the required shape: what was wrong with the last attempt, or what the model said instead.
+fn missed(miss: Option<&str>, text: &str) -> String {
+    let shape = "The model did not give its answer in the required shape";
+    let begin = |text: &str| text.trim().chars().take(MAX_QUOTED).collect::<String>();
+    match (miss, text.trim()) {
+        (Some(miss), _) => format!("{shape}: {}", begin(miss)),
+        (None, "") => format!("{shape}: it never called StructuredOutput."),
+        (None, text) => {
+            format!("{shape}: it never called StructuredOutput. It said: {}", begin(text))
         }
     }
 }

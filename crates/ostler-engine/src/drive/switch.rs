@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::drive::World;
 use crate::hooks::Event;
-use crate::model::{Cache, Fallback, pricing};
+use crate::model::{Cache, Fallback, Prices, pricing};
 
 /// The model whose price is assumed for one that is not in the list.
 const ASSUMED: &str = "claude-opus-5-5";
@@ -29,9 +29,10 @@ impl Switch {
         let Self { from, to, requested, source } = self;
         let cache = world.sampling.cache;
         let tokens = world.gauge.last();
-        let (dollars, pricing) = match written(to, tokens, cache) {
+        let prices = world.host.spent.prices();
+        let (dollars, pricing) = match written(prices, to, tokens, cache) {
             Some(dollars) => (dollars, "catalog"),
-            None => (written(ASSUMED, tokens, cache).unwrap_or_default(), "default"),
+            None => (written(prices, ASSUMED, tokens, cache).unwrap_or_default(), "default"),
         };
         json!({
             "from_model": from,
@@ -48,12 +49,12 @@ impl Switch {
 }
 
 /// What it costs to write so much to a model's cache.
-fn written(model: &str, tokens: u64, cache: Cache) -> Option<f64> {
-    let price = pricing::family(model)?.price;
+fn written(prices: &Prices, model: &str, tokens: u64, cache: Cache) -> Option<f64> {
+    let price = prices.price(model)?;
     let usage = Usage { cache_creation_input_tokens: Some(tokens), ..Usage::default() };
     match cache {
         Cache::OneHour => Some(price.write_1h * tokens as f64 / 1e6),
-        Cache::Off | Cache::FiveMinutes => pricing::cost(model, &usage),
+        Cache::Off | Cache::FiveMinutes => pricing::cost_at(&price, &usage),
     }
 }
 

@@ -19,6 +19,8 @@ use crate::tool::{Happening, Surroundings, TaskEntry};
 /// The inside of a session, for one call.
 pub(crate) struct Inside {
     model: Arc<dyn Model>,
+    /// The model that answers in this conversation, by its full name.
+    model_name: String,
     host: Host,
     /// What the model is told while it plans.
     planning: Arc<str>,
@@ -33,7 +35,8 @@ impl Inside {
         let (model, host, cwd) =
             (Arc::clone(&world.model), world.host.clone(), world.cx.cwd.clone());
         let planning = Arc::clone(&world.planning);
-        Arc::new(Self { model, host, planning, cwd, guard })
+        let model_name = world.asked_model();
+        Arc::new(Self { model, model_name, host, planning, cwd, guard })
     }
 }
 
@@ -63,7 +66,7 @@ impl Surroundings for Inside {
     }
 
     fn ask_model(&self, mut request: Request) -> BoxFuture<'static, Result<Message, ModelError>> {
-        self.model.name().clone_into(&mut request.model);
+        self.model_name.clone_into(&mut request.model);
         let (model, host) = (Arc::clone(&self.model), self.host.clone());
         Box::pin(async move { ask(&*model, &host, request).await })
     }

@@ -8,11 +8,13 @@ use std::time::Duration;
 use ostler_proto::api::{CacheCreation, ModelUsage, ServerToolUsage, Usage};
 use serde_json::{Value, json};
 
-use crate::model::pricing;
+use super::{Prices, pricing};
 
 /// Tokens, dollars and time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spent {
+    /// What models cost.
+    prices: Prices,
     /// Tokens and dollars per model.
     models: Arc<Mutex<BTreeMap<String, ModelUsage>>>,
     /// Time that models took to answer, in microseconds.
@@ -26,10 +28,20 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
+    /// Nothing so far.
+    pub(crate) fn new(prices: Prices) -> Self {
+        Self { prices, ..Self::default() }
+    }
+
+    /// What models cost.
+    pub(crate) fn prices(&self) -> &Prices {
+        &self.prices
+    }
+
     /// Counts one response.
     pub(crate) fn add(&self, model: &str, usage: &Usage) {
         let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
-        pricing::add(models.entry(model.to_owned()).or_default(), model, usage);
+        pricing::add(models.entry(model.to_owned()).or_default(), model, usage, &self.prices);
     }
 
     /// Counts the time that a model took, whether it answered or not.
@@ -99,6 +111,13 @@ impl Spent {
     pub(crate) fn dollars(&self) -> f64 {
         self.models().values().map(|usage| usage.cost_usd.get()).sum()
     }
+}
+
+/// Adds the tokens of one response, in and out. They are the API's numbers and must not overflow.
+pub(crate) fn count_tokens(total: &AtomicU64, usage: &Usage) {
+    let tokens = usage.total_input().saturating_add(usage.output_tokens.unwrap_or(0));
+    let more = |sum: u64| Some(sum.saturating_add(tokens));
+    let _ = total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
 }
 
 /// Adds what one response used to what a turn has used. What is no number is as the last response says it.

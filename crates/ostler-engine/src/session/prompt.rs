@@ -10,16 +10,16 @@ use ostler_proto::frame::ToHost;
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::system::Informational;
 use ostler_proto::message::{System, User};
+use ostler_proto::permission::PermissionMode;
 use serde_json::{Value, json};
 
+use super::report;
 use crate::commands::{self, BuiltIn, Called, Expanded};
-use crate::context::planning;
 use crate::drive::{Finished, World, drive};
 use crate::hooks::verdict::Verdict;
 use crate::hooks::{Event, occasions};
-use crate::host::fresh_uuid;
+use crate::ids::fresh_uuid;
 use crate::model::Said;
-use crate::report;
 use crate::rescue::LentConversation;
 use crate::turn::{Ending, INTERRUPTED};
 
@@ -185,11 +185,17 @@ async fn hear(world: &World, prompts: Vec<User>, start: Option<Start>) -> Result
     }
     let said = world.host.hooks().take_said();
     heard.blocks.splice(0..0, first.first_words.into_iter().map(ContentBlock::text));
-    let planning = planning::words(world);
+    let planning = planning_reminder(world);
     heard
         .blocks
         .extend(first.context.into_iter().chain(said).chain(planning).map(ContentBlock::text));
     Ok(Heard { title: heard.title.or(first.title).or(named), ..heard })
+}
+
+/// What the model is told about plan mode with this prompt; `None` when it is not planning.
+fn planning_reminder(world: &World) -> Option<String> {
+    let is_planning = world.host.mode() == PermissionMode::Plan;
+    is_planning.then(|| format!("<system-reminder>\n{}\n</system-reminder>", world.planning))
 }
 
 /// Asks hooks about a prompt.

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use ostler_proto::Uuid;
+use ostler_proto::control::{RewindFiles, RewindFilesReply};
 use ostler_proto::transcript::TranscriptLine;
 
-use super::Checkpoints;
-use crate::host::Host;
+use super::Host;
+use crate::checkpoint::Checkpoints;
 
 impl Host {
     /// Keeps how files are before a prompt.
@@ -41,16 +42,14 @@ impl Host {
         }
     }
 
-    /// Puts files back, see [`Checkpoints::rewind`].
-    pub(crate) async fn rewind(
+    /// Puts files back, see [`Checkpoints::rewind`]. What it returns blocks.
+    pub(crate) fn rewinding(
         &self,
-        prompt: &Uuid,
-        dry_run: bool,
-    ) -> Result<ostler_proto::control::RewindFilesReply, String> {
+        rewind: &RewindFiles,
+    ) -> Result<impl FnOnce() -> Result<RewindFilesReply, String> + Send + use<>, String> {
         let checkpoints: Checkpoints =
             self.checkpoints.clone().ok_or_else(|| "File rewinding is not enabled.".to_owned())?;
-        let prompt = prompt.clone();
-        let rewound = tokio::task::spawn_blocking(move || checkpoints.rewind(&prompt, dry_run));
-        rewound.await.map_err(|error| format!("rewinding broke down: {error}"))?
+        let (prompt, dry_run) = (rewind.user_message_id.clone(), rewind.dry_run.unwrap_or(false));
+        Ok(move || checkpoints.rewind(&prompt, dry_run))
     }
 }

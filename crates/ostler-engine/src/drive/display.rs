@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::drive::World;
 use crate::hooks::Event;
-use crate::host::fresh_uuid;
+use crate::ids::fresh_uuid;
 
 /// Whether hooks see the model's words before the user does. Those of subagents are not shown to the user.
 pub(crate) fn is_judged(world: &World) -> bool {

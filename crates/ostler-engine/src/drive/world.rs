@@ -1,0 +1,113 @@
+//! Everything a turn runs with.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use ostler_proto::Uuid;
+use ostler_proto::permission::PermissionMode;
+
+use crate::agents::{Delegation, Past};
+use crate::call::Tools;
+use crate::compact::{Compaction, Gauge};
+use crate::context::memory::MemoryFile;
+use crate::host::Host;
+use crate::library::Library;
+use crate::limits::Limits;
+use crate::mcp::Servers;
+use crate::model::{Aliases, Model, Request, Said, Sampling, ToolSpec};
+use crate::tool::ToolCx;
+
+/// Enough for long files, and what the models of today all allow.
+pub(crate) const MAX_OUTPUT_TOKENS: u64 = 32_000;
+
+/// Everything a turn runs with. A subagent gets a copy of its own.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) model: Arc<dyn Model>,
+    /// What it is asked for by name; the host may choose another one.
+    pub(crate) model_name: Arc<str>,
+    /// What short names of models stand for.
+    pub(crate) aliases: Arc<Aliases>,
+    pub(crate) tools: Arc<Tools>,
+    /// The tools as the model sees them, in a fixed order, so that every request begins with the same bytes.
+    pub(crate) specs: Arc<Vec<ToolSpec>>,
+    pub(crate) system: Arc<str>,
+    pub(crate) host: Host,
+    pub(crate) cx: ToolCx,
+    pub(crate) limits: Limits,
+    pub(crate) sampling: Sampling,
+    pub(crate) compaction: Compaction,
+    /// How full the context of this conversation is.
+    pub(crate) gauge: Gauge,
+    /// The MCP servers, whose tools come on top once they are connected.
+    pub(crate) servers: Servers,
+    /// Where the key comes from, for programs.
+    pub(crate) key_source: Option<Arc<str>>,
+    /// What files and the host offer.
+    pub(crate) library: Arc<Library>,
+    /// Standing instructions, for agents that have a system prompt of their own.
+    pub(crate) memory: Arc<Vec<MemoryFile>>,
+    /// What the model is told while it plans.
+    pub(crate) planning: Arc<str>,
+    /// The name of the output style.
+    pub(crate) style: Arc<str>,
+    /// How work is handed to subagents.
+    pub(crate) delegation: Delegation,
+    /// Subagents that have finished and can be asked to go on.
+    pub(crate) past: Past,
+    /// The prompts that the turn answers, as far as the host has given them names.
+    pub(crate) answering: Arc<[Uuid]>,
+    /// Tokens of the turn so far, in and out, those of its subagents included.
+    pub(crate) tokens: Arc<AtomicU64>,
+}
+
+impl World {
+    /// A request to the model, which begins like every other one.
+    pub(crate) fn request(&self, messages: Arc<Vec<Said>>, whole: bool) -> Request {
+        Request {
+            model: self.asked_model(),
+            max_tokens: MAX_OUTPUT_TOKENS,
+            stream: !whole,
+            tools: self.specs.clone(),
+            server_tools: Vec::new(),
+            system: self.system.clone(),
+            messages,
+            sampling: self.sampling.clone(),
+        }
+    }
+
+    /// The model that answers the next request; with `opusplan` it depends on the mode.
+    pub(crate) fn asked_model(&self) -> String {
+        let is_planning = self.host.policy().effective_mode() == PermissionMode::Plan;
+        self.aliases.for_mode(&self.model_name, is_planning)
+    }
+
+    /// The same with the tools of the MCP servers. Waits for those that still connect, unless the turn is stopped.
+    pub(crate) async fn with_server_tools(&self) -> Self {
+        self.with_tools_of(&self.servers).await
+    }
+
+    /// The same with the tools and prompts of some servers.
+    pub(crate) async fn with_tools_of(&self, servers: &Servers) -> Self {
+        let more = tokio::select! {
+            more = servers.ready() => more,
+            () = self.cx.cancelled.cancelled() => Vec::new(),
+        };
+        let prompts = servers.commands();
+        let mut library = Arc::clone(&self.library);
+        if !prompts.is_empty() {
+            Arc::make_mut(&mut library).take_more(prompts);
+        }
+        let (mut tools, mut specs) = ((*self.tools).clone(), self.specs.to_vec());
+        let policy = self.host.policy();
+        for tool in more {
+            let spec = tool.spec();
+            // One of ours is not replaced by somebody else's; one that may never run is not offered.
+            if !tools.contains_key(&spec.name) && !policy.denies_all_of(&spec.name) {
+                tools.insert(spec.name.clone(), tool);
+                specs.push(spec);
+            }
+        }
+        Self { tools: Arc::new(tools), specs: Arc::new(specs), library, ..self.clone() }
+    }
+}

@@ -1,0 +1,62 @@
+//! Background tasks, as the session notifies the host and the model of them. The session's own task alone does this.
+
+use ostler_proto::TaskId;
+use ostler_proto::frame::ToHost;
+use ostler_proto::message::{Origin, TaskNotificationOrigin, User};
+
+use super::Session;
+use crate::host::Host;
+use crate::tasks::{TaskChange, TaskChangeKind, TaskEnd, Tasks};
+
+impl Session {
+    /// Notifies the host of a change of a task.
+    pub(super) async fn task_changed(&mut self, change: TaskChange) {
+        match change.kind {
+            TaskChangeKind::Ended => self.task_ended(&change.id).await,
+            kind => {
+                let host = &self.world.host;
+                let tasks = &self.world.cx.tasks;
+                let frames = tasks.change_frames(&change.id, kind, &host.session_id);
+                send_all(host, frames).await;
+            }
+        }
+        change.done();
+    }
+
+    /// The host is notified of the end of a task, and the model too, unless it knows.
+    pub(super) async fn task_ended(&mut self, id: &TaskId) {
+        let ended = notify_end(&self.world.host, &self.world.cx.tasks, id).await;
+        let Some(TaskEnd { in_background: true, notice, .. }) = ended else { return };
+        self.told.again();
+        let Some(text) = notice else { return self.tell_result().await };
+        let origin = TaskNotificationOrigin {
+            producer: Some("session-task".to_owned()),
+            ..TaskNotificationOrigin::default()
+        };
+        let origin = Some(Origin::TaskNotification(origin));
+        self.queue.push(User { origin, ..self.synthetic(text) }, false);
+    }
+}
+
+/// Ends everything, and notifies the host of each end.
+pub(super) async fn end_all(host: &Host, tasks: &Tasks) {
+    for id in tasks.end_all().await {
+        notify_end(host, tasks, &id).await;
+    }
+}
+
+/// Notifies the host of an end. What the model knows already is not in the notice for it.
+async fn notify_end(host: &Host, tasks: &Tasks, id: &TaskId) -> Option<TaskEnd> {
+    let mut end = tasks.end_of(id, &host.session_id)?;
+    send_all(host, std::mem::take(&mut end.frames)).await;
+    if tasks.host_knows_end(id) {
+        end.notice = None;
+    }
+    Some(end)
+}
+
+async fn send_all(host: &Host, frames: Vec<ToHost>) {
+    for frame in frames {
+        host.send(frame).await;
+    }
+}

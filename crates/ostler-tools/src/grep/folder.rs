@@ -1,0 +1,188 @@
+//! Searching a folder: file after file at first, then on all cores. What is reported is the same.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use grep_regex::RegexMatcher;
+use grep_searcher::Searcher;
+use ignore::DirEntry;
+use ostler_engine::tool::{ToolCx, ToolError, ToolOutput};
+
+use super::report::{Hits, Report};
+use super::{Args, searcher, walk};
+use crate::file;
+use crate::walk::{self as walking, Stop};
+
+/// What to search in a folder.
+pub(super) struct Folder<'a> {
+    pub(super) cx: &'a ToolCx,
+    pub(super) root: &'a Path,
+    pub(super) args: &'a Args,
+    pub(super) stop: &'a Stop,
+    pub(super) matcher: &'a RegexMatcher,
+}
+
+/// Files that are searched one after another before it is worth to use all cores: a search for lines ends as soon as
+/// there are enough of them, and most folders are small.
+const FIRST_FILES: usize = 500;
+/// The most lines that are held until all files are searched.
+const MAX_HELD_LINES: usize = 100_000;
+
+pub(super) fn search(folder: &Folder<'_>) -> Result<ToolOutput, ToolError> {
+    let (mut report, mut is_whole) = in_order(folder, FIRST_FILES)?;
+    if !is_whole {
+        (report, is_whole) = on_all_cores(folder)?;
+    }
+    if !is_whole {
+        // So many lines that the report is full soon.
+        (report, _) = in_order(folder, usize::MAX)?;
+    }
+    Ok(report.output())
+}
+
+/// Searches file after file. Whether there are no more files than that.
+fn in_order<'a>(folder: &Folder<'a>, most: usize) -> Result<(Report<'a>, bool), ToolError> {
+    let Folder { cx, root, args, stop, matcher } = *folder;
+    let mut searcher = searcher(args);
+    let mut report = Report::new(&cx.cwd, args, false);
+    let mut n_files = 0;
+    for entry in walk(root, args)?.sort_by_file_path(Path::cmp).build().flatten() {
+        if stop.is_due() {
+            report.give_up();
+            break;
+        }
+        if !walking::is_file(&entry) {
+            continue;
+        }
+        n_files += 1;
+        if n_files > most {
+            return Ok((report, false));
+        }
+        // Before it is searched: whether there are matches tells something of what is in it.
+        if !cx.may_show(entry.path()) {
+            report.leave_out();
+        } else {
+            let (hits, is_ok) = hits_in(&mut searcher, matcher, entry.path(), &report);
+            report.add(entry.path(), hits, is_ok);
+        }
+        if report.is_full() {
+            break;
+        }
+    }
+    Ok((report, true))
+}
+
+/// Searches on all cores and reports in the order of the paths. Whether there were not too many lines to hold.
+fn on_all_cores<'a>(folder: &Folder<'a>) -> Result<(Report<'a>, bool), ToolError> {
+    let Folder { cx, root, args, stop, matcher } = *folder;
+    let mut report = Report::new(&cx.cwd, args, false);
+    let found = Mutex::new((Vec::new(), 0_usize, 0_usize));
+    let is_complete = walking::in_parallel(&walk(root, args)?, stop, || {
+        let (mut searcher, matcher) = (searcher(args), matcher.clone());
+        let (report, found) = (&report, &found);
+        move |entry: DirEntry| {
+            if !walking::is_file(&entry) {
+                return true;
+            }
+            let may_show = cx.may_show(entry.path());
+            let searched = may_show.then(|| hits_in(&mut searcher, &matcher, entry.path(), report));
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            match searched {
+                None => found.2 += 1,
+                Some((hits, true)) if hits.is_empty() => {}
+                Some((hits, is_ok)) => {
+                    found.1 += hits.n_lines();
+                    found.0.push((entry.into_path(), hits, is_ok));
+                }
+            }
+            found.1 <= MAX_HELD_LINES
+        }
+    });
+    let (mut files, n_lines, n_guarded) =
+        found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if n_lines > MAX_HELD_LINES {
+        return Ok((report, false));
+    }
+    files.sort_by(|left, right| left.0.cmp(&right.0));
+    for (path, hits, is_ok) in files {
+        if report.is_full() {
+            break;
+        }
+        report.add(&path, hits, is_ok);
+    }
+    (0..n_guarded).for_each(|_| report.leave_out());
+    if !is_complete {
+        report.give_up();
+    }
+    Ok((report, true))
+}
+
+pub(super) fn hits_in(
+    searcher: &mut Searcher,
+    matcher: &RegexMatcher,
+    path: &Path,
+    report: &Report<'_>,
+) -> (Hits, bool) {
+    let mut hits = report.file(path);
+    let searched =
+        file::open_regular(path).and_then(|file| searcher.search_file(matcher, &file, &mut hits));
+    (hits, searched.is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    // Mutants: `on_all_cores` does not sort; it adds no file after the first.
+    #[test]
+    fn all_cores_report_the_same_as_one_after_another() {
+        let folder = tempfile::tempdir().unwrap();
+        for n in 0..300 {
+            let sub = folder.path().join(format!("d{}", n % 7)).join(format!("e{}", n % 3));
+            std::fs::create_dir_all(&sub).unwrap();
+            let text =
+                if n % 4 == 0 { format!("one {n}\ntwo\none again\n") } else { "none\n".into() };
+            std::fs::write(sub.join(format!("f{n}.txt")), text).unwrap();
+        }
+        let cx = ToolCx { cwd: folder.path().to_owned(), ..ToolCx::default() };
+        for more in [
+            json!({"output_mode": "content"}),
+            json!({"output_mode": "content", "-A": 1, "head_limit": 10_000}),
+            json!({"output_mode": "content", "head_limit": 3, "offset": 5}),
+            json!({"output_mode": "count"}),
+            json!({}),
+        ] {
+            let mut args = more.clone();
+            args["pattern"] = json!("^one");
+            let args: Args = serde_json::from_value(args).unwrap();
+            let matcher = super::super::matcher(&args).unwrap();
+            let stop = Stop::new(tokio_util::sync::CancellationToken::new());
+            let it = Folder {
+                cx: &cx,
+                root: folder.path(),
+                args: &args,
+                stop: &stop,
+                matcher: &matcher,
+            };
+            let (one, all) = (in_order(&it, usize::MAX).unwrap(), on_all_cores(&it).unwrap());
+            assert!(one.1 && all.1);
+            assert_eq!(one.0.output(), all.0.output(), "{more}");
+        }
+        assert!(
+            !in_order(
+                &Folder {
+                    cx: &cx,
+                    root: folder.path(),
+                    args: &serde_json::from_value(json!({"pattern": "x"})).unwrap(),
+                    stop: &Stop::new(tokio_util::sync::CancellationToken::new()),
+                    matcher: &RegexMatcher::new("x").unwrap()
+                },
+                299
+            )
+            .unwrap()
+            .1
+        );
+    }
+}
