@@ -16,6 +16,7 @@ use crate::pending::{self, Pending};
 use crate::process::Process;
 use crate::session::{self, Command, Inbox};
 use crate::transport::Transport;
+use crate::version::EngineVersion;
 
 /// How long an engine may take to introduce itself.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -71,8 +72,9 @@ impl Client {
         let start = options.start()?;
         let connecting = async {
             let link = transport.start(start).await?;
-            let (commands, inbox) = session::run(link, &options);
-            let handle = Handle::new(commands, options.initialize());
+            let version = Arc::default();
+            let (commands, inbox) = session::run(link, &options, Arc::clone(&version));
+            let handle = Handle::new(commands, version, options.initialize());
             let mut client = Self { handle, inbox, pending: Pending::default() };
             match client.handle.introduce().await {
                 Ok(()) => Ok(client),
@@ -80,14 +82,24 @@ impl Client {
             }
         };
         let late = |_| Error::TimedOut { what: "the engine's start", limit };
-        let connecting = tokio::time::timeout(limit, connecting);
+        let connecting = async {
+            let connected = tokio::time::timeout(limit, connecting).await.map_err(late);
+            match connected.flatten() {
+                Err(
+                    error @ (Error::TimedOut { .. }
+                    | Error::Exited { .. }
+                    | Error::Unsupported { .. }),
+                ) => Err(too_old(transport.as_ref(), &options).await.unwrap_or(error)),
+                connected => connected,
+            }
+        };
         match &options.engine.cancellation {
             Some(cancelled) => tokio::select! {
                 biased;
                 () = cancelled.cancelled() => Err(Error::Cancelled),
-                connected = connecting => connected.map_err(late)?,
+                connected = connecting => connected,
             },
-            None => connecting.await.map_err(late)?,
+            None => connecting.await,
         }
     }
 
@@ -98,7 +110,7 @@ impl Client {
         }
         while let Some(message) = self.inbox.next().await {
             match message {
-                Ok(Message::Result(result)) => return Error::Turn(result),
+                Ok(Message::Result(result)) => return Error::refused_start(*result),
                 Ok(_) => {}
                 Err(error) => return error,
             }
@@ -194,11 +206,20 @@ impl Client {
         self.handle.clone()
     }
 
-    /// Lets the engine finish what it does and ends it; what it still had to say is lost.
+    /// Lets the engine finish what it does, for up to five seconds, and ends it; what it still had to say is lost.
     ///
     /// # Errors
-    /// When the engine does not end well. It has ended all the same.
-    pub async fn close(mut self) -> Result<(), Error> {
+    /// [`Error::TimedOut`] when the engine was still at work and was ended; otherwise when it does not end well. It
+    /// has ended all the same.
+    pub async fn close(self) -> Result<(), Error> {
+        self.close_within(CLOSE_GRACE).await
+    }
+
+    /// [`Client::close`] with another limit.
+    ///
+    /// # Errors
+    /// As [`Client::close`].
+    pub async fn close_within(mut self, limit: Duration) -> Result<(), Error> {
         // An engine that has ended already need not be told.
         let _ = self.handle.command(Command::Close).await;
         let rest = async {
@@ -210,11 +231,9 @@ impl Client {
             }
             last
         };
-        match tokio::time::timeout(CLOSE_GRACE, rest).await {
-            Ok(last) => last,
-            // Dropping the inbox ends the engine.
-            Err(_) => Ok(()),
-        }
+        // Dropping the inbox ends the engine.
+        let late = |_| Error::TimedOut { what: "finishing the work at hand", limit };
+        tokio::time::timeout(limit, rest).await.map_err(late)?
     }
 
     pub(crate) async fn command(&self, command: Command) -> Result<(), Error> {
@@ -238,6 +257,17 @@ impl Client {
             })
         }))
     }
+}
+
+/// The reason why an engine did not introduce itself, if it is its age: the oldest ones do not know `initialize`, or
+/// refuse arguments.
+async fn too_old(transport: &dyn Transport, options: &Options) -> Option<Error> {
+    // What is meant to run as another user is not started as this one.
+    if options.engine.user.is_some() {
+        return None;
+    }
+    let version = transport.version(&options.engine.env).await?;
+    EngineVersion::parse(&version).judge().err()
 }
 
 impl Stream for Client {

@@ -1,7 +1,6 @@
 //! Dialogs that an engine wants shown, as a callback.
 
 use std::ops::Deref;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +9,8 @@ use futures::future::BoxFuture;
 use ostler_proto::control::{Ack, DialogCompleted, RequestUserDialog, UserDialogReply};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+use crate::callback::{Failure, called};
 
 /// The engine wants a dialog shown: `request.dialog_kind` says which, `request.payload` what is in it.
 #[derive(Clone, Debug)]
@@ -79,16 +80,12 @@ impl OnDialog {
         &self,
         request: DialogRequest,
         timeout: Option<Duration>,
-    ) -> UserDialogReply {
+    ) -> Result<UserDialogReply, (UserDialogReply, Failure)> {
         if !self.kinds.contains(&request.dialog_kind) {
-            return Dialog::cancelled().0;
+            return Ok(Dialog::cancelled().0);
         }
         // A callback may panic before it returns its future, too.
-        let showing = AssertUnwindSafe(async { (self.callback)(request).await }).catch_unwind();
-        let shown = match timeout {
-            Some(limit) => tokio::time::timeout(limit, showing).await.ok(),
-            None => Some(showing.await),
-        };
-        shown.and_then(Result::ok).unwrap_or_else(Dialog::cancelled).0
+        let shown = called(async { (self.callback)(request).await }, timeout).await;
+        shown.map(|shown| shown.0).map_err(|failure| (Dialog::cancelled().0, failure))
     }
 }

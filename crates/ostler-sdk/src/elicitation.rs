@@ -1,7 +1,6 @@
 //! What MCP servers ask the user, as a callback.
 
 use std::ops::Deref;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +9,8 @@ use futures::future::BoxFuture;
 use ostler_proto::control::{Elicitation, ElicitationReply};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+use crate::callback::{Failure, called};
 
 /// An MCP server asks the user something: `request.message`, `request.requested_schema` for a form, `request.url` for
 /// an address to visit.
@@ -93,17 +94,12 @@ pub(crate) async fn answer(
     callback: Option<OnElicitation>,
     request: ElicitationRequest,
     timeout: Option<Duration>,
-) -> ElicitationReply {
-    let Some(callback) = callback else { return Elicited::decline().0 };
+) -> Result<ElicitationReply, (ElicitationReply, Failure)> {
+    let Some(callback) = callback else { return Ok(Elicited::decline().0) };
     // A callback may panic before it returns its future, too.
-    let answering = AssertUnwindSafe(async { callback(request).await }).catch_unwind();
-    let answered = match timeout {
-        Some(limit) => tokio::time::timeout(limit, answering).await,
-        None => Ok(answering.await),
-    };
-    match answered {
-        Ok(Ok(answer)) => answer.0,
-        Ok(Err(_)) => Elicited::decline().0,
-        Err(_) => Elicited::cancel().0,
+    match called(async { callback(request).await }, timeout).await {
+        Ok(answer) => Ok(answer.0),
+        Err(failure @ Failure::Panicked(_)) => Err((Elicited::decline().0, failure)),
+        Err(failure @ Failure::TimedOut(_)) => Err((Elicited::cancel().0, failure)),
     }
 }

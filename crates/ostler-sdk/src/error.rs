@@ -5,6 +5,7 @@ use std::time::Duration;
 use ostler_proto::control::UNSUPPORTED_REQUEST;
 use ostler_proto::message::{ResultSubtype, TurnResult};
 use ostler_proto::peer::CallError;
+use ostler_proto::version::Version;
 
 /// An error of the SDK. [`Error::kind`] sorts them; the text says what happened and what helps.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,17 @@ pub enum Error {
         program: String,
         /// Why not.
         source: std::io::Error,
+    },
+    /// The engine is older than every version that this SDK works with.
+    #[error(
+        "the engine is Claude Code {found}, and this SDK needs {oldest} or newer: update it (`claude update`, or \
+         `npm install -g @anthropic-ai/claude-code`), or choose another engine with Options::executable or OSTLER_ENGINE"
+    )]
+    TooOld {
+        /// Its version.
+        found: Version,
+        /// The oldest version that is supported.
+        oldest: Version,
     },
     /// The engine ended by itself, and not well.
     #[error("the engine ended with {status}{}", tail(.stderr))]
@@ -97,7 +109,7 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// No engine, or one that cannot be started: install one or name another.
+    /// No engine, or one that cannot be started or is too old: install one or name another.
     Engine,
     /// The engine or the connection to it died.
     Connection,
@@ -129,7 +141,7 @@ impl Error {
     /// What sort of error it is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::NoEngine(_) | Self::Start { .. } => ErrorKind::Engine,
+            Self::NoEngine(_) | Self::Start { .. } | Self::TooOld { .. } => ErrorKind::Engine,
             Self::Exited { .. } | Self::Lost { .. } | Self::Closed(_) => ErrorKind::Connection,
             Self::Malformed(_) => ErrorKind::Protocol,
             Self::Refused { .. } => ErrorKind::Refused,
@@ -192,6 +204,13 @@ impl Error {
     pub fn of_turn(result: &TurnResult) -> Option<Self> {
         let failed = result.is_error || result.subtype != ResultSubtype::Success;
         failed.then(|| Self::Turn(Box::new(result.clone())))
+    }
+
+    /// What an engine says instead of introducing itself, such as that there is no conversation of this name. There is no
+    /// session, so it is not the error of a turn.
+    pub(crate) fn refused_start(result: TurnResult) -> Self {
+        let message = turn_text(&result);
+        Self::Refused { request: "to start".to_owned(), message, code: None }
     }
 
     pub(crate) fn of_call(request: &str, error: CallError) -> Self {

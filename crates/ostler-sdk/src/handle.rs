@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::mcp::InProcessServer;
 use crate::pending;
 use crate::session::{Accepted, Command};
+use crate::version::EngineVersion;
 
 /// What can be done to a session from anywhere, also while its messages are being read. Cheap to clone.
 ///
@@ -47,6 +48,8 @@ use crate::session::{Accepted, Command};
 pub struct Handle {
     commands: mpsc::Sender<Command>,
     introduction: Arc<OnceLock<InitializeReply>>,
+    /// The version as far as the engine has told it.
+    version: Arc<OnceLock<EngineVersion>>,
     /// What the host said about itself, to be said again.
     initialize: Arc<Initialize>,
 }
@@ -58,12 +61,25 @@ impl std::fmt::Debug for Handle {
 }
 
 impl Handle {
-    pub(crate) fn new(commands: mpsc::Sender<Command>, initialize: Initialize) -> Self {
-        Self { commands, introduction: Arc::default(), initialize: Arc::new(initialize) }
+    pub(crate) fn new(
+        commands: mpsc::Sender<Command>,
+        version: Arc<OnceLock<EngineVersion>>,
+        initialize: Initialize,
+    ) -> Self {
+        Self { commands, introduction: Arc::default(), version, initialize: Arc::new(initialize) }
     }
 
     pub(crate) async fn introduce(&self) -> Result<(), Error> {
         let reply = self.ask((*self.initialize).clone()).await?;
+        // Older engines tell it with the first `init`, where the session looks at it.
+        if let Some(version) = EngineVersion::of_reply(&reply) {
+            let warning = version.judge()?;
+            // Introduced once only.
+            let _ = self.version.set(version);
+            if let Some(warning) = warning {
+                self.command(Command::WarnOfVersion(warning)).await?;
+            }
+        }
         // Introduced once only.
         let _ = self.introduction.set(reply);
         Ok(())
@@ -323,6 +339,12 @@ impl Handle {
     /// The models there are.
     pub fn supported_models(&self) -> Vec<ModelInfo> {
         self.introduction().and_then(|reply| reply.models.clone()).unwrap_or_default()
+    }
+
+    /// Which engine it is. `None` with engines before Claude Code 2.1.325 until their first turn begins, and with
+    /// those that do not tell their version.
+    pub fn reported_version(&self) -> Option<EngineVersion> {
+        self.version.get().cloned()
     }
 
     /// The subagents there are.

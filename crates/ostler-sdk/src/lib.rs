@@ -29,6 +29,7 @@
 //! Dropping a [`Query`] or a [`Client`] ends its engine with everything that it started.
 #![warn(missing_docs)]
 
+mod callback;
 mod client;
 mod dialog;
 mod elicitation;
@@ -45,6 +46,7 @@ mod process;
 mod query;
 mod session;
 pub mod transport;
+mod version;
 
 pub use ostler_proto as proto;
 pub use tokio_util::sync::CancellationToken;
@@ -61,3 +63,4 @@ pub use self::options::{Options, PermissionMode};
 pub use self::permission::{Answers, Decision, PermissionRequest, QuestionRequest};
 pub use self::process::Process;
 pub use self::query::{Query, answer_schema, prompt, prompt_as, query};
+pub use self::version::EngineVersion;

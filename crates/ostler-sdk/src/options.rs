@@ -35,7 +35,7 @@ use std::time::Duration;
 
 pub(crate) use self::start::hook_id;
 pub use ostler_proto::agent::AgentDefinition;
-pub use ostler_proto::launch::{SessionChoice, TapeChoice, Thinking, ToolSet};
+pub use ostler_proto::launch::{ModelPrice, SessionChoice, TapeChoice, Thinking, ToolSet};
 pub use ostler_proto::mcp::McpServerConfig;
 pub use ostler_proto::permission::PermissionMode;
 pub use ostler_proto::sandbox::SandboxSettings;
@@ -108,6 +108,8 @@ pub struct ModelOptions {
     pub effort: Option<String>,
     /// Beta features of the API, such as `context-1m-2025-08-07`.
     pub betas: Vec<String>,
+    /// What models cost, see [`Options::model_price`].
+    pub prices: BTreeMap<String, ModelPrice>,
 }
 
 /// What ends a turn that the model would not end.
@@ -306,6 +308,22 @@ impl Options {
     #[must_use]
     pub fn max_budget_usd(mut self, dollars: f64) -> Self {
         self.limits.max_budget_usd = Some(dollars);
+        self
+    }
+
+    /// What a model costs, in dollars per million tokens: it counts for [`LimitOptions::max_budget_usd`] and for the cost of
+    /// results, in place of the engine's own price list. A `*` at the end of the name stands for any end. For `ostler` as
+    /// the engine, which refuses a limit in dollars with a model whose price it does not know.
+    ///
+    /// ```
+    /// use ostler_sdk::Options;
+    /// use ostler_sdk::options::ModelPrice;
+    ///
+    /// let options = Options::new().model("my-model").max_budget_usd(2.0).model_price("my-model", ModelPrice::new(3.0, 15.0));
+    /// ```
+    #[must_use]
+    pub fn model_price(mut self, model: impl Into<String>, price: ModelPrice) -> Self {
+        self.model.prices.insert(model.into(), price);
         self
     }
 

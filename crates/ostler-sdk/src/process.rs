@@ -10,7 +10,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use crate::error::Error;
-use crate::transport::{Link, Start, Transport};
+use crate::transport::{Environment, Link, Start, Transport};
 
 /// Starts an executable per session.
 ///
@@ -54,5 +54,11 @@ impl Transport for Process {
             child::start(&program, start)
         }
         .boxed()
+    }
+
+    fn version(&self, env: &Environment) -> BoxFuture<'static, Option<String>> {
+        let program = find::program(self.executable.clone(), &self.runtime, env);
+        let env = env.clone();
+        async move { child::version(&program.ok()?, &env).await }.boxed()
     }
 }

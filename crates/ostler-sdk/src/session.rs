@@ -9,21 +9,22 @@ mod quiet;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::stream::{BoxStream, SelectAll, StreamExt as _};
-use ostler_proto::control::{AskEngine, ControlRequest, ControlResponse, McpMessage, Success};
+use ostler_proto::control::{AskEngine, ControlRequest, McpMessage, Success};
 use ostler_proto::frame::{Frame as _, ToEngine, ToHost};
+use ostler_proto::message::system::{Informational, Init};
 use ostler_proto::message::{System, User};
 use ostler_proto::peer::{CallError, Peer};
-use ostler_proto::{Extra, RequestId};
+use ostler_proto::{Extra, RequestId, SessionId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use self::answer::{Callbacks, Unasked};
+use self::answer::{Answered, Callbacks, Unasked};
 pub(crate) use self::inbox::Inbox;
 use self::inbox::Outlet;
 use self::quiet::Quiet;
@@ -31,12 +32,18 @@ use crate::error::Error;
 use crate::mcp::InProcessServer;
 use crate::message::Message;
 use crate::options::{MessageListener, Options};
-use crate::transport::{Link, Said};
+use crate::transport::{Link, Said, StderrListener};
+use crate::version::{EngineVersion, NEWER_ENGINE};
 
 /// How many frames are heard in one breath, before everybody else has a turn.
 const AT_ONCE: usize = 256;
 /// How many frames may wait for the engine before prompts and requests have to.
 const OUTBOX: usize = 64;
+
+/// How many lines of the engine's output that are not frames are reported, the note that there are more included.
+const MOST_NOISE: usize = 20;
+/// The tag of their messages.
+const NOISE: &str = "engine_output_not_json";
 
 /// How long an engine that nobody wants any more may take to tidy up.
 const LAST_CHANCE: Duration = Duration::from_secs(2);
@@ -54,6 +61,8 @@ pub(crate) enum Command {
     Serve(Vec<Arc<dyn InProcessServer>>),
     /// Ask this.
     Ask(Box<AskEngine>, oneshot::Sender<Result<Success, CallError>>),
+    /// Warn the host that the engine is newer than those that were tested.
+    WarnOfVersion(String),
     /// Close the input as soon as nothing goes on any more.
     CloseWhenQuiet,
     /// Close the input.
@@ -61,7 +70,11 @@ pub(crate) enum Command {
 }
 
 /// Takes over a link. Everything ends when the inbox is dropped.
-pub(crate) fn run(link: Link, options: &Options) -> (mpsc::Sender<Command>, Inbox) {
+pub(crate) fn run(
+    link: Link,
+    options: &Options,
+    version: Arc<OnceLock<EngineVersion>>,
+) -> (mpsc::Sender<Command>, Inbox) {
     let (commands, commanded) = mpsc::channel(OUTBOX);
     let (messages, inbox) = inbox::channel();
     let mut session = Session {
@@ -75,12 +88,18 @@ pub(crate) fn run(link: Link, options: &Options) -> (mpsc::Sender<Command>, Inbo
         feeding: SelectAll::new(),
         messages,
         listener: options.engine.messages.clone(),
+        stderr: options.engine.stderr.clone(),
+        id: SessionId::default(),
         quiet: Quiet::default(),
         closes_when_quiet: false,
         has_commander: true,
         is_open: true,
         is_gone: false,
         last_turn_failed: false,
+        version,
+        version_warning: None,
+        is_refused: false,
+        n_noise: 0,
     };
     session.serve(&options.tools.in_process);
     tokio::spawn(session.run(commanded));
@@ -96,12 +115,15 @@ struct Session {
     /// The host wants everything to end.
     cancelled: CancellationToken,
     /// Answers in the making. Dropping the set ends them.
-    answering: JoinSet<(RequestId, ControlResponse)>,
+    answering: JoinSet<Answered>,
     /// Frames for the engine.
     outbox: VecDeque<ToEngine>,
     feeding: SelectAll<BoxStream<'static, User>>,
     messages: Outlet,
     listener: Option<MessageListener>,
+    stderr: Option<StderrListener>,
+    /// As the engine calls it.
+    id: SessionId,
     quiet: Quiet,
     closes_when_quiet: bool,
     /// Somebody can still say something.
@@ -111,6 +133,14 @@ struct Session {
     /// The engine is gone, but not all it said is heard.
     is_gone: bool,
     last_turn_failed: bool,
+    /// The engine's version, once it has told it.
+    version: Arc<OnceLock<EngineVersion>>,
+    /// A warning about it, for the beginning of the first turn: hosts expect `init` before anything else.
+    version_warning: Option<String>,
+    /// The engine is too old.
+    is_refused: bool,
+    /// Lines of the engine's output that were not frames.
+    n_noise: usize,
 }
 
 /// An answer in the making.
@@ -125,7 +155,7 @@ enum Event {
     Heard(Option<Result<Said, Error>>),
     /// The engine takes a frame.
     CanSend,
-    Answered(RequestId, ControlResponse),
+    Answered(Answered),
     Commanded(Option<Command>),
     Fed(Option<User>),
     /// A server in this process has something to say.
@@ -147,13 +177,21 @@ impl Session {
             }
             match self.next(&mut commands).await {
                 Event::Heard(frame) => {
-                    if !self.hear_all(frame) {
+                    let goes_on = self.hear_all(frame);
+                    if self.is_refused {
+                        self.messages.send();
+                        return self.abandoned().await;
+                    }
+                    if !goes_on {
                         return self.ended().await;
                     }
                 }
                 Event::CanSend => self.send_next(),
                 // An answer nobody wants any more is not sent.
-                Event::Answered(id, response) => {
+                Event::Answered(Answered { id, response, problem }) => {
+                    if let Some(problem) = problem {
+                        self.report(problem, "callback_failed");
+                    }
                     if self.peer.served(&id).is_some() {
                         self.send(ToEngine::ControlResponse(response));
                     }
@@ -187,7 +225,7 @@ impl Session {
         tokio::select! {
             frame = self.link.from_engine.next(), if !is_full => Event::Heard(frame),
             _ = self.link.to_engine.reserve(), if !self.outbox.is_empty() => Event::CanSend,
-            Some((id, response)) = next_answer(&mut self.answering) => Event::Answered(id, response),
+            Some(answered) = next_answer(&mut self.answering) => Event::Answered(answered),
             command = commands.recv(), if has_room && self.has_commander => Event::Commanded(command),
             prompt = self.feeding.next(), if has_room && !self.feeding.is_empty() => Event::Fed(prompt),
             told = self.unasked.next(), if has_room && !self.unasked.is_empty() => Event::Told(told),
@@ -222,6 +260,7 @@ impl Session {
                 self.feeding.push(prompts);
                 let _ = accepted.send(Ok(()));
             }
+            Command::WarnOfVersion(text) => self.version_warning = Some(text),
             Command::CloseWhenQuiet => self.closes_when_quiet = true,
             Command::Close => self.close(),
             Command::Serve(servers) => self.serve(&servers),
@@ -305,10 +344,17 @@ impl Session {
         let mut ready = Some(first);
         let mut n_heard = 0;
         while let Some(frame) = ready {
+            if self.is_refused {
+                return true;
+            }
             match frame {
                 Some(Ok(Said::Frame(frame))) => {
                     n_heard += 1;
                     self.heard(frame);
+                }
+                Some(Ok(Said::Noise(text))) => {
+                    n_heard += 1;
+                    self.noise(&text);
                 }
                 Some(Ok(Said::Pieces(pieces))) => {
                     n_heard += pieces.len();
@@ -354,12 +400,43 @@ impl Session {
             ToHost::System(System::SessionStateChanged(state))
                 if state.sdk_host_only == Some(true) => {}
             frame => {
-                if let ToHost::Result(result) = &frame {
-                    self.last_turn_failed = result.is_error;
+                match &frame {
+                    ToHost::Result(result) => self.last_turn_failed = result.is_error,
+                    ToHost::System(System::Init(init)) => {
+                        self.id.clone_from(&init.session_id);
+                        self.judge_version(init);
+                    }
+                    _ => {}
                 }
+                if self.is_refused {
+                    return;
+                }
+                let is_init = matches!(&frame, ToHost::System(System::Init(_)));
                 if let Some(message) = Message::from_frame(frame) {
                     self.tell(message);
                 }
+                if let Some(warning) = self.version_warning.take_if(|_| is_init) {
+                    self.report(warning, NEWER_ENGINE);
+                }
+            }
+        }
+    }
+
+    /// Looks at the version of an engine that did not tell it in its answer to `initialize`.
+    fn judge_version(&mut self, init: &Init) {
+        let Some(version) = EngineVersion::of_init(init) else { return };
+        if self.version.get().is_some() {
+            return;
+        }
+        match version.judge() {
+            Ok(warning) => {
+                // Nobody else sets it once the engine has introduced itself.
+                let _ = self.version.set(version);
+                self.version_warning = warning;
+            }
+            Err(error) => {
+                self.messages.put(Err(error));
+                self.is_refused = true;
             }
         }
     }
@@ -369,6 +446,39 @@ impl Session {
             Ok(Some(message)) => self.tell(message),
             Ok(None) => {}
             Err(error) => self.messages.put(Err(error.into())),
+        }
+    }
+
+    /// A line of the engine's output is not a frame. A program that writes many of them is not quoted for ever.
+    fn noise(&mut self, text: &str) {
+        self.n_noise += 1;
+        match self.n_noise {
+            1..MOST_NOISE => {
+                self.report(format!("the engine wrote a line that is not JSON: {text}"), NOISE);
+            }
+            MOST_NOISE => {
+                let text = "the engine goes on writing lines that are not JSON; they are no longer reported";
+                self.report(text.to_owned(), NOISE);
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells the host what went wrong on its own side: as a message, and like what engines write to their error output.
+    fn report(&mut self, problem: String, tag: &str) {
+        if let Some(listener) = &self.stderr {
+            // What a listener does wrong is its own affair.
+            let _ = catch_unwind(AssertUnwindSafe(|| listener(&problem)));
+        }
+        let remark = Informational {
+            content: problem,
+            level: "warning".to_owned(),
+            tag: Some(tag.to_owned()),
+            session_id: self.id.clone(),
+            ..Informational::default()
+        };
+        if let Some(message) = Message::from_frame(ToHost::System(System::Informational(remark))) {
+            self.tell(message);
         }
     }
 
@@ -445,9 +555,7 @@ impl Session {
 }
 
 /// The next answer that is ready; those that were taken back do not count.
-async fn next_answer(
-    answering: &mut JoinSet<(RequestId, ControlResponse)>,
-) -> Option<(RequestId, ControlResponse)> {
+async fn next_answer(answering: &mut JoinSet<Answered>) -> Option<Answered> {
     loop {
         if let Ok(answer) = answering.join_next().await? {
             return Some(answer);

@@ -21,6 +21,12 @@ pub trait Transport: Send + Sync + 'static {
     /// # Errors
     /// When there is none, or it cannot be started.
     fn start(&self, start: Start) -> BoxFuture<'static, Result<Link, Error>>;
+
+    /// What an engine that does not answer `initialize` says about its version, such as `2.1.325 (Claude Code)`: the
+    /// oldest ones do not know the request. `None` where that cannot be found out.
+    fn version(&self, _env: &Environment) -> BoxFuture<'static, Option<String>> {
+        std::future::ready(None).boxed()
+    }
 }
 
 /// Hears what an engine writes to its error output.
@@ -70,6 +76,8 @@ impl Link {
 pub(crate) enum Said {
     /// A frame.
     Frame(ToHost),
+    /// A line that is not a frame at all, such as a debugger writes: its beginning.
+    Noise(String),
     /// Pieces of a response: nothing but their reader needs to look into them.
     Pieces(Pieces),
 }

@@ -78,7 +78,12 @@ impl Options {
         {
             return wrong("limits.max_budget_usd must be more than 0");
         }
-        let ModelOptions { name, fallback, .. } = &self.model;
+        let ModelOptions { name, fallback, prices, .. } = &self.model;
+        for (model, price) in prices {
+            if let Some(reason) = price.refusal() {
+                return wrong(&format!("model.prices: {model}: {reason}"));
+            }
+        }
         if fallback.is_some() && name == fallback {
             return wrong("model.fallback must be another model than model.name");
         }
@@ -90,16 +95,18 @@ impl Options {
         let choice = &self.session.choice;
         let goes_on = choice.go_on || choice.resume.is_some();
         if choice.go_on && choice.resume.is_some() {
-            return wrong("session.choice: resume and go_on name two conversations; use one");
+            return wrong("`resume` and `continue_newest` name two conversations; use one");
         }
         if choice.fork && !goes_on {
-            return wrong("session.choice.fork needs a conversation to copy: set resume or go_on");
+            return wrong("`fork` needs a conversation to copy: add `resume` or `continue_newest`");
         }
         if choice.resume_at.is_some() && choice.resume.is_none() {
-            return wrong("session.choice.resume_at needs session.choice.resume");
+            return wrong("`session.choice.resume_at` needs `resume`");
         }
         if choice.id.is_some() && goes_on && !choice.fork {
-            return wrong("session.choice.id is for a new conversation: add fork, or leave it out");
+            return wrong(
+                "`session.choice.id` is for a new conversation: add `fork`, or leave it out",
+            );
         }
         Ok(())
     }
@@ -125,6 +132,7 @@ impl Options {
             model: self.model.name.clone(),
             fallback_model: self.model.fallback.clone(),
             betas: self.model.betas.clone(),
+            model_prices: self.model.prices.clone(),
             thinking: self.model.thinking,
             thinking_display: self.model.thinking_display.clone(),
             effort: self.model.effort.clone(),

@@ -16,13 +16,13 @@ use ostler_proto::DecodeError;
 use ostler_proto::codec::FrameDecoder;
 use ostler_proto::frame::{Frame as _, ToEngine, ToHost};
 use tokio::io::{AsyncRead as _, AsyncReadExt as _, AsyncWriteExt as _, ReadBuf};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::find::Program;
 use crate::error::Error;
-use crate::transport::{Engine, Link, Said, Start, StderrListener};
+use crate::transport::{Engine, Environment, Link, Said, Start, StderrListener};
 
 /// How many frames may wait for an engine that does not read.
 const FRAMES_AHEAD: usize = 256;
@@ -32,10 +32,14 @@ const READ_AT_ONCE: usize = 64 * 1024;
 const STDERR_KEPT: usize = 16 * 1024;
 /// How long an engine may take to exit once it has nothing more to say.
 const EXIT_GRACE: Duration = Duration::from_secs(10);
+/// How long a program may take to print its version.
+const VERSION_LIMIT: Duration = Duration::from_secs(2);
+/// The most bytes of it that are read.
+const VERSION_LENGTH: u64 = 256;
 
 /// Starts the program.
 pub(super) fn start(program: &Program, start: Start) -> Result<Link, Error> {
-    let mut command = Command::new(&program.path);
+    let mut command = ostler_process::command(&program.path);
     command.args(&program.before).args(start.launch.to_args());
     if let Some(cwd) = &start.cwd {
         // The system would blame the program.
@@ -66,6 +70,20 @@ pub(super) fn start(program: &Program, start: Start) -> Result<Link, Error> {
     Ok(Link { to_engine, from_engine: Frames::new(stdout).boxed(), engine })
 }
 
+/// What the program prints for `--version`.
+pub(super) async fn version(program: &Program, env: &Environment) -> Option<String> {
+    let mut command = ostler_process::command(&program.path);
+    command.args(&program.before).arg("--version");
+    env.give_to(command.as_std_mut());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut group = Group::spawn(command).ok()?;
+    let mut stdout = group.stdout()?.take(VERSION_LENGTH);
+    let mut text = String::new();
+    let read = tokio::time::timeout(VERSION_LIMIT, stdout.read_to_string(&mut text));
+    read.await.ok()?.ok()?;
+    Some(text)
+}
+
 /// The user of a name, or of a number.
 fn user(name: &str) -> Result<User, Error> {
     let found = match name.parse() {
@@ -86,7 +104,7 @@ async fn write(mut stdin: ChildStdin, mut frames: mpsc::Receiver<ToEngine>) {
     }
 }
 
-/// Frames as they come. Lines that are no objects are passed over, as other SDKs do.
+/// Frames as they come. A line that is not an object does not end the session: it is reported.
 struct Frames {
     stdout: ChildStdout,
     decoder: FrameDecoder<ToHost>,
@@ -111,7 +129,10 @@ impl Stream for Frames {
                 return Poll::Ready(Some(Ok(Said::Pieces(pieces))));
             }
             match this.decoder.next_frame() {
-                Some(Err(error)) if is_noise(&error) => continue,
+                Some(Err(error)) => {
+                    let said = noise(&error).map(Said::Noise).ok_or_else(|| error.into());
+                    return Poll::Ready(Some(said));
+                }
                 Some(frame) => {
                     return Poll::Ready(Some(frame.map(Said::Frame).map_err(Into::into)));
                 }
@@ -131,12 +152,14 @@ impl Stream for Frames {
     }
 }
 
-/// Whether it is something a program on the way (a debugger, a wrapper) wrote, and no broken frame.
-fn is_noise(error: &DecodeError) -> bool {
+/// The text of a line that a program on the way (a debugger, a wrapper) wrote; `None` for a broken frame.
+fn noise(error: &DecodeError) -> Option<String> {
     match error {
-        DecodeError::NotAnObject { .. } => true,
-        DecodeError::NotJson { text, .. } => !text.trim_start().starts_with('{'),
-        _ => false,
+        DecodeError::NotAnObject { text, .. } => Some(text.clone()),
+        DecodeError::NotJson { text, .. } if !text.trim_start().starts_with('{') => {
+            Some(text.clone())
+        }
+        _ => None,
     }
 }
 
@@ -209,6 +232,6 @@ impl Engine for Child {
     }
 
     fn terminate(&mut self) {
-        self.group.terminate();
+        self.group.terminate_leader();
     }
 }

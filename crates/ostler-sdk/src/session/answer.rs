@@ -2,7 +2,6 @@
 //! one is a no.
 
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use ostler_proto::quirks::complete_answer;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::callback::called;
 use crate::dialog::{DialogRequest, OnDialog};
 use crate::elicitation::{self, ElicitationRequest, OnElicitation};
 use crate::hook::{Callback, HookContext};
@@ -26,6 +26,17 @@ use crate::permission::{self, ASKS, Decision, OnPermission, OnQuestion, Permissi
 
 /// What a server in this process says unasked: its name, and the message.
 pub(super) type Unasked = (String, Value);
+
+/// What came of a question of the engine.
+pub(super) struct Answered {
+    pub(super) id: RequestId,
+    pub(super) response: ControlResponse,
+    /// What went wrong in the host, for the host: the engine only reads that the answer is a no.
+    pub(super) problem: Option<String>,
+}
+
+/// An answer, or why there is none; and what went wrong.
+type Payload = (Result<Value, String>, Option<String>);
 
 /// Everything that answers.
 #[derive(Clone)]
@@ -67,16 +78,18 @@ impl Callbacks {
         .boxed()
     }
 
-    /// The answer to a question of the engine.
+    /// The answer to a question of the engine. The token fires unless the callback has answered: whoever shows a dialog
+    /// for it can close it, also when the engine has ended and when the session is dropped.
     pub(super) fn answer(
         &self,
         id: RequestId,
         request: AskHost,
         cancelled: CancellationToken,
-    ) -> BoxFuture<'static, (RequestId, ControlResponse)> {
+    ) -> BoxFuture<'static, Answered> {
         let callbacks = self.clone();
+        let unanswered = cancelled.clone().drop_guard();
         async move {
-            let payload = match request {
+            let (payload, problem) = match request {
                 AskHost::CanUseTool(question) => callbacks.permit(*question, cancelled).await,
                 AskHost::HookCallback(call) => callbacks.hook(*call, cancelled).await,
                 AskHost::McpMessage(message) => callbacks.mcp(message).await,
@@ -84,101 +97,99 @@ impl Callbacks {
                 AskHost::RequestUserDialog(question) => callbacks.show(question, cancelled).await,
                 other => {
                     let subtype = other.tag().unwrap_or("none");
-                    Err(format!("Unsupported control request subtype: {subtype}"))
+                    (Err(format!("Unsupported control request subtype: {subtype}")), None)
                 }
             };
+            if problem.is_none() {
+                unanswered.disarm();
+            }
             let response = match payload {
                 Ok(payload) => ControlResponse::success(id.clone(), Some(payload)),
                 Err(error) => ControlResponse::error(id.clone(), error),
             };
-            (id, response)
+            Answered { id, response, problem }
         }
         .boxed()
     }
 
-    async fn permit(
-        &self,
-        question: CanUseTool,
-        cancelled: CancellationToken,
-    ) -> Result<Value, String> {
+    async fn permit(&self, question: CanUseTool, cancelled: CancellationToken) -> Payload {
         let decision = if question.tool_name == ASKS {
             permission::answer(self.on_question.clone(), question.clone(), cancelled).boxed()
         } else {
             let Some(callback) = &self.on_permission else {
-                return Err("there is no callback for permissions".to_owned());
+                return (Err("there is no callback for permissions".to_owned()), None);
             };
             let request = PermissionRequest { question: question.clone(), cancelled };
             // A callback may panic before it returns its future, too.
             async { callback(request).await }.boxed()
         };
-        let decision = AssertUnwindSafe(decision).catch_unwind();
-        let decision = match self.timeout {
-            Some(limit) => tokio::time::timeout(limit, decision).await.unwrap_or_else(|_| {
-                let seconds = limit.as_secs_f64();
-                Ok(Decision::deny(format!("Nobody answered within {seconds} s.")))
-            }),
-            None => decision.await,
+        let (decision, problem) = match called(decision, self.timeout).await {
+            Ok(decision) => (decision, None),
+            Err(failure) => {
+                let problem =
+                    failure.of(&format!("permission callback for {}", question.tool_name));
+                (Decision::deny(failure.denial()), Some(format!("{problem} The call was denied.")))
+            }
         };
-        let decision =
-            decision.unwrap_or_else(|_| Decision::deny("The permission callback panicked."));
         let answer = complete_answer(&question, decision.into_result());
-        serde_json::to_value(answer).map_err(|error| error.to_string())
+        (serde_json::to_value(answer).map_err(|error| error.to_string()), problem)
     }
 
-    async fn elicit(
-        &self,
-        question: Elicitation,
-        cancelled: CancellationToken,
-    ) -> Result<Value, String> {
+    async fn elicit(&self, question: Elicitation, cancelled: CancellationToken) -> Payload {
+        let what = format!("elicitation callback for {}", question.mcp_server_name);
         let request = ElicitationRequest { question, cancelled };
-        let answer = elicitation::answer(self.on_elicitation.clone(), request, self.timeout).await;
-        serde_json::to_value(answer).map_err(|error| error.to_string())
-    }
-
-    async fn show(
-        &self,
-        question: RequestUserDialog,
-        cancelled: CancellationToken,
-    ) -> Result<Value, String> {
-        let Some(on_dialog) = &self.on_dialog else {
-            return Err("there is no callback for dialogs".to_owned());
+        let answered =
+            elicitation::answer(self.on_elicitation.clone(), request, self.timeout).await;
+        let (answer, problem) = match answered {
+            Ok(answer) => (answer, None),
+            Err((answer, failure)) => (answer, Some(failure.of(&what))),
         };
+        (serde_json::to_value(answer).map_err(|error| error.to_string()), problem)
+    }
+
+    async fn show(&self, question: RequestUserDialog, cancelled: CancellationToken) -> Payload {
+        let Some(on_dialog) = &self.on_dialog else {
+            return (Err("there is no callback for dialogs".to_owned()), None);
+        };
+        let what = format!("dialog callback for {}", question.dialog_kind);
         let shown = on_dialog.show(DialogRequest { question, cancelled }, self.timeout).await;
-        serde_json::to_value(shown).map_err(|error| error.to_string())
+        let (shown, problem) = match shown {
+            Ok(shown) => (shown, None),
+            Err((shown, failure)) => (shown, Some(failure.of(&what))),
+        };
+        (serde_json::to_value(shown).map_err(|error| error.to_string()), problem)
     }
 
-    async fn hook(
-        &self,
-        call: HookCallback,
-        cancelled: CancellationToken,
-    ) -> Result<Value, String> {
-        let callback = self
-            .hooks
-            .get(&call.callback_id)
-            .ok_or_else(|| format!("No hook callback found for ID: {}", call.callback_id))?;
+    async fn hook(&self, call: HookCallback, cancelled: CancellationToken) -> Payload {
+        let Some(callback) = self.hooks.get(&call.callback_id) else {
+            let error = format!("No hook callback found for ID: {}", call.callback_id);
+            return (Err(error.clone()), Some(error));
+        };
+        let what = format!("{} hook", call.input.tag().unwrap_or("unnamed"));
         let context = HookContext { tool_use_id: call.tool_use_id, cancelled };
-        let running = async { callback(call.input, context).await };
-        let output = AssertUnwindSafe(running).catch_unwind().await;
-        let output = output.unwrap_or_else(|_| Err("the hook panicked".to_owned()))?;
-        serde_json::to_value(output).map_err(|error| error.to_string())
+        let output = called(async { callback(call.input, context).await }, None).await;
+        let output = output.unwrap_or_else(|failure| Err(failure.text()));
+        let problem = output.as_ref().err().map(|error| format!("The {what} failed: {error}."));
+        let output = output
+            .and_then(|output| serde_json::to_value(output).map_err(|error| error.to_string()));
+        (output, problem)
     }
 
-    async fn mcp(
-        &self,
-        McpMessage { server_name, message, .. }: McpMessage,
-    ) -> Result<Value, String> {
-        let server = self
-            .servers
-            .get(&server_name)
-            .ok_or_else(|| format!("SDK MCP server not found: {server_name}"))?;
+    async fn mcp(&self, McpMessage { server_name, message, .. }: McpMessage) -> Payload {
+        let Some(server) = self.servers.get(&server_name) else {
+            return (Err(format!("SDK MCP server not found: {server_name}")), None);
+        };
         let id = message.get("id").cloned();
-        let handled = AssertUnwindSafe(async { server.handle(message).await }).catch_unwind().await;
-        let response = handled.unwrap_or_else(|_| {
-            let error = json!({"code": -32603, "message": "the server panicked"});
-            Some(json!({"jsonrpc": "2.0", "id": id, "error": error}))
-        });
+        let (response, problem) = match called(async { server.handle(message).await }, None).await {
+            Ok(response) => (response, None),
+            Err(failure) => {
+                let error = json!({"code": -32603, "message": "the server panicked"});
+                let response = json!({"jsonrpc": "2.0", "id": id, "error": error});
+                (Some(response), Some(failure.of(&format!("MCP server {server_name}"))))
+            }
+        };
         // Notifications are answered too, with an empty result.
         let empty = || json!({"jsonrpc": "2.0", "result": {}, "id": 0});
-        Ok(json!({"mcp_response": response.unwrap_or_else(empty)}))
+        (Ok(json!({"mcp_response": response.unwrap_or_else(empty)})), problem)
     }
 }

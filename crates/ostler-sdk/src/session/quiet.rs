@@ -8,14 +8,14 @@ use std::collections::{HashMap, HashSet};
 use ostler_proto::api::{Content, ContentBlock};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::{SessionState, TaskOutcome};
-use ostler_proto::message::{System, User};
+use ostler_proto::message::{System, TurnResult, User};
 use ostler_proto::{TaskId, ToolUseId};
 
 /// What is going on.
 #[derive(Debug, Default)]
 pub(super) struct Quiet {
-    /// A prompt has not had its result yet.
-    has_prompt: bool,
+    /// Prompts that have not had their result yet.
+    n_prompts: usize,
     /// The end of a task has not had its turn yet.
     has_news: bool,
     /// Background tasks that run, and the call that started each.
@@ -29,7 +29,7 @@ pub(super) struct Quiet {
 
 impl Quiet {
     pub(super) fn prompted(&mut self) {
-        self.has_prompt = true;
+        self.n_prompts += 1;
         // What the engine said before does not count any more.
         if self.state.is_some() {
             self.state = Some(SessionState::Running);
@@ -38,8 +38,13 @@ impl Quiet {
 
     pub(super) fn heard(&mut self, frame: &ToHost) {
         match frame {
-            ToHost::Result(_) => {
-                self.has_prompt = false;
+            ToHost::Result(result) => {
+                self.n_prompts = match &self.state {
+                    // It answers prompts that wait together in one turn, and is idle when there are no more.
+                    Some(_) => 0,
+                    // Claude Code 2.1.50 gives every prompt a result of its own.
+                    None => self.n_prompts.saturating_sub(n_answered(result)),
+                };
                 self.has_news = false;
                 self.over.clear();
             }
@@ -97,8 +102,13 @@ impl Quiet {
             Some(state) => *state == SessionState::Idle,
             None => !self.has_news,
         };
-        !self.has_prompt && is_idle && self.tasks.is_empty()
+        self.n_prompts == 0 && is_idle && self.tasks.is_empty()
     }
+}
+
+/// How many prompts a result answers: those it names, or one.
+fn n_answered(result: &TurnResult) -> usize {
+    result.user_message_uuids.as_ref().map_or(1, Vec::len).max(1)
 }
 
 #[cfg(test)]
@@ -147,6 +157,15 @@ mod tests {
         assert_eq!(story(&["prompt", "result"]), "-q");
         assert_eq!(story(&["prompt", "result", "prompt", "result"]), "-q-q");
         assert_eq!(story(&["state idle", "prompt", "state idle", "result", "state idle"]), "q--qq");
+    }
+
+    // Mutant: a result answers all prompts, also of an engine that does not tell its state.
+    #[test]
+    fn every_prompt_of_an_engine_that_tells_no_state_has_a_result_of_its_own() {
+        assert_eq!(story(&["prompt", "prompt", "result", "result"]), "---q");
+        assert_eq!(story(&["prompt", "result", "result", "prompt", "result"]), "-qq-q");
+        let events = ["prompt", "state running", "prompt", "result", "state idle"];
+        assert_eq!(story(&events), "----q");
     }
 
     #[test]

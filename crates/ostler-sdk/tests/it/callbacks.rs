@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::fake::{ANSWERS, Fake, INTRODUCES, run, within};
 
 /// Asks what an MCP server wants to know, and keeps the answer.
-const ELICITS: &str = r#"
+pub(crate) const ELICITS: &str = r#"
 read -r prompt
 printf '%s\n' '{"type":"control_request","request_id":"q","request":{"subtype":"elicitation","mcp_server_name":"calc","message":"Your name?","mode":"form","requested_schema":{"type":"object","properties":{"name":{"type":"string"}}}}}'
 read -r answer
@@ -61,7 +61,7 @@ async fn an_mcp_server_gets_a_no_when_nobody_says_yes() {
 }
 
 /// Wants a dialog shown, and keeps the answer.
-const SHOWS: &str = r#"
+pub(crate) const SHOWS: &str = r#"
 read -r prompt
 printf '%s\n' '{"type":"control_request","request_id":"q","request":{"subtype":"request_user_dialog","dialog_kind":"pick","payload":{"colors":["red"]},"tool_use_id":"t"}}'
 read -r answer

@@ -1,12 +1,14 @@
 //! Engines that are not there, do not start, die or talk nonsense: one clear error each, and never a hang.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use ostler_sdk::proto::message::System;
 use ostler_sdk::transport::{Link, Start, Transport};
-use ostler_sdk::{Client, Error, ErrorKind, Options};
+use ostler_sdk::{Client, Error, ErrorKind, Message, Options};
 
 use crate::fake::{ANSWERS, Fake, INTRODUCES, error, run, within};
 
@@ -76,11 +78,24 @@ async fn only_the_end_of_long_last_words_is_kept() {
     assert!(kept.len() <= 16 * 1024, "{}", kept.len());
 }
 
+// Mutants: `noise` of the session reports nothing; reports without end.
 #[tokio::test]
-async fn what_is_no_frame_is_passed_over_and_what_is_a_broken_one_is_told() {
+async fn a_line_that_is_not_json_is_reported_and_a_broken_frame_is_an_error() {
     let noise = r#"echo 'Debugger attached.'; echo '{"type":"result","subtype":7}'"#;
-    let fake = Fake::new(&[INTRODUCES, "read -r prompt", noise, ANSWERS, "cat > /dev/null"]);
-    let (messages, errors) = run(fake.options()).await;
+    let flood = "i=0; while [ $i -lt 500 ]; do echo noise; i=$((i+1)); done";
+    let fake = Fake::new(&[INTRODUCES, "read -r prompt", noise, flood, ANSWERS, "cat > /dev/null"]);
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let lines = Arc::clone(&heard);
+    let options = fake.options().on_stderr(move |line| lines.lock().unwrap().push(line.to_owned()));
+    let (messages, errors) = run(options).await;
+    let told = messages.iter().filter_map(|message| match message {
+        Message::System(System::Informational(told)) => Some(told.content.clone()),
+        _ => None,
+    });
+    let told: Vec<_> = told.collect();
+    assert!(told[0].contains("Debugger attached."), "{told:?}");
+    assert!(told.len() == 20 && told[19].contains("no longer reported"), "{told:?}");
+    assert_eq!(*heard.lock().unwrap(), told);
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert_eq!(errors[0].kind(), ErrorKind::Protocol);
     assert!(messages.iter().any(|message| message.as_result().is_some()), "{messages:?}");
@@ -150,13 +165,12 @@ cat > /dev/null"#;
 
 #[tokio::test]
 async fn the_error_output_is_heard_as_it_comes() {
-    let heard = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
-    let keeps = std::sync::Arc::clone(&heard);
+    let heard = Arc::new(Mutex::new(String::new()));
+    let keeps = Arc::clone(&heard);
     let fake =
         Fake::new(&[INTRODUCES, "read -r prompt; echo careful >&2", ANSWERS, "cat > /dev/null"]);
     let mut options = fake.options();
-    options.engine.stderr =
-        Some(std::sync::Arc::new(move |text: &str| keeps.lock().unwrap().push_str(text)));
+    options.engine.stderr = Some(Arc::new(move |text: &str| keeps.lock().unwrap().push_str(text)));
     let (_, errors) = run(options).await;
     assert!(errors.is_empty(), "{errors:?}");
     assert_eq!(*heard.lock().unwrap(), "careful\n");
@@ -302,7 +316,7 @@ const ROWS: &[(u16, &[&str])] = &[
     (291, &["an_engine_that_is_not_there"]),
     (292, &["a_connection_that_breaks_may_be_tried_again", "every_failure_has_its_kind_its_words_and_its_hint"]),
     (293, &["an_engine_that_exits_at_once", "every_failure_has_its_kind_its_words_and_its_hint"]),
-    (294, &["what_is_no_frame_is_passed_over_and_what_is_a_broken_one_is_told", "every_failure_has_its_kind_its_words_and_its_hint"]),
+    (294, &["a_line_that_is_not_json_is_reported_and_a_broken_frame_is_an_error", "every_failure_has_its_kind_its_words_and_its_hint"]),
     (295, &["every_failure_has_its_kind_its_words_and_its_hint"]),
     (296, &["every_failure_has_its_kind_its_words_and_its_hint"]),
     (299, &["the_error_output_is_heard_as_it_comes", "what_an_engine_says_on_its_error_output_is_kept_in_order_and_not_shown"]),

@@ -10,3 +10,5 @@ mod fold;
 mod options;
 mod requests;
 mod slow;
+mod unanswered;
+mod versions;

@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use ostler_engine::permission::{Behavior, CallFacts, Decision, Outcome, Policy, Rule, Source};
 use ostler_proto::control::DecisionReasonType;
 use ostler_proto::permission::{PermissionMode, PermissionRule};
+use ostler_sdk::options::Environment;
 use serde_json::Value;
 
 use super::judge::effect_of;
+use super::rules::canonical;
 
 /// Where a call would run.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +21,10 @@ pub struct CallPlace {
     pub directories: Vec<PathBuf>,
     /// The home directory, for `~/` and for what is protected in it.
     pub home: Option<PathBuf>,
+    /// Repositories in which `git` commands that only read need no approval.
+    pub trusted_repositories: Vec<PathBuf>,
+    /// The environment of commands.
+    pub env: Environment,
 }
 
 /// Whether these rules, and nothing else, allow a call that requires approval without them.
@@ -40,6 +46,12 @@ pub fn covers(place: &CallPlace, rules: &[PermissionRule], tool: &str, input: &V
     decision.outcome == Outcome::Allow && by_rule
 }
 
+/// Whether a rule denies a call. A call of which it cannot be told is not denied: it requires approval, in every mode.
+pub fn denies(place: &CallPlace, rule: &PermissionRule, tool: &str, input: &Value) -> bool {
+    let Ok(rule) = Rule::from_wire(rule) else { return true };
+    judge(place, Behavior::Deny, &[rule], tool, input).outcome == Outcome::Deny
+}
+
 /// Whether a call runs without approval where there are no rules and the mode is the default one.
 pub fn needs_no_approval(place: &CallPlace, tool: &str, input: &Value) -> bool {
     decide(place, &[], tool, input).outcome == Outcome::Allow
@@ -59,13 +71,25 @@ pub fn parse(text: &str) -> Option<PermissionRule> {
 }
 
 fn decide(place: &CallPlace, rules: &[Rule], tool: &str, input: &Value) -> Decision {
+    judge(place, Behavior::Allow, rules, tool, input)
+}
+
+fn judge(
+    place: &CallPlace,
+    behavior: Behavior,
+    rules: &[Rule],
+    tool: &str,
+    input: &Value,
+) -> Decision {
     let mut policy = Policy::new(&place.cwd, PermissionMode::Default);
     policy.home.clone_from(&place.home);
+    policy.trusted_repositories = canonical(&place.trusted_repositories);
+    policy.set_environment(&place.env);
     for folder in &place.directories {
         policy.add_directory(folder, Source::Session);
     }
     for rule in rules {
-        policy.add_rule(Behavior::Allow, rule.clone(), Source::Session);
+        policy.add_rule(behavior, rule.clone(), Source::Session);
     }
     let effect = effect_of(tool, input, &place.cwd);
     policy.decide(&CallFacts { tool, input, effect: &effect })
@@ -110,6 +134,24 @@ mod tests {
         }
         assert!(covered(&["mcp__x__y"], "mcp__x__y", &json!({})));
         assert!(!covered(&["mcp__x__y"], "mcp__x__z", &json!({})));
+    }
+
+    // Seen to fail with `denies` that asks whether the rule would allow the call.
+    #[test]
+    fn a_rule_denies_what_it_names_on_every_clear_reading() {
+        let place = CallPlace { cwd: "/nowhere/project".into(), ..CallPlace::default() };
+        for (rule, command, expected) in [
+            ("Bash(touch:*)", "touch a", true),
+            ("Bash(touch:*)", "ls; env touch a", true),
+            ("Bash(touch:*)", "x=touch; $x a", false),
+            ("Bash(touch:*)", "mkdir a", false),
+            ("Bash", "ls", true),
+            ("WebFetch", "touch a", false),
+        ] {
+            let input = json!({"command": command});
+            let rule = parse(rule).unwrap();
+            assert_eq!(denies(&place, &rule, "Bash", &input), expected, "{command}");
+        }
     }
 
     #[test]

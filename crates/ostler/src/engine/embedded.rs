@@ -19,12 +19,26 @@ use super::{Running, Scene, StartError, sessions, start};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Embedded;
 
+/// The same, for a host whose operator trusts some repositories.
+#[derive(Clone, Debug, Default)]
+pub struct EmbeddedWithTrust {
+    /// The folders of these repositories: `git` commands that only read run in them without approval.
+    pub trusted_repositories: Vec<PathBuf>,
+}
+
 impl Transport for Embedded {
     fn start(&self, start: Start) -> BoxFuture<'static, Result<Link, Error>> {
+        EmbeddedWithTrust::default().start(start)
+    }
+}
+
+impl Transport for EmbeddedWithTrust {
+    fn start(&self, start: Start) -> BoxFuture<'static, Result<Link, Error>> {
+        let trusted_repositories = self.trusted_repositories.clone();
         async move {
             // Settings and session files are read, which takes a moment; others need not wait for it.
             let stderr = start.stderr.clone();
-            let scene = scene(start)?;
+            let scene = Scene { trusted_repositories, ..scene(start)? };
             let runtime = tokio::runtime::Handle::current();
             let started = tokio::task::spawn_blocking(move || {
                 let _guard = runtime.enter();

@@ -6,8 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ostler_engine::permission::{Behavior, Policy, Source, UpdateError};
-use ostler_engine::settings::{self, Folders, ServerLists, Settings, Sources};
+use ostler_engine::permission::{Behavior, Policy, Source};
+use ostler_engine::settings::{self, Folders, KeepError, ServerLists, Settings, Sources};
 use ostler_proto::permission::{PermissionMode, PermissionUpdate};
 
 /// What the user's own folder remembers about a project.
@@ -28,7 +28,7 @@ impl Kept {
     ///
     /// # Errors
     /// When that cannot be written.
-    pub fn remember(&self, updates: &[PermissionUpdate]) -> Result<(), UpdateError> {
+    pub fn remember(&self, updates: &[PermissionUpdate]) -> Result<(), KeepError> {
         let mut policy = Policy::new(&self.folder, PermissionMode::Default);
         let folders = private(&self.folder);
         updates.iter().try_for_each(|update| policy.apply_and_keep(update, &folders))

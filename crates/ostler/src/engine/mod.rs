@@ -25,7 +25,7 @@ use ostler_sdk::transport::Environment;
 
 pub use ostler_engine::model::pricing::cost as list_price;
 
-pub use self::embedded::Embedded;
+pub use self::embedded::{Embedded, EmbeddedWithTrust};
 pub use self::error::StartError;
 pub use self::start::{Running, start};
 
@@ -41,6 +41,9 @@ pub struct Scene {
     pub env: Environment,
     /// Whether this project's settings may allow tools and run hooks; if not, they can only make things stricter.
     pub trusts_project: bool,
+    /// Repositories in which `git` commands that only read run without approval, also if the project is not trusted: the
+    /// project's settings do not count because of that.
+    pub trusted_repositories: Vec<PathBuf>,
     /// Whether a person is at the other end: events of responses are wanted in any case.
     pub is_interactive: bool,
     /// Whether that person writes one prompt after the other.
@@ -61,6 +64,7 @@ impl Scene {
             cwd: cwd.into(),
             env: Environment::default(),
             trusts_project: false,
+            trusted_repositories: Vec::new(),
             is_interactive: false,
             is_conversation: false,
             entrypoint: "sdk-rs".to_owned(),

@@ -43,7 +43,7 @@ pub(super) fn library(
     Ok(library)
 }
 
-/// Reads the same anew.
+/// Reads the same again.
 pub(super) fn reload(scene: &Scene, folders: &Folders, denied: Arc<ReadGuard>) -> Reload {
     let (scene, folders) = (scene.clone(), folders.clone());
     // Arguments have made sense when the session began.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 pub use ostler_engine::model::pricing::OFFLINE;
 use ostler_engine::model::{
-    Aliases, ApiConfig, ApiModel, Credential, Header, Model, Renewal, pricing,
+    Aliases, ApiConfig, ApiModel, Credential, Header, Model, Prices, Renewal, pricing,
 };
 use ostler_engine::offline::OfflineModel;
 use ostler_engine::record::Tape;
@@ -100,11 +100,19 @@ fn fallback_model(scene: &Scene) -> Option<String> {
     Some(if name.is_empty() { DEFAULT_MODEL.to_owned() } else { name })
 }
 
+/// What models cost: as the command line says it, then the settings, then the list.
+pub(super) fn prices(scene: &Scene, settings: &Settings) -> Prices {
+    let mut given = settings.model_prices.clone();
+    given.extend(scene.launch.model_prices.clone());
+    Prices::new(given)
+}
+
 /// Why a limit in dollars cannot be kept with the models of a launch.
-pub(super) fn unpriced(scene: &Scene, model: &str) -> Option<StartError> {
+pub(super) fn unpriced(scene: &Scene, prices: &Prices, model: &str) -> Option<StartError> {
     let limit = scene.launch.max_budget_usd?;
-    let mut models = std::iter::once(model.to_owned()).chain(fallback_model(scene));
-    let unpriced = models.find(|name| !pricing::is_priced(name))?;
+    let aliases = Aliases::from_env(|name| scene.var(name));
+    let mut models = aliases.meant_by(model).into_iter().chain(fallback_model(scene));
+    let unpriced = models.find(|name| !prices.is_priced(name))?;
     Some(StartError::Model(pricing::no_price(&unpriced, limit)))
 }
 
@@ -113,7 +121,9 @@ pub(super) fn unpriced(scene: &Scene, model: &str) -> Option<StartError> {
 pub(super) fn small_model(scene: &Scene, settings: &Settings, model: &str) -> Option<String> {
     let env = |name: &str| settings.env.get(name).cloned().or_else(|| scene.var(name));
     let said = env("ANTHROPIC_DEFAULT_HAIKU_MODEL").or_else(|| env("ANTHROPIC_SMALL_FAST_MODEL"));
-    said.or_else(|| pricing::family(model).map(|_| SMALL_MODEL.to_owned()))
+    let aliases = Aliases::from_env(env);
+    let is_known = aliases.meant_by(model).iter().all(|name| pricing::family(name).is_some());
+    said.or_else(|| is_known.then(|| SMALL_MODEL.to_owned()))
 }
 
 /// How the API is reached, and where the key comes from.

@@ -1,16 +1,20 @@
 //! What may run: settings and the launch made into a policy.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ostler_engine::live::LiveSettings;
 use ostler_engine::permission::{Behavior, Policy, Rule, Source};
+use ostler_engine::project_file::Boundary;
 use ostler_engine::settings::{self, Folders, Settings, SettingsError, Sources};
 use ostler_proto::permission::PermissionMode;
 use serde_json::{Map, Value};
 
 use super::kept::Kept;
 use super::{Scene, StartError};
+
+/// The most of a settings file, in bytes.
+const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
 /// What a session may do, and where that is written.
 #[derive(Debug)]
@@ -35,6 +39,8 @@ pub fn load(scene: &Scene) -> Result<Rules, StartError> {
     policy.user_folder.clone_from(&folders.user);
     policy.home = scene.var("HOME").map(PathBuf::from);
     policy.trusts_project = trusts_project(scene);
+    policy.trusted_repositories = canonical(&scene.trusted_repositories);
+    policy.set_environment(&scene.env.with(settings.env.clone()));
     policy.bypass_available = launch.allow_skip_permissions
         || launch.permission_mode == Some(PermissionMode::BypassPermissions);
     settings.apply_to(&mut policy);
@@ -146,6 +152,11 @@ fn add_rules(policy: &mut Policy, behavior: Behavior, rules: &[String]) -> Resul
     Ok(())
 }
 
+/// Folders with links followed, those that are there.
+pub(super) fn canonical(folders: &[PathBuf]) -> Vec<PathBuf> {
+    folders.iter().filter_map(|folder| folder.canonicalize().ok()).collect()
+}
+
 /// Whether the project's files may allow and start things. Whoever names its settings wants them to count.
 pub(super) fn trusts_project(scene: &Scene) -> bool {
     let mut sources = scene.launch.setting_sources.iter().flatten();
@@ -175,7 +186,7 @@ pub(super) fn as_written(scene: &Scene, folders: &Folders) -> Vec<(String, Map<S
         if flag.trim_start().starts_with('{') {
             Some(flag)
         } else {
-            std::fs::read_to_string(flag).ok()
+            Boundary::default().read_text(Path::new(&flag), LONGEST_FILE).ok()
         }
     });
     let of = |name: &str, source: Source| file(source).filter(|_| wants(scene, name));

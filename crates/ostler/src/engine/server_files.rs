@@ -136,8 +136,8 @@ fn is_listed(settings: &Settings, key: &str, name: &str) -> bool {
 }
 
 fn read(path: &Path) -> Result<Value, String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+    let text = Boundary::default().read_text(path, LONGEST_FILE);
+    let text = text.map_err(|refusal| format!("{} cannot be read: {refusal}", path.display()))?;
     parsed(path, &text)
 }
 

@@ -66,7 +66,5 @@ fn text_of(content: &Content) -> Option<&str> {
 
 fn keep(text: &str, scratch: &Scratch) -> std::io::Result<String> {
     let name = format!("result-{}.txt", uuid::Uuid::new_v4().simple());
-    let path = scratch.folder()?.join(name);
-    std::fs::write(&path, text)?;
-    Ok(path.display().to_string())
+    Ok(scratch.keep(&name, text.as_bytes())?.display().to_string())
 }

@@ -59,13 +59,18 @@ pub fn failure(choice: &SessionChoice, error: &StoreError) -> Option<TurnResult>
     if !goes_on || is_about_new_id {
         return None;
     }
-    let fresh = || uuid::Uuid::new_v4().to_string();
     let wanted = choice.resume.clone().filter(|key| key.parse::<uuid::Uuid>().is_ok());
-    Some(TurnResult {
+    Some(failed_start(wanted, &error.to_string()))
+}
+
+/// The result of a session that could not start.
+pub fn failed_start(session: Option<String>, reason: &str) -> TurnResult {
+    let fresh = || uuid::Uuid::new_v4().to_string();
+    TurnResult {
         subtype: ResultSubtype::ErrorDuringExecution,
         is_error: true,
-        errors: Some(vec![error.to_string()]),
-        session_id: SessionId::from(wanted.unwrap_or_else(fresh)),
+        errors: Some(vec![reason.to_owned()]),
+        session_id: SessionId::from(session.unwrap_or_else(fresh)),
         usage: Usage {
             input_tokens: Some(0),
             cache_creation_input_tokens: Some(0),
@@ -76,5 +81,5 @@ pub fn failure(choice: &SessionChoice, error: &StoreError) -> Option<TurnResult>
         uuid: Uuid::from(fresh()),
         result_index: Some(0),
         ..TurnResult::default()
-    })
+    }
 }

@@ -54,7 +54,8 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
     }
     let Picked { model, remark, account, tape } = pick::model(scene, &settings)?;
     let name = model.name().to_owned();
-    if let Some(error) = pick::unpriced(scene, &name) {
+    let prices = pick::prices(scene, &settings);
+    if let Some(error) = pick::unpriced(scene, &prices, &name) {
         return Err(error);
     }
     let opened = sessions::open(scene)?;
@@ -92,8 +93,9 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
             timeout: scene.time_limit,
             goes_on_after_answer: is_on(scene, "OSTLER_GO_ON_AFTER_ANSWER"),
         },
+        prices,
         sampling: sampling(launch)?,
-        compaction: Compaction::from_settings(&settings.extra),
+        compaction: Compaction::from_settings(&settings.extra).with_betas(&betas(scene)),
         system_prompt: launch.system_prompt.clone(),
         append_system_prompt: launch.append_system_prompt.clone(),
         memory: memory.files,
@@ -286,4 +288,11 @@ fn background_wait(scene: &Scene) -> Option<Duration> {
         Some(ms) => Some(Duration::from_millis(ms)),
         None => Some(session::BACKGROUND_WAIT),
     }
+}
+
+/// The betas of all requests, as the host and the environment name them.
+fn betas(scene: &Scene) -> Vec<String> {
+    let named = scene.var("ANTHROPIC_BETAS").unwrap_or_default();
+    let named = named.split(',').map(|beta| beta.trim().to_owned());
+    scene.launch.betas.iter().cloned().chain(named).collect()
 }

@@ -52,7 +52,7 @@ const TROUBLES: &[Trouble] = &[
     (|it| it.context.settings = Some("no/such.json".to_owned()), ErrorKind::Usage, &["no/such.json"]),
     (|it| it.permissions.allowed = vec!["Bash(".to_owned()], ErrorKind::Usage, &["Bash("]),
     (|it| it.model.effort = Some("heroic".to_owned()), ErrorKind::Usage, &["heroic", "low, medium"]),
-    (|it| it.session.choice.resume = Some("44444444-4444-4444-8444-444444444444".to_owned()), ErrorKind::Turn, &["44444444"]),
+    (|it| it.session.choice.resume = Some("44444444-4444-4444-8444-444444444444".to_owned()), ErrorKind::Refused, &["44444444"]),
     (|it| it.output.schema = Some(serde_json::json!({"type": "nonsense"})), ErrorKind::Usage, &["nonsense"]),
     (|it| it.tape.replay = Some("no/such.jsonl".to_owned()), ErrorKind::Usage, &["no/such.jsonl"]),
 ];

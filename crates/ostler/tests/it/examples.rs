@@ -72,7 +72,7 @@ fn the_quick_start_stays_quick_and_is_what_the_documents_show() {
     let example = read("examples/quick_start.rs");
     assert!(example.lines().count() <= 12, "{} lines", example.lines().count());
     let (_, code) = example.split_once("\n\n").unwrap();
-    for document in ["README.md", "../../README.md"] {
+    for document in ["README.md", "../../docs/sdks.md"] {
         assert!(read(document).contains(code.trim()), "{document} shows another quick start");
     }
     let rustdoc: String = code

@@ -4,6 +4,8 @@
 
 mod answers;
 mod entries;
+mod environment;
 mod errors;
 mod examples;
+mod hostile;
 mod servers;

@@ -1,0 +1,59 @@
+//! Callbacks of the host: whatever they do, it ends, and what went wrong can be told.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+
+/// Why a callback has not answered.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It panicked, with this message.
+    Panicked(String),
+    /// It took longer than this.
+    TimedOut(Duration),
+}
+
+impl Failure {
+    /// What happened to a callback of this name, as a sentence for the host.
+    pub(crate) fn of(&self, callback: &str) -> String {
+        format!("The {callback} {}.", self.text())
+    }
+
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Panicked(message) => format!("panicked: {message}"),
+            Self::TimedOut(limit) => format!("did not answer within {} s", limit.as_secs_f64()),
+        }
+    }
+
+    /// What the model reads. The message of a panic is not for it.
+    pub(crate) fn denial(&self) -> String {
+        match self {
+            Self::Panicked(_) => "The permission callback panicked.".to_owned(),
+            Self::TimedOut(limit) => format!("Nobody answered within {} s.", limit.as_secs_f64()),
+        }
+    }
+}
+
+/// Runs a callback that may panic, within its time.
+pub(crate) async fn called<T>(
+    running: impl Future<Output = T>,
+    limit: Option<Duration>,
+) -> Result<T, Failure> {
+    let running = AssertUnwindSafe(running).catch_unwind();
+    let ended = match limit {
+        Some(limit) => {
+            tokio::time::timeout(limit, running).await.map_err(|_| Failure::TimedOut(limit))?
+        }
+        None => running.await,
+    };
+    ended.map_err(|panic| Failure::Panicked(message(panic.as_ref())))
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("without a message").to_owned()
+}
