@@ -56,16 +56,19 @@ impl Known {
         self.prompts.is_empty()
     }
 
-    /// What is new in a conversation. `waits_for` says whether a call waits for its answer.
+    /// What is new in a conversation. The client never had the first `left_off` messages of the user, or may have left
+    /// off more of them. `waits_for` says whether a call waits for its answer.
     pub fn compare<'a>(
         &self,
         messages: &'a [Message],
+        left_off: usize,
         waits_for: impl Fn(&str) -> bool,
     ) -> Unseen<'a> {
         let users: Vec<(usize, &Message)> =
             messages.iter().enumerate().filter(|(_, message)| is_user(message)).collect();
         // A client may have left off the beginning of a long conversation.
-        let first = users.first().and_then(|(_, message)| self.position(message)).unwrap_or(0);
+        let first = users.first().and_then(|(_, message)| self.position(message));
+        let first = first.unwrap_or(left_off).min(self.prompts.len());
         let known = &self.prompts[first..];
         let same = known.iter().zip(&users).take_while(|(known, (_, it))| known.is(it)).count();
         if same < known.len() {
@@ -105,6 +108,12 @@ impl Known {
 
     fn position(&self, message: &Message) -> Option<usize> {
         self.prompts.iter().position(|known| known.id == message.id)
+    }
+
+    /// How many messages of the user come before a part of the conversation, which has these messages in it.
+    pub fn before<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> usize {
+        let place = |id: &str| self.prompts.iter().position(|known| known.id == id);
+        ids.into_iter().find_map(place).unwrap_or(self.prompts.len())
     }
 
     /// Notes a message that was heard. `before` is where the engine's conversation stood.
@@ -216,62 +225,62 @@ mod tests {
     #[test]
     fn what_is_behind_the_known_is_new() {
         let input = [user("u1"), reply("a1"), user("u2"), reply("a2"), user("u3"), user("u4")];
-        assert_eq!(new(thread().compare(&input, NO)), ["u3", "u4"]);
-        assert_eq!(new(Known::default().compare(&input[..1], NO)), ["u1"]);
+        assert_eq!(new(thread().compare(&input, 0, NO)), ["u3", "u4"]);
+        assert_eq!(new(Known::default().compare(&input[..1], 0, NO)), ["u1"]);
     }
 
     #[test]
     fn a_conversation_without_its_beginning_goes_on() {
         let input = [user("u2"), reply("a2"), user("u3")];
-        assert_eq!(new(thread().compare(&input, NO)), ["u3"]);
+        assert_eq!(new(thread().compare(&input, 0, NO)), ["u3"]);
     }
 
     #[test]
     fn nothing_new_is_nothing() {
         let input = [user("u1"), reply("a1"), user("u2"), reply("a2")];
-        assert_eq!(thread().compare(&input, NO), Unseen::Nothing);
+        assert_eq!(thread().compare(&input, 0, NO), Unseen::Nothing);
         assert_eq!(
-            thread().compare(&input[..2], NO),
+            thread().compare(&input[..2], 0, NO),
             Unseen::Nothing,
             "cut, and nothing to answer"
         );
-        assert_eq!(Known::default().compare(&[], NO), Unseen::Nothing);
+        assert_eq!(Known::default().compare(&[], 0, NO), Unseen::Nothing);
     }
 
     #[test]
     fn ids_of_replies_do_not_matter() {
         let input = [user("u1"), reply("x"), user("u2"), reply("y"), user("u3")];
-        assert_eq!(new(thread().compare(&input, NO)), ["u3"]);
+        assert_eq!(new(thread().compare(&input, 0, NO)), ["u3"]);
     }
 
     #[test]
     fn an_answer_that_was_taken_off_is_wanted_again() {
         let input = [user("u1"), reply("a1"), user("u2")];
-        assert_eq!(thread().compare(&input, NO), Unseen::Again { kept: 1, from: 2 });
-        assert_eq!(thread().compare(&input[..1], NO), Unseen::Again { kept: 0, from: 0 });
+        assert_eq!(thread().compare(&input, 0, NO), Unseen::Again { kept: 1, from: 2 });
+        assert_eq!(thread().compare(&input[..1], 0, NO), Unseen::Again { kept: 0, from: 0 });
     }
 
     #[test]
     fn a_message_of_the_user_that_changed_begins_anew_from_there() {
         for changed in [user("u2b"), said("u2", "other words")] {
             let input = [user("u1"), reply("a1"), changed];
-            assert_eq!(thread().compare(&input, NO), Unseen::Rewritten { kept: 1, from: 2 });
+            assert_eq!(thread().compare(&input, 0, NO), Unseen::Rewritten { kept: 1, from: 2 });
         }
         let input = [user("other"), reply("a1"), user("u2")];
-        assert_eq!(thread().compare(&input, NO), Unseen::Rewritten { kept: 0, from: 0 });
+        assert_eq!(thread().compare(&input, 0, NO), Unseen::Rewritten { kept: 0, from: 0 });
         let mut known = thread();
         assert_eq!(known.go_back(1).as_deref(), Some("here"));
-        assert_eq!(new(known.compare(&[user("u1"), reply("a1"), user("u2")], NO)), ["u2"]);
+        assert_eq!(new(known.compare(&[user("u1"), reply("a1"), user("u2")], 0, NO)), ["u2"]);
     }
 
     #[test]
     fn an_answer_of_a_tool_is_new_once_and_only_if_its_call_waits() {
         let input =
             [user("u1"), reply("a1"), user("u2"), reply("a2"), tool("t1", "c1"), tool("t2", "c2")];
-        assert_eq!(new(thread().compare(&input, |call| call == "c2")), ["t2"]);
-        assert_eq!(thread().compare(&input, NO), Unseen::Nothing);
+        assert_eq!(new(thread().compare(&input, 0, |call| call == "c2")), ["t2"]);
+        assert_eq!(thread().compare(&input, 0, NO), Unseen::Nothing);
         let mut known = thread();
         known.heard(&tool("t2", "c2"), None);
-        assert_eq!(known.compare(&input, |call| call == "c2"), Unseen::Nothing);
+        assert_eq!(known.compare(&input, 0, |call| call == "c2"), Unseen::Nothing);
     }
 }

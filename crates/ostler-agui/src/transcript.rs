@@ -32,7 +32,7 @@ impl Transcript {
     }
 
     /// The ids that are taken.
-    pub fn ids(&self) -> impl Iterator<Item = &str> {
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.iter().map(|message| message.id.as_str())
     }
 

@@ -8,6 +8,7 @@
 #![allow(missing_docs, reason = "the names of the checks say what they check")]
 
 pub mod due;
+pub mod forget;
 pub mod lease;
 pub mod log;
 pub mod record;
@@ -88,8 +89,12 @@ macro_rules! contract_tests {
                 what_is_too_large_is_refused, streams_are_apart }
             record { versions_count_up, a_conflict_changes_nothing, one_of_many_writers_wins,
                 a_removed_version_never_comes_back, removing_minds_the_version,
-                lists_are_filtered_and_paged, lists_go_by_another_field_if_asked_to,
+                lists_are_filtered_and_paged, records_are_counted_by_a_field, records_are_replaced_together, lists_go_by_another_field_if_asked_to,
                 names_are_checked }
+            forget { drafts_are_read_until_the_whole_is_there, a_draft_has_no_key,
+                a_forgotten_stream_is_gone_and_so_are_its_leases,
+                the_rest_of_a_trimmed_stream_can_be_verified,
+                a_list_has_those_with_any_of_some_values }
             due { what_is_due_is_claimed_once, the_earliest_comes_first,
                 an_abandoned_claim_goes_to_another, a_completed_one_is_gone_or_due_again,
                 rescheduling_voids_a_claim, an_id_used_again_does_not_revive_a_claim }

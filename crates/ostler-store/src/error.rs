@@ -71,7 +71,7 @@ pub enum Error {
         /// Why not, and what to do.
         why: String,
     },
-    /// The store has failed and takes no more changes until it is opened again. Whether this one was stored is not
+    /// The store has failed and takes no more changes until [`crate::Store::reopen`] succeeds. Whether this one was stored is not
     /// known: try again under the same key.
     #[error("the store failed and must be opened again: {0}")]
     Broken(String),

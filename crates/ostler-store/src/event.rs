@@ -85,12 +85,18 @@ pub struct NewEvent {
     /// on disk, and should not be shown it in another way: after a crash its number may belong to another event, which
     /// a reader who believes to have seen it would miss.
     pub durable: bool,
+    /// For a part of something that comes whole later, such as a text delta: what it is a part of. It has a number and
+    /// is read like any event until an event drops it; then its number stays unused. It cannot have a key.
+    pub draft: Option<String>,
+    /// The drafts that end with this event: those whose name of a whole begins like this.
+    pub drops: Option<String>,
 }
 
 impl NewEvent {
     /// A durable event without a key.
     pub fn new(kind: impl Into<String>, body: impl Into<Body>) -> Self {
-        Self { kind: kind.into(), body: body.into(), key: None, durable: true }
+        let (kind, body) = (kind.into(), body.into());
+        Self { kind, body, key: None, durable: true, draft: None, drops: None }
     }
 
     /// Added at most once under this key, however often that is tried.
@@ -104,6 +110,18 @@ impl NewEvent {
     pub fn fleeting(self) -> Self {
         Self { durable: false, ..self }
     }
+
+    /// A part of a whole that comes later, see [`NewEvent::draft`]. It is fleeting too.
+    #[must_use]
+    pub fn draft(self, whole: impl Into<String>) -> Self {
+        Self { draft: Some(whole.into()), durable: false, ..self }
+    }
+
+    /// Drops the drafts of all wholes whose name begins like this; a draft may drop itself.
+    #[must_use]
+    pub fn drops(self, wholes: impl Into<String>) -> Self {
+        Self { drops: Some(wholes.into()), ..self }
+    }
 }
 
 /// Something that happened, at its place in a stream.
@@ -111,7 +129,7 @@ impl NewEvent {
 pub struct Event {
     /// Where.
     pub stream: StreamId,
-    /// Its number: from 1, without gaps.
+    /// Its number: from 1, without gaps but for drafts that were dropped.
     pub seq: u64,
     /// When, by the clock of the store; in one stream never earlier than the event before.
     pub at: Timestamp,

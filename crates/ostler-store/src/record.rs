@@ -82,6 +82,8 @@ pub struct Filter {
     pub prefix: Option<String>,
     /// Those whose body has this field, on top, with this string in it. Looking for `state` is fast.
     pub field: Option<(String, String)>,
+    /// Those whose body has this field, on top, with one of these strings in it. Looking for `state` is fast.
+    pub any_of: Option<(String, Vec<String>)>,
     /// Those whose body has this field, on top, with a string that has this one in it, letter by letter.
     pub contains: Option<(String, String)>,
 }

@@ -6,14 +6,17 @@
 //! committed. `lease`, `log`, `record` and `due` are the statements, `check` says what may be stored at all, and
 //! `chain` finds what the disk has changed.
 
+mod backup;
 mod chain;
 mod check;
 mod clock;
+mod draft;
 mod due;
 mod examine;
 mod fault;
 mod folder;
 mod followers;
+mod forget;
 mod lease;
 mod log;
 mod readers;
@@ -40,6 +43,7 @@ use crate::{
     StreamId, Timestamp,
 };
 
+pub use self::backup::{back_up, check, restore};
 pub use self::clock::{Clock, SystemClock};
 
 /// A [`Store`] in a folder of this machine. Dropping it writes what waits, and lets go of the folder.
@@ -76,23 +80,30 @@ impl Sqlite {
         let place = folder.database().display().to_string();
         connection
             .execute_batch(lease::FREE_ALL)
-            .map_err(|error| Error::Open { place: place.clone(), why: error.to_string() })?;
+            .map_err(|error| Error::Open { place, why: error.to_string() })?;
         let time = Time::new(clock);
-        let writer = Writer::start(connection, time.clone(), place, Followers::default())?;
+        let writer =
+            Writer::start(connection, time.clone(), folder.database(), Followers::default())?;
         let readers = Readers::new(&folder.database());
         Ok(Self { writer, readers, time, _folder: folder })
     }
 
-    /// Looks at everything: the database's own structure, and every event of every stream. Returns what is damaged.
-    /// Takes as long as reading it all, and nobody waits for it meanwhile; once a night is often enough.
-    pub async fn examine(&self) -> Result<Vec<Error>, Error> {
-        self.readers.ask_aside(examine::all).await
+    /// Takes what was deleted out of the files.
+    async fn reclaim(&self) -> Result<(), Error> {
+        while self.writer.write(0, forget::shrink).await? {}
+        self.readers.ask_aside(forget::empty_log).await
     }
 
     /// Has the next commit fail with this error of SQLite.
     #[doc(hidden)]
     pub fn fail_next_commit(&self, code: i32) {
         self.writer.shared().fail_commit.store(code, Ordering::Relaxed);
+    }
+
+    /// Has all commits fail with this error of SQLite, until it is 0.
+    #[doc(hidden)]
+    pub fn fail_commits(&self, code: i32) {
+        self.writer.shared().fail_commits.store(code, Ordering::Relaxed);
     }
 
     /// Lets the database grow by so many pages and no further, as on a disk that is nearly full; `None` lifts that.
@@ -153,7 +164,8 @@ impl Store for Sqlite {
     }
 
     async fn head(&self, stream: &StreamId) -> Result<u64, Error> {
-        self.readers.ask(|reader| Ok(log::head(reader, stream)?)).await
+        let stream = stream.clone();
+        self.readers.ask(move |reader| Ok(log::head(reader, &stream)?)).await
     }
 
     fn follow(&self, stream: &StreamId) -> watch::Receiver<u64> {
@@ -168,7 +180,45 @@ impl Store for Sqlite {
     }
 
     async fn get(&self, kind: &str, id: &str) -> Result<Option<Record>, Error> {
-        self.readers.ask(|reader| record::get(reader, kind, id)).await
+        let (kind, id) = (kind.to_owned(), id.to_owned());
+        self.readers.ask(move |reader| record::get(reader, &kind, &id)).await
+    }
+
+    async fn count(&self, kind: &str, filter: &Filter, most: usize) -> Result<usize, Error> {
+        let page = check::list(kind, filter, &Page::default())?;
+        let (kind, filter) = (kind.to_owned(), filter.clone());
+        let count = move |reader: &_| record::count(reader, &kind, &filter, &page, most);
+        self.readers.ask_aside(count).await
+    }
+
+    async fn count_by(
+        &self,
+        kind: &str,
+        filter: &Filter,
+        field: &str,
+        most: usize,
+    ) -> Result<Vec<(String, usize)>, Error> {
+        let page = Page { by: Some(field.to_owned()), limit: most, ..Page::default() };
+        check::list(kind, filter, &page)?;
+        let (kind, filter, field) = (kind.to_owned(), filter.clone(), field.to_owned());
+        let count = move |reader: &_| record::count_by(reader, &kind, &filter, &field, most);
+        self.readers.ask_aside(count).await
+    }
+
+    async fn replace(
+        &self,
+        puts: Vec<Put>,
+        removed: Vec<(String, String, Expected)>,
+    ) -> Result<(), Error> {
+        let bytes = check::puts(&puts)?;
+        self.writer
+            .write(bytes, move |cx| {
+                for (kind, id, expected) in &removed {
+                    record::remove(cx, kind, id, *expected)?;
+                }
+                record::put(cx, &puts).map(drop)
+            })
+            .await
     }
 
     async fn list(&self, kind: &str, filter: &Filter, page: &Page) -> Result<Vec<Record>, Error> {
@@ -208,9 +258,31 @@ impl Store for Sqlite {
         self.writer.write(0, move |cx| due::unschedule(cx, &id)).await
     }
 
+    async fn drafts(&self, stream: &StreamId) -> Result<Vec<Event>, Error> {
+        let stream = stream.clone();
+        self.readers.ask_aside(move |reader| draft::all(reader, &stream)).await
+    }
+
+    async fn forget(&self, stream: &StreamId, records: Vec<(String, String)>) -> Result<(), Error> {
+        let (name, removed) = (stream.clone(), records);
+        self.writer.write(0, move |cx| forget::forget(cx, &name, &removed)).await?;
+        self.writer.shared().followers.forget(stream);
+        self.reclaim().await
+    }
+
+    async fn trim(&self, stream: &StreamId, before: u64) -> Result<(), Error> {
+        let stream = stream.clone();
+        self.writer.write(0, move |cx| forget::trim(cx, &stream, before)).await?;
+        self.reclaim().await
+    }
+
     async fn verify(&self, stream: &StreamId) -> Result<(), Error> {
         let stream = stream.clone();
         self.readers.ask_aside(move |reader| log::verify(reader, &stream)).await
+    }
+
+    async fn examine(&self) -> Result<Vec<Error>, Error> {
+        self.readers.ask_aside(examine::all).await
     }
 
     async fn backup(&self, to: &Path) -> Result<(), Error> {
@@ -222,6 +294,10 @@ impl Store for Sqlite {
 
     async fn now(&self) -> Result<Timestamp, Error> {
         Ok(self.time.wall())
+    }
+
+    async fn reopen(&self) -> Result<(), Error> {
+        self.writer.reopen().await
     }
 
     async fn close(&self) -> Result<(), Error> {

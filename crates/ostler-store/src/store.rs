@@ -42,7 +42,7 @@ pub trait Store: Send + Sync + 'static {
         puts: Vec<Put>,
     ) -> Result<Vec<Event>, Error>;
 
-    /// Events with higher numbers than `after`, in order and without gaps. At most `limit`; fewer when they are large,
+    /// Events with higher numbers than `after`, in order and without gaps but for dropped drafts. At most `limit`; fewer when they are large,
     /// but never none while there are some. What can be read is on disk.
     ///
     /// [`Error::Damaged`] names the first that is not what was written; what comes after it can still be read.
@@ -69,6 +69,26 @@ pub trait Store: Send + Sync + 'static {
     /// The records of a kind that fit, ordered by id.
     async fn list(&self, kind: &str, filter: &Filter, page: &Page) -> Result<Vec<Record>, Error>;
 
+    /// How many records of a kind fit, counted up to `most`.
+    async fn count(&self, kind: &str, filter: &Filter, most: usize) -> Result<usize, Error>;
+
+    /// How many records of a kind fit, for each value that a field of theirs has, on top; records without a string there are
+    /// left out. At most `most` values, which must not be relied on to be certain ones.
+    async fn count_by(
+        &self,
+        kind: &str,
+        filter: &Filter,
+        field: &str,
+        most: usize,
+    ) -> Result<Vec<(String, usize)>, Error>;
+
+    /// Changes records and takes others away (kind, id and what is expected): all of it, or nothing.
+    async fn replace(
+        &self,
+        puts: Vec<Put>,
+        removed: Vec<(String, String, Expected)>,
+    ) -> Result<(), Error>;
+
     /// Takes a record away. With [`Expected::Any`] it need not be there.
     async fn remove(&self, kind: &str, id: &str, expected: Expected) -> Result<(), Error>;
 
@@ -89,14 +109,36 @@ pub trait Store: Send + Sync + 'static {
     /// Forgets what was scheduled, if it was, and voids a claim on it.
     async fn unschedule(&self, id: &str) -> Result<(), Error>;
 
+    /// The drafts of a stream that no event has dropped, in order. After a crash that is what was streamed and never
+    /// came whole.
+    async fn drafts(&self, stream: &StreamId) -> Result<Vec<Event>, Error>;
+
+    /// Takes a stream away with all its events, whoever holds it, and these records (kind and id), whether or not they are
+    /// there: all of it, or nothing. When this returns, neither can be found in the files of the store. Leases on the
+    /// stream are lost, those who follow it learn of its end, and a stream of the same name begins at 1 again.
+    ///
+    /// [`Error::Failed`] when it is gone, but its text may still be in the log of a database: forget it once more.
+    async fn forget(&self, stream: &StreamId, records: Vec<(String, String)>) -> Result<(), Error>;
+
+    /// Takes away the events of a stream with lower numbers than `before`. The rest keeps its numbers and can be verified.
+    async fn trim(&self, stream: &StreamId, before: u64) -> Result<(), Error>;
+
     /// Reads a whole stream and checks that every event is what was written, and where.
     async fn verify(&self, stream: &StreamId) -> Result<(), Error>;
+
+    /// Looks at everything: the structure of the store, and every event of every stream. Returns what is damaged.
+    /// Takes as long as reading it all, and nobody waits for it meanwhile; once a night is often enough.
+    async fn examine(&self) -> Result<Vec<Error>, Error>;
 
     /// Writes everything, as of one moment, to a file that must not exist yet.
     async fn backup(&self, to: &Path) -> Result<(), Error>;
 
     /// The time by the clock of the store.
     async fn now(&self) -> Result<Timestamp, Error>;
+
+    /// Takes changes again after [`Error::Broken`], if that is possible by now. All leases and claims are lost, as after a
+    /// restart. A store that has not failed stays as it is.
+    async fn reopen(&self) -> Result<(), Error>;
 
     /// Finishes what was begun and lets go of everything. What is asked later is answered with [`Error::Closed`].
     async fn close(&self) -> Result<(), Error>;

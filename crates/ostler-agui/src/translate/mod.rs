@@ -168,6 +168,11 @@ impl Translator {
         &self.message_ids
     }
 
+    /// The ids that are taken now, for the translator of the next run.
+    pub fn into_taken(self) -> BTreeSet<String> {
+        self.settings.taken
+    }
+
     /// Whether the run has ended.
     pub fn is_over(&self) -> bool {
         self.over

@@ -43,7 +43,7 @@ impl Counts {
         self.with(other, u64::saturating_add)
     }
 
-    /// `None` when there is less than before: somebody began to count anew.
+    /// `None` when there is less than before: somebody began to count again.
     fn minus(self, before: Self) -> Option<Self> {
         let fewer = self.output < before.output || self.all_input() < before.all_input();
         (!fewer).then(|| self.with(before, u64::saturating_sub))

@@ -52,6 +52,13 @@ pub(super) fn append(events: &[NewEvent], puts: &[Put]) -> Result<usize, Error> 
         if let Some(key) = &event.key {
             id("a key", key)?;
         }
+        if event.key.is_some() && event.draft.is_some() {
+            let why = "a draft cannot have a key: what was dropped could not be recognised";
+            return Err(Error::Invalid(why.to_owned()));
+        }
+        for whole in event.draft.iter().chain(&event.drops) {
+            id("what a draft belongs to", whole)?;
+        }
         bytes += body(|| format!("the event {}", event.kind), event.body.as_str().len())?;
     }
     request(events.len(), bytes)
@@ -81,6 +88,7 @@ pub(super) fn list(of: &str, filter: &Filter, page: &Page) -> Result<Page, Error
     kind(of)?;
     let looked_for =
         [&filter.field, &filter.contains].into_iter().flatten().map(|(field, _)| field);
+    let looked_for = looked_for.chain(filter.any_of.as_ref().map(|(field, _)| field));
     looked_for.chain(&page.by).try_for_each(|name| field(name))?;
     Ok(Page { limit: limit(page.limit), ..page.clone() })
 }

@@ -28,7 +28,7 @@ impl From<rusqlite::Error> for Fault {
 /// What to tell about an error, and whether nothing may be written any more.
 ///
 /// After a write or a sync that failed nobody knows what is on the disk: trying it again can succeed without anything being
-/// written. Only opening the database anew finds out.
+/// written. Only opening the database again finds out.
 pub(super) fn judge(error: &rusqlite::Error, place: &str) -> (Error, bool) {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => (Error::Full { place: place.to_owned() }, false),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 
-const DATABASE: &str = "ostler.db";
+pub(super) const DATABASE: &str = "ostler.db";
 const LOCK: &str = "lock";
 
 /// How long a folder that is in use is watched before its user is taken for another server.

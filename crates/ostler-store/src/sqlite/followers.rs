@@ -35,7 +35,13 @@ struct Followed {
 
 impl Default for Followers {
     fn default() -> Self {
-        Self(Mutex::new(Some(Streams { followed: HashMap::new(), sweep_at: FEW })))
+        Self(Mutex::new(Some(Streams::default())))
+    }
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self { followed: HashMap::new(), sweep_at: FEW }
     }
 }
 
@@ -83,6 +89,18 @@ impl Followers {
         let first = latest.front()?.seq;
         let passed = usize::try_from(after.saturating_add(1).checked_sub(first)?).ok()?;
         Some(latest.iter().skip(passed).take(limit).cloned().collect())
+    }
+
+    /// Streams grow again. Receivers from before the end stay ended.
+    pub(super) fn begin(&self) {
+        self.lock().get_or_insert_default();
+    }
+
+    /// The stream is gone: whoever follows it learns that nothing will come.
+    pub(super) fn forget(&self, stream: &StreamId) {
+        if let Some(streams) = &mut *self.lock() {
+            streams.followed.remove(stream);
+        }
     }
 
     /// Nothing will grow any more.

@@ -6,6 +6,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::chain::{Hash, seed};
 use super::fault::Fault;
+use super::forget;
 use super::int;
 use super::writer::Cx;
 use crate::{Error, Lease, StreamId, Timestamp};
@@ -68,7 +69,10 @@ pub(super) fn claim(
         let (stream, by, until) = (stream.clone(), by.clone(), *until);
         return Err(Error::Held { stream, by, until }.into());
     }
-    let epoch = state.map_or(0, |state| state.epoch) + 1;
+    let epoch = match state {
+        Some(state) => state.epoch,
+        None => forget::last_epoch(cx.connection)?,
+    } + 1;
     let until = now.after(lasting);
     let sql = "INSERT INTO stream (name, epoch, owner, lease_until, head, hash, at)
         VALUES (?1, ?2, ?3, ?4, 0, ?5, 0)

@@ -1,15 +1,16 @@
 //! Statements about events: adding, reading, checking.
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::chain::{Hash, Link, seed};
 use super::fault::Fault;
 use super::writer::Cx;
-use super::{int, lease, record};
+use super::{draft, int, lease, record};
 use crate::{Body, Error, Event, Lease, NewEvent, Put, StreamId, Timestamp};
 
 /// The most that one read returns, in bytes of bodies; it is passed by one event at most.
-const MOST_BYTES: usize = 8 << 20;
+const MOST_BYTES: usize = 1 << 20;
 
 pub(super) fn append(
     cx: &mut Cx<'_>,
@@ -41,17 +42,26 @@ pub(super) fn append(
             done.push(there);
             continue;
         }
+        let seq = state.head + 1;
+        if let Some(whole) = &event.draft {
+            draft::insert(cx.connection, state.id, seq, at, whole, event)?;
+        }
+        if let Some(wholes) = &event.drops {
+            draft::drop_all(cx.connection, state.id, wholes)?;
+        }
         let link = Link {
-            seq: state.head + 1,
+            seq,
             at,
             epoch: lease.epoch,
             kind: &event.kind,
             body: event.body.as_str(),
             key: event.key.as_deref(),
         };
-        state.hash = link.hash(&state.hash);
         state.head = link.seq;
-        insert(cx.connection, state.id, &link, &state.hash)?;
+        if event.draft.is_none() {
+            state.hash = link.hash(&state.hash);
+            insert(cx.connection, state.id, &link, &state.hash)?;
+        }
         let added = Event {
             stream: stream.clone(),
             seq: link.seq,
@@ -150,11 +160,9 @@ pub(super) fn verify(connection: &Connection, stream: &StreamId) -> Result<(), F
     let Some((head, hash)) = last.optional()? else { return Ok(()) };
     let Some(mut walk) = Walk::start(&moment, stream, 0)? else { return Ok(()) };
     walk.each(&moment, usize::MAX, |_| true)?;
-    if walk.seq != head {
-        return Err(damaged(stream, walk.seq + 1, "it is missing").into());
-    }
     if walk.hash != hash {
-        return Err(damaged(stream, head, "it is not the one that was added last").into());
+        let why = "it is missing, or not the one that was added last";
+        return Err(damaged(stream, head, why).into());
     }
     Ok(())
 }
@@ -163,28 +171,30 @@ pub(super) fn verify(connection: &Connection, stream: &StreamId) -> Result<(), F
 struct Walk<'a> {
     stream: &'a StreamId,
     id: i64,
-    /// The last event passed, and its hash.
+    /// The last event or draft passed.
     seq: u64,
+    /// The hash of the last event passed; drafts are not in the chain.
     hash: Hash,
 }
 
 impl<'a> Walk<'a> {
-    /// From behind an event on. `None` when there is no such event, so nothing behind it either.
+    /// From behind a number on. `None` when there is no such stream.
     fn start(
         connection: &Connection,
         stream: &'a StreamId,
         after: u64,
     ) -> rusqlite::Result<Option<Self>> {
-        let mut statement = connection.prepare_cached("SELECT id FROM stream WHERE name = ?")?;
-        let id = statement.query_row([stream.as_str()], |row| row.get(0)).optional()?;
-        let Some(id) = id else { return Ok(None) };
-        if after == 0 {
-            return Ok(Some(Self { stream, id, seq: 0, hash: seed(stream) }));
-        }
-        let sql = "SELECT hash FROM event WHERE stream = ? AND seq = ?";
+        let sql = "SELECT id, base, base_hash FROM stream WHERE name = ?";
+        let mut statement = connection.prepare_cached(sql)?;
+        let there = statement.query_row([stream.as_str()], |row| {
+            Ok((row.get(0)?, row.get::<_, u64>(1)?, row.get::<_, Option<Hash>>(2)?))
+        });
+        let Some((id, base, base_hash)) = there.optional()? else { return Ok(None) };
+        let sql = "SELECT hash FROM event WHERE stream = ? AND seq <= ? ORDER BY seq DESC LIMIT 1";
         let mut statement = connection.prepare_cached(sql)?;
         let hash = statement.query_row(params![id, int(after)], |row| row.get(0)).optional()?;
-        Ok(hash.map(|hash| Self { stream, id, seq: after, hash }))
+        let hash = hash.or(base_hash).unwrap_or_else(|| seed(stream));
+        Ok(Some(Self { stream, id, seq: after.max(base), hash }))
     }
 
     /// Hands on each event that is what was written and in its place, until the receiver has enough.
@@ -195,7 +205,9 @@ impl<'a> Walk<'a> {
         mut receive: impl FnMut(Event) -> bool,
     ) -> Result<(), Fault> {
         let sql = "SELECT seq, at, epoch, kind, key, hash, body FROM event
-            WHERE stream = ? AND seq > ? ORDER BY seq LIMIT ?";
+            WHERE stream = ?1 AND seq > ?2
+            UNION ALL SELECT seq, at, 0, kind, NULL, NULL, body FROM draft
+            WHERE stream = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
         let mut statement = connection.prepare_cached(sql)?;
         let limit = int(limit as u64);
         let mut rows = statement.query(params![self.id, int(self.seq), limit])?;
@@ -209,16 +221,19 @@ impl<'a> Walk<'a> {
     }
 
     fn step(&mut self, row: &Row<'_>) -> Result<Event, Fault> {
-        let expected = self.seq + 1;
-        let unreadable = |error: rusqlite::Error| damaged(self.stream, expected, error);
-        let (event, hash) = read_row(row, self.stream, &self.hash).map_err(unreadable)?;
-        if event.seq != expected {
-            return Err(damaged(self.stream, expected, "it is missing").into());
+        let next = row.get::<_, u64>(0).unwrap_or(self.seq + 1);
+        let unreadable = |error: rusqlite::Error| damaged(self.stream, next, error);
+        let is_draft = row.get_ref(5).is_ok_and(|hash| hash == ValueRef::Null);
+        if is_draft {
+            self.seq = next;
+            return read_event(row, self.stream).map_err(|error| unreadable(error).into());
         }
+        let (event, hash) = read_row(row, self.stream, &self.hash).map_err(unreadable)?;
         let Some(hash) = hash else {
-            return Err(damaged(self.stream, expected, "it is not what was written").into());
+            let why = "it is not what was written, or one before it is missing";
+            return Err(damaged(self.stream, next, why).into());
         };
-        (self.seq, self.hash) = (expected, hash);
+        (self.seq, self.hash) = (next, hash);
         Ok(event)
     }
 }
@@ -239,17 +254,16 @@ fn read_row(
         key: row.get_ref(4)?.as_str_or_null()?,
     };
     let hash: Hash = row.get(5)?;
-    let body = Body::from_text(link.body.to_owned()).map_err(|error| {
+    let event = read_event(row, stream)?;
+    Ok((event, (link.hash(previous) == hash).then_some(hash)))
+}
+
+fn read_event(row: &Row<'_>, stream: &StreamId) -> rusqlite::Result<Event> {
+    let body = Body::from_text(row.get(6)?).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(6, rusqlite::types::Type::Text, error.into())
     })?;
-    let event = Event {
-        stream: stream.clone(),
-        seq: link.seq,
-        at: link.at,
-        kind: link.kind.to_owned(),
-        body,
-    };
-    Ok((event, (link.hash(previous) == hash).then_some(hash)))
+    let at = Timestamp::from_millis(row.get(1)?);
+    Ok(Event { stream: stream.clone(), seq: row.get(0)?, at, kind: row.get(3)?, body })
 }
 
 fn damaged(stream: &StreamId, seq: u64, why: impl ToString) -> Error {

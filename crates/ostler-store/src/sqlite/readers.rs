@@ -21,23 +21,27 @@ pub(super) struct Readers {
 struct Shared {
     database: PathBuf,
     idle: Mutex<Vec<Connection>>,
+    /// For questions that may take a while.
     room: Arc<Semaphore>,
+    /// For those that are quickly answered, which do not wait for the others.
+    quick: Arc<Semaphore>,
 }
 
 impl Readers {
     pub(super) fn new(database: &Path) -> Self {
         let room = Arc::new(Semaphore::new(MOST));
-        let shared = Shared { database: database.to_owned(), idle: Mutex::default(), room };
+        let quick = Arc::new(Semaphore::new(MOST));
+        let shared = Shared { database: database.to_owned(), idle: Mutex::default(), room, quick };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Answers a question that is quickly answered, on this very thread: to change threads would take longer.
-    pub(super) async fn ask<T>(
+    /// Answers a question that is quickly answered. On a thread for such things all the same: a disk can take seconds for
+    /// one page, and so long nothing else would go on.
+    pub(super) async fn ask<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&Connection) -> Result<T, Fault> + Send,
+        question: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Error> {
-        let _room = self.room().await?;
-        self.shared.ask(question)
+        self.answer(room(&self.shared.quick).await?, question).await
     }
 
     /// Answers a question that may take a while, on a thread for such things.
@@ -45,7 +49,14 @@ impl Readers {
         &self,
         question: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Error> {
-        let room = self.room().await?;
+        self.answer(room(&self.shared.room).await?, question).await
+    }
+
+    async fn answer<T: Send + 'static>(
+        &self,
+        room: OwnedSemaphorePermit,
+        question: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Error> {
         let shared = self.shared.clone();
         let asked = tokio::task::spawn_blocking(move || {
             let _room = room;
@@ -70,15 +81,17 @@ impl Readers {
     /// Waits until nobody reads, and closes all connections.
     pub(super) async fn close(&self) {
         // Who has a permit gives it back when done; nobody gets a new one after that.
-        let all = self.shared.room.acquire_many(MOST as u32).await;
-        self.shared.room.close();
-        drop(all);
+        for room in [&self.shared.room, &self.shared.quick] {
+            let all = room.acquire_many(MOST as u32).await;
+            room.close();
+            drop(all);
+        }
         self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
+}
 
-    async fn room(&self) -> Result<OwnedSemaphorePermit, Error> {
-        self.shared.room.clone().acquire_owned().await.map_err(|_| Error::Closed)
-    }
+async fn room(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Error> {
+    of.clone().acquire_owned().await.map_err(|_| Error::Closed)
 }
 
 impl Shared {

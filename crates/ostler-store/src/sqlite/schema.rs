@@ -22,6 +22,7 @@ pub(super) const STEPS: &[Step] = &[
     |connection| connection.execute_batch(include_str!("schema/1.sql")),
     |connection| connection.execute_batch(include_str!("schema/2.sql")),
     |connection| connection.execute_batch(include_str!("schema/3.sql")),
+    |connection| connection.execute_batch(include_str!("schema/4.sql")),
 ];
 
 /// Makes the database what this program expects, after a copy of what it was.
@@ -60,6 +61,7 @@ pub(super) fn prepare(folder: &Folder, steps: &[Step]) -> Result<Connection, Err
     for (index, step) in steps.iter().enumerate().skip(found) {
         upgrade(&mut connection, index + 1, *step).map_err(told)?;
     }
+    give_back_space(&connection).map_err(told)?;
     Ok(connection)
 }
 
@@ -70,6 +72,37 @@ fn upgrade(connection: &mut Connection, to: usize, step: Step) -> rusqlite::Resu
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", to as i64)?;
     transaction.commit()
+}
+
+/// Whether this program can read a database as it is, without an upgrade; if not, why.
+pub(super) fn check_ours(connection: &Connection) -> Result<(), String> {
+    let number = |name: &str| {
+        connection
+            .pragma_query_value(None, name, |row| row.get::<_, i32>(0))
+            .map_err(|error| error.to_string())
+    };
+    if number("application_id")? != APPLICATION {
+        return Err("it is not a database of this program".to_owned());
+    }
+    match usize::try_from(number("user_version")?) {
+        Ok(version) if version == STEPS.len() => Ok(()),
+        Ok(version) if version < STEPS.len() => Err(
+            "an earlier version wrote it; start `ostler serve` on it once, which upgrades it after a copy"
+                .to_owned(),
+        ),
+        _ => Err("a newer program wrote it; use that one".to_owned()),
+    }
+}
+
+/// From now on the file gets smaller when something is forgotten. Only a database that is written again can do so.
+fn give_back_space(connection: &Connection) -> rusqlite::Result<()> {
+    const INCREMENTAL: u32 = 2;
+    let mode: u32 = connection.pragma_query_value(None, "auto_vacuum", |row| row.get(0))?;
+    if mode != INCREMENTAL {
+        connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
+        connection.execute_batch("VACUUM")?;
+    }
+    Ok(())
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<usize> {
@@ -98,6 +131,8 @@ pub(super) fn connect(database: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
+    // What is deleted is overwritten, or its text would stay in the file.
+    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     Ok(connection)
 }
 

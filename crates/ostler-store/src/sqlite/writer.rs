@@ -4,13 +4,16 @@
 //! next. Each stands in a savepoint of its own: one that is refused takes nothing of the others with it. Nobody is
 //! answered before the commit, with one exception: who adds only fleeting events. Should that commit fail, its lease is
 //! lost, so that it cannot go on as if nothing had happened.
+//!
+//! After a write or a sync that failed, everything is refused until [`Writer::reopen`] has found a working database.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -20,6 +23,7 @@ use tokio::sync::{Semaphore, oneshot};
 use super::clock::Time;
 use super::fault::{Fault, judge};
 use super::followers::Followers;
+use super::{lease, schema};
 use crate::{Error, Event, StreamId};
 
 /// At most so many requests in one commit, and so long after the first of them.
@@ -47,13 +51,16 @@ pub(super) struct Writer {
 pub(super) struct Shared {
     pub(super) followers: Followers,
     /// Why nothing can be written any more.
-    failed: OnceLock<Error>,
+    failed: Mutex<Option<Error>>,
     /// The error of SQLite with which the next commit fails, for tests; 0 for none.
     pub(super) fail_commit: AtomicI32,
+    /// The error with which all commits fail until it is 0 again, for tests.
+    pub(super) fail_commits: AtomicI32,
 }
 
 enum Message {
     Job(Box<dyn Job>),
+    Reopen(oneshot::Sender<Result<(), Error>>),
     Stop,
 }
 
@@ -79,13 +86,13 @@ impl Shared {
     /// Nothing is written from now on.
     fn fail(&self, error: Error) {
         // The first reason is the one that matters.
-        _ = self.failed.set(error);
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.followers.end();
     }
 
     /// Why nothing is written any more, if so.
     fn failure(&self) -> Option<Error> {
-        self.failed.get().cloned()
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -93,15 +100,21 @@ impl Writer {
     pub(super) fn start(
         connection: Connection,
         time: Time,
-        place: String,
+        database: PathBuf,
         followers: Followers,
     ) -> Result<Self, Error> {
         let (queue, requests) = mpsc::channel();
-        let shared =
-            Arc::new(Shared { followers, failed: OnceLock::new(), fail_commit: AtomicI32::new(0) });
+        let shared = Arc::new(Shared {
+            followers,
+            failed: Mutex::default(),
+            fail_commit: AtomicI32::new(0),
+            fail_commits: AtomicI32::new(0),
+        });
+        let place = database.display().to_string();
         let thread = Thread {
             connection,
             time,
+            database,
             place: place.clone(),
             requests,
             shared: shared.clone(),
@@ -137,6 +150,21 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         let job = Request { work: Some(work), outcome: None, reply: Some(reply), _room: room };
         if self.queue.send(Message::Job(Box::new(job))).is_err() {
+            return Err(self.ended());
+        }
+        answer.await.unwrap_or_else(|_| Err(self.ended()))
+    }
+
+    /// Opens the database again if writing has failed, so that it is known what is in it.
+    pub(super) async fn reopen(&self) -> Result<(), Error> {
+        match self.shared.failure() {
+            None => return Ok(()),
+            Some(Error::Broken(_)) => {}
+            // What is damaged stays so.
+            Some(error) => return Err(error),
+        }
+        let (reply, answer) = oneshot::channel();
+        if self.queue.send(Message::Reopen(reply)).is_err() {
             return Err(self.ended());
         }
         answer.await.unwrap_or_else(|_| Err(self.ended()))
@@ -221,6 +249,7 @@ where
 struct Thread {
     connection: Connection,
     time: Time,
+    database: PathBuf,
     place: String,
     requests: Receiver<Message>,
     shared: Arc<Shared>,
@@ -235,13 +264,28 @@ struct Batch {
     jobs: Vec<Box<dyn Job>>,
     added: Vec<Event>,
     fleeting: Vec<(StreamId, u64)>,
+    /// Who wants the database to be opened again if this fails.
+    reopen: Option<oneshot::Sender<Result<(), Error>>>,
     /// No more after this one.
     stop: bool,
 }
 
 impl Thread {
     fn run(mut self) {
-        while let Ok(Message::Job(first)) = self.requests.recv() {
+        loop {
+            let first = match self.requests.recv() {
+                Ok(Message::Job(job)) => job,
+                Ok(Message::Reopen(reply)) => {
+                    // Whoever asked may have gone.
+                    _ = reply.send(self.reopen());
+                    continue;
+                }
+                Ok(Message::Stop) | Err(_) => break,
+            };
+            if let Some(error) = self.shared.failure() {
+                first.settle(Err(error));
+                continue;
+            }
             let mut batch = Batch::default();
             let done = self.fill(first, &mut batch).and_then(|()| self.commit());
             let failed = done.err().map(|error| judge(&error, &self.place));
@@ -259,11 +303,41 @@ impl Thread {
             for job in batch.jobs {
                 job.settle(failed.as_ref().map_or(Ok(()), |(error, _)| Err(error.clone())));
             }
-            if batch.stop || self.shared.failure().is_some() {
+            if let Some(reply) = batch.reopen {
+                _ = reply.send(self.reopen());
+            }
+            if batch.stop {
                 break;
             }
         }
         self.shared.followers.end();
+    }
+
+    /// As if the process had been started again: what every lease could do before is over, and what the database holds is on
+    /// disk before anything is added to it.
+    fn reopen(&mut self) -> Result<(), Error> {
+        if self.shared.failure().is_none() {
+            return Ok(());
+        }
+        let opened = self.may_commit().and_then(|()| {
+            let connection = schema::connect(&self.database)?;
+            // Pages whose sync failed may be in memory alone: this writes them again. That somebody reads is no obstacle.
+            connection.query_row("PRAGMA wal_checkpoint(FULL)", [], |_| Ok(()))?;
+            connection.execute_batch(lease::FREE_ALL)?;
+            Ok(connection)
+        });
+        self.connection = opened.map_err(|error| judge(&error, &self.place).0)?;
+        self.shared.followers.begin();
+        *self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(())
+    }
+
+    fn may_commit(&self) -> rusqlite::Result<()> {
+        let once = self.shared.fail_commit.swap(0, Ordering::Relaxed);
+        match once.max(self.shared.fail_commits.load(Ordering::Relaxed)) {
+            0 => Ok(()),
+            code => Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)),
+        }
     }
 
     /// Does this request and those that wait behind it.
@@ -286,6 +360,7 @@ impl Thread {
             };
             match self.requests.recv_timeout(wait) {
                 Ok(Message::Job(job)) => self.perform(job, batch)?,
+                Ok(Message::Reopen(reply)) => batch.reopen = Some(reply),
                 Ok(Message::Stop) => batch.stop = true,
                 // Should all senders be gone, the next `recv` ends the thread.
                 Err(_) => break,
@@ -324,10 +399,7 @@ impl Thread {
     }
 
     fn commit(&self) -> rusqlite::Result<()> {
-        match self.shared.fail_commit.swap(0, Ordering::Relaxed) {
-            0 => {}
-            code => return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)),
-        }
+        self.may_commit()?;
         self.execute("COMMIT")
     }
 

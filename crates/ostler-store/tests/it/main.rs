@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod backup;
 mod clock;
 mod contract;
 mod crash;
 mod disk;
 mod folder;
+mod forget;
 mod model;
 mod time;

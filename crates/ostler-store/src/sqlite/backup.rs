@@ -1,0 +1,130 @@
+//! Copies of a store and back, for whoever tends one: while a server uses it, or when none does.
+//!
+//! A copy is one file, a database for itself. It has everything as of one moment: SQLite lets another process read
+//! while a server writes. Only putting a copy back takes the folder, so that no server is at it.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::fault::{Fault, judge};
+use super::folder::{DATABASE, Folder, sync_folder};
+use super::{examine, schema};
+use crate::Error;
+
+/// Writes everything in a store's folder, as of one moment, to a file that must not exist yet.
+pub async fn back_up(folder: &Path, to: &Path) -> Result<(), Error> {
+    let (database, to) = (folder.join(DATABASE), to.to_owned());
+    aside(move || schema::back_up(&open(&database)?, &to)).await
+}
+
+/// Looks at everything in a store's folder, or in a copy. Returns what is damaged.
+pub async fn check(place: &Path) -> Result<Vec<Error>, Error> {
+    let database = if place.is_dir() { place.join(DATABASE) } else { place.to_owned() };
+    aside(move || check_file(&database)).await
+}
+
+/// Puts a copy in the place of what is in a store's folder: after a check of the copy, and all of it or nothing. Returns
+/// where what was there is kept, if there was something.
+///
+/// Without `replaces`, [`Error::Open`] if there is a store with something in it.
+pub async fn restore(from: &Path, folder: &Path, replaces: bool) -> Result<Option<PathBuf>, Error> {
+    let (from, folder) = (from.to_owned(), folder.to_owned());
+    aside(move || restore_blocking(&from, &folder, replaces)).await
+}
+
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+        Err(Error::Failed { doing: "copying the store".to_owned(), why: error.to_string() })
+    })
+}
+
+/// A connection to a database that is there and is ours.
+fn open(database: &Path) -> Result<Connection, Error> {
+    let place = database.display().to_string();
+    let failed = |why: String| Error::Open { place: place.clone(), why };
+    if !database.is_file() {
+        return Err(failed("there is no such file; name the data folder, or a backup".to_owned()));
+    }
+    // A database with a write-ahead log is not read without files beside it, so it must be writable.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(database, flags)
+        .and_then(|connection| {
+            connection.busy_timeout(std::time::Duration::from_secs(5))?;
+            connection.pragma_update(None, "query_only", true)?;
+            Ok(connection)
+        })
+        .map_err(|error| failed(error.to_string()))?;
+    schema::check_ours(&connection).map_err(failed)?;
+    Ok(connection)
+}
+
+fn check_file(database: &Path) -> Result<Vec<Error>, Error> {
+    let connection = open(database)?;
+    examine::all(&connection).map_err(|fault| match fault {
+        Fault::Refused(error) => error,
+        Fault::Sqlite(error) => judge(&error, &database.display().to_string()).0,
+    })
+}
+
+fn restore_blocking(from: &Path, folder: &Path, replaces: bool) -> Result<Option<PathBuf>, Error> {
+    let place = folder.display().to_string();
+    let failed = |why: String| Error::Failed { doing: format!("restoring {place}"), why };
+    if let Some(damage) = check_file(from)?.into_iter().next() {
+        return Err(failed(format!("the backup is damaged ({damage}); use another one")));
+    }
+    // Refused while a server uses it.
+    let folder = Folder::open(folder)?;
+    let database = folder.database();
+    let is_empty = std::fs::metadata(&database).is_ok_and(|file| file.len() == 0);
+    if !is_empty && !replaces {
+        let why = "there are sessions in it, which would be replaced; use --force if they may be";
+        return Err(Error::Open { place, why: why.to_owned() });
+    }
+    let new = folder.path().join("restoring.db");
+    _ = std::fs::remove_file(&new);
+    schema::back_up(&open(from)?, &new)?;
+    let kept = if is_empty { None } else { Some(keep(&folder)?) };
+    // What was in its log is in the copy; beside another database the log would destroy that.
+    for beside in ["-wal", "-shm"] {
+        let mut path = database.clone().into_os_string();
+        path.push(beside);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed(format!("removing {}: {error}", Path::new(&path).display())));
+            }
+            _ => {}
+        }
+    }
+    std::fs::rename(&new, &database).map_err(|error| failed(error.to_string()))?;
+    sync_folder(folder.path()).map_err(|error| failed(error.to_string()))?;
+    Ok(kept)
+}
+
+/// Copies what is there, as well as it can be read.
+fn keep(folder: &Folder) -> Result<PathBuf, Error> {
+    let mut number = 1;
+    let copy = loop {
+        let copy = folder.path().join(format!("before-restore-{number}.db"));
+        if !copy.exists() {
+            break copy;
+        }
+        number += 1;
+    };
+    let database = folder.database();
+    let copied = open(&database).and_then(|old| {
+        // Its log becomes part of it.
+        _ = old.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        schema::back_up(&old, &copy)
+    });
+    if copied.is_err() {
+        // Too damaged to be copied as a database; its bytes may still be worth something.
+        std::fs::copy(&database, &copy).map_err(|error| Error::Failed {
+            doing: format!("keeping {} as {}", database.display(), copy.display()),
+            why: error.to_string(),
+        })?;
+    }
+    Ok(copy)
+}
