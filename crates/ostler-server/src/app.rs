@@ -25,6 +25,7 @@ use crate::security::users::Caller;
 use crate::session_room::SessionRoom;
 use crate::spaces::Spaces;
 use crate::tasks::Tasks;
+use crate::upkeep::Upkeep;
 
 /// The parts of the server.
 #[derive(Clone)]
@@ -45,14 +46,18 @@ pub(crate) struct Parts {
     pub(crate) document: Value,
     /// What one user may have at the same time.
     pub(crate) limits: UserLimits,
-    pub(crate) session_room: SessionRoom,
+    pub(crate) session_room: Arc<SessionRoom>,
+    /// Checks and backups of the database.
+    pub(crate) upkeep: Upkeep,
+    /// Held by whoever deletes a session.
+    pub(crate) deleting: tokio::sync::Mutex<()>,
     /// Where browsers reach the server, if not at the address where it listens.
     pub(crate) public_url: Option<PublicUrl>,
     /// Everything is told that will be; whoever only listens is to go.
     pub(crate) closing: CancellationToken,
 }
 
-/// What one user may have at the same time, beside engines ([`crate::engine_permits`]).
+/// What one user may have at the same time, beside engines, which runs wait for.
 pub(crate) struct UserLimits {
     pub(crate) streams: UserLimit,
     pub(crate) sockets: UserLimit,
@@ -95,7 +100,7 @@ impl App {
 
     /// Refuses a new session to a user who has too many.
     pub(crate) async fn room_for_session(&self, user: &str) -> Fallible<()> {
-        self.session_room.take(self.store.as_ref(), user).await
+        self.session_room.take(user).await
     }
 
     /// The model a request asks for, if requests may.

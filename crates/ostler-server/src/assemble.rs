@@ -12,7 +12,6 @@ use crate::app::{App, Parts, UserLimits};
 use crate::approvals::{self, Approvals};
 use crate::clock::Clock;
 use crate::config::{Config, Limits};
-use crate::engine_permits::EnginePermits;
 use crate::hooks::Hooks;
 use crate::log::Log;
 use crate::metrics::Metrics;
@@ -81,13 +80,21 @@ impl Ground {
         let records = Records::new(Arc::clone(&self.store));
         let log = Log::new(Arc::clone(&self.store));
         let node = ids::new("node");
-        let scribe = Arc::new(Scribe::new(log.clone(), Arc::clone(&self.store), node.clone()));
+        let scribe = Arc::new(Scribe::new(
+            log.clone(),
+            Arc::clone(&self.store),
+            node.clone(),
+            self.config.limits.lease,
+        ));
         let shapes = self.shapes(&records, &scribe)?;
         let hub = self.hub(&shapes, records, log, scribe);
-        let tasks = Tasks::new(shapes.workshop, Arc::clone(&hub), self.clock.clone());
+        let most = self.config.limits.sessions_per_user;
+        let room = Arc::new(SessionRoom::new(Arc::clone(&self.store), most));
+        let tasks = Tasks::new(shapes.workshop, Arc::clone(&hub), self.clock.clone(), room.clone());
         let tasks = Arc::new(tasks);
         let (users, store) = (Arc::clone(&self.users), Arc::clone(&self.store));
-        let starter = Starter { hub: Arc::clone(&hub), tasks: Arc::clone(&tasks) };
+        let starter =
+            Starter { hub: Arc::clone(&hub), tasks: Arc::clone(&tasks), room: room.clone() };
         let inside = self.config.private_callbacks;
         let hooks = Hooks::new(starter.clone(), Arc::clone(&users), inside);
         let hooks = hooks.map_err(StartError::Unsafe)?;
@@ -97,7 +104,6 @@ impl Ground {
         let guard = Arc::new(self.guard(cookies));
         let (pages, document) = http::routes();
         let limits = user_limits(&self.config.limits);
-        let session_room = SessionRoom::new(self.config.limits.sessions_per_user);
         let app = App::new(Parts {
             config: self.config,
             store: self.store,
@@ -112,7 +118,9 @@ impl Ground {
             guard: Arc::clone(&guard),
             document,
             limits,
-            session_room,
+            session_room: room,
+            upkeep: crate::upkeep::Upkeep::default(),
+            deleting: tokio::sync::Mutex::default(),
             public_url: self.public_url,
             closing: CancellationToken::new(),
         });
@@ -152,6 +160,7 @@ impl Ground {
         let pages = Pages::new(records.clone(), Arc::clone(&shapes.desks));
         Hub::new(runs::Parts {
             redactor: self.redactor.clone(),
+            engines: engine_limit(&self.config.limits),
             // Whoever comes later has the last word: a skill cannot widen what the space allows.
             shapes: vec![
                 Arc::clone(&shapes.workshop) as Arc<dyn Shape>,
@@ -160,7 +169,6 @@ impl Ground {
                 Arc::clone(&shapes.spaces) as _,
                 Arc::clone(&self.proxy) as _,
                 Arc::new(NoEngineForRemoved(Arc::clone(&self.users))),
-                Arc::new(EnginePermits(engine_limit(&self.config.limits))),
             ],
             config: Arc::clone(&self.config),
             records,

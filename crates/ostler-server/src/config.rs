@@ -31,6 +31,9 @@ pub struct Config {
     pub workspace: PathBuf,
     /// Other folders in which agents may be told to work.
     pub roots: Vec<PathBuf>,
+    /// Repositories that the operator trusts: `git` commands that only read run in them without approval. Names the folders
+    /// of the repositories themselves; what lies in or beside them is not trusted. Holds for the engine in this process.
+    pub trusted_repositories: Vec<PathBuf>,
     /// Folders of skills, each with a `SKILL.md`.
     pub skills: Vec<PathBuf>,
     /// Where more skills come from.
@@ -41,7 +44,7 @@ pub struct Config {
     pub env: BTreeMap<String, String>,
     /// Names of variables of this process that are passed on, beside the usual harmless ones.
     pub pass_env: Vec<String>,
-    /// A file with the key for the model, read anew for every request; otherwise it is taken from [`Config::env`] or from
+    /// A file with the key for the model, read again for every request; otherwise it is taken from [`Config::env`] or from
     /// this process's environment. Either way engines get a stand-in that is good for nothing elsewhere.
     pub key_file: Option<PathBuf>,
     /// The model, unless a skill or a request names one.
@@ -64,6 +67,12 @@ pub struct Config {
     pub webhook: Option<Webhook>,
     /// Whether answers of hooks may be sent to addresses in the server's own network.
     pub private_callbacks: bool,
+    /// How often the database is checked, and backed up if [`Config::backups`] says where to.
+    pub check_every: Duration,
+    /// Where backups of the database are written by a timer; the newest seven are kept. None if absent.
+    pub backups: Option<PathBuf>,
+    /// How long sessions are kept in which nothing happens; for ever if absent.
+    pub keep_sessions: Option<Duration>,
     /// The limits.
     pub limits: Limits,
     /// What unattended runs do with questions of the agent.
@@ -146,6 +155,9 @@ pub struct Limits {
     pub approval: Option<Duration>,
     /// How long a run that is cancelled may take to end.
     pub cancel_grace: Duration,
+    /// How long this server keeps a session that it cannot renew its claim on. After a crash, other servers wait that long. A
+    /// run whose claim cannot be renewed, because nothing can be written, is interrupted shortly before the end.
+    pub lease: Duration,
     /// Model calls of a run.
     pub max_turns: Option<u64>,
     /// Dollars of a run.
@@ -189,6 +201,7 @@ impl Default for Limits {
             idle: Duration::from_secs(10 * 60),
             approval: None,
             cancel_grace: Duration::from_secs(5),
+            lease: Duration::from_secs(30),
             max_turns: None,
             max_budget_usd: None,
             engine_requests: 32,
@@ -222,6 +235,7 @@ impl Config {
             data: data.into(),
             workspace: workspace.into(),
             roots: Vec::new(),
+            trusted_repositories: Vec::new(),
             skills: Vec::new(),
             cms: None,
             engine: EngineChoice::default(),
@@ -238,6 +252,9 @@ impl Config {
             trust_cms: false,
             webhook: None,
             private_callbacks: false,
+            check_every: Duration::from_secs(24 * 60 * 60),
+            backups: None,
+            keep_sessions: None,
             limits: Limits::default(),
             questions: Questions::default(),
         }

@@ -18,6 +18,12 @@ pub(crate) fn not_found(kind: &str, id: &str) -> ApiError {
     ApiError::not_found(format!("there is no {kind} {}", shown(id)))
 }
 
+/// Whether something could not be kept because of the store, or because another server has the session: the request
+/// itself was right.
+pub(crate) fn is_of_store(error: &ApiError) -> bool {
+    ["disk_full", "store", "interrupted", "held_elsewhere"].contains(&error.detail().code.as_ref())
+}
+
 impl From<ostler_store::Error> for ApiError {
     fn from(error: ostler_store::Error) -> Self {
         use ostler_store::Error;
@@ -44,8 +50,13 @@ impl From<ostler_store::Error> for ApiError {
             }
             Error::Broken(_) | Error::Closed => {
                 tracing::error!(%error, "nothing can be kept");
-                Self::unavailable("store", "the server can keep nothing any more")
-                    .hint("whoever runs it has to look at its log and start it again")
+                Self::unavailable("store", "the server can keep nothing at the moment")
+                    .hint("it tries again every second; its log says what is wrong with the disk")
+            }
+            Error::Failed { .. } => {
+                tracing::error!(%error, "something could not be kept");
+                Self::unavailable("store", "the server could not keep this")
+                    .hint("nothing was done; try again")
             }
             _ => internal(error),
         }

@@ -1,4 +1,6 @@
-//! Small documents with a version, as typed values.
+//! Small documents with a version, as typed values. One that cannot be read is put aside and stops nothing.
+
+pub(crate) mod quarantine;
 
 use ostler_store::{Expected, Filter, Page, Put, Record, Store};
 use serde::Serialize;
@@ -6,8 +8,56 @@ use serde::de::DeserializeOwned;
 
 use crate::fault::{self, Fallible};
 
+/// Every kind of record that belongs to a user. `kept!` does not compile for a kind that is missing here.
+pub(crate) const KINDS: [&str; 19] = [
+    "session",
+    "run",
+    "attached",
+    "about",
+    "changes",
+    "usage",
+    "approval",
+    "audit",
+    "rule",
+    "space",
+    "seen_memory",
+    "schedule",
+    "firing",
+    "hook",
+    "owed",
+    "task",
+    "thread",
+    "promptKey",
+    "deletion",
+];
+
+/// Whether a kind is in [`KINDS`].
+pub(crate) const fn is_kind(kind: &str) -> bool {
+    let mut place = 0;
+    while place < KINDS.len() {
+        if is_same(KINDS[place].as_bytes(), kind.as_bytes()) {
+            return true;
+        }
+        place += 1;
+    }
+    false
+}
+
+/// `==` is not there yet when the compiler computes a constant.
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut place = 0;
+    while place < one.len() && place < other.len() && one[place] == other[place] {
+        place += 1;
+    }
+    place == one.len() && place == other.len()
+}
+
 /// How often a change is tried again when somebody else was faster.
 const RETRIES: usize = 20;
+
+/// The format of records, in a field of each. Higher when older programs could not read them.
+const FORMAT: u64 = 1;
+const FORMAT_FIELD: &str = "recordFormat";
 
 /// A document that the store keeps.
 pub(crate) trait Kept: Serialize + DeserializeOwned + Send + Sync {
@@ -20,11 +70,15 @@ pub(crate) trait Kept: Serialize + DeserializeOwned + Send + Sync {
 
     /// To be written with others in one go.
     fn put(&self, expected: Expected) -> Fallible<Put> {
+        let mut body = serde_json::to_value(self).map_err(fault::internal)?;
+        if let Some(fields) = body.as_object_mut() {
+            fields.insert(FORMAT_FIELD.to_owned(), FORMAT.into());
+        }
         Ok(Put {
             kind: Self::KIND.to_owned(),
             id: self.id().to_owned(),
             owner: self.owner().map(str::to_owned),
-            body: serde_json::to_value(self).map_err(fault::internal)?,
+            body,
             expected,
         })
     }
@@ -33,6 +87,8 @@ pub(crate) trait Kept: Serialize + DeserializeOwned + Send + Sync {
 /// Makes a type one that the store keeps, by its `id` and for its `owner`.
 macro_rules! kept {
     ($type:ty, $kind:literal) => {
+        const _: () = assert!($crate::records::is_kind($kind), "add the kind to records::KINDS");
+
         impl $crate::records::Kept for $type {
             const KIND: &'static str = $kind;
 
@@ -74,7 +130,17 @@ impl Records {
     /// The document, with its version.
     pub(crate) async fn find<T: Kept>(&self, id: &str) -> Fallible<Option<(T, u64)>> {
         match self.store.get(T::KIND, id).await? {
-            Some(record) => Ok(Some((read(record.body)?, record.version))),
+            Some(record) => match read(&record) {
+                Ok(value) => Ok(Some((value, record.version))),
+                Err(why @ Unreadable::Newer(_)) => {
+                    Err(fault::internal(format!("{} {id}: {why}", T::KIND)))
+                }
+                // As if it had been removed, which is what quarantining does.
+                Err(why) => {
+                    self.unreadable(record, &why).await;
+                    Ok(None)
+                }
+            },
             None => Ok(None),
         }
     }
@@ -100,23 +166,79 @@ impl Records {
         Err(fault::internal(format!("{} {id} changes too fast", T::KIND)))
     }
 
+    /// How many there are, counted up to a number.
+    pub(crate) async fn count<T: Kept>(&self, filter: &Filter, most: usize) -> Fallible<usize> {
+        Ok(self.store.count(T::KIND, filter, most).await?)
+    }
+
+    /// A part of them. What cannot be read is left out, and quarantined.
     pub(crate) async fn list<T: Kept>(&self, filter: &Filter, page: &Page) -> Fallible<Vec<T>> {
         let records = self.store.list(T::KIND, filter, page).await?;
-        records.into_iter().map(|record: Record| read(record.body)).collect()
+        Ok(self.readable(records).await)
     }
 
     /// All of them, however many pages they fill.
     pub(crate) async fn all<T: Kept>(&self, filter: Filter) -> Fallible<Vec<T>> {
-        let mut found: Vec<T> = Vec::new();
+        let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let after = found.last().map(|value| value.id().to_owned());
             let page = Page { after, limit: 500, ..Page::default() };
-            let some = self.list(&filter, &page).await?;
-            if some.is_empty() {
-                return Ok(found);
-            }
-            found.extend(some);
+            let records = self.store.list(T::KIND, &filter, &page).await?;
+            let Some(last) = records.last() else { return Ok(found) };
+            after = Some(last.id.clone());
+            found.extend(self.readable(records).await);
         }
+    }
+
+    async fn readable<T: Kept>(&self, records: Vec<Record>) -> Vec<T> {
+        let mut found = Vec::with_capacity(records.len());
+        for record in records {
+            match read(&record) {
+                Ok(value) => found.push(value),
+                Err(why) => self.unreadable(record, &why).await,
+            }
+        }
+        found
+    }
+
+    /// Puts a record aside that cannot be read, so that it stops nothing and is not lost. One of a newer program is left
+    /// where that program finds it.
+    async fn unreadable(&self, record: Record, why: &Unreadable) {
+        let Record { kind, id, version, .. } = &record;
+        tracing::error!(kind, id, %why, "a record cannot be read and is left out");
+        if matches!(why, Unreadable::Newer(_)) {
+            return;
+        }
+        let aside = quarantine::put(&record, &why.to_string());
+        let moved = async {
+            self.store.put(vec![aside]).await?;
+            self.store.remove(kind, id, Expected::Version(*version)).await
+        };
+        match moved.await {
+            // Somebody else has just moved or changed it.
+            Ok(()) | Err(ostler_store::Error::Conflict { .. }) => {}
+            Err(error) => tracing::warn!(kind, id, %error, "a record could not be put aside"),
+        }
+    }
+
+    /// How many there are, for each value of a field.
+    pub(crate) async fn count_by<T: Kept>(
+        &self,
+        filter: &Filter,
+        field: &str,
+        most: usize,
+    ) -> Fallible<Vec<(String, usize)>> {
+        Ok(self.store.count_by(T::KIND, filter, field, most).await?)
+    }
+
+    /// Takes a document away and keeps another one, both or neither.
+    pub(crate) async fn replace<T: Kept, U: Kept>(
+        &self,
+        gone: &T,
+        version: u64,
+        new: &U,
+    ) -> Fallible<()> {
+        let removed = (T::KIND.to_owned(), gone.id().to_owned(), Expected::Version(version));
+        Ok(self.store.replace(vec![new.put(Expected::Absent)?], vec![removed]).await?)
     }
 
     pub(crate) async fn remove<T: Kept>(&self, id: &str) -> Fallible<()> {
@@ -124,7 +246,22 @@ impl Records {
     }
 }
 
-fn read<T: Kept>(body: serde_json::Value) -> Fallible<T> {
-    serde_json::from_value(body)
-        .map_err(|error| fault::internal(format!("a stored {} cannot be read: {error}", T::KIND)))
+fn read<T: Kept>(record: &Record) -> Result<T, Unreadable> {
+    let format = record.body.get(FORMAT_FIELD).and_then(serde_json::Value::as_u64).unwrap_or(0);
+    if format > FORMAT {
+        return Err(Unreadable::Newer(format));
+    }
+    T::deserialize(&record.body).map_err(|error| Unreadable::Damaged(error.to_string()))
 }
+
+/// Why a record cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum Unreadable {
+    #[error("a newer program wrote it (format {0}, this one knows {FORMAT}); use that program")]
+    Newer(u64),
+    #[error("{0}")]
+    Damaged(String),
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,16 +9,12 @@ use ostler_store::{Filter, Page, Store};
 
 use crate::app::App;
 use crate::fault::{self, ApiError, Fallible};
+use crate::records::KINDS;
 use crate::runs::options::{Shape, Shaped};
 use crate::runs::record::Session;
 use crate::security::users::Users;
 use crate::spaces::record::Space;
 
-/// Everything that records of users are kept as.
-const KINDS: [&str; 16] = [
-    "session", "run", "attached", "about", "changes", "usage", "approval", "audit", "rule",
-    "space", "schedule", "firing", "hook", "owed", "task", "thread",
-];
 /// How many records are read at once.
 const STEP: usize = 500;
 

@@ -18,7 +18,9 @@ use crate::assemble::{Assembled, Ground};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::fault::ApiError;
+use crate::forget;
 use crate::log_writer;
+use crate::memory;
 use crate::proxy::{Credentials, PassLimits, Proxy};
 use crate::removed_users;
 use crate::security::browsers::{BROWSERS, Cookies};
@@ -28,6 +30,7 @@ use crate::security::serve::{self, ConnectionLimits};
 use crate::security::token::TokenFile;
 use crate::security::users::{UserFile, Users};
 use crate::security::{bind, private, revocation};
+use crate::upkeep;
 use crate::webhook::{self, Teller};
 
 /// Why a server does not start.
@@ -141,6 +144,7 @@ impl Server {
             .trusting_members(config.trust_members);
         check_members(&config, &users)?;
         let cookies = Cookies::load(config.data.join(BROWSERS)).map_err(folder)?;
+        tell_of_empty_database(&config.data.join("log/ostler.db"));
         let store = open(&config.data.join("log")).await?;
         let remembered = removed_users::remember_earlier(&users, store.as_ref()).await;
         remembered.map_err(|error| StartError::Recovery(error.to_string()))?;
@@ -167,12 +171,19 @@ impl Server {
         let unrecovered = |error: ApiError| StartError::Recovery(error.to_string());
         app.approvals.upgrade_rules().await.map_err(unrecovered)?;
         app.hub.recover().await.map_err(unrecovered)?;
+        app.hub.look_after_runs();
         tokio::spawn(Arc::clone(&app.schedules).keep_time());
         app.hooks.watch();
-        let watching = vec![
+        let mut watching = vec![
             tokio::spawn(removed_users::end_their_work(app.clone())),
+            tokio::spawn(upkeep::tend(app.clone())),
+            tokio::spawn(forget::finish_deletions(app.clone())),
+            tokio::spawn(memory::give_back()),
             tokio::spawn(revocation::watch_token_file(Arc::clone(&app.guard))),
         ];
+        if let Some(time) = app.config.keep_sessions {
+            watching.push(tokio::spawn(forget::keep_sessions_for(app.clone(), time)));
+        }
         let watching = watching.into_iter().map(AbortOnDropHandle::new).collect();
         let teller = teller(&app, address)?;
         Ok(Self {
@@ -249,6 +260,16 @@ impl Server {
         if let Err(error) = app.store.close().await {
             tracing::error!(%error, "the event log was not closed well");
         }
+    }
+}
+
+/// A database of length 0 is used like a new one. It is told, because nobody but a fault of the disk or a hand empties it.
+fn tell_of_empty_database(file: &Path) {
+    if file.metadata().is_ok_and(|found| found.is_file() && found.len() == 0) {
+        tracing::warn!(
+            "{} is empty: sessions that were in it are lost; `ostler restore` brings back a backup",
+            file.display()
+        );
     }
 }
 

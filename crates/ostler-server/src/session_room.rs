@@ -1,32 +1,31 @@
 //! A limit on the sessions of one user.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use ostler_store::{Filter, Page, Store};
+use ostler_store::{Filter, Store};
 
 use crate::fault::{ApiError, Fallible};
 
 /// How many sessions users have. Deleted ones are noticed when the limit is reached, and then all are counted again.
-#[derive(Debug)]
 pub(crate) struct SessionRoom {
+    store: Arc<dyn Store>,
     most: usize,
     counted: Mutex<HashMap<String, usize>>,
 }
 
 impl SessionRoom {
-    pub(crate) fn new(most: usize) -> Self {
-        Self { most, counted: Mutex::default() }
+    pub(crate) fn new(store: Arc<dyn Store>, most: usize) -> Self {
+        Self { store, most, counted: Mutex::default() }
     }
 
     /// Refuses one more session than a user may have.
-    pub(crate) async fn take(&self, store: &dyn Store, user: &str) -> Fallible<()> {
+    pub(crate) async fn take(&self, user: &str) -> Fallible<()> {
         if self.count_one_more(user, None) {
             return Ok(());
         }
         let filter = Filter { owner: Some(user.to_owned()), ..Filter::default() };
-        let page = Page { limit: self.most, ..Page::default() };
-        let found = store.list("session", &filter, &page).await?.len();
+        let found = self.store.count("session", &filter, self.most).await?;
         if self.count_one_more(user, Some(found)) {
             return Ok(());
         }

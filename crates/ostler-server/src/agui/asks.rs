@@ -16,8 +16,7 @@ pub(super) struct Asks {
 
 impl Asks {
     pub(super) async fn of(app: &App, caller: &Caller, session: &str) -> Fallible<Self> {
-        let mut open = app.approvals.pending(caller).await?;
-        open.retain(|ask| ask.session == session);
+        let open = app.approvals.pending_in(caller, session).await?;
         Ok(Self { open, settled: BTreeSet::new() })
     }
 

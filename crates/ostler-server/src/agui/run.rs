@@ -308,7 +308,7 @@ impl Telling<'_> {
             _ => None,
         });
         let prompt = spoken.collect::<Vec<_>>().join("\n\n");
-        // In a conversation that begins anew, what was said before is a part of it.
+        // In a conversation that begins again, what was said before is a part of it.
         let retold = if begin == Begin::Blank { before } else { &[] };
         let said = retold.iter().chain(now.iter().copied()).map(|message| json!(message)).collect();
         Ok(NewRun { content: Some(blocks), said, begin, ..NewRun::text(prompt) })

@@ -3,9 +3,9 @@
 use ostler_agui::history::{self, Unseen};
 use ostler_agui::message::{Message, MessageBody};
 
-use super::frontend_tools;
 use super::run::Telling;
 use super::thread::Place;
+use super::{frontend_tools, history_page};
 use crate::runs::record::Begin;
 
 /// What the client wants.
@@ -33,7 +33,8 @@ impl<'a> Telling<'a> {
         let waits_for = |call: &str| {
             waiting.iter().any(|id| id == call) || lost.is_some_and(|lost| lost.contains(call))
         };
-        match self.thread.known.compare(messages, waits_for) {
+        let left_off = history_page::left_off(messages);
+        match self.thread.known.compare(messages, left_off, waits_for) {
             // A turn that goes on by itself is told to the end: its client may have gone before.
             Unseen::Nothing | Unseen::Again { .. } if goes_on => {
                 if answered || !self.is_waiting() {

@@ -7,6 +7,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod audit;
+mod denied;
 mod digest;
 mod hidden;
 pub(crate) mod record;
@@ -19,7 +20,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ostler_store::{Error, Expected, Filter, Put};
+use ostler::engine::coverage::CallPlace;
+use ostler_store::{Error, Expected, Filter, Page, Put};
 use tokio::sync::{broadcast, oneshot};
 
 use self::answer::{Answering, AnswersRequest, DecisionRequest};
@@ -32,6 +34,7 @@ use crate::fault::{self, ApiError, Fallible};
 use crate::records::Records;
 use crate::runs::event;
 use crate::scribe::Scribe;
+use crate::security::environment;
 use crate::security::redact::Redactor;
 use crate::security::users::{Caller, Role};
 
@@ -51,8 +54,8 @@ pub(crate) struct Approvals {
     news: broadcast::Sender<Arc<Approval>>,
     limit: Option<std::time::Duration>,
     redactor: Redactor,
-    /// The home directory of engines.
-    home: Option<PathBuf>,
+    /// What holds for calls in all folders: the home directory, trusted repositories, the environment.
+    everywhere: CallPlace,
     /// Whether the engine decides again about arguments that an answer has changed.
     checks_changes: bool,
 }
@@ -78,7 +81,13 @@ pub(crate) struct Parts {
 impl Approvals {
     pub(crate) fn new(parts: Parts) -> Self {
         let Parts { records, scribe, clock, redactor, config } = parts;
-        let home = config.env.get("HOME").cloned().or_else(|| std::env::var("HOME").ok());
+        let env = environment::of(&config);
+        let everywhere = CallPlace {
+            home: env.get("HOME").map(PathBuf::from),
+            trusted_repositories: config.trusted_repositories.clone(),
+            env,
+            ..CallPlace::default()
+        };
         Self {
             records,
             scribe,
@@ -88,7 +97,7 @@ impl Approvals {
             news: broadcast::channel(NEWS).0,
             limit: config.limits.approval,
             redactor,
-            home: home.map(PathBuf::from),
+            everywhere,
             checks_changes: config.engine == EngineChoice::Embedded,
         }
     }
@@ -99,9 +108,24 @@ impl Approvals {
     }
 
     /// What waits for this caller, oldest first.
-    pub(crate) async fn pending(&self, caller: &Caller) -> Fallible<Vec<Approval>> {
+    pub(crate) async fn pending(&self, caller: &Caller, page: &Page) -> Fallible<Vec<Approval>> {
         let owner = (caller.role < Role::Admin).then(|| caller.user.clone());
         let filter = Filter { owner, ..pending() };
+        let mut found: Vec<Approval> = self.records.list(&filter, page).await?;
+        found.sort_by_key(|approval| approval.asked);
+        Ok(self.shown(&found))
+    }
+
+    /// What waits in a session for its user, oldest first.
+    pub(crate) async fn pending_in(
+        &self,
+        caller: &Caller,
+        session: &str,
+    ) -> Fallible<Vec<Approval>> {
+        let owner = (caller.role < Role::Admin).then(|| caller.user.clone());
+        let field = Some(("session".to_owned(), session.to_owned()));
+        let any_of = Some(("state".to_owned(), vec!["pending".to_owned()]));
+        let filter = Filter { owner, field, any_of, ..Filter::default() };
         let mut found: Vec<Approval> = self.records.all(filter).await?;
         found.sort_by_key(|approval| approval.asked);
         Ok(self.shown(&found))
@@ -135,6 +159,9 @@ impl Approvals {
         request: DecisionRequest,
     ) -> Fallible<Approval> {
         self.find(caller, id).await?;
+        if request.approved {
+            self.refuse_denied(id, request.input.as_ref()).await?;
+        }
         let who = Answering { user: caller.user.clone(), via, at: self.clock.now() };
         let decide = |approval: &Approval| {
             answer::decide(approval, request.clone(), &who, self.checks_changes)
@@ -170,6 +197,17 @@ impl Approvals {
                 self.tell(&approval);
             }
         }
+    }
+
+    /// Takes back everything that waits in a session.
+    pub(crate) async fn withdraw_session(&self, session: &str) -> Fallible<()> {
+        let of_session = Some(("session".to_owned(), session.to_owned()));
+        let found: Vec<Approval> =
+            self.records.all(Filter { field: of_session, ..Filter::default() }).await?;
+        for approval in found.iter().filter(|approval| approval.is_pending()) {
+            self.end(&approval.id, ApprovalState::Withdrawn, "the session was deleted").await;
+        }
+        Ok(())
     }
 
     /// A request ends without anybody's answer; if somebody was faster, that counts.
@@ -228,7 +266,7 @@ impl Approvals {
 
     async fn write(&self, approval: &Approval, expected: Expected) -> Result<(), Error> {
         let now = self.clock.now();
-        let mut puts = vec![put(approval, expected)?];
+        let mut puts = vec![put(&approval.to_keep(&self.redactor), expected)?];
         if !approval.is_pending() {
             puts.push(put(&Audited::of(approval, now), Expected::Absent)?);
         }
@@ -284,21 +322,21 @@ impl Approvals {
     }
 
     /// The granted rules that hold for a user.
-    pub(crate) async fn rules(&self, owner: Option<String>) -> Fallible<Vec<Granted>> {
-        let granted: Vec<Granted> = self.records.all(Filter { owner, ..Filter::default() }).await?;
+    pub(crate) async fn rules(&self, owner: Option<String>, page: &Page) -> Fallible<Vec<Granted>> {
+        let filter = Filter { owner, ..Filter::default() };
+        let granted: Vec<Granted> = self.records.list(&filter, page).await?;
         Ok(granted.into_iter().map(|granted| granted.redacted(&self.redactor)).collect())
     }
 
     /// Takes a rule back. It holds at once, also in runs that work.
     pub(crate) async fn revoke(&self, caller: &Caller, via: &str, id: &str) -> Fallible<()> {
         let found = self.records.find::<Granted>(id).await?;
-        let Some((granted, _)) = found.filter(|(granted, _)| caller.may_see(&granted.owner)) else {
+        let Some((granted, version)) = found.filter(|(granted, _)| caller.may_see(&granted.owner))
+        else {
             return Err(fault::not_found("rule", id));
         };
-        self.records.remove::<Granted>(id).await?;
-        self.records
-            .create(&revoked(&granted, "revoked", &caller.user, via, self.clock.now()))
-            .await
+        let audited = revoked(&granted, "revoked", &caller.user, via, self.clock.now());
+        self.records.replace(&granted, version, &audited).await
     }
 }
 

@@ -28,7 +28,8 @@ pub(crate) struct Approval {
     /// The subagent that wants it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) agent_id: Option<String>,
-    /// The exact arguments in the record; a copy without secrets for everybody who reads it.
+    /// The exact arguments in the record until the engine has the answer; a copy without secrets for everybody who reads it,
+    /// and in the record afterwards.
     pub(crate) input: Value,
     /// Whether this copy differs from the exact arguments because secrets were taken out of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -92,8 +93,10 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    pub(super) fn place(&self, home: Option<PathBuf>) -> CallPlace {
-        CallPlace { cwd: self.folder.clone(), directories: self.directories.clone(), home }
+    /// Where the call would run. `everywhere` says what holds in all folders.
+    pub(super) fn place(&self, everywhere: &CallPlace) -> CallPlace {
+        let (cwd, directories) = (self.folder.clone(), self.directories.clone());
+        CallPlace { cwd, directories, ..everywhere.clone() }
     }
 }
 
@@ -182,6 +185,17 @@ pub(crate) enum Scope {
 impl Approval {
     pub(crate) fn is_pending(&self) -> bool {
         self.state == ApprovalState::Pending
+    }
+
+    /// What the record has. The exact arguments are needed until the engine has the yes: a run that is resumed gets them from
+    /// the record. After that, and with every other answer, nobody needs them.
+    pub(super) fn to_keep(&self, redactor: &Redactor) -> Self {
+        let needs_exact = match self.state {
+            ApprovalState::Pending => true,
+            ApprovalState::Allowed => !self.delivered,
+            ApprovalState::Denied | ApprovalState::Expired | ApprovalState::Withdrawn => false,
+        };
+        if needs_exact { self.clone() } else { self.shown(redactor) }
     }
 
     /// The copy that people, clients and the log read. The digest stays that of the exact arguments.

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use ostler::engine::coverage;
+use ostler::engine::coverage::{self, CallPlace};
 use ostler::proto::control::{CanUseTool, DecisionReasonType};
 use ostler::proto::permission::{PermissionBehavior, PermissionRule, PermissionUpdate};
 use schemars::JsonSchema;
@@ -131,13 +131,13 @@ pub(super) fn redact(rules: &mut [ToolRule], redactor: &Redactor) {
 pub(super) fn offers(
     call: &CanUseTool,
     origin: &Origin,
-    home: Option<PathBuf>,
+    everywhere: &CallPlace,
     redactor: &Redactor,
 ) -> Vec<Offer> {
     if !is_answered_by_rules(call, origin) {
         return Vec::new();
     }
-    let place = origin.place(home);
+    let place = origin.place(everywhere);
     let suggestions = call.permission_suggestions.iter().flatten().filter_map(suggested);
     let covering = suggestions
         .filter(|rules| coverage::covers(&place, rules, &call.tool_name, &call.input))
@@ -191,12 +191,12 @@ pub(super) fn label(rules: &[ToolRule]) -> String {
 pub(super) fn covering(
     mut granted: Vec<Granted>,
     asked: &Approval,
-    home: Option<PathBuf>,
+    everywhere: &CallPlace,
 ) -> Vec<Granted> {
     if asked.offers.is_empty() {
         return Vec::new();
     }
-    let place = asked.origin.place(home);
+    let place = asked.origin.place(everywhere);
     let covers = |granted: &[Granted]| {
         let rules: Vec<_> =
             granted.iter().flat_map(|it| &it.rules).map(ToolRule::to_wire).collect();
@@ -238,7 +238,7 @@ mod tests {
 
     fn offered(call: &CanUseTool) -> Vec<Offer> {
         let origin = Origin { folder: "/nowhere".into(), ..Origin::default() };
-        offers(call, &origin, None, &Redactor::default())
+        offers(call, &origin, &CallPlace::default(), &Redactor::default())
     }
 
     // Mutant: `offers` that does not ask whether the rules cover the call.

@@ -10,27 +10,31 @@ use tokio::sync::oneshot;
 use super::record::{Answer, Approval, ApprovalKind, ApprovalState, Step};
 use super::rule::{self, Granted};
 use super::{Approvals, Asker, digest, labels, summary, unattended};
-use crate::fault::Fallible;
+use crate::fault::{self, ApiError, Fallible};
 use crate::ids;
 use crate::runs::record::{Run, RunState};
 use crate::security::redact::Redactor;
 
 /// How often the record is looked at, in case another server has taken the answer.
 const LOOK: Duration = Duration::from_secs(2);
+/// How long until the store is tried again.
+const AGAIN: Duration = Duration::from_millis(500);
 
 impl Approvals {
-    /// Asks, and waits until it is decided, however long that takes. The result is never pending.
-    pub(crate) async fn ask(
+    /// Asks, and waits until it is decided, however long that takes. The result is never pending. `waits` is called when the
+    /// request can be listed; what it returns is dropped when the waiting is over.
+    pub(crate) async fn ask<W>(
         &self,
         asker: &Asker,
         kind: ApprovalKind,
         call: &CanUseTool,
         cancelled: &CancellationToken,
+        waits: impl FnOnce() -> W,
     ) -> Fallible<Approval> {
         let mut asked = self.describe(asker, kind, call);
         let granted = self.granted_for(&asked).await?;
         if !granted.is_empty() {
-            return self.allowed_by(asked, &granted).await;
+            return patiently(cancelled, || self.allowed_by(asked.clone(), &granted)).await;
         }
         if let Some(earlier) = self.earlier(&asked).await? {
             if !earlier.is_pending() {
@@ -38,7 +42,8 @@ impl Approvals {
             }
             asked = earlier;
         }
-        let decided = self.register(&asked).await?;
+        let decided = patiently(cancelled, || self.register(&asked)).await?;
+        let _waiting = waits();
         // A rule that was granted since we looked did not find this request yet.
         let granted = self.granted_for(&asked).await?;
         if !granted.is_empty() {
@@ -52,7 +57,7 @@ impl Approvals {
         let origin = asker.origin.clone();
         let offers = match kind {
             ApprovalKind::Permission => {
-                rule::offers(call, &origin, self.home.clone(), &self.redactor)
+                rule::offers(call, &origin, &self.everywhere, &self.redactor)
             }
             ApprovalKind::Question => Vec::new(),
         };
@@ -93,7 +98,11 @@ impl Approvals {
         }
         let filter = Filter { owner: Some(asked.owner.clone()), ..Filter::default() };
         let granted: Vec<Granted> = self.records.all(filter).await?;
-        Ok(rule::covering(granted, asked, self.home.clone()))
+        let covering = rule::covering(granted, asked, &self.everywhere);
+        if !covering.is_empty() && self.denied_by_space(asked, &asked.input).await?.is_some() {
+            return Ok(Vec::new());
+        }
+        Ok(covering)
     }
 
     async fn allowed_by(&self, mut asked: Approval, granted: &[Granted]) -> Fallible<Approval> {
@@ -147,16 +156,20 @@ impl Approvals {
 
     /// The request now belongs to the run that asks again.
     async fn adopt(&self, id: &str, asked: &Approval) -> Fallible<Approval> {
-        let (adopted, ()) = self
+        let (adopted, exact) = self
             .records
-            .update::<Approval, ()>(id, |earlier| {
+            .update::<Approval, Approval>(id, |earlier| {
                 earlier.run.clone_from(&asked.run);
                 earlier.tool_use_id.clone_from(&asked.tool_use_id);
-                earlier.delivered = !earlier.is_pending();
-                Ok(())
+                let exact = earlier.clone();
+                if !earlier.is_pending() {
+                    earlier.delivered = true;
+                    *earlier = earlier.to_keep(&self.redactor);
+                }
+                Ok(exact)
             })
             .await?;
-        Ok(adopted)
+        Ok(Approval { delivered: adopted.delivered, ..exact })
     }
 
     fn is_waited_for(&self, id: &str) -> bool {
@@ -200,35 +213,83 @@ impl Approvals {
         loop {
             tokio::select! {
                 answer = &mut decided => if let Ok(approval) = answer {
-                    return self.delivered(approval).await;
+                    return self.delivered(approval, cancelled).await;
                 },
                 () = cancelled.cancelled() => {
                     self.end(&asked.id, ApprovalState::Withdrawn, "the run no longer needs it").await;
+                    // If that could not be written, the end of the run takes it back.
+                    return Err(no_longer_needed());
                 }
                 () = &mut expires, if expiry.is_some() => {
                     self.end(&asked.id, ApprovalState::Expired, "nobody answered in time").await;
+                    // Again, if that could not be written.
+                    expires.as_mut().reset(tokio::time::Instant::now() + LOOK);
                 }
                 _ = look.tick() => {}
             }
             if let Some((approval, _)) = self.records.find::<Approval>(&asked.id).await?
                 && !approval.is_pending()
             {
-                return self.delivered(approval).await;
+                return self.delivered(approval, cancelled).await;
             }
         }
     }
 
-    /// The engine gets it now; it is not to be used for another call.
-    async fn delivered(&self, approval: Approval) -> Fallible<Approval> {
-        let (approval, ()) = self
-            .records
-            .update::<Approval, ()>(&approval.id, |kept| {
-                kept.delivered = true;
-                Ok(())
-            })
-            .await?;
-        Ok(approval)
+    /// The engine gets it now; it is not to be used for another call, and the exact arguments are not kept any longer. While
+    /// that cannot be written, the answer waits: it is in the record, and must not turn into a no.
+    async fn delivered(
+        &self,
+        approval: Approval,
+        cancelled: &CancellationToken,
+    ) -> Fallible<Approval> {
+        patiently(cancelled, || self.mark_delivered(&approval.id)).await?;
+        Ok(Approval { delivered: true, ..approval })
     }
+
+    async fn mark_delivered(&self, id: &str) -> Fallible<()> {
+        let marked = self.records.update::<Approval, ()>(id, |kept| {
+            kept.delivered = true;
+            *kept = kept.to_keep(&self.redactor);
+            Ok(())
+        });
+        marked.await.map(drop)
+    }
+
+    /// Whether an answer was given to a run that has not got it.
+    pub(crate) async fn has_undelivered(&self, run: &str) -> Fallible<bool> {
+        let of_run = Some(("run".to_owned(), run.to_owned()));
+        let found: Vec<Approval> =
+            self.records.all(Filter { field: of_run, ..Filter::default() }).await?;
+        Ok(found.iter().any(|approval| {
+            let is_answered =
+                matches!(approval.state, ApprovalState::Allowed | ApprovalState::Denied);
+            let stops = approval.answer.as_ref().is_some_and(|answer| answer.stop);
+            is_answered && !approval.delivered && !stops
+        }))
+    }
+}
+
+/// Does something again for as long as the store cannot do it and the call is needed.
+async fn patiently<T, F: Future<Output = Fallible<T>>>(
+    cancelled: &CancellationToken,
+    attempt: impl Fn() -> F,
+) -> Fallible<T> {
+    loop {
+        match attempt().await {
+            Err(error) if fault::is_of_store(&error) => {
+                tracing::warn!(%error, "a request waits for the store");
+            }
+            done => return done,
+        }
+        tokio::select! {
+            () = tokio::time::sleep(AGAIN) => {}
+            () = cancelled.cancelled() => return Err(no_longer_needed()),
+        }
+    }
+}
+
+fn no_longer_needed() -> ApiError {
+    ApiError::conflict("withdrawn", "the run no longer needs an answer")
 }
 
 /// Nobody waits any more, also when the waiting was cut off.

@@ -131,7 +131,7 @@ impl Hooks {
         let now = self.starter.hub.clock.now() / 1_000;
         if now.abs_diff(request.time) > WINDOW {
             let message = format!("the request is more than {WINDOW} s old, or from the future");
-            return Err(ApiError::unauthenticated(message).hint("sign it anew when it is sent"));
+            return Err(ApiError::unauthenticated(message).hint("sign it again when it is sent"));
         }
         let taken = self.calls.take(TokenDigest::of(&hook.id), Instant::now());
         taken.map_err(|wait| ApiError::too_many("too many calls of this hook", wait))?;

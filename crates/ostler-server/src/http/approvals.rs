@@ -18,10 +18,12 @@ use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {
     let all = "Everything that waits for the caller, oldest first";
-    let decides = "Decides about a tool call; the first decision counts";
+    let decides = "Decides about a tool call; the first decision counts. A yes is refused if the session's space denies the \
+                   call by now";
     let answers = "Answers the agent's questions; the first answers count";
     api.on(
         Op::get("/api/approvals", "listPending", all)
+            .query::<PageQuery>()
             .returns::<Listing<Approval>>(200, "The requests"),
         get(pending),
     )
@@ -44,6 +46,7 @@ pub(super) fn routes(api: Api) -> Api {
     )
     .on(
         Op::get("/api/rules", "listRules", "Rules that were granted for a session or for good")
+            .query::<PageQuery>()
             .returns::<Listing<Granted>>(200, "The rules"),
         get(rules),
     )
@@ -60,8 +63,12 @@ pub(super) fn routes(api: Api) -> Api {
     )
 }
 
-async fn pending(State(app): State<App>, caller: Caller) -> Fallible<Json<Listing<Approval>>> {
-    Ok(Json(Listing { items: app.approvals.pending(&caller).await? }))
+async fn pending(
+    State(app): State<App>,
+    caller: Caller,
+    QueryOf(query): QueryOf<PageQuery>,
+) -> Fallible<Json<Listing<Approval>>> {
+    Ok(Json(Listing { items: app.approvals.pending(&caller, &query.whole_page()?).await? }))
 }
 
 async fn show(
@@ -100,8 +107,16 @@ fn via(headers: &HeaderMap) -> &'static str {
     }
 }
 
-async fn rules(State(app): State<App>, caller: Caller) -> Fallible<Json<Listing<Granted>>> {
-    Ok(Json(Listing { items: app.approvals.rules(seen_by(&caller).owner).await? }))
+async fn rules(
+    State(app): State<App>,
+    caller: Caller,
+    QueryOf(query): QueryOf<PageQuery>,
+) -> Fallible<Json<Listing<Granted>>> {
+    let mut items = app.approvals.rules(seen_by(&caller).owner, &query.whole_page()?).await?;
+    for rule in &mut items {
+        (rule.owner, rule.by) = names(&app, &rule.owner, &rule.by);
+    }
+    Ok(Json(Listing { items }))
 }
 
 async fn revoke(
@@ -118,6 +133,15 @@ async fn audit(
     caller: Caller,
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<Audited>>> {
-    let items = app.hub.records.list(&seen_by(&caller), &query.page()?).await?;
+    let mut items: Vec<Audited> = app.hub.records.list(&seen_by(&caller), &query.page()?).await?;
+    for entry in &mut items {
+        (entry.owner, entry.by) = names(&app, &entry.owner, &entry.by);
+    }
     Ok(Json(Listing { items }))
+}
+
+/// What people call the users with these ids, also those who were removed.
+fn names(app: &App, owner: &str, by: &str) -> (String, String) {
+    let users = &app.guard.users;
+    (users.name_of(owner), users.name_of(by))
 }

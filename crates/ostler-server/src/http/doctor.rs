@@ -17,6 +17,7 @@ use crate::checkup::{self, Finding};
 use crate::config::EngineChoice;
 use crate::fault::Fallible;
 use crate::records::Kept as _;
+use crate::records::quarantine;
 use crate::runs::about::About;
 use crate::runs::record::Session;
 use crate::security::users::{Caller, Role};
@@ -95,6 +96,7 @@ async fn look(State(app): State<App>, caller: Caller) -> Fallible<Json<Checkup>>
     caller.require(Role::Admin)?;
     let mut checks = vec![data(&app.config.data), space(&app.config.data)];
     checks.extend(store(&app).await);
+    checks.extend([unreadable(&app).await, checked(&app), backed_up(&app)]);
     checks.push(engine(&app));
     checks.extend(model(&app).await);
     let path = std::env::var("PATH").ok();
@@ -123,14 +125,28 @@ fn space(folder: &Path) -> Check {
     Check::found("space", "Disk space", checkup::room(folder, LITTLE, TOO_LITTLE, next))
 }
 
+/// Records that were put aside.
+async fn unreadable(app: &App) -> Check {
+    let (id, title) = ("records", "Records");
+    let next = "they are in the store as kind `quarantine`; report them, or restore a backup";
+    match quarantine::found(app.store.as_ref()).await {
+        Ok((0, _)) => Check::ok(id, title, "all can be read"),
+        Ok((count, names)) => {
+            let says =
+                format!("{count} could not be read and were put aside: {}", names.join(", "));
+            Check::ok(id, title, says).warn(next)
+        }
+        Err(error) => Check::ok(id, title, error.to_string()).fail(next),
+    }
+}
+
 /// The event log, and its clock beside the machine's.
 async fn store(app: &App) -> Vec<Check> {
     let intact = intact(app).await;
     // Behind what takes its time, and beside the other clock.
     let now = app.store.now().await;
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let next =
-        "restart the server; if it does not start, put back the last backup of the folder log";
+    let next = "stop the server, look with `ostler check`, and put back a backup with `ostler restore FILE`";
     let store = match intact.and_then(|says| now.clone().map(|_| says)) {
         Ok(says) => Check::ok("store", "Event log", says),
         Err(error) => Check::ok("store", "Event log", error.to_string()).fail(next),
@@ -146,6 +162,38 @@ async fn store(app: &App) -> Vec<Check> {
     let next =
         "somebody set the clock back: schedules wait until it has caught up; use a time server";
     vec![store, if is_off { check.warn(next) } else { check }]
+}
+
+/// What the nightly check found.
+fn checked(app: &App) -> Check {
+    let (id, title) = ("check", "Nightly check");
+    let Some(found) = app.upkeep.last_check() else {
+        return Check::ok(id, title, "not made since the server was started");
+    };
+    let day = crate::clock::day(found.at);
+    match found.damages.first() {
+        None => Check::ok(id, title, format!("nothing was damaged on {day}")),
+        Some(damage) => {
+            let rest = found.damages.len() - 1;
+            let says = format!("on {day}: {damage}, and {rest} more");
+            Check::ok(id, title, says)
+                .fail("stop the server and put back a backup: `ostler restore FILE`")
+        }
+    }
+}
+
+fn backed_up(app: &App) -> Check {
+    let (id, title) = ("backup", "Backup");
+    match (app.upkeep.last_backup(), &app.config.backups) {
+        (Some(Ok(file)), _) => Check::ok(id, title, format!("the last is {}", file.display())),
+        (Some(Err(why)), _) => Check::ok(id, title, why)
+            .fail("give the folder of --backups room and write permission for the server"),
+        (None, Some(folder)) => {
+            Check::ok(id, title, format!("every night in {}", folder.display()))
+        }
+        (None, None) => Check::ok(id, title, "none is made by itself")
+            .warn("start with --backups DIR, or run `ostler backup FILE`"),
+    }
 }
 
 /// Whether records can be read, and the log of the session in which something happened last is as it was written.

@@ -13,6 +13,9 @@ pub(crate) struct Listing<T> {
     pub(crate) items: Vec<T>,
 }
 
+/// The most that one answer lists.
+pub(crate) const MOST: usize = 500;
+
 /// Which part.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -28,13 +31,27 @@ impl PageQuery {
     pub(crate) fn page(self) -> Fallible<Page> {
         Ok(Page { after: self.after, limit: limit(self.limit)?, ..Page::default() })
     }
+
+    /// The same for lists that had no pages once: all that one answer may have, unless the client says less.
+    pub(crate) fn whole_page(self) -> Fallible<Page> {
+        Self { limit: self.limit.or(Some(MOST)), ..self }.page()
+    }
 }
 
 pub(crate) fn limit(said: Option<usize>) -> Fallible<usize> {
     match said.unwrap_or(100) {
-        limit @ 1..=500 => Ok(limit),
+        limit @ 1..=MOST => Ok(limit),
         _ => Err(ApiError::invalid("limit", "a limit is between 1 and 500")),
     }
+}
+
+/// A part of a list that is in memory and in order.
+pub(crate) fn part<T>(items: Vec<T>, page: &Page, id: impl Fn(&T) -> &str) -> Vec<T> {
+    let from = page.after.as_ref().map_or(0, |after| {
+        let known = items.iter().position(|item| id(item) == after);
+        known.map_or(items.len(), |place| place + 1)
+    });
+    items.into_iter().skip(from).take(page.limit).collect()
 }
 
 /// What the caller may see.

@@ -2,9 +2,11 @@
 
 mod access;
 mod approvals;
+mod backup;
 mod changes;
 mod doctor;
 mod fork;
+mod history;
 mod hooks;
 pub(crate) mod listing;
 pub(crate) mod openapi;
@@ -31,7 +33,7 @@ use crate::app::App;
 
 /// All routes, and the document that describes them.
 pub(crate) fn routes() -> (Router<App>, Value) {
-    let parts: [fn(Api) -> Api; 15] = [
+    let parts: [fn(Api) -> Api; 17] = [
         access::describe,
         tasks::routes,
         skills::routes,
@@ -42,6 +44,8 @@ pub(crate) fn routes() -> (Router<App>, Value) {
         setup::routes,
         spaces::routes,
         runs::routes,
+        history::routes,
+        backup::routes,
         approvals::routes,
         schedules::routes,
         hooks::routes,

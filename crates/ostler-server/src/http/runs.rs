@@ -5,22 +5,26 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::listing::Listing;
+use super::listing::limit;
 use super::openapi::{Api, Op};
+use super::sse;
+use crate::agui::run_pages;
 use crate::app::App;
 use crate::fault::Fallible;
 use crate::runs::NewRun;
 use crate::runs::record::Run;
-use crate::security::error::{JsonBody, PathOf};
+use crate::security::error::{JsonBody, PathOf, QueryOf};
 use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {
+    let lists = "The newest runs of a session, or those before an event; oldest first";
     let starts = "The run; what comes of it is in the session's log";
     api.on(
-        Op::get("/api/sessions/{id}/runs", "listRuns", "The runs of a session, oldest first")
-            .returns::<Listing<Run>>(200, "The runs"),
+        Op::get("/api/sessions/{id}/runs", "listRuns", lists)
+            .query::<RunsQuery>()
+            .returns::<Runs>(200, "The runs"),
         get(list),
     )
     .on(
@@ -42,13 +46,36 @@ pub(super) fn routes(api: Api) -> Api {
     )
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RunsQuery {
+    /// Only runs that were asked for before this event: the `earlier` of another answer.
+    #[schemars(range(min = 0, max = sse::LAST))]
+    before: Option<u64>,
+    /// At most so many.
+    #[schemars(range(min = 1, max = 500))]
+    limit: Option<usize>,
+}
+
+/// Some runs of a session.
+#[derive(Serialize, JsonSchema)]
+struct Runs {
+    items: Vec<Run>,
+    /// The event before which there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    earlier: Option<u64>,
+}
+
 async fn list(
     State(app): State<App>,
     caller: Caller,
     PathOf(id): PathOf<String>,
-) -> Fallible<Json<Listing<Run>>> {
-    app.hub.find(&caller, &id).await?;
-    Ok(Json(Listing { items: app.hub.runs_of(&id).await? }))
+    QueryOf(query): QueryOf<RunsQuery>,
+) -> Fallible<Json<Runs>> {
+    let session = app.hub.find(&caller, &id).await?;
+    let before = query.before.map(sse::number).transpose()?;
+    let page = run_pages::page(&app, &session, before, limit(query.limit)?).await?;
+    Ok(Json(Runs { items: page.runs, earlier: page.earlier }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -59,6 +86,11 @@ struct Prompt {
     /// Whether it is said in the run that works now, if there is one, instead of in a run of its own.
     #[serde(default)]
     push: bool,
+    /// A name of the client's own for this prompt. A request that repeats it gets the run that the first one started, for as
+    /// long as the session is kept, also after a restart. With another prompt it is refused (409).
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 200))]
+    key: Option<String>,
 }
 
 async fn start(
@@ -68,8 +100,8 @@ async fn start(
     JsonBody(new): JsonBody<Prompt>,
 ) -> Fallible<(StatusCode, Json<Run>)> {
     let session = app.hub.find(&caller, &id).await?;
-    let run =
-        app.hub.submit(&session, NewRun { pushes: new.push, ..NewRun::text(new.prompt) }).await?;
+    let new = NewRun { pushes: new.push, key: new.key, ..NewRun::text(new.prompt) };
+    let run = app.hub.submit(&session, new).await?;
     Ok((StatusCode::ACCEPTED, Json(run)))
 }
 

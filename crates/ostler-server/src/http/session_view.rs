@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::fault::Fallible;
+use crate::fault::{self, Fallible};
 use crate::runs::record::{Forked, Run, RunState, Session, Setup};
 use crate::runs::tally::Tokens;
 
@@ -17,7 +17,7 @@ use crate::runs::tally::Tokens;
 #[serde(rename_all = "camelCase")]
 pub(super) struct SessionView {
     id: String,
-    /// The user it belongs to.
+    /// The name of the user it belongs to, also of one who was removed.
     owner: String,
     /// What people call it.
     title: String,
@@ -55,12 +55,12 @@ pub(super) enum SessionState {
 }
 
 impl SessionView {
-    fn new(session: Session, state: SessionState) -> Self {
+    fn new(app: &App, session: Session, state: SessionState) -> Self {
         let Session { id, owner, title, key, created, engine_session, setup, .. } = session;
         let (tally, forked_from) = (session.tally, session.forked_from);
         Self {
             id,
-            owner,
+            owner: app.guard.users.name_of(&owner),
             title,
             key,
             created,
@@ -79,9 +79,9 @@ impl SessionView {
 
 /// One session with its state.
 pub(super) async fn view(app: &App, session: Session) -> Fallible<SessionView> {
-    let owner = Some(session.owner.clone());
-    let state = at_work(app, owner).await?.remove(&session.id).unwrap_or(SessionState::Idle);
-    Ok(SessionView::new(session, state))
+    let run = app.hub.live_run(&session.id).await?;
+    let state = run.map_or(SessionState::Idle, |run| state_of(run.state));
+    Ok(SessionView::new(app, session, state))
 }
 
 /// Sessions with their states, which are those of one user or of anybody.
@@ -94,27 +94,40 @@ pub(super) async fn views(
     let state = |id: &str| states.get(id).copied().unwrap_or(SessionState::Idle);
     let view = |session: Session| {
         let state = state(&session.id);
-        SessionView::new(session, state)
+        SessionView::new(app, session, state)
     };
     Ok(sessions.into_iter().map(view).collect())
 }
 
-/// The sessions in which something goes on. There are never many, and asking the runs is right also after a crash.
+/// The most sessions that are said to work in one list.
+const MOST_AT_WORK: usize = 10_000;
+
+/// The sessions in which something goes on. Counted in the store, which is right also after a crash.
 async fn at_work(app: &App, owner: Option<String>) -> Fallible<HashMap<String, SessionState>> {
     let mut states = HashMap::new();
-    for word in ["queued", "running", "waiting"] {
-        let field = Some(("state".to_owned(), word.to_owned()));
+    // The last one wins: a session that waits for somebody may have runs in line too.
+    for state in [RunState::Queued, RunState::Running, RunState::Waiting] {
+        let word = serde_json::to_value(state).map_err(fault::internal)?;
+        let field = word.as_str().map(|word| ("state".to_owned(), word.to_owned()));
         let filter = Filter { owner: owner.clone(), field, ..Filter::default() };
-        for run in app.hub.records.all::<Run>(filter).await? {
-            let run = app.hub.as_it_is(run);
-            let state = match run.state {
-                RunState::Waiting => SessionState::Waiting,
-                state if state.is_over() => continue,
-                _ => SessionState::Working,
-            };
-            let known = states.entry(run.session).or_insert(state);
-            *known = state.max(*known);
+        let counts = app.hub.records.count_by::<Run>(&filter, "session", MOST_AT_WORK).await?;
+        states.extend(counts.into_iter().map(|(session, _)| (session, state_of(state))));
+    }
+    // Their records say that they work, because how they ended cannot be written yet.
+    for run in app.hub.over_but_not_written() {
+        if let Some((run, _)) = app.hub.records.find::<Run>(&run).await?
+            && app.hub.live_run(&run.session).await?.is_none()
+        {
+            states.remove(&run.session);
         }
     }
     Ok(states)
+}
+
+fn state_of(run: RunState) -> SessionState {
+    match run {
+        RunState::Waiting => SessionState::Waiting,
+        state if state.is_over() => SessionState::Idle,
+        _ => SessionState::Working,
+    }
 }

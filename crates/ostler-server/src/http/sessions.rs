@@ -30,12 +30,14 @@ use crate::spaces::Asked;
 
 pub(super) const LONGEST_TITLE: usize = 200;
 /// What there is in a session's log.
-const KINDS: [&str; 7] = ["prompt", "run", "message", "approval", "notice", "state", "engine"];
+const KINDS: [&str; 8] =
+    ["prompt", "run", "message", "cut_off", "approval", "notice", "state", "engine"];
 
 pub(super) fn routes(api: Api) -> Api {
     let follow = "A session's log as server-sent events, from its beginning or after Last-Event-ID";
     let changes = "Gives a session another title, or sends its agent to another folder";
-    let closes = "Ends what a session does and forgets it; its log is kept";
+    let closes = "Deletes a session: cancels its runs, approvals and schedules, and removes its log, transcripts and \
+                  file checkpoints";
     let lists = "Sessions, those first in which something happened last";
     api.on(
         Op::get("/api/sessions", "listSessions", lists)
@@ -61,7 +63,7 @@ pub(super) fn routes(api: Api) -> Api {
         patch(change),
     )
     .on(
-        Op::delete("/api/sessions/{id}", "closeSession", closes).returns_nothing(204, "Forgotten"),
+        Op::delete("/api/sessions/{id}", "closeSession", closes).returns_nothing(204, "Deleted"),
         delete(close),
     )
     .on(
@@ -319,9 +321,8 @@ async fn close(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<StatusCode> {
-    app.hub.find(&caller, &id).await?;
-    app.hub.close(&id).await;
-    app.hub.records.remove::<Session>(&id).await?;
+    let session = app.hub.find(&caller, &id).await?;
+    app.forget(&session).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -361,11 +362,11 @@ struct LogQuery {
 /// An event of a session.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct LogEntry {
-    /// From 1, without gaps.
+    /// From 1. Numbers of deltas that were dropped, because their message came whole, stay unused.
     seq: u64,
     /// Milliseconds since 1970.
     at: i64,
-    /// `prompt`, `run`, `message`, `approval` or `notice`.
+    /// `prompt`, `run`, `message`, `cut_off`, `approval`, `notice`, `state` or `engine`.
     kind: String,
     body: Value,
 }

@@ -10,12 +10,12 @@ use axum::routing::{delete, get, patch, post, put};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::listing::Listing;
+use super::listing::{Listing, PageQuery, part};
 use super::openapi::{Api, Op};
 use super::session_view::{SessionView, views};
 use crate::app::App;
 use crate::fault::{ApiError, Fallible};
-use crate::security::error::{JsonBody, Object, PathOf};
+use crate::security::error::{JsonBody, Object, PathOf, QueryOf};
 use crate::security::users::{Caller, Role};
 use crate::spaces::access::SpaceRole;
 use crate::spaces::memory::Memory;
@@ -33,6 +33,7 @@ fn places(api: Api) -> Api {
         "Ends a space and what goes on in it; a folder of its own is put aside; for its owner";
     api.on(
         Op::get("/api/spaces", "listSpaces", "Spaces the caller has to do with")
+            .query::<PageQuery>()
             .returns::<Listing<Space>>(200, "The spaces"),
         get(list),
     )
@@ -92,6 +93,7 @@ fn people(api: Api) -> Api {
     )
     .on(
         Op::get("/api/spaces/{id}/sessions", "listSpaceSessions", sessions)
+            .query::<PageQuery>()
             .returns::<Listing<SessionView>>(200, "The sessions"),
         get(sessions_of),
     )
@@ -129,8 +131,13 @@ fn memories(api: Api) -> Api {
     )
 }
 
-async fn list(State(app): State<App>, caller: Caller) -> Fallible<Json<Listing<Space>>> {
-    Ok(Json(Listing { items: app.spaces.list(&caller).await? }))
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    QueryOf(query): QueryOf<PageQuery>,
+) -> Fallible<Json<Listing<Space>>> {
+    let (page, spaces) = (query.whole_page()?, app.spaces.list(&caller).await?);
+    Ok(Json(Listing { items: part(spaces, &page, |space| &space.id) }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -321,8 +328,11 @@ async fn sessions_of(
     State(app): State<App>,
     caller: Caller,
     PathOf(id): PathOf<String>,
+    QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<SessionView>>> {
+    let page = query.whole_page()?;
     let sessions = app.spaces.sessions(&caller, &id).await?;
+    let sessions = part(sessions, &page, |session| &session.id);
     Ok(Json(Listing { items: views(&app, None, sessions).await? }))
 }
 

@@ -21,6 +21,8 @@ pub(super) enum Said {
         text: String,
         #[serde(default)]
         push: bool,
+        /// A repeated prompt with the same key starts nothing.
+        key: Option<String>,
     },
     /// A run is to end.
     Cancel { run_id: String },

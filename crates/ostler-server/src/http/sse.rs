@@ -1,5 +1,6 @@
 //! Server-sent events: the log from a number on, and then what comes.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,6 +11,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
@@ -22,8 +24,14 @@ use crate::security::users::Caller;
 /// How long a stream may be silent; proxies cut silent connections.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// How long a client waits before it comes again; a server that is started anew takes about as long.
+/// How long a client waits before it comes again; a server that is started again takes about as long.
 const RETRY: &[u8] = b"retry: 2000\n\n";
+
+/// Small events are sent together in chunks of about this many bytes.
+const CHUNK: usize = 16 << 10;
+
+/// A client that takes nothing for this long is slow. It is left behind if what it needs next is no longer in memory.
+const BLOCKED: Duration = Duration::from_secs(2);
 
 /// What a reader makes of an event.
 pub(crate) type Render = Box<dyn FnMut(&Logged) -> Rendered + Send>;
@@ -64,7 +72,15 @@ pub(crate) fn stream(
 ) -> Fallible<Response> {
     let open = Open::new(app, caller)?;
     let retry = futures::stream::once(async { Ok(Bytes::from_static(RETRY)) });
-    let events = events(Following { reader, render, closing: app.closing.clone(), _open: open });
+    let events = events(Following {
+        reader,
+        render,
+        pending: VecDeque::new(),
+        given: None,
+        is_over: false,
+        closing: app.closing.clone(),
+        _open: open,
+    });
     let mut response = Body::from_stream(retry.chain(events)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -74,49 +90,88 @@ pub(crate) fn stream(
     Ok(response)
 }
 
-/// One who reads.
+/// A client that reads. What waits for it are events that all readers share, never a copy of its own beyond [`CHUNK`].
 struct Following {
     reader: Reader,
     render: Render,
+    /// Read from the log, and not sent.
+    pending: VecDeque<Arc<Logged>>,
+    /// When the last chunk was given to the connection; it asks for the next one when there is room.
+    given: Option<Instant>,
+    is_over: bool,
     /// The server ends.
     closing: CancellationToken,
     _open: Open,
 }
 
-fn events(following: Following) -> impl Stream<Item = Result<Bytes, Infallible>> {
-    futures::stream::unfold(Some(following), async |state| {
-        let mut following = state?;
-        let Following { reader, render, closing, .. } = &mut following;
-        let events = tokio::select! {
-            biased;
-            events = reader.next() => events,
-            () = tokio::time::sleep(HEARTBEAT) => {
-                return Some((Ok(Bytes::from_static(b": keep-alive\n\n")), Some(following)));
+impl Following {
+    /// The next bytes; `None` at the end of the stream.
+    async fn next(&mut self) -> Option<Bytes> {
+        let was_blocked = self.given.take().is_some_and(|given| given.elapsed() >= BLOCKED);
+        if was_blocked && let Some(last) = self.reader.fell_behind() {
+            self.pending.clear();
+            self.is_over = true;
+            return Some(lagged(last));
+        }
+        loop {
+            if let Some(chunk) = self.chunk() {
+                return Some(chunk);
             }
-            // All that was to be told is told; the client will come again.
-            () = closing.cancelled() => return None,
-        };
-        // The log has ended, which is the same.
-        let (bytes, is_last) = joined(&events.ok()?, render);
-        Some((Ok(bytes), (!is_last).then_some(following)))
+            if self.is_over {
+                return None;
+            }
+            tokio::select! {
+                biased;
+                // The log has ended, or cannot be read: the client will come again.
+                events = self.reader.next() => self.pending.extend(events.ok()?),
+                () = tokio::time::sleep(HEARTBEAT) => {
+                    return Some(Bytes::from_static(b": keep-alive\n\n"));
+                }
+                // All that was to be told is told; the client will come again.
+                () = self.closing.cancelled() => return None,
+            }
+        }
+    }
+
+    /// What waits, as bytes: a large event by itself, which needs no copy, or several small ones.
+    fn chunk(&mut self) -> Option<Bytes> {
+        let mut small = Vec::new();
+        while let Some(event) = self.pending.pop_front() {
+            let rendered = (self.render)(&event);
+            if rendered.is_last {
+                self.pending.clear();
+                self.is_over = true;
+            }
+            if small.is_empty() && (self.pending.is_empty() || rendered.frame.len() >= CHUNK) {
+                if rendered.frame.is_empty() {
+                    continue;
+                }
+                return Some(rendered.frame);
+            }
+            small.extend_from_slice(&rendered.frame);
+            let next = self.pending.front().map_or(0, |next| next.event.body.as_str().len());
+            if small.len() + next >= CHUNK {
+                break;
+            }
+        }
+        (!small.is_empty()).then(|| small.into())
+    }
+}
+
+fn events(following: Following) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    futures::stream::unfold(following, async |mut following| {
+        let bytes = following.next().await?;
+        following.given = Some(Instant::now());
+        Some((Ok(bytes), following))
     })
 }
 
-fn joined(events: &[Arc<Logged>], render: &mut Render) -> (Bytes, bool) {
-    // Mostly there is one, which needs no copy.
-    if let [only] = events {
-        let rendered = render(only);
-        return (rendered.frame, rendered.is_last);
-    }
-    let mut all = Vec::new();
-    for event in events {
-        let rendered = render(event);
-        all.extend_from_slice(&rendered.frame);
-        if rendered.is_last {
-            return (all.into(), true);
-        }
-    }
-    (all.into(), false)
+/// The last event of a stream whose client reads too slowly.
+fn lagged(last: u64) -> Bytes {
+    let message =
+        "you read too slowly; connect again, and the stream continues after Last-Event-ID";
+    let data = serde_json::json!({"code": "lagged", "message": message, "last": last});
+    format!("event: lagged\ndata: {data}\n\n").into()
 }
 
 /// Counts a stream for as long as it is open.

@@ -4,7 +4,8 @@
 //! everything that happens in the sessions it watches. It sends prompts and answers on the same way. See [`super::spoken`] for the words.
 //!
 //! Each message is checked like a request: its caller must still be signed in, and it takes one out of the caller's request
-//! bucket. A caller who is signed out is sent the close code [`SIGNED_OUT`].
+//! bucket. A caller who is signed out is sent the close code [`SIGNED_OUT`]. Messages have at most 1 MiB, and 64 KiB unless they
+//! are prompts, answers to questions or changed arguments; a larger one closes the connection with 1009 and a reason.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +15,11 @@ use axum::extract::ws::{CloseFrame, Message as Frame, WebSocket, WebSocketUpgrad
 use axum::response::Response;
 use futures::stream::{FuturesUnordered, SplitSink};
 use futures::{SinkExt as _, StreamExt as _};
-use ostler_store::Filter;
+use ostler_store::{Filter, Page};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
-use super::listing::seen_by;
+use super::listing::{MOST, seen_by};
 use super::spoken::{self, Said};
 use crate::app::App;
 use crate::approvals::record::Approval;
@@ -33,8 +34,13 @@ use crate::security::guard::SOCKET;
 use crate::security::revocation::Credential;
 use crate::security::users::Caller;
 
-/// The largest message of a client.
-const LARGEST: usize = 4 << 20;
+/// The largest message of a client. Longer prompts are sent by REST.
+const LARGEST: usize = 1 << 20;
+/// The largest message that is neither a prompt nor an answer with changed arguments.
+const SMALL: usize = 64 << 10;
+/// What a client is told that sends more than [`LARGEST`].
+const TOO_LARGE: &str =
+    "messages have at most 1 MiB; send a longer prompt by POST /api/sessions/{id}/runs";
 /// How many sessions one connection may watch.
 const MOST_WATCHED: usize = 256;
 /// A connection that says nothing for this long is asked whether it is still there.
@@ -107,6 +113,10 @@ async fn serve(
                     Some(Ok(Frame::Binary(_))) => connection.complain(&ApiError::bad_request("not_text", "messages are JSON text")).await?,
                     Some(Ok(Frame::Close(_))) | None => return Ok(()),
                     Some(Ok(_)) => {}
+                    // Of what can go wrong with a frame, only this is the client's to mend.
+                    Some(Err(error)) if error.to_string().contains("too long") => {
+                        return connection.close(close_code::SIZE, TOO_LARGE).await;
+                    }
                     Some(Err(error)) => return Err(error),
                 }
                 if let Err(wait) = credential.take_request() {
@@ -149,7 +159,7 @@ impl Connection {
 
     /// Who the client is, what waits for it and what is at work.
     async fn greet(&mut self) -> Result<(), axum::Error> {
-        let pending = match self.app.approvals.pending(&self.caller).await {
+        let pending = match self.app.approvals.pending(&self.caller, &greeting()).await {
             Ok(pending) => pending,
             Err(error) => return self.complain(&error).await,
         };
@@ -221,6 +231,13 @@ impl Connection {
                 return self.complain(&error).await;
             }
         };
+        if text.len() > SMALL && !may_be_large(&said) {
+            let message = format!(
+                "this message has {} bytes; only prompts and changed arguments may have more than {SMALL}",
+                text.len()
+            );
+            return self.complain(&ApiError::bad_request("message_too_large", message)).await;
+        }
         match self.follow(said).await {
             Ok(Some(answer)) => self.say(answer).await,
             Ok(None) => Ok(()),
@@ -235,8 +252,9 @@ impl Connection {
             Said::Subscribe { session_id, after } => {
                 self.watch(&session_id, after.unwrap_or(0)).await.map(|()| None)
             }
-            Said::Prompt { session_id, text, push } => {
-                self.prompt(session_id, text, push).await.map(Some)
+            Said::Prompt { session_id, text, push, key } => {
+                let new = NewRun { pushes: push, key, ..NewRun::text(text) };
+                self.prompt(session_id, new).await.map(Some)
             }
             Said::Cancel { run_id } => {
                 self.app.hub.cancel(&self.caller, &run_id).await?;
@@ -270,26 +288,40 @@ impl Connection {
     }
 
     /// Without a session, one is begun and watched.
-    async fn prompt(
-        &mut self,
-        session: Option<String>,
-        text: String,
-        pushes: bool,
-    ) -> Fallible<Value> {
+    async fn prompt(&mut self, session: Option<String>, new: NewRun) -> Fallible<Value> {
         let session = match session {
             Some(id) => self.app.hub.find(&self.caller, &id).await?,
             None => {
                 let setup = Setup { cwd: self.app.folder(None)?, ..Setup::default() };
                 self.app.room_for_session(&self.caller.user).await?;
-                let title: String = text.chars().take(60).collect();
-                let session = self.app.hub.create(&self.caller.user, &title, setup).await?;
+                let title: String = new.prompt.chars().take(60).collect();
+                let (hub, user) = (&self.app.hub, &self.caller.user);
+                // The same prompt again is in the same session.
+                let session = match &new.key {
+                    Some(key) => hub.by_key(user, &format!("prompt {key}"), &title, setup).await?,
+                    None => hub.create(user, &title, setup).await?,
+                };
                 self.watch(&session.id, 0).await?;
                 session
             }
         };
-        let run = self.app.hub.submit(&session, NewRun { pushes, ..NewRun::text(text) }).await?;
+        let run = self.app.hub.submit(&session, new).await?;
         Ok(json!({"type": "accepted", "sessionId": session.id, "runId": run.id}))
     }
+}
+
+/// Whether a message may carry a text or arguments of somebody's.
+fn may_be_large(said: &Said) -> bool {
+    match said {
+        Said::Prompt { .. } | Said::QuestionResponse { .. } => true,
+        Said::PermissionResponse { decision, .. } => decision.input.is_some(),
+        Said::Ping | Said::Subscribe { .. } | Said::Cancel { .. } => false,
+    }
+}
+
+/// How much a client that has just come is told at once. The rest is in lists.
+fn greeting() -> Page {
+    Page { limit: MOST, ..Page::default() }
 }
 
 /// The runs that are not over. One that changes meanwhile is told by itself.
@@ -298,7 +330,7 @@ async fn at_work(app: &App, caller: &Caller) -> Fallible<Vec<Run>> {
     for state in ["queued", "running", "waiting"] {
         let field = Some(("state".to_owned(), state.to_owned()));
         let filter = Filter { field, ..seen_by(caller) };
-        runs.extend(app.hub.records.all::<Run>(filter).await?);
+        runs.extend(app.hub.records.list::<Run>(&filter, &greeting()).await?);
     }
     Ok(runs)
 }

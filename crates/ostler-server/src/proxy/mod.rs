@@ -2,7 +2,7 @@
 //! model goes on from here with the real one.
 //!
 //! The word belongs to one engine and is worth nothing anywhere else, nor here once that engine has ended. The real key
-//! is read anew for every request, from where the operator keeps it, so that a new one needs no restart. Only the
+//! is read again for every request, from where the operator keeps it, so that a new one needs no restart. Only the
 //! Messages API can be reached this way, with the models that the operator allows, and only as far as one engine may go in
 //! tokens, dollars and requests at the same time.
 //!

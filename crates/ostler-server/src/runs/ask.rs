@@ -18,6 +18,8 @@ pub(super) struct Askers {
     approvals: Arc<Approvals>,
     asker: Arc<Mutex<Asker>>,
     waiters: Waiters,
+    /// The worker leaves the session to others: requests stay as they are.
+    abandoned: CancellationToken,
 }
 
 /// How much of a session waits for people. Cheap to clone; clones count together.
@@ -53,7 +55,13 @@ impl Askers {
             run: String::new(),
             origin: Origin::default(),
         };
-        Self { approvals, asker: Arc::new(Mutex::new(asker)), waiters: Waiters::new() }
+        let (asker, waiters) = (Arc::new(Mutex::new(asker)), Waiters::new());
+        Self { approvals, asker, waiters, abandoned: CancellationToken::new() }
+    }
+
+    /// What is asked now is left pending, so that it can be answered when the run is resumed.
+    pub(super) fn abandon(&self) {
+        self.abandoned.cancel();
     }
 
     /// From now on this run asks.
@@ -61,6 +69,11 @@ impl Askers {
         let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
         run.id.clone_into(&mut asker.run);
         asker.origin.unattended = run.unattended;
+    }
+
+    /// Whether a hook or a schedule started the run that asks.
+    pub(super) fn is_unattended(&self) -> bool {
+        self.asker.lock().unwrap_or_else(PoisonError::into_inner).origin.unattended
     }
 
     /// From now on an engine asks that was started like this.
@@ -126,8 +139,14 @@ impl Askers {
         cancelled: &CancellationToken,
     ) -> Result<Approval, String> {
         let asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let _waiting = self.waiters.wait();
-        let asked = self.approvals.ask(&asker, kind, call, cancelled).await;
+        let waits = || self.waiters.wait();
+        let asking = self.approvals.ask(&asker, kind, call, cancelled, waits);
+        let asked = tokio::select! {
+            // First: an engine that is dropped cancels what it asks, which would take the request back.
+            biased;
+            () = self.abandoned.cancelled() => return Err("the server has lost the session".to_owned()),
+            asked = asking => asked,
+        };
         asked.map_err(|error| format!("nobody could be asked: {error}"))
     }
 }

@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(paths, [("src/x", 4, 2), ("/else/new", 2, 0)]);
         assert_eq!(files[1].diff, "@@ -0,0 +1,2 @@\n+one\n+two\n");
         assert_eq!((files[0].kind, files[1].kind), (ChangeKind::Edited, ChangeKind::Created));
-        assert!(edits.files.is_empty(), "the next run begins anew");
+        assert!(edits.files.is_empty(), "the next run begins again");
     }
 
     // Seen to fail without the bound.

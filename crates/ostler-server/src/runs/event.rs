@@ -8,9 +8,18 @@ use super::record::{Begin, Forked, Run};
 use crate::approvals::record::Approval;
 use crate::fault::{self, Fallible};
 
-/// A run has come to a new state.
+/// What the names of all drafts begin with.
+const DRAFTS: &str = "s/";
+
+/// A run has come to a new state. With its end, whatever was streamed and did not come whole goes.
 pub(crate) fn state(run: &Run) -> Fallible<NewEvent> {
-    event("run", json!({"run": run}), true)
+    let event = event("run", json!({"run": run}), true)?;
+    Ok(if run.state.is_over() { event.drops(DRAFTS) } else { event })
+}
+
+/// What the agent was saying when it was cut off.
+pub(crate) fn cut_off(run: &str, text: &str) -> Fallible<NewEvent> {
+    event("cut_off", json!({"runId": run, "text": text}), true)
 }
 
 /// Somebody said something; `said` is that as his client has it.
@@ -36,9 +45,23 @@ pub(crate) fn said(run: &str, text: &str) -> Fallible<NewEvent> {
     event("prompt", json!({"runId": run, "text": text, "steered": true}), true)
 }
 
-/// The engine said something. Pieces of a response may be lost in a power cut: the whole comes after them.
-pub(crate) fn message(run: Option<&str>, message: &Value, is_piece: bool) -> Fallible<NewEvent> {
-    event("message", json!({"runId": run, "message": message}), !is_piece)
+/// The engine said something. Deltas are drafts: they are dropped when the block, or the message, came whole.
+pub(crate) fn message(run: Option<&str>, message: &Value) -> Fallible<NewEvent> {
+    let told = event("message", json!({"runId": run, "message": message}), true)?;
+    let speaker = message["parent_tool_use_id"].as_str().unwrap_or("main");
+    let blocks = format!("{DRAFTS}{speaker}/#");
+    Ok(match (message["type"].as_str(), message["event"]["type"].as_str()) {
+        (Some("stream_event"), Some("message_stop")) => {
+            let all = format!("{DRAFTS}{speaker}/");
+            told.draft(all.clone()).drops(all)
+        }
+        (Some("stream_event"), _) => match message["event"]["index"].as_u64() {
+            Some(index) => told.draft(format!("{blocks}{index}")),
+            None => told.draft(format!("{DRAFTS}{speaker}/@")),
+        },
+        (Some("assistant"), _) => told.drops(blocks),
+        _ => told,
+    })
 }
 
 /// Somebody is asked, or has answered.
@@ -71,7 +94,13 @@ pub(crate) fn rewound(run: &str, files: &[String]) -> Fallible<NewEvent> {
     event("notice", json!({"text": text, "rewound": {"before": run, "files": files}}), true)
 }
 
+/// The session is deleted; nothing comes after this.
+pub(crate) fn deleted() -> Fallible<NewEvent> {
+    event("notice", json!({"text": "This session was deleted.", "deleted": true}), true)
+}
+
 fn event(kind: &str, body: Value, durable: bool) -> Fallible<NewEvent> {
     let body = ostler_store::Body::of(&body).map_err(fault::internal)?;
-    Ok(NewEvent { kind: kind.to_owned(), body, key: None, durable })
+    let event = NewEvent::new(kind, body);
+    Ok(if durable { event } else { event.fleeting() })
 }

@@ -152,7 +152,7 @@ impl Copy {
                 }
                 Ok(())
             }
-            "notice" => {
+            "notice" | "cut_off" => {
                 self.keep(event);
                 Ok(())
             }

@@ -2,9 +2,13 @@
 
 pub(crate) mod about;
 pub(crate) mod ask;
+mod background;
+mod cut_off;
 pub(crate) mod edits;
 pub(crate) mod event;
 pub(crate) mod fork;
+mod idempotency;
+mod lease;
 mod meter;
 pub(crate) mod options;
 mod perform;
@@ -41,6 +45,7 @@ use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::records::{Kept as _, Records};
 use crate::scribe::{self, Scribe};
+use crate::security::permits::UserLimit;
 use crate::security::redact::Redactor;
 use crate::security::users::Caller;
 
@@ -62,6 +67,9 @@ pub(crate) struct Hub {
     pub(crate) metrics: Arc<Metrics>,
     redactor: Redactor,
     permits: Arc<Semaphore>,
+    /// The engines of each user: those of runs, those that wait for people, those that are kept for the next prompt, and
+    /// those that were started to suggest files.
+    engines: UserLimit,
     live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
     /// What the engines of sessions are given beside the usual, one after the other.
     shapes: Vec<Arc<dyn Shape>>,
@@ -73,6 +81,8 @@ pub(crate) struct Hub {
     stopping: CancellationToken,
     /// How runs ended that is not written down yet.
     unkept: Mutex<HashMap<String, unkept::Ended>>,
+    /// Runs that were interrupted while the server works, on their way to whoever resumes those that were answered.
+    interrupted: (mpsc::UnboundedSender<String>, Mutex<Option<mpsc::UnboundedReceiver<String>>>),
 }
 
 /// What a run is asked for with.
@@ -88,6 +98,8 @@ pub(crate) struct NewRun {
     pub(crate) begin: Begin,
     /// Its name, if it is to be made once however often it is asked for.
     pub(crate) id: Option<String>,
+    /// The client's own name for the prompt: a repetition gets the run of the first one.
+    pub(crate) key: Option<String>,
     /// Whether it is an error if there is a run of that name: the first request wins.
     pub(crate) is_first: bool,
     /// Whether a hook or a schedule starts it.
@@ -112,15 +124,28 @@ pub(crate) struct Parts {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) redactor: Redactor,
     pub(crate) shapes: Vec<Arc<dyn Shape>>,
+    pub(crate) engines: UserLimit,
 }
 
 impl Hub {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { config, records, log, scribe, approvals, clock, metrics, redactor, shapes } =
-            parts;
+        let Parts {
+            config,
+            records,
+            log,
+            scribe,
+            approvals,
+            clock,
+            metrics,
+            redactor,
+            shapes,
+            engines,
+        } = parts;
         redactor.add_variables(std::env::vars().chain(config.env.clone()));
         let permits = Arc::new(Semaphore::new(config.limits.concurrent_runs));
+        let (interrupt, interrupted) = mpsc::unbounded_channel();
         Arc::new(Self {
+            interrupted: (interrupt, Mutex::new(Some(interrupted))),
             config,
             records,
             log,
@@ -130,6 +155,7 @@ impl Hub {
             metrics,
             redactor,
             permits,
+            engines,
             live: Mutex::default(),
             shapes,
             news: broadcast::channel(NEWS).0,
@@ -158,12 +184,16 @@ impl Hub {
     /// A run has come to a new state, which is on disk.
     fn changed(&self, run: &Run) {
         self.metrics.run_changed(run.state);
-        let run = Arc::new(run.clone());
-        // Nobody may want to know.
-        let _ = self.changes.send(Arc::clone(&run));
+        self.tell_change(run);
         if run.state.is_over() {
-            let _ = self.news.send(run);
+            let _ = self.news.send(Arc::new(run.clone()));
         }
+    }
+
+    /// Tells clients how a run stands.
+    fn tell_change(&self, run: &Run) {
+        // Nobody may want to know.
+        let _ = self.changes.send(Arc::new(run.clone()));
     }
 
     /// A new session.
@@ -207,8 +237,16 @@ impl Hub {
     /// The run of a session that is not over; where several wait in line, the first.
     pub(crate) async fn live_run(&self, session: &str) -> Fallible<Option<Run>> {
         // All of them in one look: asked for by state, one that just changes could be missed in both.
-        let runs = self.runs_of(session).await?;
-        Ok(runs.into_iter().find(|run| !run.state.is_over()))
+        let live = ["queued", "running", "waiting"].map(str::to_owned).to_vec();
+        let filter = Filter {
+            field: Some(("session".to_owned(), session.to_owned())),
+            any_of: Some(("state".to_owned(), live)),
+            ..Filter::default()
+        };
+        let mut runs: Vec<Run> = self.records.all(filter).await?;
+        runs.sort_by_key(|run| run.created);
+        let mut runs = runs.into_iter().map(|run| self.as_it_is(run));
+        Ok(runs.find(|run| !run.state.is_over()))
     }
 
     /// Runs of a session that were taken back before they began. What they were to say was never said.
@@ -290,6 +328,9 @@ impl Hub {
         if new.prompt.trim().is_empty() && new.content.is_none() {
             return Err(ApiError::invalid("prompt", "a prompt says something"));
         }
+        if let Some(key) = new.key.clone() {
+            return self.submit_once(session, &key, NewRun { key: None, ..new }).await;
+        }
         if new.pushes
             && let Some(run) = self.push(session, &new.prompt).await?
         {
@@ -310,6 +351,7 @@ impl Hub {
             begin: new.begin.clone(),
             state: RunState::Queued,
             unattended: new.unattended,
+            background: false,
             created: self.clock.now(),
             started: None,
             ended: None,
@@ -332,8 +374,11 @@ impl Hub {
         }
         for _ in 0..TRIES {
             let touched = self.session_put(&run.session, |it| self.prompted(it, new)).await?;
-            let puts = puts.iter().cloned().chain(touched).collect();
-            match self.scribe.write(&run.session, events.clone(), puts).await {
+            let Some(touched) = touched else {
+                return Err(fault::not_found("session", &run.session));
+            };
+            let puts = puts.iter().cloned().chain([touched]).collect();
+            match self.scribe.write_before_work(&run.session, events.clone(), puts).await {
                 Err(error) if tally::is_behind(&error) => {}
                 written => return written.map(drop).map_err(Into::into),
             }
@@ -361,8 +406,7 @@ impl Hub {
             ..Filter::default()
         };
         let limit = self.config.limits.waiting_runs;
-        let page = ostler_store::Page { limit: limit + 1, ..ostler_store::Page::default() };
-        if self.records.list::<Run>(&queued, &page).await?.len() < limit {
+        if self.records.count::<Run>(&queued, limit).await? < limit {
             return Ok(());
         }
         let message = format!("{limit} runs are waiting already, which is as many as may");
@@ -372,6 +416,9 @@ impl Hub {
     /// Asks a run to end; it is over when its log says so. A run that is over stays as it is.
     pub(crate) async fn cancel(self: &Arc<Self>, caller: &Caller, id: &str) -> Fallible<Run> {
         let run = self.find_run(caller, id).await?;
+        if run.state == RunState::Interrupted {
+            return self.cancel_interrupted(run).await;
+        }
         if run.state.is_over() {
             return Ok(run);
         }
@@ -389,6 +436,20 @@ impl Hub {
             let _ = done.await;
         }
         self.gone(session);
+    }
+
+    /// Removes a session: what it does ends, what waits in it is cancelled, and whoever follows it is notified.
+    pub(crate) async fn delete(&self, session: &str) -> Fallible<()> {
+        // First, so that nothing new comes. Should the rest fail, `sweep` finds it.
+        self.records.remove::<Session>(session).await?;
+        self.close(session).await;
+        for run in self.runs_of(session).await? {
+            self.cancel_rest(&run).await?;
+        }
+        self.approvals.withdraw_session(session).await?;
+        self.forget_keys(session).await?;
+        self.scribe.write(session, vec![event::deleted()?], Vec::new()).await?;
+        Ok(())
     }
 
     fn worker(&self, session: &str) -> Option<mpsc::Sender<Command>> {
@@ -452,11 +513,21 @@ impl Hub {
         commands.is_empty()
     }
 
-    /// Nobody can work on the session, so its runs fail.
-    async fn fail_queued(&self, mut commands: mpsc::Receiver<Command>, error: &ApiError) {
-        self.gone_closed(&mut commands);
+    /// Another server has the session, so its runs fail.
+    async fn fail_queued(
+        &self,
+        session: &str,
+        early: Vec<Command>,
+        mut commands: mpsc::Receiver<Command>,
+        error: &ApiError,
+    ) {
+        self.gone_closed(session, &mut commands);
         let message = error.detail().message.clone();
+        let mut queued = early;
         while let Ok(command) = commands.try_recv() {
+            queued.push(command);
+        }
+        for command in queued {
             let Command::Run(run) = command else { continue };
             let now = self.clock.now();
             let noted = self.records.update::<Run, ()>(&run, |run| {
@@ -475,9 +546,13 @@ impl Hub {
         }
     }
 
-    fn gone_closed(&self, commands: &mut mpsc::Receiver<Command>) {
-        let _live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+    fn gone_closed(&self, session: &str, commands: &mut mpsc::Receiver<Command>) {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         commands.close();
+        // Not one that has come after this one.
+        if live.get(session).is_some_and(mpsc::Sender::is_closed) {
+            live.remove(session);
+        }
     }
 
     /// Ends all engines. Runs that work are marked, and can be resumed.

@@ -3,6 +3,7 @@
 use std::any::Any;
 
 use async_trait::async_trait;
+use ostler::engine::EmbeddedWithTrust;
 use ostler::options::{SystemPrompt, ToolSet};
 use ostler::{Options, PermissionMode};
 
@@ -35,7 +36,7 @@ pub(crate) trait Shape: Send + Sync {
     /// Changes the options; says what else the engine needs.
     async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()>;
 
-    /// Another word whenever an engine that runs no longer fits and has to be started anew. An error says that the session
+    /// Another word whenever an engine that runs no longer fits and has to be started again. An error says that the session
     /// cannot go on at all.
     async fn stamp(&self, _: &Session) -> Fallible<String> {
         Ok(String::new())
@@ -87,7 +88,10 @@ pub(crate) fn add_to_prompt(options: &mut Options, more: &str) {
 pub(crate) fn of(config: &Config, session: &Session, behind: Option<String>) -> Options {
     let setup = &session.setup;
     let mut options = match &config.engine {
-        EngineChoice::Embedded => ostler::options(),
+        EngineChoice::Embedded => {
+            let trusted_repositories = config.trusted_repositories.clone();
+            Options::new().transport(EmbeddedWithTrust { trusted_repositories })
+        }
         EngineChoice::Program(path) => Options::new().executable(path),
     };
     options.context.cwd = Some(setup.cwd.clone());

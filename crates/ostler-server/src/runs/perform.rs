@@ -13,42 +13,66 @@ use super::record::{Attached, Begin, Failure, Outcome, Run, RunState};
 use super::rewind::{busy, prompt_name};
 use super::time::Times;
 use super::worker::{Command, Worker, cancelled_outcome, next_message};
-use crate::fault::{ApiError, Fallible};
+use crate::fault::{self, ApiError, Fallible};
 
 /// How a run ended.
 enum Ending {
     Over(RunState, Outcome),
-    /// The server stops, or another one has taken over: nothing is to be said about the end.
+    /// The server stops, or cannot keep the session: nothing can be said in the log about the end.
     Abandoned,
 }
 
 impl Worker {
     /// Works on a run until it is over.
     pub(super) async fn perform(&mut self, run: &str) -> Fallible<()> {
-        let now = self.hub.clock.now();
-        let started = self
-            .note(run, |run| {
-                run.state = RunState::Running;
-                run.started = Some(now);
-            })
-            .await?;
+        let started = match self.start(run).await {
+            Ok(Some(started)) => started,
+            // It was ended meanwhile, or begun by another worker.
+            Ok(None) => return Ok(()),
+            Err(error) if fault::is_of_store(&error) => {
+                tracing::warn!(run, %error, "a run cannot begin yet");
+                self.begin_later(run);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
         self.askers.run(&started);
         self.meter.begin(run);
-        let ending = match self.begin(&started).await {
-            Ok(()) => self.follow(run).await?,
+        match self.begin(&started).await {
+            Ok(()) => self.attend(run, None).await,
+            Err(error) if fault::is_of_store(&error) => Err(error),
             Err(error) => {
                 let failure = Failure::new("engine", error.detail().message.clone());
-                Ending::Over(
-                    RunState::Failed,
-                    Outcome { error: Some(failure), ..Outcome::default() },
-                )
+                let outcome = Outcome { error: Some(failure), ..Outcome::default() };
+                self.end(run, RunState::Failed, outcome).await;
+                Ok(())
             }
-        };
-        match ending {
+        }
+    }
+
+    /// Follows a run that the engine works on to its end. `first` is what the engine has sent already.
+    pub(super) async fn attend(&mut self, run: &str, first: Option<Message>) -> Fallible<()> {
+        match self.follow(run, first).await? {
             Ending::Over(state, outcome) => self.end(run, state, outcome).await,
-            Ending::Abandoned => self.engine = None,
+            Ending::Abandoned => {
+                self.leave_engine();
+                // A server that ends leaves the mark to the next one, which knows that no engine is left.
+                if !self.hub.stopping.is_cancelled() {
+                    self.interrupt_later(run, "the server could not keep its hold on the session");
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Marks a queued run as begun; `None` if it is no longer queued.
+    async fn start(&mut self, run: &str) -> Fallible<Option<Run>> {
+        if self.find(run).await?.0.state != RunState::Queued {
+            return Ok(None);
+        }
+        let now = self.hub.clock.now();
+        let start = |run: &mut Run| (run.state, run.started) = (RunState::Running, Some(now));
+        self.note(run, start).await.map(Some)
     }
 
     async fn begin(&mut self, run: &Run) -> Fallible<()> {
@@ -69,10 +93,7 @@ impl Worker {
         if *begin == Begin::Here {
             return Ok(());
         }
-        if let Some(engine) = self.engine.take() {
-            // What cannot be ended well is ended all the same.
-            let _ = engine.client.close().await;
-        }
+        self.end_engine().await;
         match begin {
             Begin::Here | Begin::Anew => Ok(()),
             Begin::Behind { conversation, message } => {
@@ -84,18 +105,19 @@ impl Worker {
     }
 
     /// Reads what the engine says until the run is over, and does what it is told meanwhile.
-    async fn follow(&mut self, run: &str) -> Fallible<Ending> {
+    async fn follow(&mut self, run: &str, first: Option<Message>) -> Fallible<Ending> {
         let mut waiting = self.askers.waiting();
         let mut times = Times::new(self.hub.config.limits.clone());
         let mut cancelled: Option<Instant> = None;
+        if let Some(message) = first
+            && let Some(ending) = self.hear(run, Some(Ok(message)), &mut times).await?
+        {
+            return Ok(ending);
+        }
         loop {
             tokio::select! {
                 said = next_message(&mut self.engine) => {
-                    if let Some(Ok(message)) = &said {
-                        times.heard(message);
-                        self.meter.heard(message, &self.session.setup.cwd);
-                    }
-                    if let Some(ending) = self.said(run, said, cancelled.is_some()).await? {
+                    if let Some(ending) = self.hear(run, said, &mut times).await? {
                         return Ok(ending);
                     }
                 }
@@ -103,6 +125,7 @@ impl Worker {
                     Some(Command::Cancel(it)) if it == run => {
                         let grace = self.hub.config.limits.cancel_grace;
                         cancelled.get_or_insert(Instant::now() + grace);
+                        self.is_cancelling = true;
                         self.interrupt().await;
                     }
                     Some(Command::Push { text, taken }) => {
@@ -122,7 +145,8 @@ impl Worker {
                         self.give_engine(WantsEngine { starts: false, ..wants }).await;
                     }
                     Some(Command::Cancel(other)) => self.cancel_queued(&other).await,
-                    Some(Command::Run(next)) => self.queue.push_back(next),
+                    Some(Command::Run(next)) => self.enqueue(next),
+                    Some(Command::Orphans(runs)) => self.adopt(runs).await,
                     // Whoever could say something has gone; the server ends.
                     None => return Ok(Ending::Abandoned),
                 },
@@ -139,16 +163,29 @@ impl Worker {
                 },
                 () = grace(cancelled) => {
                     // It was asked to stop and did not: it is ended with everything it started.
-                    self.engine = None;
-                    return Ok(Ending::Over(RunState::Cancelled, cancelled_outcome()));
+                    return Ok(self.cut_off());
                 }
+                () = grace(self.veil.due()) => self.write_held(Some(run)).await?,
                 failure = times.spent() => return Ok(self.out_of_time(failure)),
                 () = self.hub.stopping.cancelled() => return Ok(Ending::Abandoned),
                 changed = self.holds.changed() => if changed.is_err() || !*self.holds.borrow() {
-                    return Ok(Ending::Abandoned);
+                    return Ok(if cancelled.is_some() { self.cut_off() } else { Ending::Abandoned });
                 },
             }
         }
+    }
+
+    async fn hear(
+        &mut self,
+        run: &str,
+        said: Option<Result<Message, Error>>,
+        times: &mut Times,
+    ) -> Fallible<Option<Ending>> {
+        if let Some(Ok(message)) = &said {
+            times.heard(message);
+            self.meter.heard(message, &self.session.setup.cwd);
+        }
+        self.said(run, said, self.is_cancelling).await
     }
 
     /// A run that waits for people does not keep others from working. When it goes on it does so at once, also where
@@ -187,10 +224,19 @@ impl Worker {
         let ending = message.as_result().and_then(|result| over(result, is_cancelled, more_comes));
         let told = self.veil.events(Some(run), message)?;
         if !told.is_empty() {
-            self.writer.append(told, Vec::new()).await?;
+            self.write(told, Vec::new()).await?;
         }
         self.hub.metrics.message();
         Ok(ending)
+    }
+
+    /// Writes the deltas that were collected.
+    pub(super) async fn write_held(&mut self, run: Option<&str>) -> Fallible<()> {
+        let told = self.veil.release(run)?;
+        if !told.is_empty() {
+            self.write(told, Vec::new()).await?;
+        }
+        Ok(())
     }
 
     /// So that the conversation can be taken up again, whatever happens to this server.
@@ -236,6 +282,11 @@ impl Worker {
             Ok(told) => self.writer.append(vec![told], Vec::new()).await.is_ok(),
             Err(_) => false,
         }
+    }
+
+    fn cut_off(&mut self) -> Ending {
+        self.engine = None;
+        cancelled()
     }
 
     fn out_of_time(&mut self, failure: Failure) -> Ending {

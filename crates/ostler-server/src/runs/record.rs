@@ -126,6 +126,9 @@ pub(crate) struct Run {
     /// Whether a hook or a schedule started it, so that others may have written its prompt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) unattended: bool,
+    /// Whether the agent began it by itself, because something in the background had ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) background: bool,
     /// Milliseconds since 1970.
     pub(crate) created: u64,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,11 +1,14 @@
 //! After a crash: what was at work is marked, what waited goes on.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use ostler_store::{Error, Expected, Filter};
 
 use super::record::{Attached, Failure, Outcome, Run, RunState, Session};
-use super::worker::Command;
+use super::unkept::AGAIN;
+use super::worker::{Command, cancelled_outcome};
 use super::{Hub, NewRun, event};
 use crate::fault::{ApiError, Fallible};
 use crate::ids;
@@ -33,6 +36,137 @@ impl Hub {
         Ok(())
     }
 
+    /// Looks after runs that nobody works on, once per lease: those whose server has died, and those that this server lost
+    /// while it could not write. Also makes the store write again after a failure.
+    pub(crate) fn look_after_runs(self: &Arc<Self>) {
+        let (hub, store, resuming) = (Arc::clone(self), Arc::clone(self), Arc::clone(self));
+        let interrupted = self.interrupted.1.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.tracker.spawn(async move {
+            let Some(mut interrupted) = interrupted else { return };
+            let stopping = resuming.stopping.clone();
+            while let Some(Some(run)) = stopping.run_until_cancelled(interrupted.recv()).await {
+                resuming.apply_answer(&run).await;
+            }
+        });
+        self.tracker.spawn(async move {
+            while hub.pause(hub.scribe.lease).await {
+                if let Err(error) = hub.sweep().await {
+                    tracing::warn!(%error, "runs that nobody works on could not be looked for");
+                }
+            }
+        });
+        self.tracker.spawn(async move {
+            while store.pause(AGAIN).await {
+                if let Err(error) = store.scribe.reopen().await {
+                    tracing::error!(%error, "the store still fails");
+                }
+            }
+        });
+    }
+
+    /// Waits; `false` if the server ends meanwhile.
+    async fn pause(&self, time: Duration) -> bool {
+        tokio::select! {
+            () = tokio::time::sleep(time) => true,
+            () = self.stopping.cancelled() => false,
+        }
+    }
+
+    async fn sweep(self: &Arc<Self>) -> Fallible<()> {
+        // What has just been written is about to be told to a worker.
+        let lease = u64::try_from(self.scribe.lease.as_millis()).unwrap_or(u64::MAX);
+        let settled = self.clock.now().saturating_sub(lease);
+        let mut by_session: BTreeMap<String, Vec<Run>> = BTreeMap::new();
+        for state in ["running", "waiting", "queued"] {
+            for run in self.in_state(state).await? {
+                if run.created <= settled && !self.as_it_is(run.clone()).state.is_over() {
+                    by_session.entry(run.session.clone()).or_default().push(run);
+                }
+            }
+        }
+        for (session, runs) in by_session {
+            self.adopt(&session, runs).await?;
+        }
+        Ok(())
+    }
+
+    /// A worker looks for itself whether the runs are among those it knows.
+    async fn adopt(self: &Arc<Self>, session: &str, runs: Vec<Run>) -> Fallible<()> {
+        let names: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
+        if let Some(worker) = self.worker(session).filter(|worker| !worker.is_closed()) {
+            // One that has no time for this is asked again.
+            let _ = worker.try_send(Command::Orphans(names));
+            return Ok(());
+        }
+        let Some((kept, _)) = self.records.find::<Session>(session).await? else {
+            for run in runs {
+                self.cancel_rest(&run).await?;
+            }
+            return Ok(());
+        };
+        for run in runs {
+            if run.state == RunState::Queued {
+                self.command(&kept, || Command::Run(run.id.clone())).await?;
+            } else {
+                let id = run.id.clone();
+                self.mark_interrupted(run).await?;
+                let _ = self.interrupted.0.send(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// A run that was interrupted goes on if it was answered meanwhile.
+    async fn apply_answer(self: &Arc<Self>, run: &str) {
+        let resuming = async {
+            if !self.approvals.has_undelivered(run).await? {
+                return Ok(());
+            }
+            let Some((run, _)) = self.records.find::<Run>(run).await? else { return Ok(()) };
+            self.resume(&Caller::on_behalf(&run.owner), &run.id).await.map(drop)
+        };
+        let resumed: Fallible<()> = resuming.await;
+        if let Err(error) = resumed
+            && error.detail().code != "already_resumed"
+        {
+            tracing::warn!(run, %error, "a run that was answered could not be resumed");
+        }
+    }
+
+    /// Cancels a run that nobody works on, unless it is over.
+    pub(super) async fn cancel_rest(&self, run: &Run) -> Fallible<()> {
+        let found = self.records.find::<Run>(&run.id).await?;
+        let Some((mut run, version)) = found.filter(|(run, _)| !run.state.is_over()) else {
+            return Ok(());
+        };
+        run.state = RunState::Cancelled;
+        run.ended = Some(self.clock.now());
+        run.outcome = Some(cancelled_outcome());
+        let put = run.put(Expected::Version(version))?;
+        self.scribe.write(&run.session, vec![event::state(&run)?], vec![put]).await?;
+        self.changed(&run);
+        self.settle_end(&run.id, run.state).await;
+        Ok(())
+    }
+
+    /// Nobody wants to resume a run that was interrupted: it is cancelled, and what it asked is taken back.
+    pub(super) async fn cancel_interrupted(&self, run: Run) -> Fallible<Run> {
+        if let Some((session, _)) = self.records.find::<Session>(&run.session).await? {
+            self.keep_now(&session, &run.id).await?;
+        }
+        let found = self.records.find::<Run>(&run.id).await?;
+        let Some((mut run, version)) = found else { return Ok(run) };
+        if run.state == RunState::Interrupted {
+            run.state = RunState::Cancelled;
+            run.outcome = Some(cancelled_outcome());
+            let put = run.put(Expected::Version(version))?;
+            self.scribe.write(&run.session, vec![event::state(&run)?], vec![put]).await?;
+            self.tell_change(&run);
+            self.approvals.withdraw_all(&run.id).await;
+        }
+        Ok(run)
+    }
+
     async fn in_state(&self, word: &str) -> Fallible<Vec<Run>> {
         let field = Some(("state".to_owned(), word.to_owned()));
         let mut runs: Vec<Run> = self.records.all(Filter { field, ..Filter::default() }).await?;
@@ -44,6 +178,9 @@ impl Hub {
         let Some((mut run, version)) = self.records.find::<Run>(&run.id).await? else {
             return Ok(());
         };
+        if run.state.is_over() {
+            return Ok(());
+        }
         run.state = RunState::Interrupted;
         run.ended = Some(self.clock.now());
         let failure = Failure::new(
@@ -52,7 +189,9 @@ impl Hub {
         );
         run.outcome = Some(Outcome { error: Some(failure), ..Outcome::default() });
         let put = run.put(Expected::Version(version))?;
-        match self.scribe.write(&run.session, vec![event::state(&run)?], vec![put]).await {
+        let cut_off = self.cut_off(&run.session, &run.id).await?;
+        let events = cut_off.into_iter().chain([event::state(&run)?]).collect();
+        match self.scribe.write(&run.session, events, vec![put]).await {
             Ok(_) => {
                 self.changed(&run);
                 Ok(())
@@ -72,6 +211,7 @@ impl Hub {
             return Err(ApiError::conflict("not_interrupted", message.to_lowercase()));
         }
         let session = self.find(caller, &run.session).await?;
+        self.keep_now(&session, &run.id).await?;
         let id = ids::of("run", &format!("resume {}", run.id));
         if self.records.find::<Run>(&id).await?.is_some() {
             return Err(already_resumed(&id));

@@ -17,7 +17,7 @@ const SEARCHED: usize = 4_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Tokens {
-    /// Read anew.
+    /// Read again.
     pub(crate) input: u64,
     pub(crate) output: u64,
     /// Read from the cache.
@@ -55,7 +55,7 @@ impl Spent {
         self.tokens.add(&more.tokens);
     }
 
-    /// What came since. A count that has begun anew, as after `/clear`, is all of it.
+    /// What came since. A count that has begun again, as after `/clear`, is all of it.
     pub(super) fn since(&self, before: &Self) -> Self {
         let (now, then) = (&self.tokens, &before.tokens);
         let less = |now: u64, then: u64| now.checked_sub(then);

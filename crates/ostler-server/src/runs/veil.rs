@@ -1,10 +1,12 @@
 //! What an engine says, without secrets: also without those that come in pieces, of which none looks like one.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use ostler::Message;
 use ostler_store::NewEvent;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::event;
 use crate::fault::{self, Fallible};
@@ -13,10 +15,17 @@ use crate::security::redact::{Pieces, Redactor};
 /// A block of a response: the subagent whose it is, and its number.
 type Place = (String, u64);
 
+/// How long the deltas of a block are collected before they are written. The first one is written at once.
+const COLLECTED: Duration = Duration::from_millis(50);
+
 /// One per engine.
 pub(super) struct Veil {
     redactor: Redactor,
     open: HashMap<Place, Block>,
+    /// Deltas of one block that are not written yet, as one.
+    held: Option<Value>,
+    /// When deltas were written last.
+    written: Option<Instant>,
 }
 
 /// A block that is being said.
@@ -28,7 +37,7 @@ struct Block {
 
 impl Veil {
     pub(super) fn new(redactor: Redactor) -> Self {
-        Self { redactor, open: HashMap::new() }
+        Self { redactor, open: HashMap::new(), held: None, written: None }
     }
 
     /// What to write down of a message: mostly one event; none while all of it waits for what follows.
@@ -39,10 +48,44 @@ impl Veil {
     ) -> Fallible<Vec<NewEvent>> {
         let is_piece = matches!(message, Message::StreamEvent(_));
         let frame = serde_json::to_value(message.into_frame()).map_err(fault::internal)?;
-        let frames = self.frames(frame, is_piece);
-        let event =
-            |frame: Value| event::message(run, &frame, is_piece || frame["type"] == "stream_event");
-        frames.into_iter().map(event).collect()
+        let mut frames = Vec::new();
+        for frame in self.frames(frame, is_piece) {
+            self.collect(frame, &mut frames);
+        }
+        frames.iter().map(|frame| event::message(run, frame)).collect()
+    }
+
+    /// When what is held has waited long enough.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.held.as_ref()?;
+        Some(self.written? + COLLECTED)
+    }
+
+    /// Gives out what is held.
+    pub(super) fn release(&mut self, run: Option<&str>) -> Fallible<Vec<NewEvent>> {
+        self.written = Some(Instant::now());
+        self.held.take().iter().map(|frame| event::message(run, frame)).collect()
+    }
+
+    /// Puts deltas of one block together; whatever else comes is written behind them.
+    fn collect(&mut self, frame: Value, out: &mut Vec<Value>) {
+        let Some(field) = text_field(&frame) else {
+            out.extend(self.held.take());
+            return out.push(frame);
+        };
+        match &mut self.held {
+            Some(held) if place(held) == place(&frame) && text_field(held) == Some(field) => {
+                let text = frame["event"]["delta"][field].as_str().unwrap_or_default();
+                if let Value::String(said) = &mut held["event"]["delta"][field] {
+                    said.push_str(text);
+                }
+            }
+            held => out.extend(held.replace(frame)),
+        }
+        if self.written.is_none_or(|written| written.elapsed() >= COLLECTED) {
+            self.written = Some(Instant::now());
+            out.extend(self.held.take());
+        }
     }
 
     fn frames(&mut self, mut frame: Value, is_piece: bool) -> Vec<Value> {
@@ -163,6 +206,30 @@ mod tests {
         let names: std::collections::HashSet<&str> =
             said.iter().map(|frame| frame["uuid"].as_str().unwrap()).collect();
         assert_eq!(names.len(), said.len(), "every message has a name of its own");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn deltas_of_a_block_are_collected_for_a_moment() {
+        let mut veil = veil();
+        let mut out = Vec::new();
+        let said = |veil: &mut Veil, frame: Value, out: &mut Vec<Value>| {
+            let before = out.len();
+            veil.collect(frame, out);
+            texts(&out[before..])
+        };
+        assert_eq!(said(&mut veil, piece(None, 0, "a"), &mut out), "a", "the first at once");
+        assert_eq!(said(&mut veil, piece(None, 0, "b"), &mut out), "");
+        assert_eq!(said(&mut veil, piece(None, 0, "c"), &mut out), "");
+        assert!(veil.due().is_some());
+        assert_eq!(said(&mut veil, piece(None, 1, "d"), &mut out), "bc", "another block");
+        assert_eq!(said(&mut veil, stop(1), &mut out), "d");
+        assert_eq!(veil.due(), None);
+        tokio::time::advance(super::COLLECTED).await;
+        assert_eq!(said(&mut veil, piece(None, 2, "e"), &mut out), "e", "it is long ago");
+        assert_eq!(said(&mut veil, piece(None, 2, "f"), &mut out), "");
+        assert_eq!(veil.release(None).unwrap().len(), 1);
+        assert_eq!(veil.due(), None);
+        assert_eq!(out.len(), 5, "{out:?}");
     }
 
     #[test]

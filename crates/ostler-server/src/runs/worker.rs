@@ -5,21 +5,25 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ostler::{Client, Message};
+use ostler_store::{Error, NewEvent, Put};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+use tokio::time::Instant;
 
 use super::about::{About, WantsEngine};
 use super::ask::Askers;
+use super::lease::{self, Taken};
 use super::meter::Meter;
 use super::options::Shaped;
-use super::record::{Attached, Failure, Outcome, Run, RunState, Session};
+use super::record::{Failure, Outcome, Run, RunState, Session};
 use super::rewind::{Rewind, busy};
-use super::unkept::Ended;
+use super::unkept::{AGAIN, Ended};
 use super::veil::Veil;
 use super::{Hub, TRIES, event, options, perform, tally};
 use crate::fault::{self, ApiError, Fallible};
 use crate::log::Writer;
+use crate::memory::NotesEnd;
 use crate::records::Kept as _;
-use crate::scribe::LEASE;
+use crate::security::permits::UserPermit;
 
 /// What a worker is told.
 pub(super) enum Command {
@@ -29,6 +33,8 @@ pub(super) enum Command {
     Push { text: String, taken: oneshot::Sender<Option<String>> },
     /// A run is to end.
     Cancel(String),
+    /// Runs that are not over by their records, and that perhaps nobody works on.
+    Orphans(Vec<String>),
     /// Files are to be put back.
     Rewind(Rewind),
     /// Somebody wants to ask the engine something.
@@ -43,6 +49,10 @@ pub(super) struct Worker {
     pub(super) writer: Writer,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) queue: VecDeque<String>,
+    /// The run that works, or is about to.
+    current: Option<String>,
+    /// Somebody wants it to end.
+    pub(super) is_cancelling: bool,
     pub(super) askers: Askers,
     pub(super) veil: Veil,
     pub(super) meter: Meter,
@@ -58,8 +68,14 @@ pub(super) struct Worker {
     pub(super) closed: Option<oneshot::Sender<()>>,
     /// The place among the runs that may work at the same time. A run that waits for people gives it up.
     pub(super) permit: Option<OwnedSemaphorePermit>,
+    /// Taken for an engine that is about to be started.
+    engine_permit: Option<UserPermit>,
     /// How runs ended that could not be written down. Then nothing else can be done either.
     pub(super) unkept: Vec<Ended>,
+    /// A run could not begin because nothing can be written. It is still queued.
+    is_stuck: bool,
+    /// There was nothing to do for so long that the worker ends.
+    was_idle: bool,
 }
 
 /// A running engine with what it needs.
@@ -67,24 +83,25 @@ pub(super) struct Engine {
     pub(super) client: Client,
     /// What it was fitted for.
     stamp: String,
+    permit: UserPermit,
     /// Dropped after the client, because fields are dropped in their order.
     _guards: Vec<Box<dyn Any + Send + Sync>>,
+    _end: NotesEnd,
 }
 
 /// Takes over a session and works until there is nothing to do.
-pub(super) async fn run(hub: Arc<Hub>, session: Session, commands: mpsc::Receiver<Command>) {
+pub(super) async fn run(hub: Arc<Hub>, session: Session, mut commands: mpsc::Receiver<Command>) {
     let id = session.id.clone();
-    let writer = match hub.scribe.open(&id).await {
-        Ok(writer) => writer,
-        Err(error) => {
+    let (writer, since, early) = match lease::take(&hub, &id, &mut commands).await {
+        Taken::Held { writer, since, early } => (writer, since, early),
+        Taken::Refused { error, early } => {
             tracing::warn!(session = id, %error, "a session could not be taken over");
-            hub.fail_queued(commands, &error).await;
-            hub.gone(&id);
-            return;
+            return hub.fail_queued(&id, early, commands, &error).await;
         }
+        Taken::Ends => return hub.gone_closed(&id, &mut commands),
     };
     let (held, holds) = watch::channel(true);
-    let renewing = tokio::spawn(renew(writer.clone(), held));
+    let renewing = tokio::spawn(lease::keep(writer.clone(), hub.scribe.lease, since, held));
     let askers = Askers::new(Arc::clone(&hub.approvals), &session);
     let mut worker = Worker {
         hub: Arc::clone(&hub),
@@ -92,6 +109,8 @@ pub(super) async fn run(hub: Arc<Hub>, session: Session, commands: mpsc::Receive
         writer,
         commands,
         queue: VecDeque::new(),
+        current: None,
+        is_cancelling: false,
         askers,
         veil: Veil::new(hub.redactor.clone()),
         meter: Meter::default(),
@@ -102,8 +121,14 @@ pub(super) async fn run(hub: Arc<Hub>, session: Session, commands: mpsc::Receive
         holds,
         closed: None,
         permit: None,
+        engine_permit: None,
         unkept: Vec::new(),
+        is_stuck: false,
+        was_idle: false,
     };
+    for command in early {
+        worker.take(command).await;
+    }
     worker.work().await;
     if worker.closed.is_some() {
         worker.cancel_rest().await;
@@ -113,46 +138,81 @@ pub(super) async fn run(hub: Arc<Hub>, session: Session, commands: mpsc::Receive
         let _ = engine.client.close().await;
     }
     renewing.abort();
-    hub.scribe.close(&id).await;
+    hub.scribe.close(&id, &worker.writer).await;
     if let Some(closed) = worker.closed.take() {
         let _ = closed.send(());
     }
-    if !worker.unkept.is_empty() {
+    if !worker.was_idle {
         hub.keep_later(worker.session, worker.unkept, worker.queue, worker.commands);
-    }
-}
-
-/// Keeps the session, and says when it is lost.
-async fn renew(writer: Writer, held: watch::Sender<bool>) {
-    loop {
-        tokio::time::sleep(LEASE / 3).await;
-        // Once more before it runs out, if the first time fails.
-        if writer.renew(LEASE).await.is_err() && writer.renew(LEASE).await.is_err() {
-            let _ = held.send(false);
-            return;
-        }
     }
 }
 
 impl Worker {
     async fn work(&mut self) {
         while let Some(run) = self.next_run().await {
-            let Some(permit) = self.permit(&run).await else { continue };
-            self.permit = Some(permit);
-            if let Err(error) = self.perform(&run).await {
-                tracing::error!(run, %error, "a run could not be kept");
-                self.engine = None;
-                let failure = Failure::new("not_kept", error.detail().message.clone());
-                let outcome = Outcome { error: Some(failure), ..Outcome::default() };
-                self.end(&run, RunState::Failed, outcome).await;
+            self.work_on(&run);
+            if let Some(permit) = self.permit(&run).await {
+                self.permit = Some(permit);
+                if let Err(error) = self.perform(&run).await {
+                    self.not_kept(&run, &error).await;
+                }
             }
-            self.permit = None;
-            let is_stopping = self.hub.stopping.is_cancelled();
-            let ends = is_stopping || self.closed.is_some() || !self.unkept.is_empty();
-            if ends || !*self.holds.borrow() {
+            self.work_on_nothing();
+            if self.ends() || self.hub.stopping.is_cancelled() {
                 return;
             }
         }
+    }
+
+    pub(super) fn work_on(&mut self, run: &str) {
+        (self.current, self.is_cancelling) = (Some(run.to_owned()), false);
+    }
+
+    pub(super) fn work_on_nothing(&mut self) {
+        (self.permit, self.engine_permit, self.current) = (None, None, None);
+    }
+
+    /// Nothing more can be done in this session by this worker.
+    fn ends(&self) -> bool {
+        self.closed.is_some() || !self.unkept.is_empty() || self.is_stuck || !*self.holds.borrow()
+    }
+
+    /// What a run does cannot be written down. It is interrupted rather than failed: it can be resumed.
+    pub(super) async fn not_kept(&mut self, run: &str, error: &ApiError) {
+        tracing::error!(run, %error, "a run could not be kept");
+        self.leave_engine();
+        let message = &error.detail().message;
+        if fault::is_of_store(error) && self.is_cancelling {
+            // Whoever wanted it to end gets that, and not a run to resume.
+            return self.end(run, RunState::Cancelled, cancelled_outcome()).await;
+        }
+        if fault::is_of_store(error) {
+            let message = format!("the server could not write what this run did: {message}");
+            return self.interrupt_later(run, &message);
+        }
+        let failure = Failure::new("not_kept", message.clone());
+        let outcome = Outcome { error: Some(failure), ..Outcome::default() };
+        self.end(run, RunState::Failed, outcome).await;
+    }
+
+    /// Ends the engine without taking back what it asks: that can be answered when the run is resumed.
+    pub(super) fn leave_engine(&mut self) {
+        self.askers.abandon();
+        self.engine = None;
+    }
+
+    /// The run is over for this worker, which cannot say so in the log.
+    pub(super) fn interrupt_later(&mut self, run: &str, why: &str) {
+        let failure = Failure::new("interrupted", format!("{why}; it can be resumed"));
+        let outcome = Outcome { error: Some(failure), ..Outcome::default() };
+        let ended = self.ended(run, RunState::Interrupted, outcome);
+        self.unkept.push(ended);
+    }
+
+    /// A run could not begin; somebody will begin it when the store can write.
+    pub(super) fn begin_later(&mut self, run: &str) {
+        self.queue.push_front(run.to_owned());
+        self.is_stuck = true;
     }
 
     /// The next run of the queue. `None` when there was none for a while.
@@ -160,18 +220,29 @@ impl Worker {
         let idle = tokio::time::sleep(self.hub.config.limits.idle);
         tokio::pin!(idle);
         loop {
-            if self.closed.is_some() || !self.unkept.is_empty() {
+            if self.ends() {
                 return None;
             }
             if let Some(run) = self.queue.pop_front() {
                 return Some(run);
             }
-            tokio::select! {
-                command = self.commands.recv() => self.take(command?).await,
-                said = next_message(&mut self.engine) => self.heard(said).await,
-                () = &mut idle => if self.hub.let_go(&self.session.id, &mut self.commands) { return None },
+            // An engine that nobody needs makes way for a run of the same user that waits for one.
+            let permit = self.engine.as_ref().map(|engine| &engine.permit);
+            let wanted = UserPermit::wanted(permit.filter(|_| !self.agents_work));
+            let is_unneeded = tokio::select! {
+                command = self.commands.recv() => { self.take(command?).await; false }
+                said = next_message(&mut self.engine) => { self.heard(said).await; false }
+                () = &mut idle => true,
+                () = wanted.wanted() => true,
                 () = self.hub.stopping.cancelled() => return None,
-                changed = self.holds.changed() => if changed.is_err() || !*self.holds.borrow() { return None },
+                changed = self.holds.changed() => {
+                    if changed.is_err() || !*self.holds.borrow() { return None }
+                    false
+                }
+            };
+            if is_unneeded && self.hub.let_go(&self.session.id, &mut self.commands) {
+                self.was_idle = true;
+                return None;
             }
         }
     }
@@ -179,43 +250,45 @@ impl Worker {
     /// Between two runs.
     async fn take(&mut self, command: Command) {
         match command {
-            Command::Run(run) => self.queue.push_back(run),
+            Command::Run(run) => self.enqueue(run),
+            Command::Orphans(runs) => self.adopt(runs).await,
             Command::Push { taken, .. } => {
                 let _ = taken.send(None);
             }
             Command::Cancel(run) => self.cancel_queued(&run).await,
             Command::Rewind(rewind) => self.rewind(rewind).await,
-            Command::Engine(wants) => self.give_engine(wants).await,
+            Command::Engine(wants) => {
+                self.give_engine(wants).await;
+                if self.current.is_none() {
+                    // One that could not be started keeps nobody waiting.
+                    self.engine_permit = None;
+                }
+            }
             Command::Close(closed) => self.closed = Some(closed),
         }
     }
 
-    /// Something that goes on between two runs, such as a command in the background.
-    async fn heard(&mut self, said: Option<Result<Message, ostler::Error>>) {
-        match said {
-            Some(Ok(message)) => {
-                if let Ok(told) = self.veil.events(None, message)
-                    && !told.is_empty()
-                {
-                    // A lost lease is noticed by itself.
-                    let _ = self.writer.append(told, Vec::new()).await;
-                }
-            }
-            Some(Err(_)) | None => self.engine = None,
-        }
-    }
-
-    /// Waits in line with all other sessions; meanwhile the run can be cancelled.
+    /// Waits in line with all other sessions, and for an engine if the user has as many as one may; meanwhile the run is
+    /// queued and can be cancelled.
     async fn permit(&mut self, run: &str) -> Option<OwnedSemaphorePermit> {
-        let permits = Arc::clone(&self.hub.permits);
-        let acquired = permits.acquire_owned();
+        let (hub, owner) = (Arc::clone(&self.hub), self.session.owner.clone());
+        let needs_engine = self.engine.is_none();
+        let acquired = async move {
+            // First, so that whoever waits for it does not keep other users from working.
+            let engine = if needs_engine { Some(hub.engines.wait(&owner).await) } else { None };
+            (engine, Arc::clone(&hub.permits).acquire_owned().await.ok())
+        };
         tokio::pin!(acquired);
         loop {
             tokio::select! {
                 biased;
                 // What has not begun when the server ends stays in line.
                 () = self.hub.stopping.cancelled() => return None,
-                permit = &mut acquired => return permit.ok(),
+                (engine, permit) = &mut acquired => {
+                    // One may have been started for something else meanwhile.
+                    self.engine_permit = engine.filter(|_| self.engine.is_none());
+                    return permit;
+                }
                 command = self.commands.recv() => match command? {
                     Command::Cancel(cancelled) if cancelled == run => {
                         self.end(run, RunState::Cancelled, cancelled_outcome()).await;
@@ -236,7 +309,7 @@ impl Worker {
 
     /// Nothing that waits in a session that is closed will ever begin.
     async fn cancel_rest(&mut self) {
-        self.hub.gone_closed(&mut self.commands);
+        self.hub.gone_closed(&self.session.id, &mut self.commands);
         while let Ok(command) = self.commands.try_recv() {
             self.take(command).await;
         }
@@ -245,11 +318,82 @@ impl Worker {
         }
     }
 
+    /// Ends a run that is not the one at work: one that waits, or one that nobody works on any more.
     pub(super) async fn cancel_queued(&mut self, run: &str) {
-        let before = self.queue.len();
         self.queue.retain(|queued| queued != run);
-        if self.queue.len() < before {
-            self.end(run, RunState::Cancelled, cancelled_outcome()).await;
+        if self.hub.cancel_unkept(run) {
+            return;
+        }
+        if self.is_live(run).await.is_some() {
+            return self.end(run, RunState::Cancelled, cancelled_outcome()).await;
+        }
+        // It was interrupted after somebody wanted it to end.
+        if let Ok((run, _)) = self.find(run).await
+            && run.state == RunState::Interrupted
+        {
+            let hub = Arc::clone(&self.hub);
+            self.hub.tracker.spawn(async move {
+                if let Err(error) = hub.cancel_interrupted(run).await {
+                    tracing::warn!(%error, "a run could not be cancelled");
+                }
+            });
+        }
+    }
+
+    pub(super) fn enqueue(&mut self, run: String) {
+        if self.current.as_ref() != Some(&run) && !self.queue.contains(&run) {
+            self.queue.push_back(run);
+        }
+    }
+
+    /// Takes care of runs of this session that nobody works on: those that wait are queued, others were interrupted.
+    pub(super) async fn adopt(&mut self, runs: Vec<String>) {
+        for run in runs {
+            if self.current.as_ref() == Some(&run) {
+                continue;
+            }
+            match self.is_live(&run).await {
+                Some(RunState::Queued) => self.enqueue(run),
+                Some(_) => {
+                    let why = "nobody works on this run any more; it can be resumed";
+                    let error = Some(Failure::new("interrupted", why));
+                    let outcome = Outcome { error, ..Outcome::default() };
+                    self.end(&run, RunState::Interrupted, outcome).await;
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The state of a run of this session, unless it is over.
+    async fn is_live(&self, run: &str) -> Option<RunState> {
+        let (run, _) = self.find(run).await.ok()?;
+        let run = self.hub.as_it_is(run);
+        (run.session == self.session.id && !run.state.is_over()).then_some(run.state)
+    }
+
+    /// Writes to the log. While there is no room, waits for it as long as the session is held.
+    pub(super) async fn write(
+        &mut self,
+        events: Vec<NewEvent>,
+        puts: Vec<Put>,
+    ) -> Result<(), Error> {
+        // Renewing may work where adding does not. Nobody waits longer for a cancelled run than for a lost lease.
+        let last = Instant::now() + self.hub.scribe.lease * 4 / 5;
+        loop {
+            let error = match self.writer.append(events.clone(), puts.clone()).await {
+                Err(error @ (Error::Full { .. } | Error::Failed { .. })) => error,
+                written => return written.map(drop),
+            };
+            if !*self.holds.borrow() || Instant::now() >= last {
+                return Err(error);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(AGAIN) => {}
+                // Looked at in the next round.
+                _ = self.holds.changed() => {}
+                () = self.hub.stopping.cancelled() => return Err(error),
+            }
         }
     }
 
@@ -263,8 +407,8 @@ impl Worker {
         for shape in &self.hub.shapes {
             stamp.push_str(&shape.stamp(&self.session).await?);
         }
-        if let Some(old) = self.engine.take_if(|engine| engine.stamp != stamp) {
-            let _ = old.client.close().await;
+        if self.engine.as_ref().is_some_and(|engine| engine.stamp != stamp) {
+            self.end_engine().await;
         }
         if self.engine.is_none() {
             let base = options::of(&self.hub.config, &self.session, self.behind.take());
@@ -276,14 +420,26 @@ impl Worker {
                 shaped;
             options.permissions.allowed.extend(skill_allowed);
             self.askers.engine(&self.session, &options, people_only);
+            let permit = match self.engine_permit.take() {
+                Some(permit) => permit,
+                None => self.hub.engines.take(&self.session.owner)?,
+            };
             let asking = self.askers.listen(options, self.hub.config.questions, nobody_asked);
             let client = Client::connect(asking).await.map_err(perform::unstarted)?;
-            self.engine = Some(Engine { client, stamp, _guards: guards });
+            self.engine = Some(Engine { client, stamp, permit, _guards: guards, _end: NotesEnd });
             self.agents_work = false;
             self.meter.engine_starts();
-            self.writer.append(vec![event::engine()?], Vec::new()).await?;
+            self.write(vec![event::engine()?], Vec::new()).await?;
         }
         self.engine.as_mut().ok_or_else(ApiError::internal)
+    }
+
+    /// Ends the engine so that another one can be started in its place, for which its permit is kept.
+    pub(super) async fn end_engine(&mut self) {
+        let Some(Engine { client, permit, _guards, _end, .. }) = self.engine.take() else { return };
+        // What cannot be ended well is ended all the same.
+        let _ = client.close().await;
+        self.engine_permit = Some(permit);
     }
 
     /// Changes the run's record and says so in the log, in one step.
@@ -291,12 +447,12 @@ impl Worker {
         let (mut run, version) = self.find(run).await?;
         change(&mut run);
         let put = run.put(ostler_store::Expected::Version(version))?;
-        self.writer.append(vec![event::state(&run)?], vec![put]).await?;
+        self.write(vec![event::state(&run)?], vec![put]).await?;
         self.hub.changed(&run);
         Ok(run)
     }
 
-    async fn find(&self, run: &str) -> Fallible<(Run, u64)> {
+    pub(super) async fn find(&self, run: &str) -> Fallible<(Run, u64)> {
         let found = self.hub.records.find::<Run>(run).await?;
         found.ok_or_else(|| fault::not_found("run", run))
     }
@@ -308,7 +464,9 @@ impl Worker {
             ended.note(&mut run);
             let mut puts = vec![run.put(ostler_store::Expected::Version(version))?];
             puts.extend(self.hub.end_puts(ended, &run).await?);
-            match self.writer.append(vec![event::state(&run)?], puts).await {
+            let cut_off = self.hub.cut_off(&self.session.id, &run.id).await?;
+            let events = cut_off.into_iter().chain([event::state(&run)?]).collect();
+            match self.writer.append(events, puts).await {
                 Err(error) if tally::is_behind(&error) => {}
                 written => {
                     written?;
@@ -320,8 +478,8 @@ impl Worker {
         Err(fault::internal(format!("the record of {} changes too fast", self.session.id)))
     }
 
-    /// A run is over.
-    pub(super) async fn end(&mut self, run: &str, state: RunState, mut outcome: Outcome) {
+    /// How a run ended, with what it used.
+    fn ended(&mut self, run: &str, state: RunState, mut outcome: Outcome) -> Ended {
         // The last words are words of the agent like all before them.
         let said = outcome.error.as_mut().map(|error| &mut error.message);
         for text in outcome.result.as_mut().into_iter().chain(said) {
@@ -330,15 +488,21 @@ impl Worker {
         let used = self.meter.finish(run, |text| self.hub.redacted(text));
         // Engines tell what they have used since they started.
         outcome.cost_usd = used.spent().cost_usd;
-        let ended = Ended { run: run.to_owned(), state, outcome, at: self.hub.clock.now(), used };
+        Ended { run: run.to_owned(), state, outcome, at: self.hub.clock.now(), used }
+    }
+
+    /// A run is over.
+    pub(super) async fn end(&mut self, run: &str, state: RunState, outcome: Outcome) {
+        if let Err(error) = self.write_held(Some(run)).await {
+            tracing::warn!(run, %error, "the last deltas of a run could not be kept");
+        }
+        let ended = self.ended(run, state, outcome);
         if let Err(error) = self.note_end(&ended).await {
             tracing::error!(run, %error, "the end of a run could not be kept");
             self.unkept.push(ended);
             return;
         }
-        self.hub.approvals.withdraw_all(run).await;
-        // Most have none, and what stays behind is only in the way.
-        let _ = self.hub.records.remove::<Attached>(run).await;
+        self.hub.settle_end(run, state).await;
     }
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use ostler_process::Group;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::process::Command;
 
 use super::record::Check;
 use crate::fault::{ApiError, Fallible};
@@ -91,7 +90,7 @@ impl Check {
         let Some((program, arguments)) = self.command.split_first() else {
             return Said::Sleep("the check has no command".to_owned());
         };
-        let mut command = Command::new(program);
+        let mut command = ostler_process::command(program);
         command.args(arguments).current_dir(folder).env_clear();
         command.envs(VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.envs(about.iter().map(|(name, value)| (name, value)));

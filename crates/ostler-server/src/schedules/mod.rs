@@ -335,6 +335,23 @@ impl Schedules {
         Ok(())
     }
 
+    /// Ends the schedules that would prompt a session which is deleted.
+    pub(crate) async fn session_deleted(&self, session: &str) -> Fallible<()> {
+        for schedule in self.records.all::<Schedule>(Filter::default()).await? {
+            let prompts_it =
+                matches!(&schedule.start, Start::Session { session: it, .. } if it == session);
+            if !prompts_it {
+                continue;
+            }
+            let ended = self.records.update::<Schedule, ()>(&schedule.id, |schedule| {
+                (schedule.state, schedule.next) = (ScheduleState::Ended, None);
+                Ok(())
+            });
+            self.set_timer(&ended.await?.0).await?;
+        }
+        Ok(())
+    }
+
     /// Has the store's timer say what the record says.
     async fn set_timer(&self, schedule: &Schedule) -> Fallible<()> {
         match schedule.next {

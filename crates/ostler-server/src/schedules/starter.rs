@@ -9,6 +9,7 @@ use crate::ids;
 use crate::runs::record::Run;
 use crate::runs::{Hub, NewRun};
 use crate::security::users::Caller;
+use crate::session_room::SessionRoom;
 use crate::tasks::Tasks;
 
 /// What is needed for it.
@@ -16,6 +17,8 @@ use crate::tasks::Tasks;
 pub(crate) struct Starter {
     pub(crate) hub: Arc<Hub>,
     pub(crate) tasks: Arc<Tasks>,
+    /// Sessions that are made for somebody count like those that they make.
+    pub(crate) room: Arc<SessionRoom>,
 }
 
 /// For whom, and what for.
@@ -78,6 +81,9 @@ impl Starter {
             }
             Start::Session { session, prompt } => (self.hub.find(&caller, session).await?, prompt),
             Start::Prompt { prompt, setup } => {
+                if self.hub.keyed(owner, key).await?.is_none() {
+                    self.room.take(owner).await?;
+                }
                 (self.hub.by_key(owner, key, title, (**setup).clone()).await?, prompt)
             }
         };

@@ -377,7 +377,7 @@ pub(super) fn one_cookie<'a>(
     Ok(value.filter(|value| value.len() <= LONGEST_TOKEN))
 }
 
-/// Whatever changes something is JSON, which no form and no script of another page can send unasked. Neither can they
+/// Whatever changes something is JSON, which no form and no script of another page can send without a preflight request. Neither can they
 /// send a token in a header; who does and says nothing else need not say nothing in JSON.
 fn check_json(parts: &Parts) -> Result<(), ApiError> {
     let kind =

@@ -29,6 +29,9 @@ pub(crate) struct ConnectionLimits {
     pub(crate) head: Duration,
     /// The longest head, in bytes.
     pub(crate) head_bytes: usize,
+    /// What is buffered of a connection, beside what its handler holds. As much again may wait in the system, which else
+    /// takes megabytes for a client that does not read.
+    pub(crate) buffer_bytes: usize,
     /// How long a client may take nothing of what is sent to it.
     pub(crate) write: Duration,
     /// How long requests may go on after the server was asked to stop.
@@ -41,6 +44,7 @@ impl Default for ConnectionLimits {
             most: 8_192,
             head: Duration::from_secs(30),
             head_bytes: 64 * 1024,
+            buffer_bytes: 128 * 1024,
             write: Duration::from_secs(30),
             drain: Duration::from_secs(10),
         }
@@ -95,6 +99,18 @@ async fn after(error: &std::io::Error) {
     }
 }
 
+/// Limits what the system takes of an answer before the client does. What is under way to a client that reads is not
+/// limited, so a connection stays as fast as it is.
+#[cfg(target_os = "linux")]
+fn limit_unsent(stream: &TcpStream, bytes: usize) {
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    // Where that is not possible, the buffer is larger, and nothing else changes.
+    _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(bytes);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit_unsent(_: &TcpStream, _: usize) {}
+
 async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
@@ -104,6 +120,7 @@ async fn connection(
 ) {
     // Events are small and wanted now.
     _ = stream.set_nodelay(true);
+    limit_unsent(&stream, limits.buffer_bytes);
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
         let app = app.clone();
@@ -116,6 +133,8 @@ async fn connection(
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)
         .max_header_size(limits.head_bytes)
+        // What one client that reads slowly can have in memory.
+        .max_buf_size(limits.buffer_bytes)
         .serve_connection(TokioIo::new(WriteTimeout::new(stream, limits.write)), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);

@@ -111,7 +111,7 @@ fn read(text: &str) -> serde_json::Result<KeptUsers> {
 mod tests {
     use super::*;
 
-    // Mutant: `read` that leaves the ids of a list empty.
+    // Seen to fail with `read` that leaves the ids of a list empty.
     #[test]
     fn users_of_an_earlier_version_keep_their_names_as_ids() {
         let old = r#"[{"name": "ada", "role": "member", "tokens": []}]"#;

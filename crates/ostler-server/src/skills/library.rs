@@ -1,6 +1,6 @@
 //! All skills that a server knows: those of its folders, then those of its content management system.
 //!
-//! Nothing is kept: each run reads its skill anew, so that a change counts from the next run on.
+//! Nothing is kept: each run reads its skill again, so that a change counts from the next run on.
 
 use std::time::Duration;
 

@@ -49,6 +49,8 @@ pub(crate) struct OperatorRules {
     pub(crate) trusts_cms: bool,
     /// Whether the servers of a project's `.mcp.json` are started: they are programs of whoever wrote it.
     pub(crate) trusts_project_servers: bool,
+    /// Repositories in which git commands that only read need no approval.
+    pub(crate) trusted_repositories: Vec<PathBuf>,
     /// Where the folders of runs are made.
     pub(crate) runs: PathBuf,
     /// Folders with skills that no server knows of but an engine would, such as those in a home directory.
@@ -71,6 +73,7 @@ pub(crate) struct SkillRun {
     pub(crate) note: Option<Note>,
     /// Whether what the skill approves counts.
     is_trusted: bool,
+    trusted_repositories: Vec<PathBuf>,
     /// Folders that the run must not look into.
     hidden: Vec<PathBuf>,
     folder: Option<RunFolder>,
@@ -117,6 +120,7 @@ impl SkillRun {
         let metadata = Metadata::new(skill.as_ref(), isolation, others.len());
         Ok(Self {
             prompt: task.user_prompt,
+            trusted_repositories: rules.trusted_repositories.clone(),
             hidden: hidden(&project, skills, rules, isolation)?,
             folder: folder(rules, skill.as_ref(), &others)?,
             system_prompt,
@@ -159,7 +163,7 @@ impl SkillRun {
             options.context.additional_directories.push(folder);
         }
         options.tools.mcp_servers.extend(self.servers.clone());
-        self.tools.apply(&mut options, self.mode);
+        self.tools.apply(&mut options, self.mode, &self.trusted_repositories);
         self.mode.apply(&mut options);
         keep_out(&mut options, &self.hidden);
         options

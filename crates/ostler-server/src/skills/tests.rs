@@ -49,6 +49,7 @@ impl Stage {
             trusts_cms: false,
             may_bypass: true,
             trusts_project_servers: true,
+            trusted_repositories: Vec::new(),
             runs: path("state/runs"),
             hidden: vec![path("home/.claude/skills")],
         };

@@ -1,6 +1,7 @@
 //! Which tools a run has, and which of them need no leave. A skill's list says both: only these tools exist, and they
 //! are approved beforehand. Without a list all tools exist, and none is approved.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ostler::engine::coverage::{self, CallPlace};
@@ -55,7 +56,7 @@ impl Tools {
 
     /// Says it to the engine. What the engine cannot leave out (single tools of a server, uses that a rule does not name)
     /// a hook refuses, which holds in every mode.
-    pub(crate) fn apply(&self, options: &mut Options, mode: Mode) {
+    pub(crate) fn apply(&self, options: &mut Options, mode: Mode, trusted: &[PathBuf]) {
         let Some(list) = &self.0 else { return };
         let mut base: Vec<String> = list.iter().map(|rule| tool(rule).to_owned()).collect();
         base.retain(|name| !name.starts_with("mcp__"));
@@ -65,6 +66,8 @@ impl Tools {
             cwd: options.context.cwd.clone().unwrap_or_default(),
             directories: options.context.additional_directories.clone(),
             home: options.engine.env.variables.get("HOME").map(Into::into),
+            trusted_repositories: trusted.to_vec(),
+            env: options.engine.env.clone(),
         };
         let tools = Arc::new(self.clone());
         let only_these = Hook::new(move |call: PreToolUseInput, _| {
@@ -147,7 +150,7 @@ mod tests {
 
     fn applied(tools: &Tools) -> Options {
         let mut options = Options::new();
-        tools.apply(&mut options, Mode::Default);
+        tools.apply(&mut options, Mode::Default, &[]);
         options
     }
 

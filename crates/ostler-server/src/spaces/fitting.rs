@@ -1,4 +1,4 @@
-//! What a session has of its space when its engine starts: looked at anew each time, so that what has changed since
+//! What a session has of its space when its engine starts: looked at again each time, so that what has changed since
 //! counts and what has been led elsewhere is refused.
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Spaces: named workspaces with people, a folder, a memory, a policy, mounts and secrets of their own.
 //!
 //! Sessions begin in a space or outside of all. One that belongs to a space works in its folder, begins with its policy
-//! and cannot get more than that; what it is started with is worked out anew for every run ([`fitting`]). A session stays
+//! and cannot get more than that; what it is started with is worked out again for every run ([`fitting`]). A session stays
 //! with whoever began it; admins of the space can read it. What agents can reach is one value,
 //! [`crate::security::walls::Walls`].
 

@@ -140,7 +140,7 @@ impl MountRules {
         }
     }
 
-    /// A mount as a session has it: where it is, and whether it may be written. Checked anew, because whoever can write
+    /// A mount as a session has it: where it is, and whether it may be written. Checked again, because whoever can write
     /// on the way to it can lead it elsewhere.
     pub(super) fn open(&self, mount: &Mount, role: SpaceRole) -> Fallible<(PathBuf, bool)> {
         let (real, root) = self.check(&mount.path)?;

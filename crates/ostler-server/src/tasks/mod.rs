@@ -20,6 +20,7 @@ use crate::runs::record::{Run, Session, Setup};
 use crate::runs::{Hub, NewRun};
 use crate::schedules::starter::joined;
 use crate::security::users::Caller;
+use crate::session_room::SessionRoom;
 use crate::skills::cms::Cms;
 use crate::skills::folder::Folder;
 use crate::skills::library::Skills;
@@ -66,6 +67,7 @@ impl Workshop {
             may_bypass: config.allow_bypass,
             trusts_cms: config.trust_cms,
             trusts_project_servers: config.trust_project_servers,
+            trusted_repositories: config.trusted_repositories.clone(),
             runs: config.data.join("runs"),
             hidden: at_home(config),
         };
@@ -125,11 +127,18 @@ pub(crate) struct Tasks {
     pub(crate) workshop: Arc<Workshop>,
     hub: Arc<Hub>,
     clock: Clock,
+    /// Sessions of executions count like those that people make.
+    room: Arc<SessionRoom>,
 }
 
 impl Tasks {
-    pub(crate) fn new(workshop: Arc<Workshop>, hub: Arc<Hub>, clock: Clock) -> Self {
-        Self { workshop, hub, clock }
+    pub(crate) fn new(
+        workshop: Arc<Workshop>,
+        hub: Arc<Hub>,
+        clock: Clock,
+        room: Arc<SessionRoom>,
+    ) -> Self {
+        Self { workshop, hub, clock, room }
     }
 
     /// Keeps a task. What can be wrong with it is said now, not when it is executed.
@@ -198,6 +207,13 @@ impl Tasks {
             task: Some(task.id.clone()),
             ..Setup::default()
         };
+        let is_new = match key {
+            Some(key) => self.hub.keyed(&task.owner, key).await?.is_none(),
+            None => true,
+        };
+        if is_new {
+            self.room.take(&task.owner).await?;
+        }
         let session = match key {
             Some(key) => self.hub.by_key(&task.owner, key, &task.name, setup).await?,
             None => self.hub.create(&task.owner, &task.name, setup).await?,

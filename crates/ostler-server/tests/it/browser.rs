@@ -64,7 +64,7 @@ async fn status(base: &str, method: Method, path: &str, headers: &Headers) -> u1
     request.send().await.unwrap().status().as_u16()
 }
 
-/// Mutants: `Cookies::grant` that does not compare the page key; `Guard::caller` that goes on without one.
+/// Seen to fail with `Cookies::grant` that does not compare the page key and `Guard::caller` that goes on without one.
 #[tokio::test]
 async fn a_program_on_another_port_that_got_the_cookie_is_nobody() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("hello"))).await;

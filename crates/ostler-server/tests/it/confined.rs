@@ -181,7 +181,7 @@ async fn a_skill_without_questions_still_keeps_to_the_content_of_its_tools() {
     }
 }
 
-// Mutant: `fitting` that does not look at the folder of a session outside of spaces.
+// Seen to fail with `fitting` that does not look at the folder of a session outside of spaces.
 #[tokio::test]
 async fn a_folder_that_was_swapped_for_a_link_is_refused_at_the_next_run() {
     let desk = Desk::open(commands("pwd")).await;

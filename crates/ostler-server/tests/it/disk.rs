@@ -30,10 +30,14 @@ async fn fill(client: &Client, session: &str) -> (u16, Value) {
     panic!("the disk does not get full");
 }
 
-// Seen to fail when what cannot be written is only logged: the run is at work for ever, and so is what waits behind it.
+// Seen to fail when what cannot be written is only logged: the run is at work for ever, and so is what waits behind it; and
+// when such a run fails for good instead of being interrupted.
 #[tokio::test]
 async fn a_full_disk_is_told_and_what_ended_meanwhile_is_written_later() {
-    let desk = Desk::open(script()).await;
+    let shorten = |config: &mut ostler_server::config::Config| {
+        config.limits.lease = std::time::Duration::from_secs(8);
+    };
+    let desk = Desk::with(script(), shorten).await;
     let client = desk.client();
     let (session, other) = (client.session().await, client.session().await);
     let slow = client.prompt(&session, "slow").await;
@@ -45,13 +49,13 @@ async fn a_full_disk_is_told_and_what_ended_meanwhile_is_written_later() {
     assert!(told["error"]["hint"].is_string());
     desk.api.gate("slow").release();
     // There is no room to say so in the log, but whoever asks is told.
-    let failed = client.until(&slow, "failed").await;
-    assert_eq!(failed["outcome"]["error"]["code"], "not_kept", "{failed}");
+    let cut_off = client.until(&slow, "interrupted").await;
+    assert_eq!(cut_off["outcome"]["error"]["code"], "interrupted", "{cut_off}");
     let is_told =
-        |event: &Value| event["kind"] == "run" && event["body"]["run"]["state"] == "failed";
+        |event: &Value| event["kind"] == "run" && event["body"]["run"]["state"] == "interrupted";
     assert!(!client.log(&session).await.iter().any(is_told));
     let listed = client.get(&format!("/api/sessions/{session}/runs")).await;
-    assert_eq!(listed["items"][0]["state"], "failed");
+    assert_eq!(listed["items"][0]["state"], "interrupted");
     assert_eq!(client.get("/api/auth/me").await["role"], "owner", "what needs no room works");
     desk.store().limit_growth(None).await.unwrap();
     client.until(&behind, "completed").await;

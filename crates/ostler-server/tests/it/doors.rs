@@ -60,7 +60,10 @@ impl Door {
                     payload["editedArgs"] = edited;
                 }
                 let entry = json!([{"interruptId": id, "status": "resolved", "payload": payload}]);
-                agui(client, input("r2", Some(entry))).await;
+                let mut input = input("r2", Some(entry));
+                input["threadId"] = asked["session"].clone();
+                input["messages"] = json!([]);
+                agui(client, input).await;
             }
         }
         client.get(&format!("/api/approvals/{id}")).await
@@ -103,13 +106,16 @@ impl Socket {
     }
 
     pub(crate) async fn hear(&mut self, kinds: &[&str]) -> Value {
-        loop {
-            let frame = within(self.0.next()).await.unwrap().unwrap();
-            let Message::Text(text) = frame else { continue };
-            let value: Value = serde_json::from_str(&text).unwrap();
-            if kinds.contains(&value["type"].as_str().unwrap()) {
-                return value;
+        // All of it has a limit: pings come without end.
+        within(async {
+            loop {
+                let Message::Text(text) = self.0.next().await.unwrap().unwrap() else { continue };
+                let value: Value = serde_json::from_str(&text).unwrap();
+                if kinds.contains(&value["type"].as_str().unwrap()) {
+                    return value;
+                }
             }
-        }
+        })
+        .await
     }
 }

@@ -172,7 +172,7 @@ async fn places_that_are_not_there_and_runs_under_way_are_refused() {
     desk.api.finish();
 }
 
-// Seen to fail when the place where the copy works is taken over unasked.
+// Seen to fail when the place where the copy works is taken over without approval.
 #[tokio::test]
 async fn who_is_not_in_a_space_any_more_copies_nothing_into_it() {
     let desk = Desk::open(echoes()).await;

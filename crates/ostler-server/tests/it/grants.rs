@@ -161,7 +161,7 @@ async fn always_holds_in_the_folder_where_it_was_granted_and_says_so() {
     asks(&client, made["id"].as_str().unwrap()).await;
 }
 
-// Mutant: `Granted::holds_for` that does not look at who started the run.
+// Seen to fail with `Granted::holds_for` that does not look at who started the run.
 #[tokio::test]
 async fn a_rule_answers_runs_that_a_hook_started_only_if_that_was_granted() {
     for unattended in [false, true] {
@@ -180,7 +180,8 @@ async fn a_rule_answers_runs_that_a_hook_started_only_if_that_was_granted() {
     }
 }
 
-// Mutant: `Workshop::shape` that does not say that only people answer.
+// Seen to fail with `Mode::apply` without its hook and `Workshop::shape` that does not say that only people answer. Either
+// alone is enough to keep rules away.
 #[tokio::test]
 async fn a_task_that_asks_before_every_tool_is_never_answered_by_a_rule() {
     let desk = Desk::open(commands(&["touch made", "touch made"])).await;

@@ -28,20 +28,23 @@ async fn a_secret_that_the_model_says_in_pieces_reaches_nobody() {
     .await;
     let client = desk.client();
     let session = client.session().await;
-    let run = client.prompt(&session, "What is the key?").await;
-    let done = client.until(&run, "completed").await;
-    let log = client.log(&session).await;
-    let deltas: String = log
-        .iter()
-        .filter_map(|event| event["body"]["message"]["event"]["delta"]["text"].as_str())
-        .collect();
-    assert_eq!(deltas, "The key is [redacted DEPLOY_TOKEN], and [redacted]. Bye");
     let path = format!("/api/sessions/{session}/events");
     let answer = client.request(Method::GET, &path).send().await.unwrap();
+    let run = client.prompt(&session, "What is the key?").await;
     let (mut stream, mut told) = (answer.bytes_stream(), String::new());
     while !told.contains("\"completed\"") {
         told.push_str(std::str::from_utf8(&within(stream.next()).await.unwrap().unwrap()).unwrap());
     }
+    let done = client.until(&run, "completed").await;
+    let data = told.lines().filter_map(|line| line.strip_prefix("data: "));
+    let deltas: String = data
+        .filter_map(|data| {
+            let body: Value = serde_json::from_str(data).unwrap();
+            body["message"]["event"]["delta"]["text"].as_str().map(str::to_owned)
+        })
+        .collect();
+    assert_eq!(deltas, "The key is [redacted DEPLOY_TOKEN], and [redacted]. Bye");
+    let log = client.log(&session).await;
     for text in [Value::from(log).to_string(), told, done.to_string()] {
         for part in ["ry-01234", "56789", "-value", "aaaabbbb", "ccccdddd"] {
             assert!(!text.contains(part), "{part} is in {text}");

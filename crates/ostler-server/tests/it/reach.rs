@@ -1,6 +1,8 @@
 //! What a member reaches of the owner's, who knows every id and holds an approval of each kind: nothing, by any door.
 //!
-//! The table has an entry for every route of the OpenAPI document, so a new route without one fails the test.
+//! The table has an entry for every route of the OpenAPI document, so a new route without one fails the test. Every id in a
+//! path is one of the owner's own things. What is refused is answered as if it were not there: word for word like an id that
+//! was made up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,16 +20,18 @@ const MARK: &str = "MARK-OF-THE-OWNER";
 /// What a route answers a member who names what is the owner's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
-    /// As if it were not there, or that the role is too low.
+    /// 404 as if it were not there, or 403 because the role is too low; and the same answer as for an id that was made up.
     Refused,
     /// The member's own, or what is for everybody; nothing of the owner's is in it.
     Own,
-    /// The member may make something, but not out of what is the owner's: the body names it, and is refused.
+    /// The member may make something, but not out of what is the owner's: the body names it, and is refused likewise.
     RefusedByBody,
+    /// The name is the only thing that is asked for, and it is taken: 409.
+    NameTaken,
     /// It is for strangers, who need a code or a signature.
     Public,
 }
-use Reach::{Own, Public, Refused, RefusedByBody};
+use Reach::{NameTaken, Own, Public, Refused, RefusedByBody};
 
 const ROUTES: &[(&str, Reach)] = &[
     ("DELETE /api/auth/browsers/{id}", Refused),
@@ -65,11 +69,13 @@ const ROUTES: &[(&str, Reach)] = &[
     ("GET /api/sessions/{id}/events", Refused),
     ("GET /api/sessions/{id}/files", Refused),
     ("GET /api/sessions/{id}/log", Refused),
+    ("GET /api/sessions/{id}/messages", Refused),
+    ("GET /api/sessions/{id}/messages/{message}/run", Refused),
     ("GET /api/sessions/{id}/runs", Refused),
     ("GET /api/sessions/{id}/setup", Refused),
     ("GET /api/sessions/{id}/usage", Refused),
     ("GET /api/skills", Own),
-    ("GET /api/skills/{name}", Refused),
+    ("GET /api/skills/{name}", Own),
     ("GET /api/spaces", Own),
     ("GET /api/spaces/{id}", Refused),
     ("GET /api/spaces/{id}/memory", Refused),
@@ -87,6 +93,7 @@ const ROUTES: &[(&str, Reach)] = &[
     ("PATCH /api/spaces/{id}", Refused),
     ("PATCH /api/users/{name}", Refused),
     ("POST /api/approvals/{id}/decision", Refused),
+    ("POST /api/backup", Refused),
     ("POST /api/auth/code", Own),
     ("POST /api/auth/session", Public),
     ("POST /api/auth/token/rotate", Refused),
@@ -103,7 +110,7 @@ const ROUTES: &[(&str, Reach)] = &[
     ("POST /api/sessions/{id}/fork", Refused),
     ("POST /api/sessions/{id}/rewind", Refused),
     ("POST /api/sessions/{id}/runs", Refused),
-    ("POST /api/spaces", RefusedByBody),
+    ("POST /api/spaces", NameTaken),
     ("POST /api/spaces/{id}/mounts", Refused),
     ("POST /api/tasks", RefusedByBody),
     ("POST /api/tasks/{id}/cancel", Refused),
@@ -122,55 +129,100 @@ struct Owners {
 }
 
 impl Owners {
-    async fn make(client: &Client) -> Self {
-        let text =
-            |value: &Value| value["id"].as_str().unwrap_or_else(|| panic!("{value}")).to_owned();
-        let start = json!({"prompt": MARK});
-        let session = text(&client.post("/api/sessions", json!({"title": MARK})).await);
+    async fn make(desk: &Desk, client: &Client) -> Self {
+        let session = id(&client.post("/api/sessions", json!({"title": MARK})).await);
         let run = client.prompt(&session, &format!("{MARK} one")).await;
-        let first = text(&client.pending().await);
+        // The first thing in its log.
+        let message = format!("prompt-{run}-1");
+        let first = id(&client.pending().await);
         let always = json!({"approved": true, "scope": "session"});
         client.post(&format!("/api/approvals/{first}/decision"), always).await;
         client.until(&run, "completed").await;
         let rules = client.get("/api/rules").await;
         let run = client.prompt(&session, &format!("{MARK} two")).await;
         let asked = client.pending().await;
+        let other = id(&client.post("/api/sessions", json!({"title": MARK})).await);
+        client.prompt(&other, &format!("{MARK} three")).await;
+        let is_question = |list: &Value| question(list).is_some();
+        let list = client.watch("/api/approvals", "the question", is_question).await;
+        let start = json!({"prompt": MARK});
         let every = json!({"name": MARK, "start": start, "when": {"every": "1h"}});
+        let hook = json!({"name": MARK, "start": start});
         let task = json!({"name": MARK, "taskType": "agent", "userPrompt": MARK});
-        client.post("/api/spaces", json!({"id": "owners-space", "title": MARK})).await;
+        Self::make_space(desk, client).await;
         Browser::sign_in(client).await;
         let browsers = client.get("/api/auth/browsers").await;
+        let token = client.post("/api/users/mia/tokens", json!({"label": MARK})).await;
         let ids = BTreeMap::from([
             ("sessions", session),
             ("runs", run),
-            ("approvals", text(&asked)),
-            ("questions", text(&asked)),
-            ("rules", rules["items"][0]["id"].as_str().unwrap_or("rule_none").to_owned()),
-            ("schedules", text(&client.post("/api/schedules", every).await)),
-            (
-                "hooks",
-                text(&client.post("/api/hooks", json!({"name": MARK, "start": start})).await),
-            ),
-            ("tasks", text(&client.post("/api/tasks", task).await)),
+            ("messages", message),
+            ("approvals", id(&asked)),
+            ("questions", id(question(&list).unwrap())),
+            ("rules", id(&rules["items"][0])),
+            ("schedules", id(&client.post("/api/schedules", every).await)),
+            ("hooks", id(&client.post("/api/hooks", hook).await)),
+            ("tasks", id(&client.post("/api/tasks", task).await)),
             ("spaces", "owners-space".to_owned()),
-            ("browsers", text(&browsers["items"][0])),
+            ("browsers", id(&browsers["items"][0])),
             ("members", "mia".to_owned()),
-            ("users", "owner".to_owned()),
-            ("tokens", "none".to_owned()),
-            ("skills", "none".to_owned()),
-            ("mounts", "none".to_owned()),
+            ("users", "mia".to_owned()),
+            ("tokens", id(&token)),
+            ("skills", "keeper".to_owned()),
+            ("mounts", "docs".to_owned()),
         ]);
         Self { ids, digest: asked["digest"].clone() }
     }
 
+    /// A space with a member, a memory and a folder from elsewhere.
+    async fn make_space(desk: &Desk, client: &Client) {
+        let docs = desk.data().join("docs");
+        std::fs::create_dir(&docs).unwrap();
+        let file = desk.data().join("data/mounts.json");
+        std::fs::write(&file, json!({"roots": [{"path": docs}]}).to_string()).unwrap();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&file, private).unwrap();
+        client.post("/api/spaces", json!({"id": "owners-space", "title": MARK})).await;
+        let space = "/api/spaces/owners-space";
+        client.post(&format!("{space}/mounts"), json!({"name": "docs", "path": docs})).await;
+        for (path, body) in [
+            (format!("{space}/members/mia"), json!({"role": "member"})),
+            (format!("{space}/memory"), json!({"text": MARK})),
+        ] {
+            let request = client.request(Method::PUT, &path).header("if-match", "*").json(&body);
+            let status = within(request.send()).await.unwrap().status();
+            assert!(status.is_success(), "{path}: {status}");
+        }
+    }
+
     /// A path with the owner's ids in it.
     fn path(&self, pattern: &str) -> String {
-        let mut parts: Vec<&str> = Vec::new();
+        self.fill(pattern, str::to_owned)
+    }
+
+    /// The same path with ids of the same form that nobody has.
+    fn made_up(&self, pattern: &str) -> String {
+        self.fill(pattern, made_up)
+    }
+
+    fn fill(&self, pattern: &str, id: impl Fn(&str) -> String) -> String {
+        let mut parts: Vec<String> = Vec::new();
         for part in pattern.split('/') {
-            let id = part.starts_with('{').then(|| self.ids[parts.last().unwrap()].as_str());
-            parts.push(id.unwrap_or(part));
+            let is_id = part.starts_with('{');
+            let filled = is_id.then(|| id(&self.ids[parts.last().unwrap().as_str()]));
+            parts.push(filled.unwrap_or_else(|| part.to_owned()));
         }
         parts.join("/")
+    }
+
+    /// A text in which no id can be told from one that was made up.
+    fn without_ids(&self, text: &str) -> String {
+        // The longest first: made-up names are alike but for their length.
+        let mut ids: Vec<&String> = self.ids.values().collect();
+        ids.sort_by_key(|id| std::cmp::Reverse(id.len()));
+        ids.iter().fold(text.to_owned(), |text, id| {
+            text.replace(id.as_str(), "ID").replace(&made_up(id), "ID")
+        })
     }
 
     /// A body that would do something, for each route that takes one.
@@ -207,13 +259,48 @@ impl Owners {
         }
     }
 
+    /// The same body with ids that nobody has.
+    fn made_up_body(&self, body: &Value) -> Value {
+        let ids = ["sessions", "spaces"].map(|kind| &self.ids[kind]);
+        let text =
+            ids.iter().fold(body.to_string(), |text, id| text.replace(id.as_str(), &made_up(id)));
+        serde_json::from_str(&text).unwrap()
+    }
+
     /// What must not be in an answer.
     fn is_in(&self, text: &str) -> Option<String> {
-        let own =
-            ["sessions", "runs", "approvals", "schedules", "hooks", "tasks", "spaces", "browsers"];
+        let own = [
+            "sessions",
+            "runs",
+            "approvals",
+            "questions",
+            "rules",
+            "schedules",
+            "hooks",
+            "tasks",
+            "spaces",
+            "browsers",
+            "tokens",
+        ];
         let found = own.iter().map(|kind| &self.ids[kind]).find(|id| text.contains(id.as_str()));
         found.cloned().or_else(|| text.contains(MARK).then(|| MARK.to_owned()))
     }
+}
+
+fn id(value: &Value) -> String {
+    value["id"].as_str().unwrap_or_else(|| panic!("it has an id: {value}")).to_owned()
+}
+
+/// The question among what is asked.
+fn question(list: &Value) -> Option<&Value> {
+    list["items"].as_array().unwrap().iter().find(|it| it["kind"] == "question")
+}
+
+/// An id of the same form and length that nobody has.
+fn made_up(id: &str) -> String {
+    let (kind, name) = id.split_once('_').unwrap_or(("", id));
+    let name: String = name.chars().map(|c| if c == '-' { c } else { 'z' }).collect();
+    if kind.is_empty() { name } else { format!("{kind}_{name}") }
 }
 
 async fn answer(client: &Client, route: &str, path: &str, body: &Value) -> (u16, String) {
@@ -233,51 +320,98 @@ async fn answer(client: &Client, route: &str, path: &str, body: &Value) -> (u16,
     (status, text)
 }
 
-/// Mutants: `Caller::may_see` that says yes to everybody; `Space::require` that refuses nobody; `seen_by` without an owner.
-#[tokio::test]
-async fn a_member_reaches_nothing_of_the_owners_by_any_route() {
-    let script = Script::new()
+fn script() -> Script {
+    let question = json!({"questions": [{"question": MARK, "header": "H", "multiSelect": false,
+        "options": [{"label": "a", "description": "x"}, {"label": "b", "description": "y"}]}]});
+    Script::new()
         .rule(when().has_tool_result(true).prompt_contains("one"), reply().text("done"))
         .rule(when().prompt_contains("two"), reply().tool_use("Bash", json!({"command": "rm two"})))
-        .rule(when(), reply().tool_use("Bash", json!({"command": "touch made"})));
-    let desk = Desk::with(script, |config| config.limits.requests_per_second = 10_000).await;
+        .rule(when().prompt_contains("three"), reply().tool_use("AskUserQuestion", question))
+        .rule(when(), reply().tool_use("Bash", json!({"command": "touch made"})))
+}
+
+async fn desk() -> Desk {
+    Desk::with(script(), |config| {
+        config.limits.requests_per_second = 10_000;
+        let skills = config.data.parent().unwrap().join("skills");
+        std::fs::create_dir_all(skills.join("keeper")).unwrap();
+        let skill = "---\nname: keeper\ndescription: Keeps.\n---\nKeep.\n";
+        std::fs::write(skills.join("keeper/SKILL.md"), skill).unwrap();
+        config.skills.push(skills);
+    })
+    .await
+}
+
+fn described(document: &Value) -> BTreeSet<String> {
+    let paths = document["paths"].as_object().unwrap().iter();
+    let routes = paths.flat_map(|(path, methods)| {
+        let methods = methods.as_object().unwrap().keys();
+        methods.map(move |method| format!("{} {path}", method.to_uppercase()))
+    });
+    routes.collect()
+}
+
+/// Seen to fail with `Caller::may_see` that says yes to everybody, `Space::require` that refuses nobody, `seen_by` without an
+/// owner, and `Users::remove` that looks for the name before the role.
+#[tokio::test]
+async fn a_member_reaches_nothing_of_the_owners_by_any_route() {
+    let desk = desk().await;
     let owner = desk.client();
     let (ada, _mia) = (desk.client_of("ada").await, desk.client_of("mia").await);
-    let owners = Owners::make(&owner).await;
-    let document = owner.get("/openapi.json").await;
-    let described: BTreeSet<String> = document["paths"]
-        .as_object()
-        .unwrap()
-        .iter()
-        .flat_map(|(path, methods)| {
-            let methods = methods.as_object().unwrap().keys();
-            methods.map(move |method| format!("{} {path}", method.to_uppercase()))
-        })
-        .collect();
+    let owners = Owners::make(&desk, &owner).await;
     let listed: BTreeSet<String> = ROUTES.iter().map(|(route, _)| (*route).to_owned()).collect();
+    let described = described(&owner.get("/openapi.json").await);
     assert_eq!(described, listed, "every route has an entry that says what a member reaches there");
     for (route, reach) in ROUTES {
-        let path = owners.path(route.split(' ').nth(1).unwrap());
-        let (status, text) = answer(&ada, route, &path, &owners.body(route)).await;
+        let (pattern, body) = (route.split(' ').nth(1).unwrap(), owners.body(route));
+        let (status, text) = answer(&ada, route, &owners.path(pattern), &body).await;
         let fits = match reach {
-            Refused => matches!(status, 403 | 404),
-            RefusedByBody => matches!(status, 403 | 404 | 409 | 422),
+            Refused | RefusedByBody => matches!(status, 403 | 404),
+            NameTaken => status == 409,
             Own => (200..300).contains(&status),
             Public => status == 401,
         };
         assert!(fits, "{route} is {reach:?}, and answers {status}: {text}");
-        if *reach == Own {
-            assert_eq!(owners.is_in(&text), None, "{route} shows what is the owner's: {text}");
+        match reach {
+            Own => assert_eq!(owners.is_in(&text), None, "{route} shows the owner's: {text}"),
+            _ => assert!(!text.contains(MARK), "{route} shows the owner's: {text}"),
+        }
+        let same = match reach {
+            Refused if pattern.contains('{') => Some((owners.made_up(pattern), body)),
+            RefusedByBody => Some((pattern.to_owned(), owners.made_up_body(&body))),
+            _ => None,
+        };
+        if let Some((path, body)) = same {
+            let (other, made_up) = answer(&ada, route, &path, &body).await;
+            let alike =
+                (status, owners.without_ids(&text)) == (other, owners.without_ids(&made_up));
+            assert!(
+                alike,
+                "{route} tells what is there: {status} {text}, and made up {other} {made_up}"
+            );
         }
     }
     by_socket(&ada, &owners).await;
     by_agui(&ada, &owners).await;
-    // What the owner has is as it was.
-    let asked = owner.get(&owners.path("/api/approvals/{id}")).await;
-    assert_eq!(asked["state"], "pending", "{asked}");
+    unchanged(&owner, &owners).await;
+}
+
+/// What the owner has is as it was.
+async fn unchanged(owner: &Client, owners: &Owners) {
+    for kind in ["approvals", "questions"] {
+        let asked = owner.get(&format!("/api/approvals/{}", owners.ids[kind])).await;
+        assert_eq!(asked["state"], "pending", "{asked}");
+    }
     for kind in ["sessions", "runs", "schedules", "hooks", "tasks", "spaces"] {
         let found = owner.get(&owners.path(&format!("/api/{kind}/{{id}}"))).await;
         assert!(!found.to_string().contains("taken"), "{found}");
+    }
+    let space = owner.get("/api/spaces/owners-space").await.to_string();
+    assert!(space.contains("docs") && space.contains("mia"), "{space}");
+    let memory = owner.get("/api/spaces/owners-space/memory").await.to_string();
+    assert!(memory.contains(MARK), "{memory}");
+    for (list, kind) in [("/api/rules", "rules"), ("/api/auth/browsers", "browsers")] {
+        assert!(owner.get(list).await.to_string().contains(&owners.ids[kind]), "{list}");
     }
     assert_eq!(owner.get("/api/auth/me").await["role"], "owner", "the token is as it was");
 }
@@ -291,20 +425,32 @@ async fn by_socket(ada: &Client, owners: &Owners) {
     );
     let (session, run, asked) =
         (&owners.ids["sessions"], &owners.ids["runs"], &owners.ids["approvals"]);
+    let question = &owners.ids["questions"];
     for message in [
         json!({"type": "subscribe", "sessionId": session}),
         json!({"type": "prompt", "sessionId": session, "text": "hello"}),
         json!({"type": "prompt", "sessionId": session, "text": "hello", "push": true}),
         json!({"type": "cancel", "runId": run}),
         json!({"type": "permission_response", "permissionId": asked, "approved": true, "digest": owners.digest}),
-        json!({"type": "question_response", "questionId": asked, "answers": {"a": "b"}}),
+        json!({"type": "question_response", "questionId": question, "answers": {"a": "b"}}),
     ] {
-        socket.say(message.clone()).await;
-        let refused = socket.hear("error").await;
-        assert_eq!(refused["error"]["code"], "not_found", "{message}: {refused}");
+        let ids = [session, run, asked, question];
+        let made_up = ids
+            .iter()
+            .fold(message.to_string(), |text, id| text.replace(id.as_str(), &made_up(id)));
+        let made_up: Value = serde_json::from_str(&made_up).unwrap();
+        let mut answers = Vec::new();
+        for said in [&message, &made_up] {
+            socket.say(said.clone()).await;
+            let refused = socket.hear("error").await;
+            assert_eq!(refused["error"]["code"], "not_found", "{said}: {refused}");
+            answers.push(owners.without_ids(&refused.to_string()));
+        }
+        assert_eq!(answers[0], answers[1], "{message}");
     }
     socket.say(json!({"type": "ping"})).await;
     socket.hear("pong").await;
+    assert!(socket.kept.iter().all(|it| it["type"] != "permission_request"), "{:?}", socket.kept);
     let kept = json!(socket.kept).to_string();
     assert_eq!(owners.is_in(&kept), None, "the socket told of what is the owner's: {kept}");
 }
@@ -313,8 +459,15 @@ async fn by_agui(ada: &Client, owners: &Owners) {
     let (session, asked) = (&owners.ids["sessions"], &owners.ids["approvals"]);
     let yes = json!([{"interruptId": asked, "status": "resolved", "payload": {"approved": true}}]);
     let input = json!({"threadId": session, "runId": "r", "messages": [], "tools": [], "context": [], "resume": yes});
-    let refused = ada.ask(Method::POST, "/agui/connect", Some(input.clone())).await.0;
-    assert_eq!(refused, 404, "connect");
+    let mut answers = Vec::new();
+    for thread in [session.clone(), made_up(session)] {
+        let mut input = input.clone();
+        input["threadId"] = thread.into();
+        let (status, body) = ada.ask(Method::POST, "/agui/connect", Some(input)).await;
+        assert_eq!(status, 404, "connect: {body}");
+        answers.push(owners.without_ids(&body.to_string()));
+    }
+    assert_eq!(answers[0], answers[1]);
     // A thread of that name is one of the member's own, and knows nothing.
     let request = ada.request(Method::POST, "/agui").json(&input);
     let told = within(within(request.send()).await.unwrap().text()).await.unwrap();

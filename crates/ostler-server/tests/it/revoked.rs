@@ -1,7 +1,5 @@
 //! Users who are removed, get another role or lose their token, while they have connections open and runs at work.
 
-use std::time::{Duration, Instant};
-
 use futures::StreamExt as _;
 use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
@@ -9,10 +7,6 @@ use serde_json::{Value, json};
 
 use crate::desk::{Client, Desk, within};
 use crate::socket::Socket;
-
-/// Connections end within a second. This is more, for a machine that has other things to do, and less than the 20 s after
-/// which a connection is checked without being told.
-const SOON: Duration = Duration::from_secs(10);
 
 fn script() -> Script {
     Script::new()
@@ -74,7 +68,9 @@ impl Open {
         Self { socket, streams }
     }
 
-    async fn end(mut self, why: &str, since: Instant) {
+    /// All of them end, with the reason. That it is within a second is tested where the clock stands still, with
+    /// `revocation`.
+    async fn end(mut self, why: &str) {
         assert_eq!(self.socket.closed().await, 4401, "{why}");
         for (name, response) in self.streams {
             let pieces = within(response.bytes_stream().collect::<Vec<_>>()).await;
@@ -83,12 +79,11 @@ impl Open {
             let last = text.trim_end().rsplit("\n\n").next().unwrap();
             assert!(last.contains("\"signed_out\""), "{why}: {name} ends with {last}");
         }
-        assert!(since.elapsed() < SOON, "{why}: {:?}", since.elapsed());
     }
 }
 
-/// Mutants: `Users::change` that does not report; `Credential::check` that does not compare the role; `guard::answer` that
-/// hands the body out as it is; `ws::serve` without the branch of `signed_out`.
+/// Seen to fail with `Credential::check` that does not compare the role, and with `guard::answer` that hands the body out as it
+/// is. Mutant for the socket: `ws::serve` without the branch of `signed_out`.
 #[tokio::test]
 async fn whoever_is_removed_demoted_or_without_a_token_loses_every_open_connection() {
     let desk = Desk::open(script()).await;
@@ -103,21 +98,18 @@ async fn whoever_is_removed_demoted_or_without_a_token_loses_every_open_connecti
         let ada = Client { token: issued["token"].as_str().unwrap().to_owned(), ..desk.client() };
         let open = Open::all(&desk, &ada).await;
         let path = path.replace("{token}", issued["id"].as_str().unwrap());
-        let since = Instant::now();
         assert_eq!(owner.ask(method, &path, body).await.0, 204, "{why}");
-        open.end(why, since).await;
+        open.end(why).await;
     }
     // The owner's own, by the API and by hand.
     let open = Open::all(&desk, &owner).await;
-    let since = Instant::now();
     let token = owner.post("/api/auth/token/rotate", json!({})).await["token"].clone();
-    open.end("renewed", since).await;
+    open.end("renewed").await;
     let owner = Client { token: token.as_str().unwrap().to_owned(), ..owner };
     let open = Open::all(&desk, &owner).await;
-    let since = Instant::now();
     let file = desk.data().join("data/token");
     std::fs::write(&file, format!("ostler_{}\n", "y".repeat(43))).unwrap();
-    open.end("replaced by hand", since).await;
+    open.end("replaced by hand").await;
     desk.api.gate("slow").release();
 }
 

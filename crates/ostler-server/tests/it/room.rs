@@ -32,10 +32,13 @@ async fn a_large_body_of_a_stranger_is_not_read() {
     }
 }
 
-/// Mutants: `UserLimit::take` that refuses nothing; each of its callers without the call.
+/// Seen to fail with `UserLimit::take` that refuses nothing, and with `UserPermit` that gives nothing back. Mutant: each caller
+/// of `take` without the call.
 #[tokio::test]
 async fn one_user_has_so_many_sessions_streams_sockets_and_engines() {
-    let script = Script::new().rule(when(), reply().text("hello"));
+    let script = Script::new()
+        .rule(when().prompt_contains("hold"), reply().hold("held").text("done"))
+        .rule(when(), reply().text("hello"));
     let desk = Desk::with(script, |config| {
         let limits = &mut config.limits;
         limits.sessions_per_user = 3;
@@ -47,7 +50,7 @@ async fn one_user_has_so_many_sessions_streams_sockets_and_engines() {
     .await;
     let (ada, bob) = (desk.client_of("ada").await, desk.client_of("bob").await);
     let first = ada.session().await;
-    let (second, _third) = (ada.session().await, ada.session().await);
+    let (second, third) = (ada.session().await, ada.session().await);
     let (status, refused) = ada.ask(Method::POST, "/api/sessions", Some(json!({}))).await;
     assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{refused}");
     assert!(refused["error"]["hint"].as_str().unwrap().contains("delete"), "{refused}");
@@ -74,16 +77,59 @@ async fn one_user_has_so_many_sessions_streams_sockets_and_engines() {
     let files = |session: &str| format!("/api/sessions/{session}/files");
     assert_eq!(ada.ask(Method::GET, &files(&first), None).await.0, 200);
     assert_eq!(ada.ask(Method::GET, &files(&second), None).await.0, 429, "engines for files");
+    ada.prompt(&first, "hold").await;
+    desk.api.gate("held").reached().await;
     let run = ada.prompt(&second, "hello").await;
-    let failed = ada.until(&run, "failed").await;
-    let why = failed["outcome"]["error"]["message"].as_str().unwrap();
-    assert!(why.contains("the most for one user") && why.contains("delete sessions"), "{failed}");
+    let cancelled = ada.prompt(&third, "hello").await;
     let session = bob.session().await;
-    let run = bob.prompt(&session, "hello").await;
-    bob.until(&run, "completed").await;
-    assert_eq!(ada.ask(Method::DELETE, &format!("/api/sessions/{first}"), None).await.0, 204);
-    let run = ada.prompt(&second, "hello").await;
+    let other = bob.prompt(&session, "hello").await;
+    bob.until(&other, "completed").await;
+    // Those of other users do not wait; ada's do, and can be cancelled.
+    assert_eq!(ada.get(&format!("/api/runs/{run}")).await["state"], "queued");
+    ada.ask(Method::POST, &format!("/api/runs/{cancelled}/cancel"), None).await;
+    ada.until(&cancelled, "cancelled").await;
+    assert_eq!(ada.get(&format!("/api/runs/{run}")).await["state"], "queued");
+    // An engine that has nothing to do makes way.
+    desk.api.gate("held").release();
     ada.until(&run, "completed").await;
+    assert_eq!(ada.ask(Method::DELETE, &format!("/api/sessions/{first}"), None).await.0, 204);
     assert_eq!(ada.ask(Method::POST, "/api/sessions", Some(json!({}))).await.0, 201, "room again");
     assert_eq!(ada.ask(Method::POST, &fork.replace(&first, &second), Some(json!({}))).await.0, 429);
+}
+
+// Seen to fail with `Starter::start` and `Tasks::execute_as` that do not take room.
+#[tokio::test]
+async fn sessions_of_tasks_schedules_and_hooks_count_like_those_that_people_make() {
+    let script = Script::new().rule(when(), reply().text("hello"));
+    let desk = Desk::with(script, |config| config.limits.sessions_per_user = 3).await;
+    let client = desk.client();
+    let task = json!({"name": "t", "taskType": "agent", "userPrompt": "hello"});
+    let task = client.post("/api/tasks", task).await["id"].as_str().unwrap().to_owned();
+    let execute = format!("/api/tasks/{task}/execute");
+    client.post(&execute, json!({})).await;
+    let start = json!({"prompt": "hello"});
+    let hook = client.post("/api/hooks", json!({"name": "h", "start": start})).await;
+    let call = crate::hooks::Call::of(&desk, &hook);
+    assert!(call.send(&client).await.0 < 300);
+    let plan = json!({"name": "s", "start": start, "when": {"every": "1h"}});
+    let plan = client.post("/api/schedules", plan).await["id"].as_str().unwrap().to_owned();
+    let (fire, log) = (format!("/api/schedules/{plan}/run"), format!("/api/schedules/{plan}/log"));
+    client.post(&fire, json!({})).await;
+    client.watch(&log, "the run", |log| log["items"][0]["state"] == "completed").await;
+    assert_eq!(client.get("/api/sessions").await["items"].as_array().unwrap().len(), 3);
+    assert_eq!(client.ask(Method::POST, "/api/sessions", Some(json!({}))).await.0, 429, "people");
+    assert_eq!(client.ask(Method::POST, &execute, Some(json!({}))).await.0, 429, "tasks");
+    assert!(call.send(&client).await.0 < 300, "the same call again is the same run");
+    let hook = client.post("/api/hooks", json!({"name": "h2", "start": start})).await;
+    assert_eq!(crate::hooks::Call::of(&desk, &hook).send(&client).await.0, 429, "hooks");
+    client.ask(Method::POST, &fire, Some(json!({}))).await;
+    let refused = |log: &serde_json::Value| {
+        log["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|it| it.to_string().contains("the most for one user"))
+    };
+    client.watch(&log, "the schedule to say why", refused).await;
+    assert_eq!(client.get("/api/sessions").await["items"].as_array().unwrap().len(), 3);
 }

@@ -335,9 +335,9 @@ async fn what_cannot_be_started_is_noted_and_the_schedule_goes_on() {
     std::fs::remove_dir_all(desk.data().join("skills/greet")).unwrap();
     assert_eq!(client.ask(Method::DELETE, &format!("/api/sessions/{session}"), None).await.0, 204);
     desk.clock.advance(HOUR);
-    for (id, what) in
-        [(&in_folder, "inner is gone"), (&in_session, "session"), (&of_skill, "greet")]
-    {
+    let path = format!("/api/schedules/{in_session}");
+    assert_eq!(client.get(&path).await["state"], "ended", "it ends with its session");
+    for (id, what) in [(&in_folder, "inner is gone"), (&of_skill, "greet")] {
         let entries = settled(&client, id, 2).await;
         assert_eq!(entries[0]["state"], "failed");
         assert!(entries[0]["note"].as_str().unwrap().contains(what), "{entries:?}");

@@ -61,15 +61,20 @@ impl Socket {
         if let Some(place) = self.kept.iter().position(|value| value["type"] == kind) {
             return self.kept.remove(place);
         }
-        loop {
-            let frame = within(self.stream.next()).await.unwrap().unwrap();
-            let Message::Text(text) = frame else { continue };
-            let value: Value = serde_json::from_str(&text).unwrap();
-            if value["type"] == kind {
-                return value;
+        // All of it has a limit: pings come without end.
+        within(async {
+            loop {
+                let Message::Text(text) = self.stream.next().await.unwrap().unwrap() else {
+                    continue;
+                };
+                let value: Value = serde_json::from_str(&text).unwrap();
+                if value["type"] == kind {
+                    return value;
+                }
+                self.kept.push(value);
             }
-            self.kept.push(value);
-        }
+        })
+        .await
     }
 }
 
@@ -187,4 +192,39 @@ async fn a_page_that_comes_later_is_told_what_is_at_work_and_how_it_ends() {
         }
     };
     assert_eq!(within(over).await["run"]["id"], run);
+}
+
+// Seen to fail with one limit of 4 MiB for every message.
+#[tokio::test]
+async fn large_messages_are_for_prompts_and_too_large_ones_are_refused_with_a_reason() {
+    let desk = Desk::open(Script::new().rule(when(), reply().text("fine"))).await;
+    let client = desk.client();
+    let mut socket = Socket::open(&client).await;
+    let padding = |bytes: usize| "x".repeat(bytes);
+    for message in [
+        json!({"type": "ping", "more": padding(100_000)}),
+        json!({"type": "subscribe", "sessionId": padding(100_000)}),
+        json!({"type": "cancel", "runId": padding(100_000)}),
+        json!({"type": "permission_response", "permissionId": padding(100_000), "approved": true}),
+    ] {
+        socket.say(message.clone()).await;
+        let refused = socket.hear("error").await;
+        assert_eq!(refused["error"]["code"], "message_too_large", "{}", message["type"]);
+    }
+    socket.say(json!({"type": "prompt", "text": padding(500_000)})).await;
+    let run = socket.hear("accepted").await["runId"].as_str().unwrap().to_owned();
+    client.until(&run, "completed").await;
+    socket.say(json!({"type": "prompt", "text": padding(1 << 20)})).await;
+    let closed = async {
+        loop {
+            match socket.stream.next().await {
+                Some(Ok(Message::Close(Some(frame)))) => return frame,
+                Some(Ok(_)) => {}
+                other => panic!("closed without a reason: {other:?}"),
+            }
+        }
+    };
+    let closed = within(closed).await;
+    assert_eq!(u16::from(closed.code), 1009);
+    assert!(closed.reason.contains("1 MiB") && closed.reason.contains("/runs"), "{closed:?}");
 }

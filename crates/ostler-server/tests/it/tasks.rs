@@ -74,7 +74,11 @@ async fn a_skill_is_executed_with_its_parameters_and_nothing_else() {
     assert_eq!(events.last().unwrap(), &json!({"type": "done"}));
     assert!(events.contains(&json!({"type": "status", "status": "starting"})), "{types:?}");
     assert!(events.iter().any(|event| event["messageType"] == "assistant"), "{types:?}");
-    assert_eq!(stream(&client, id).await, events, "it can be read again");
+    // Deltas of what came whole are gone, but for those still in memory.
+    let whole = |events: Vec<Value>| -> Vec<Value> {
+        events.into_iter().filter(|event| event["messageType"] != "stream_event").collect()
+    };
+    assert_eq!(whole(stream(&client, id).await), whole(events), "it can be read again");
     let done = client.get(&format!("/api/tasks/{id}")).await;
     assert_eq!((&done["status"], &done["result"]), (&json!("completed"), &json!("Good day, Ann.")));
     assert!(done["duration"].is_number());

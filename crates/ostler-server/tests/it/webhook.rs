@@ -210,3 +210,28 @@ async fn a_webhook_without_a_secret_or_an_address_starts_nothing() {
         assert!(error.to_string().contains(told), "{error}");
     }
 }
+
+// Seen to fail with `server::webhook` that always builds links with the address it listens at.
+#[tokio::test]
+async fn links_of_webhooks_lead_to_the_public_url() {
+    let mut receiver = Receiver::open(&[]).await;
+    let webhook = Webhook {
+        url: receiver.url.clone(),
+        secret: SECRET.to_owned(),
+        events: vec![WebhookEvent::Waiting, WebhookEvent::Ended],
+    };
+    let desk = Desk::with(asks("touch made"), move |config: &mut Config| {
+        config.webhook = Some(webhook.clone());
+        config.public_url = Some("https://agents.example.org".to_owned());
+    })
+    .await;
+    let client = desk.client();
+    let run = client.prompt(&client.session().await, "go").await;
+    let (_, _, waits) = receiver.next().await;
+    let asked = client.pending().await["id"].as_str().unwrap().to_owned();
+    let link = |path: String| json!(format!("https://agents.example.org/api/{path}"));
+    assert_eq!(waits["link"], link(format!("approvals/{asked}")), "{waits}");
+    client.post(&format!("/api/approvals/{asked}/decision"), json!({"approved": false})).await;
+    let (_, _, ended) = receiver.next().await;
+    assert_eq!(ended["link"], link(format!("runs/{run}")), "{ended}");
+}

@@ -139,7 +139,8 @@ const UPGRADE: [&str; 4] = [
 /// `same-site` (other port); `cookie` without `whence` (cookie without a page); without `is_silent` (WS without an
 /// origin); `caller` that falls back to the cookie (wrong token beside a cookie); `check_json` gone (form, text).
 /// Mutants for the page key: `Cookies::grant` that does not compare it (a wrong key); `caller` that goes on without one (a
-/// listener on another port); `cookie` with `is_older` that does not ask for the header, or takes it with `Sec-Fetch-Site`.
+/// listener on another port). Seen to fail with `is_older` that counts beside `Sec-Fetch-Site`. Without its question for the
+/// header nothing changes: `caller` refuses a request without a page key anyway.
 #[tokio::test]
 async fn the_matrix() {
     let house = House::open().await;
@@ -509,7 +510,7 @@ async fn behind_a_proxy_with_tls_the_page_works_and_cookies_are_for_tls_alone() 
     assert!(!house.guard.site.is_secure(&headers(&house.address.to_string())));
 }
 
-// Mutants: `judge` that does not ask `check_stranger`; `peer` that always believes the header.
+// Seen to fail with `peer` that always believes the header. Mutant: `judge` that does not ask `check_stranger`.
 #[tokio::test]
 async fn an_address_that_floods_open_paths_is_slowed_down_before_anything_is_looked_up() {
     let house = House::open().await;

@@ -5,6 +5,6 @@ mod connect;
 mod conversation;
 mod lifecycle;
 mod peers;
-mod served;
-mod stage;
+pub(crate) mod served;
+pub(crate) mod stage;
 mod transport;

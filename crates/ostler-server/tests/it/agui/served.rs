@@ -9,13 +9,13 @@ use super::stage::*;
 use crate::desk::{Client, Desk, within};
 
 /// Begins a run as whoever has the client's token.
-pub(super) async fn begin(client: &Client, body: &Value) -> Events {
+pub(crate) async fn begin(client: &Client, body: &Value) -> Events {
     let response = within(client.request(Method::POST, "/agui").json(body).send()).await.unwrap();
     assert!(response.status().is_success(), "{}", response.status());
     Events::new(response)
 }
 
-pub(super) async fn run(client: &Client, body: &Value) -> Vec<Event> {
+pub(crate) async fn run(client: &Client, body: &Value) -> Vec<Event> {
     begin(client, body).await.rest().await
 }
 

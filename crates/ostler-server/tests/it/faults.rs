@@ -1,0 +1,363 @@
+//! Nothing can be written for a while, in every state of a run: afterwards nothing is lost, nothing is stuck, and nobody had
+//! to start the server again.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures::future::join_all;
+use ostler_server::config::Config;
+use ostler_store::{Error, Store as _, StreamId};
+use ostler_testkit::{Rule, Script, reply, when};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::desk::{Client, Desk, within};
+
+/// Long enough for a busy machine to renew in time, short enough to be lost in a test.
+const LEASE: Duration = Duration::from_secs(3);
+/// How long a fault lasts, in seconds. Longer than the lease unless set.
+const FAULT_SECONDS: &str = "OSTLER_FAULT_SECONDS";
+/// Where the real small disk is, in the process that has one.
+const SMALL_DISK: &str = "OSTLER_SMALL_DISK";
+
+fn fault_time() -> Duration {
+    let seconds = std::env::var(FAULT_SECONDS).ok().map(|text| text.parse().unwrap());
+    seconds.map_or(LEASE * 2, Duration::from_secs)
+}
+
+/// What a run does when the fault comes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    Queued,
+    Starting,
+    Streaming,
+    Tool,
+    Waiting,
+    Finishing,
+    Cancelling,
+}
+
+const STAGES: [Stage; 7] = [
+    Stage::Queued,
+    Stage::Starting,
+    Stage::Streaming,
+    Stage::Tool,
+    Stage::Waiting,
+    Stage::Finishing,
+    Stage::Cancelling,
+];
+
+/// What goes wrong. The numbers are SQLite's errors.
+#[derive(Clone, Debug, PartialEq)]
+enum Fault {
+    Commits(i32),
+    LostLease,
+    /// A file that takes all the room there is.
+    FullDisk(PathBuf),
+}
+
+const FULL: Fault = Fault::Commits(13);
+const BUSY: Fault = Fault::Commits(5);
+const SYNC_FAILS: Fault = Fault::Commits(1034);
+
+impl Fault {
+    async fn begin(&self, desk: &Desk, session: &str) {
+        match self {
+            Self::Commits(code) => desk.store().fail_commits(*code),
+            Self::LostLease => take_lease(desk, session).await,
+            Self::FullDisk(file) => fill(file),
+        }
+    }
+
+    fn end(&self, desk: &Desk) {
+        match self {
+            Self::Commits(_) => desk.store().fail_commits(0),
+            Self::LostLease => {}
+            Self::FullDisk(file) => std::fs::remove_file(file).unwrap(),
+        }
+    }
+}
+
+/// Takes the session away from its worker, as another server does when the lease has run out.
+async fn take_lease(desk: &Desk, session: &str) {
+    let stream = StreamId::new(session).unwrap();
+    match desk.store().claim(&stream, "another server", LEASE).await {
+        Err(Error::Held { by, .. }) => drop(desk.store().claim(&stream, &by, LEASE).await.unwrap()),
+        free => desk.store().release(&free.unwrap()).await.unwrap(),
+    }
+}
+
+fn fill(file: &PathBuf) {
+    let mut file = std::fs::File::create(file).unwrap();
+    for size in [1 << 16, 1 << 10, 1] {
+        while file.write_all(&vec![0; size]).is_ok() {}
+    }
+}
+
+fn script() -> Script {
+    let touch = || reply().tool_use("Bash", json!({"command": "touch yes"}));
+    let wait = json!({"command": "until [ -e go ]; do sleep 0.02; done"});
+    // What was begun is done again when the run goes on.
+    let again = when().any_text_contains("case Waiting").prompt_contains("interrupted");
+    let words = || (0..40).map(|number| format!("word {number} "));
+    Script::new()
+        .with(Rule::new(again, touch()).times(1))
+        .rule(when().has_tool_result(true), reply().text("done"))
+        .rule(when().prompt_contains("other"), reply().hold("other").text("done"))
+        .rule(when().prompt_contains("case Queued"), reply().text("done"))
+        .rule(when().prompt_contains("case Starting"), reply().hold("at").text("done"))
+        .rule(when().prompt_contains("case Streaming"), reply().text_pieces(words()).gate(6, "at"))
+        .rule(when().prompt_contains("case Tool"), reply().tool_use("Bash", wait))
+        .rule(when().prompt_contains("case Waiting"), touch())
+        .rule(when().prompt_contains("case Finishing"), reply().text_pieces(words()).gate(42, "at"))
+        .rule(when().prompt_contains("case Cancelling"), reply().hold("at").text("done"))
+        .rule(when(), reply().text("done"))
+}
+
+fn setup(config: &mut Config) {
+    config.limits.lease = LEASE;
+    config.limits.concurrent_runs = 1;
+    config.limits.cancel_grace = Duration::from_millis(200);
+    config.allow_bypass = true;
+}
+
+/// One case: a run, brought to its stage, and what it is after the fault.
+struct Case {
+    stage: Stage,
+    fault: Fault,
+    desk: Desk,
+    client: Client,
+    session: String,
+    run: String,
+}
+
+impl Case {
+    async fn open(stage: Stage, fault: Fault) -> Self {
+        let desk = Desk::with(script(), setup).await;
+        let client = desk.client();
+        if stage == Stage::Queued {
+            let other = client.session().await;
+            client.prompt(&other, "other").await;
+            desk.api.gate("other").reached().await;
+        }
+        let mode = if stage == Stage::Tool { "bypassPermissions" } else { "default" };
+        let made = client.post("/api/sessions", json!({"permissionMode": mode})).await;
+        let session = made["id"].as_str().unwrap().to_owned();
+        let run = client.prompt(&session, &format!("case {stage:?}")).await;
+        let case = Self { stage, fault, desk, client, session, run };
+        case.reach().await;
+        case
+    }
+
+    async fn reach(&self) {
+        match self.stage {
+            Stage::Queued => drop(self.client.until(&self.run, "queued").await),
+            Stage::Tool => self.log_has("tool_use").await,
+            Stage::Waiting => {
+                self.client.pending().await;
+                self.client.until(&self.run, "waiting").await;
+            }
+            _ => within(self.desk.api.gate("at").reached()).await,
+        }
+    }
+
+    async fn log_has(&self, word: &str) {
+        let path = format!("/api/sessions/{}/log?limit=500", self.session);
+        self.client.watch(&path, word, |log| log.to_string().contains(word)).await;
+    }
+
+    /// What a person does while nothing can be written. Whether that was refused, and is to be done again.
+    async fn act(&self) -> bool {
+        self.desk.api.gate("other").release();
+        match self.stage {
+            Stage::Tool => std::fs::write(self.desk.workspace().join("go"), "").unwrap(),
+            Stage::Waiting if self.fault != Fault::LostLease => {
+                let (status, answer) = self.decide().await;
+                assert!(status.is_server_error(), "a yes that is not kept: {status} {answer}");
+            }
+            Stage::Waiting => {}
+            Stage::Cancelling => return self.cancel().await.0.is_server_error(),
+            _ => self.desk.api.gate("at").release(),
+        }
+        false
+    }
+
+    async fn decide(&self) -> (StatusCode, Value) {
+        let id = self.client.pending().await["id"].as_str().unwrap().to_owned();
+        let path = format!("/api/approvals/{id}/decision");
+        self.client.ask(Method::POST, &path, Some(json!({"approved": true}))).await
+    }
+
+    async fn cancel(&self) -> (StatusCode, Value) {
+        let path = format!("/api/runs/{}/cancel", self.run);
+        self.client.ask(Method::POST, &path, None).await
+    }
+
+    async fn check(self) {
+        let what = format!("{:?} × {:?}", self.stage, self.fault);
+        self.fault.begin(&self.desk, &self.session).await;
+        let is_refused = self.act().await;
+        let time = fault_time();
+        tokio::time::sleep(time).await;
+        self.fault.end(&self.desk);
+        self.until_writable().await;
+        self.desk.api.gate("at").release();
+        if self.stage == Stage::Waiting {
+            let (status, answer) = self.decide().await;
+            assert!(status.is_success(), "{what}: {status} {answer}");
+        }
+        if is_refused {
+            let (status, answer) = self.cancel().await;
+            assert!(status.is_success(), "{what}: {status} {answer}");
+        }
+        let over = self.until_over(&self.run).await;
+        let state = over["state"].as_str().unwrap();
+        match self.stage {
+            // An interruption that was being written may come first; then cancelling it once more ends it.
+            Stage::Cancelling if state == "interrupted" => {
+                let (status, cancelled) = self.cancel().await;
+                let is_cancelled = status.is_success() && cancelled["state"] == "cancelled";
+                assert!(is_cancelled, "{what}: {status} {cancelled}");
+            }
+            Stage::Cancelling => assert_eq!(state, "cancelled", "{what}"),
+            Stage::Queued => assert_eq!(state, "completed", "{what}"),
+            _ if state == "interrupted" => self.resume(&what).await,
+            _ => assert_eq!(state, "completed", "{what}: {over}"),
+        }
+        if self.stage == Stage::Waiting {
+            assert!(self.desk.workspace().join("yes").exists(), "{what}: the yes was not applied");
+        }
+        self.check_rest(&what).await;
+        println!("{what}, {} s: {state}", time.as_secs());
+    }
+
+    /// Waits until the server has noticed that it can write again.
+    async fn until_writable(&self) {
+        let writes = async {
+            while !self
+                .client
+                .ask(Method::POST, "/api/sessions", Some(json!({})))
+                .await
+                .0
+                .is_success()
+            {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        within(writes).await;
+    }
+
+    async fn until_over(&self, run: &str) -> Value {
+        let is_over = |run: &Value| {
+            ["completed", "failed", "cancelled", "interrupted"]
+                .contains(&run["state"].as_str().unwrap())
+        };
+        self.client.watch(&format!("/api/runs/{run}"), "the end of a run", is_over).await
+    }
+
+    /// Resumes it, unless an answer has; then all of it is done.
+    async fn resume(&self, what: &str) {
+        let path = format!("/api/runs/{}/resume", self.run);
+        let (status, answer) = self.client.ask(Method::POST, &path, None).await;
+        let is_resumed = status.is_success() || answer["error"]["code"] == "already_resumed";
+        assert!(is_resumed, "{what}: {status} {answer}");
+        let runs = self.client.get(&format!("/api/sessions/{}/runs", self.session)).await;
+        let last = runs["items"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap();
+        let over = self.until_over(last).await;
+        assert_eq!(over["state"], "completed", "{what}: {over}");
+    }
+
+    /// The session works as before, nothing waits, and its log is whole.
+    async fn check_rest(&self, what: &str) {
+        let next = self.client.prompt(&self.session, "quick").await;
+        self.client.until(&next, "completed").await;
+        let pending = self.client.get("/api/approvals").await;
+        assert_eq!(pending["items"], json!([]), "{what}");
+        self.desk.store().verify(&StreamId::new(&*self.session).unwrap()).await.unwrap();
+        let log = self.client.log(&self.session).await;
+        let numbers: Vec<u64> = log.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+        // Deltas whose message came whole are gone, and their numbers with them; `verify` has looked at the rest.
+        assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{what}: {numbers:?}");
+    }
+}
+
+async fn check_all(fault: Fault) {
+    let checking = STAGES.map(async |stage| {
+        let case = within(Case::open(stage, fault.clone())).await;
+        case.check().await;
+    });
+    join_all(checking).await;
+}
+
+// Mutant: a session that cannot be claimed is refused and runs that nobody works on are not looked for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_loses_no_run_and_no_answer() {
+    check_all(FULL).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_refuses_for_a_while_loses_no_run_and_no_answer() {
+    check_all(BUSY).await;
+}
+
+// Mutant: `Store::reopen` that does nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_whose_writes_fail_for_a_while_needs_no_restart() {
+    check_all(SYNC_FAILS).await;
+}
+
+// Mutant: `Ending::Abandoned` that notes nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_lease_loses_no_run_and_no_answer() {
+    check_all(Fault::LostLease).await;
+}
+
+/// Runs a test of this binary in a process that has a small file system of its own for temporary files.
+fn on_small_disk(test: &str) {
+    let disk = tempfile::tempdir().unwrap();
+    let mount = r#"mount -t tmpfs -o size=24m small "$OSTLER_SMALL_DISK" && exec "$@""#;
+    // As another user than root, a user namespace gives the right to mount.
+    let flags = if rustix::process::geteuid().is_root() { "-m" } else { "-rm" };
+    let program = std::env::current_exe().unwrap();
+    let ended = std::process::Command::new("unshare")
+        .args([flags, "sh", "-c", mount, "sh"])
+        .arg(program)
+        .args(["--exact", test, "--nocapture", "--test-threads", "1"])
+        .env(SMALL_DISK, disk.path())
+        .env("TMPDIR", disk.path())
+        .output()
+        .unwrap();
+    let (said, errors) =
+        (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    println!("on a tmpfs of 24 MB, by unshare {flags}:\n{said}");
+    assert!(ended.status.success(), "{said}\n{errors}");
+    assert!(said.contains("1 passed"), "{said}\n{errors}");
+}
+
+#[test]
+fn a_real_full_disk_loses_no_run_and_no_answer() {
+    on_small_disk("faults::on_the_small_disk");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_the_small_disk() {
+    // Run by `a_real_full_disk_loses_no_run_and_no_answer`, in a mount namespace of its own.
+    let Some(disk) = std::env::var_os(SMALL_DISK).map(PathBuf::from) else { return };
+    for stage in STAGES {
+        let case = within(Case::open(stage, Fault::FullDisk(disk.join("filler")))).await;
+        case.check().await;
+    }
+}
+
+// Mutant: `cancel` that returns a run that was interrupted as it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interrupted_run_can_be_cancelled_and_what_it_asked_is_taken_back() {
+    let case = within(Case::open(Stage::Waiting, Fault::LostLease)).await;
+    take_lease(&case.desk, &case.session).await;
+    case.client.until(&case.run, "interrupted").await;
+    let (status, cancelled) = case.cancel().await;
+    assert_eq!((status.as_u16(), &cancelled["state"]), (202, &json!("cancelled")));
+    assert_eq!(case.client.get("/api/approvals").await["items"], json!([]));
+    case.check_rest("after a cancelled interruption").await;
+}
