@@ -1,5 +1,6 @@
 // Talking to the server. Every failure is an `ApiError` with words for people; what to do about it is in `hint`.
 
+import type { Message } from "@ag-ui/core";
 import type {
   Approval,
   Check,
@@ -143,7 +144,7 @@ export const api = {
       const path = `/api/sessions/${id(session)}/log?limit=500&after=${found.at(-1)?.seq ?? 0}`;
       const { items } = await call<Listing<LogEntry>>("GET", path);
       found.push(...items);
-      if (items.length < 500) return found;
+      if (items.length === 0) return found;
     }
   },
   fork: (session: string, body: { before?: string; title?: string }) =>
@@ -152,21 +153,14 @@ export const api = {
   rewind: (session: string, before: string, dryRun: boolean) =>
     call<Rewound>("POST", `/api/sessions/${id(session)}/rewind`, { before, dryRun }),
   engine: (session: string) => call<Engine>("GET", `/api/sessions/${id(session)}/setup`),
+  /** What was said before an event. */
+  messages: (session: string, before: number) =>
+    call<{ items: Message[]; earlier?: number }>("GET", `/api/sessions/${id(session)}/messages?before=${before}`),
   /** The run that a message of the user began. */
-  async runOf(session: string, message: string, text: string): Promise<string> {
-    // In a fork, each of several messages that began a run has a number of its own.
-    const named = /^prompt-(run_.+?)(?:-\d+){1,2}$/.exec(message)?.[1];
-    const { items } = await api.runs(session);
-    const same = items.filter((run) => run.prompt === text && (named ?? run.id) === run.id);
-    if (same.length === 1) return same[0]!.id;
-    // It was said several times, or before this was a fork: the log knows which message began which run.
-    const isIt = ({ kind, body }: LogEntry) => {
-      if (kind !== "prompt" || body.steered) return false;
-      return named ? body.runId === named && body.text === text : (body.messages as { id?: string }[] | undefined)?.some((it) => it.id === message);
-    };
-    const found = (await api.log(session)).find(isIt);
-    if (!found) throw new ApiError(0, "steered", "This was said into work that was under way.", "Edit what began that work.");
-    return found.body.runId as string;
+  async runOf(session: string, message: string): Promise<string> {
+    const { runId } = await call<{ runId?: string }>("GET", `/api/sessions/${id(session)}/messages/${id(message)}/run`);
+    if (!runId) throw new ApiError(404, "steered", "This was said into work that was under way.", "Edit what began that work.");
+    return runId;
   },
   /** The commands that a prompt in this session can begin with; the engine says so when it begins. */
   async commands(session: string): Promise<{ text: string; hint?: string }[]> {

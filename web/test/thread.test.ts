@@ -26,6 +26,29 @@ const SPOKEN = [
   { type: "TOOL_CALL_RESULT", messageId: "c-result", toolCallId: "c", content: "none", metadata: { isError: true } },
 ];
 
+describe("a page of a long conversation", () => {
+  const said = (id: string) => ({ id, role: "user" as const, content: id });
+  const marker = { id: "earlier-2", role: "system" as const, content: "more", metadata: { earlier: { before: 9 } } };
+  const snapshot = (messages: unknown[]) => ({ type: "MESSAGES_SNAPSHOT", messages }) as unknown as AGUIEvent;
+
+  // Seen to fail when a thread that is told again forgets the pages that were loaded.
+  test("goes on to its beginning, and stays when all is told again", () => {
+    const thread = new Thread();
+    thread.apply(snapshot([marker, said("c"), said("d")]), 0);
+    expect(thread.earlier).toEqual({ id: "earlier-2", text: "more", before: 9 });
+    thread.prepend(fromMessages([said("a"), said("b")]), undefined);
+    expect(thread.items.map((it) => it.id)).toEqual(["a", "b", "c", "d"]);
+    const again = new Thread(thread);
+    again.apply(snapshot([marker, said("d"), said("e")]), 0);
+    expect(again.items.map((it) => it.id)).toEqual(["a", "b", "c", "d", "e"]);
+    expect(again.earlier).toBeUndefined();
+    // Where nothing is missing, nothing is added.
+    const all = new Thread(thread);
+    all.apply(snapshot([said("d")]), 0);
+    expect(all.items.map((it) => it.id)).toEqual(["d"]);
+  });
+});
+
 describe("a thread", () => {
   test("puts pieces together", () => {
     const thread = heard(SPOKEN);

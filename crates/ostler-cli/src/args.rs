@@ -8,6 +8,7 @@ pub(crate) mod serve;
 #[cfg(test)]
 mod table;
 mod unknown;
+pub(crate) mod upkeep;
 mod wire;
 
 use std::ffi::OsString;
@@ -23,6 +24,7 @@ use serde_json::Value;
 use self::more::More;
 use self::offers::Offers;
 use self::wire::Wire;
+use crate::sessions;
 
 /// An agent that works in this folder.
 ///
@@ -167,6 +169,9 @@ pub(crate) enum Command {
         /// Those of all folders
         #[arg(long)]
         all: bool,
+        /// How many at most; 0 for all of them
+        #[arg(long, value_name = "N", default_value_t = sessions::LIMIT)]
+        limit: usize,
     },
     /// Serve agents to several people: tasks, approvals and live events over HTTP
     Serve(Box<serve::Serve>),
@@ -174,6 +179,12 @@ pub(crate) enum Command {
     Task(Box<client::Tasks>),
     /// Have a server start things at certain times
     Schedule(Box<client::Schedules>),
+    /// Write what a server keeps in its database to one file, also while it runs
+    Backup(upkeep::Backup),
+    /// Put a backup in the place of a server's database, while it does not run
+    Restore(upkeep::Restore),
+    /// Check that nothing in a server's database, or in a backup, is damaged
+    Check(upkeep::Check),
     /// Look for what is wrong: key, model, settings, disk, tools, each with the way out
     Doctor,
     /// Tell what would become of a tool call, and why, without running anything
@@ -194,6 +205,9 @@ impl Command {
             Self::Serve(_) => "serve",
             Self::Task(_) => "task",
             Self::Schedule(_) => "schedule",
+            Self::Backup(_) => "backup",
+            Self::Restore(_) => "restore",
+            Self::Check(_) => "check",
             Self::Doctor => "doctor",
             Self::Explain { .. } => "explain",
         }
@@ -263,11 +277,15 @@ impl Args {
         }
         // With --print, a word is a prompt.
         let is_word = match command {
-            Command::Sessions { all } => !all,
+            Command::Sessions { all, limit } => !all && *limit == sessions::LIMIT,
             Command::Doctor => true,
             Command::Task(tasks) => tasks.command.is_none(),
             Command::Schedule(schedules) => schedules.command.is_none(),
-            Command::Serve(_) | Command::Explain { .. } => false,
+            Command::Check(check) => check.file.is_none() && check.kept.data.is_none(),
+            Command::Serve(_)
+            | Command::Explain { .. }
+            | Command::Backup(_)
+            | Command::Restore(_) => false,
         };
         if is_word {
             self.prompt = Some(word.to_owned());
@@ -366,13 +384,14 @@ fn json(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
 
-/// `90s`, `10m`, `2h`; a plain number is seconds.
+/// `90s`, `10m`, `2h`, `30d`; a plain number is seconds.
 fn time(text: &str) -> Result<Duration, String> {
-    let number = text.trim_end_matches(['s', 'm', 'h']);
+    let number = text.trim_end_matches(['s', 'm', 'h', 'd']);
     let unit = match &text[number.len()..] {
         "" | "s" => Some(1),
         "m" => Some(60),
         "h" => Some(3600),
+        "d" => Some(24 * 3600),
         _ => None,
     };
     let seconds = number.parse::<u64>().ok().zip(unit);
@@ -380,7 +399,7 @@ fn time(text: &str) -> Result<Duration, String> {
         .and_then(|(number, unit)| number.checked_mul(unit))
         .filter(|seconds| *seconds > 0)
         .map(Duration::from_secs)
-        .ok_or_else(|| "write a time such as 90s, 10m or 2h".to_owned())
+        .ok_or_else(|| "write a time such as 90s, 10m, 2h or 30d".to_owned())
 }
 
 fn uuid(text: &str) -> Result<String, String> {
@@ -422,7 +441,7 @@ mod tests {
         }
         assert!(matches!(
             parsed("sessions --all").unwrap().command,
-            Some(Command::Sessions { all: true })
+            Some(Command::Sessions { all: true, .. })
         ));
     }
 

@@ -187,6 +187,10 @@ impl Chat<'_> {
                     return Ok(None);
                 }
             },
+            frame if is_for_user(&frame) => {
+                self.frame(&frame)?;
+                return Ok(None);
+            }
             _ => self.turn(None).await?,
         };
         Ok(matches!(ended, Ended::Quit(_)).then(|| ended.code()))
@@ -337,14 +341,26 @@ async fn next(
 }
 
 /// Waits for something that nobody asked for: the beginning of a turn (what ran in the background has ended, and the
-/// model is told), or a question.
+/// model is told), a question, or a warning.
 async fn unasked(engine: &mut Engine) -> anyhow::Result<ToHost> {
     loop {
         let frame = engine.next().await?;
-        if matches!(frame, ToHost::System(System::Init(_)) | ToHost::ControlRequest(_)) {
+        let begins = matches!(frame, ToHost::System(System::Init(_)) | ToHost::ControlRequest(_));
+        if begins || is_for_user(&frame) {
             return Ok(frame);
         }
     }
+}
+
+/// Whether it is something that the user should know, whoever is at work: a warning of hooks, a session that is not
+/// saved.
+fn is_for_user(frame: &ToHost) -> bool {
+    matches!(
+        frame,
+        ToHost::System(
+            System::Informational(_) | System::SessionWritesLost(_) | System::ModelFallback(_)
+        )
+    )
 }
 
 /// What came of a question.

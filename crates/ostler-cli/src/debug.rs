@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -28,6 +28,13 @@ impl Debug {
     pub(crate) fn of(args: &Args) -> anyhow::Result<Self> {
         let to: Box<dyn Write + Send> = match (&args.wire.debug_file, &args.wire.debug) {
             (Some(path), _) => {
+                // Opening a pipe waits until somebody reads from it.
+                let is_pipe = path.metadata().is_ok_and(|file| file.file_type().is_fifo());
+                anyhow::ensure!(
+                    !is_pipe,
+                    "--debug-file {}: it is a pipe; name a file",
+                    path.display()
+                );
                 let opened: std::io::Result<File> =
                     OpenOptions::new().append(true).create(true).mode(0o600).open(path);
                 Box::new(opened.with_context(|| format!("--debug-file {}", path.display()))?)

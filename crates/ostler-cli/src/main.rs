@@ -18,6 +18,7 @@ mod permission;
 mod pipe;
 mod piped;
 mod question;
+mod refusal;
 mod rules;
 mod scene;
 mod screen;
@@ -30,15 +31,16 @@ mod spinner;
 mod status;
 mod text;
 mod tty;
+mod upkeep;
 mod wrap;
 
 use std::process::ExitCode;
 
 use ostler::engine::kept::Kept;
-use ostler::engine::{self as host, Running, StartError};
+use ostler::engine::{self as host, Running, Scene, StartError};
 use ostler_engine::store::StoreError;
 
-use crate::args::{Args, Command, OutputFormat};
+use crate::args::{Args, Command, InputFormat, OutputFormat};
 use crate::chat::Greeting;
 use crate::engine::Engine;
 use crate::screen::Screen;
@@ -47,6 +49,8 @@ fn main() -> ExitCode {
     if let Some(code) = ostler_tools::run_if_called() {
         return code;
     }
+    // Nothing else in this program starts processes with a session of their own.
+    ostler_process::adopt_orphans();
     let arguments: Vec<_> = std::env::args_os().collect();
     let is_of_program = Args::is_of_program(&arguments);
     let (args, unknown) = match Args::read(arguments) {
@@ -55,7 +59,7 @@ fn main() -> ExitCode {
         Err(error) if is_of_program && error.use_stderr() => {
             // Nobody can be told that standard error is closed.
             let _ = error.print();
-            return ExitCode::FAILURE;
+            return refused(&error.to_string());
         }
         Err(error) => error.exit(),
     };
@@ -77,15 +81,23 @@ fn main() -> ExitCode {
 
 fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     match &args.command {
-        Some(Command::Sessions { all }) => {
-            sessions::list(&args, *all, screen)?;
+        Some(Command::Sessions { all, limit }) => {
+            sessions::list(&args, *all, *limit, screen)?;
             return Ok(ExitCode::SUCCESS);
         }
         Some(Command::Explain { tool, input }) => {
             rules::explain(&args, tool, input, screen)?;
             return Ok(ExitCode::SUCCESS);
         }
-        Some(Command::Doctor | Command::Serve(_) | Command::Task(_) | Command::Schedule(_))
+        Some(
+            Command::Doctor
+            | Command::Serve(_)
+            | Command::Task(_)
+            | Command::Schedule(_)
+            | Command::Backup(_)
+            | Command::Restore(_)
+            | Command::Check(_),
+        )
         | None => {}
     }
     // One session waits for a model and for tools, and what blocks has threads of its own, so one worker is enough. It
@@ -99,6 +111,9 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         Some(Command::Serve(serve)) => runtime.block_on(serve::run(&args, serve, screen)),
         Some(Command::Task(tasks)) => runtime.block_on(client::task(tasks, screen)),
         Some(Command::Schedule(schedules)) => runtime.block_on(client::schedule(schedules, screen)),
+        Some(Command::Backup(backup)) => runtime.block_on(upkeep::back_up(backup, screen)),
+        Some(Command::Restore(restore)) => runtime.block_on(upkeep::restore(restore, screen)),
+        Some(Command::Check(check)) => runtime.block_on(upkeep::check(check, screen)),
         Some(Command::Doctor) => runtime.block_on(doctor::run(&args, screen)),
         _ => runtime.block_on(work(&args, screen)),
     };
@@ -108,32 +123,23 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     code
 }
 
+/// Tells a program why its command line starts nothing.
+fn refused(reason: &str) -> ExitCode {
+    if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        // Nobody is left to tell that nobody listens.
+        let _ = runtime.block_on(refusal::tell(reason.trim(), None));
+        runtime.shutdown_background();
+    }
+    ExitCode::FAILURE
+}
+
 /// Answers prompts, from a person or a program.
 async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
-    let mut scene = scene::of(args)?;
-    let session = &mut scene.launch.session;
-    if args.wire.await_claim && session.resume.is_none() && !session.go_on {
-        // One name for the session before and after somebody claims it.
-        session.id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string());
-    }
-    scene::refuse_root(&scene)?;
-    // It reads settings and perhaps a whole conversation, and nothing else happens meanwhile.
-    let Running { connection, model, remark, warnings, cautions, folders, .. } =
-        match tokio::task::block_in_place(|| host::start(&scene)) {
-            Ok(running) => running,
-            Err(StartError::Store(error)) if args.output_format != OutputFormat::Text => {
-                let told = host::sessions::failure(&scene.launch.session, &error);
-                let Some(result) = told else { return Err(error.into()) };
-                pipe::fail(result)?;
-                return Ok(ExitCode::FAILURE);
-            }
-            Err(error @ StartError::Store(StoreError::NotFound(_))) => {
-                return Err(anyhow::anyhow!(
-                    "{error}; `ostler sessions` lists those of this folder, `ostler sessions --all` all"
-                ));
-            }
-            Err(error) => return Err(error.into()),
-        };
+    let (scene, running) = match start(args) {
+        Ok(started) => started,
+        Err(error) => return not_started(args, error, screen).await,
+    };
+    let Running { connection, model, remark, warnings, cautions, folders, .. } = running;
     for caution in cautions {
         screen.complain(caution);
     }
@@ -149,6 +155,50 @@ async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let greeting = Greeting { model, remark };
     let kept = Kept::of(&folders);
     chat::run(args, Engine::new(connection), scene.cwd, kept, greeting, screen).await
+}
+
+fn start(args: &Args) -> anyhow::Result<(Scene, Running)> {
+    let mut scene = scene::of(args)?;
+    let session = &mut scene.launch.session;
+    if args.wire.await_claim && session.resume.is_none() && !session.go_on {
+        // One name for the session before and after somebody claims it.
+        session.id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string());
+    }
+    scene::refuse_root(&scene)?;
+    // It reads settings and perhaps a whole conversation, and nothing else happens meanwhile.
+    let running = tokio::task::block_in_place(|| host::start(&scene))?;
+    Ok((scene, running))
+}
+
+/// Says why there is no session, to a person or to a program.
+async fn not_started(
+    args: &Args,
+    error: anyhow::Error,
+    screen: &mut Screen,
+) -> anyhow::Result<ExitCode> {
+    let missing = match error.downcast_ref() {
+        Some(StartError::Store(missing)) => Some(missing),
+        _ => None,
+    };
+    let session = missing.and_then(|missing| {
+        host::sessions::failure(&scene::of(args).ok()?.launch.session, missing)
+    });
+    match session {
+        result if args.input_format == InputFormat::StreamJson => {
+            let reason = format!("{error:#}");
+            screen.complain(&reason);
+            refusal::tell(&reason, result).await?;
+            Ok(ExitCode::FAILURE)
+        }
+        Some(result) if args.output_format != OutputFormat::Text => {
+            pipe::fail(result)?;
+            Ok(ExitCode::FAILURE)
+        }
+        _ if matches!(missing, Some(StoreError::NotFound(_))) => Err(anyhow::anyhow!(
+            "{error}; `ostler sessions` lists those of this folder, `ostler sessions --all` all"
+        )),
+        _ => Err(error),
+    }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

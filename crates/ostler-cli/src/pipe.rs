@@ -19,6 +19,7 @@ use crate::engine::{self, INTERRUPT};
 use crate::frames;
 use crate::piped;
 use crate::screen::Screen;
+use crate::show::stopped_by_hook;
 use crate::signals::{STOPPED, Signals, Told};
 use crate::spare::Spare;
 
@@ -230,6 +231,9 @@ fn finish(args: &Args, last: Option<TurnResult>) -> anyhow::Result<ExitCode> {
             let errors = || result.errors.as_ref().map(|errors| errors.join("; "));
             let text = result.result.clone().or_else(errors).unwrap_or_default();
             print(&format!("{text}\n"))?;
+            if let Some(text) = stopped_by_hook(&result) {
+                Screen::new().complain(&text);
+            }
         }
     }
     Ok(if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -3,16 +3,21 @@
 use std::path::PathBuf;
 
 use ostler::engine::{Scene, StartError};
+use ostler_engine::project_file::Boundary;
 use ostler_proto::permission::PermissionMode;
 
 use crate::args::Args;
+
+/// The most of a system prompt, in bytes: far more than a model takes.
+const LONGEST_PROMPT: u64 = 4 * 1024 * 1024;
 
 /// The scene of a session.
 pub(crate) fn of(args: &Args) -> Result<Scene, StartError> {
     let mut scene = at(args, folder(args)?);
     if let Some(path) = &args.wire.system_prompt_file {
-        let text = std::fs::read_to_string(scene.cwd.join(path)).map_err(|error| {
-            StartError::Refused(format!("--system-prompt-file {}: {error}", path.display()))
+        let text = Boundary::default().read_text(&scene.cwd.join(path), LONGEST_PROMPT);
+        let text = text.map_err(|refusal| {
+            StartError::Refused(format!("--system-prompt-file {}: {refusal}", path.display()))
         })?;
         scene.launch.system_prompt = Some(text);
     }

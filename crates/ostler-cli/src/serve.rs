@@ -1,11 +1,12 @@
 //! `ostler serve`: the server, started, announced and ended.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use ostler::engine::Scene;
 use ostler::engine::pick::OFFLINE;
+use ostler_engine::project_file::Boundary;
 use ostler_engine::settings::{self, Folders, Sources};
 use ostler_proto::permission::PermissionMode;
 use ostler_server::Server;
@@ -43,6 +44,17 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
+/// The folders that the operator names (`--cwd`, `--root`) and that are repositories now: what an agent or a member makes in
+/// them later is not trusted. A workspace that is only where the server was started counts with `--trust-project`.
+fn trusted_repositories(args: &Args, serve: &Serve, workspace: &Path) -> Vec<PathBuf> {
+    let is_named = args.cwd.is_some() || args.trust_project;
+    let workspace = is_named.then_some(workspace);
+    let named = workspace.into_iter().chain(serve.root.iter().map(PathBuf::as_path));
+    let is_repository =
+        |folder: &PathBuf| folder.join(".git").symlink_metadata().is_ok_and(|kind| kind.is_dir());
+    named.filter_map(|folder| folder.canonicalize().ok()).filter(is_repository).collect()
+}
+
 fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     let scene = scene::of(args)?;
     let data = match &serve.data {
@@ -59,6 +71,7 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     config.trust_members = serve.trust_members;
     config.agui.origins.clone_from(&serve.agui_origin);
     config.roots.clone_from(&serve.root);
+    config.trusted_repositories = trusted_repositories(args, serve, &config.workspace);
     config.skills.clone_from(&serve.skills);
     config.cms = serve.cms.clone().map(|url| Cms { url, token: scene.env.get("OSTLER_CMS_TOKEN") });
     if let Some(url) = serve.webhook.clone() {
@@ -89,6 +102,8 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     config.private_callbacks = serve.allow_private_callbacks;
     config.trust_project_servers = args.trust_project;
     config.trust_cms = serve.trust_cms;
+    config.backups.clone_from(&serve.backups);
+    config.keep_sessions = serve.keep_sessions;
     config.models.clone_from(&serve.allow_model);
     if serve.no_questions {
         config.questions = Questions::Never;
@@ -109,6 +124,9 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     Ok(config)
 }
 
+/// The most of a settings file, in bytes.
+const LONGEST_SETTINGS: u64 = 4 * 1024 * 1024;
+
 /// The operator's settings as JSON. What is wrong in them is said now and not by the first session.
 fn settings(flag: &str) -> anyhow::Result<String> {
     let flag_of = |text: &str| Sources { flag: Some(text.to_owned()), ..Sources::default() };
@@ -116,9 +134,10 @@ fn settings(flag: &str) -> anyhow::Result<String> {
     match flag.trim_start().starts_with('{') {
         true => Ok(flag.to_owned()),
         // Read once: an agent that can write the file must not change the rules it works under.
-        false => std::fs::read_to_string(flag).with_context(|| {
-            format!("--settings {flag} cannot be read; name a file or write JSON")
-        }),
+        false => {
+            let text = Boundary::default().read_text(Path::new(flag), LONGEST_SETTINGS);
+            text.map_err(|refusal| anyhow::anyhow!("--settings {flag}: {refusal}"))
+        }
     }
 }
 

@@ -9,11 +9,20 @@ use crate::scene;
 use crate::screen::Screen;
 use crate::text::clean;
 
-/// Lists conversations.
-pub(crate) fn list(args: &Args, all: bool, screen: &mut Screen) -> anyhow::Result<()> {
+/// How many conversations are listed unless somebody wants more.
+pub(crate) const LIMIT: usize = 100;
+
+/// Lists the newest conversations.
+pub(crate) fn list(
+    args: &Args,
+    all: bool,
+    limit: usize,
+    screen: &mut Screen,
+) -> anyhow::Result<()> {
     let scene = scene::of(args)?;
     let projects = sessions::projects(&scene)?;
-    let sessions = if all { projects.all_sessions() } else { projects.sessions(&scene.cwd) };
+    let limit = if limit == 0 { usize::MAX } else { limit };
+    let (sessions, n_more) = projects.newest((!all).then_some(scene.cwd.as_path()), limit);
     if sessions.is_empty() {
         return Ok(screen.line("no conversations yet")?);
     }
@@ -24,6 +33,9 @@ pub(crate) fn list(args: &Args, all: bool, screen: &mut Screen) -> anyhow::Resul
         let summary = clean(&format!("{}{}", folder.unwrap_or_default(), session.summary));
         let line = format!("{}  {:>8}  {}", session.id, ago(age), summary.replace('\n', " "));
         screen.line(&screen.one_line(&line))?;
+    }
+    if n_more > 0 {
+        screen.line(&format!("… and {n_more} older: ostler sessions --limit 0 lists all"))?;
     }
     screen.hint("Go on with one: ostler --resume ID (its beginning is enough), or the newest: ostler --continue")?;
     Ok(())

@@ -237,10 +237,19 @@ impl<'a> Show<'a> {
             }
             None => {}
         }
+        if let Some(text) = stopped_by_hook(result) {
+            self.screen.remark(&text)?;
+        }
         let line = status::line(result, self.dollars);
         self.dollars = result.total_cost_usd.get();
         self.screen.remark(&line)
     }
+}
+
+/// Why a hook ended the turn, in words for the user.
+pub(crate) fn stopped_by_hook(result: &TurnResult) -> Option<String> {
+    let reason = result.hook_stop_reason.as_ref()?;
+    Some(format!("stopped by a hook: {reason}"))
 }
 
 /// What a call is about: the argument a reader would look for first.

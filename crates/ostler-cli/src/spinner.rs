@@ -32,7 +32,7 @@ impl Spinner {
         Self { running: Vec::new(), idle_since: now, n_beats: 0 }
     }
 
-    /// A call begins, or begins anew after somebody was asked.
+    /// A call begins, or begins again after somebody was asked.
     pub(crate) fn begin(&mut self, id: &ToolUseId, label: &str, now: Instant) {
         match self.running.iter_mut().find(|call| call.id == *id) {
             Some(call) => call.since = now,

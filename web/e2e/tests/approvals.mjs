@@ -1,10 +1,17 @@
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { lastSaid } from "../model.mjs";
 
 const has = (server, name) => existsSync(join(server.workspace, name));
 const allow = (scope) => ({ name: scope });
+
+/** The commands that are tried at every door, as far as they need no repository; each would create `pwned`. */
+const HOSTILE = readFileSync(new URL("../../../crates/ostler-testkit/src/hostile/commands.txt", import.meta.url), "utf8")
+  .split("\n")
+  .filter((line) => line !== "" && !line.startsWith("#") && !/git|%n/.test(line))
+  .map((line) => line.replaceAll("PWNED", "pwned"));
+let tried = 0;
 
 export default {
   async "a no with a note reaches the agent and nothing is written"({ server, visit }) {
@@ -56,6 +63,51 @@ export default {
     await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
     await visitor.say("run `touch e.txt`");
     await visitor.card().waitFor();
+  },
+
+  // Seen to fail with an engine that allows commands that require approval.
+  "a hostile command shows a card and nothing runs": {
+    script: () => (tried < HOSTILE.length ? { calls: [{ name: "Bash", input: { command: HOSTILE[tried++] } }] } : "done"),
+    async run({ server, visit }) {
+      const visitor = await visit();
+      await visitor.say("go");
+      for (const command of HOSTILE) {
+        await visitor.card().getByLabel("Command", { exact: true }).getByText(command, { exact: true }).waitFor();
+        assert.equal(has(server, "pwned"), false, command);
+        const { items } = await server.call("GET", "/api/approvals");
+        assert.equal(items.length, 1, command);
+        await server.call("POST", `/api/approvals/${items[0].id}/decision`, { approved: false });
+      }
+      await visitor.rest();
+      assert.equal(has(server, "pwned"), false);
+    },
+  },
+
+  // Seen to fail with `isRead` that begins as true.
+  "nothing can be allowed before all of a cut text was shown": {
+    script: (asked) => {
+      const description = "long ".repeat(2_000);
+      return lastSaid(asked).startsWith("result:")
+        ? "done"
+        : { calls: [{ name: "Bash", input: { command: "touch a.txt", description } }] };
+    },
+    async run({ server, visit }) {
+      const visitor = await visit();
+      await visitor.say("go");
+      const card = visitor.card();
+      await card.getByText("Show all lines before you allow this.").waitFor();
+      for (const name of [/Allow once/, /For this session/, /Always/]) {
+        assert.equal(await card.getByRole("button", { name }).isEnabled(), false, `${name}`);
+      }
+      assert.ok(await card.getByRole("button", allow(/Deny/)).isEnabled(), "a no needs no reading");
+      await card.focus();
+      for (const key of ["y", "s", "a"]) await visitor.page.keyboard.press(key);
+      assert.equal((await server.call("GET", "/api/approvals")).items.length, 1, "keys allow nothing either");
+      await card.getByRole("button", { name: /Show all \d+ lines/ }).click();
+      await card.getByRole("button", { name: /Allow once/ }).click();
+      await visitor.rest();
+      assert.ok(has(server, "a.txt"));
+    },
   },
 
   async "a write never offers the whole tool"({ visit }) {

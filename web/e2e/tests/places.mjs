@@ -220,7 +220,7 @@ export default {
     await page.getByLabel("Code or token").waitFor();
   },
 
-  async "sessions are searched, renamed, exported and forgotten"({ server, visit }) {
+  async "sessions are searched, renamed, exported and deleted"({ server, visit }) {
     for (const title of ["Apples", "Pears"]) await server.call("POST", "/api/sessions", { title });
     const visitor = await visit();
     const { page } = visitor;
@@ -244,7 +244,7 @@ export default {
     const lines = readFileSync(await download.path(), "utf8").trim().split("\n").map((line) => JSON.parse(line));
     assert.equal(lines.find((line) => line.kind === "prompt").body.text, "list the files");
     page.once("dialog", (dialog) => dialog.accept());
-    await main.getByRole("button", { name: "Forget" }).click();
+    await main.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("heading", { name: "What is to be done?" }).waitFor();
     assert.ok(!(await server.call("GET", "/api/sessions")).items.some((it) => it.title === "Ripe pears"));
   },

@@ -96,6 +96,21 @@ export function laneOf(subagentRunId: string | undefined): string | undefined {
 }
 
 /** Items of a snapshot. */
+/** The message with which a page begins that is not all: it goes back to the server with every prompt. */
+export interface Earlier {
+  id: string;
+  text: string;
+  /** The number of the event before which the earlier page ends. */
+  before: number;
+}
+
+export function earlierOf(messages: Message[]): Earlier | undefined {
+  const first = messages[0];
+  if (first?.role !== "system") return undefined;
+  const before = (first as { metadata?: { earlier?: { before?: unknown } } }).metadata?.earlier?.before;
+  return typeof before === "number" ? { id: first.id, text: String(first.content), before } : undefined;
+}
+
 export function fromMessages(messages: Message[]): Item[] {
   const items: Item[] = [];
   const calls = new Map<string, ToolItem>();
@@ -111,6 +126,9 @@ export function fromMessages(messages: Message[]): Item[] {
         break;
       case "assistant":
         if (message.content) items.push({ ...common, kind: "text", text: message.content, done: true });
+        if ((message as { metadata?: { cutOff?: boolean } }).metadata?.cutOff) {
+          items.push({ id: `${message.id}-note`, kind: "note", tone: "bad", text: "The answer was cut off here." });
+        }
         for (const call of message.toolCalls ?? []) {
           const item = fromCall(call, message.id, lane);
           calls.set(call.id, item);

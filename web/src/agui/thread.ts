@@ -12,7 +12,7 @@ import type {
   ToolCallStartEvent,
 } from "@ag-ui/core";
 import { apply as patch } from "./patch";
-import { type Item, TODOS, fromMessages, laneOf, spoken, todos } from "./items";
+import { type Earlier, type Item, TODOS, earlierOf, fromMessages, laneOf, spoken, todos } from "./items";
 
 type CallEvent = ToolCallStartEvent | ToolCallArgsEvent | ToolCallEndEvent | ToolCallResultEvent;
 export type Phase = "idle" | "running" | "waiting";
@@ -26,8 +26,13 @@ export class Thread {
   /** What went wrong at the end of the last run. */
   error: { message: string; code?: string } | undefined;
   wasCancelled = false;
+  /** Where the messages before the first one are, if there are any. */
+  earlier: Earlier | undefined;
   private places = new Map<string, number>();
   private activities = new Map<string, Record<string, unknown>>();
+
+  /** `before` is what was shown so far: earlier pages of it need not be loaded again. */
+  constructor(private before?: Thread) {}
 
   /** Takes an event; `now` is when it came. */
   apply(event: AGUIEvent, now: number): void {
@@ -45,7 +50,7 @@ export class Thread {
         this.error = { message: event.message, ...(event.code === undefined ? {} : { code: event.code }) };
         return;
       case "MESSAGES_SNAPSHOT":
-        return this.replace(fromMessages(event.messages));
+        return this.snapshot(fromMessages(event.messages), earlierOf(event.messages));
       case "TEXT_MESSAGE_START":
         if (event.role === "user") return this.add({ id: event.messageId, kind: "user", text: "", attached: [] });
         return this.add({ id: event.messageId, kind: "text", text: "", done: false, ...lane(event) });
@@ -169,6 +174,21 @@ export class Thread {
     const at = this.places.get(id);
     const item = at === undefined ? undefined : this.items[at];
     if (at !== undefined && item) this.items[at] = by(item);
+  }
+
+  /** Puts an earlier page before what there is. */
+  prepend(items: Item[], earlier: Earlier | undefined): void {
+    this.earlier = earlier;
+    this.replace([...items.filter((item) => !this.places.has(item.id)), ...this.items]);
+  }
+
+  private snapshot(items: Item[], earlier: Earlier | undefined): void {
+    this.earlier = earlier;
+    this.replace(items);
+    const [first, before] = [items[0], this.before];
+    const at = first && earlier && before ? before.places.get(first.id) : undefined;
+    if (before && at !== undefined && at > 0) this.prepend(before.items.slice(0, at), before.earlier);
+    this.before = undefined;
   }
 
   private replace(items: Item[]): void {

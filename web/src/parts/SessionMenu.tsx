@@ -22,7 +22,7 @@ export function SessionMenu({ session }: { session: Session }) {
     say("This is a copy. It goes on by itself; files are shared.");
   };
   const forget = async () => {
-    if (!confirm(`Forget “${session.title || "this session"}”? What it does is ended.`)) return;
+    if (!confirm(`Delete “${session.title || "this session"}”? Its work is ended, and its conversation, checkpoints and changes are deleted for good.`)) return;
     await api.forgetSession(session.id);
     sessions.value = sessions.peek()?.filter((it) => it.id !== session.id);
     go("chat");
@@ -48,7 +48,7 @@ export function SessionMenu({ session }: { session: Session }) {
         <button type="button" onClick={() => rename(session.title)}>Rename</button>
         <button type="button" onClick={() => attempt(fork)}>Fork</button>
         <button type="button" onClick={() => attempt(() => exported(session))}>Export</button>
-        <button type="button" class="danger" onClick={() => attempt(forget)}>Forget</button>
+        <button type="button" class="danger" onClick={() => attempt(forget)}>Delete</button>
       </div>
     </details>
   );

@@ -1,4 +1,4 @@
-// What somebody has begun to answer. Cards move about the page while the conversation grows, and are drawn anew then;
+// What somebody has begun to answer. Cards move about the page while the conversation grows, and are drawn again then;
 // what was typed into them stays.
 
 import { useState } from "preact/hooks";

@@ -7,7 +7,7 @@
 import type { AGUIEvent, RunAgentInput } from "@ag-ui/core";
 import { signal } from "@preact/signals";
 import { ApiError, api, request } from "../api";
-import { type Attachment, type UserItem, toMessages } from "../agui/items";
+import { type Attachment, type UserItem, earlierOf, fromMessages, toMessages } from "../agui/items";
 import { portions } from "../agui/sse";
 import { Thread } from "../agui/thread";
 import { type Run, type SessionUsage, isOver } from "../types";
@@ -16,7 +16,7 @@ import { listen } from "./news";
 
 /** A conversation longer than this is not sent along with a prompt: the server knows it. */
 const LARGEST = 1 << 20;
-/** How long what was told before is shown while it is told anew. */
+/** How long what was told before is shown while it is told again. */
 const PATIENCE = 700;
 
 export interface Queued {
@@ -36,6 +36,7 @@ export class Conversation {
   /** Counts changes of the thread; whoever draws it reads this. */
   readonly version = signal(0);
   readonly isLoading = signal(true);
+  readonly isLoadingEarlier = signal(false);
   /** Why it cannot be shown. */
   readonly failure = signal<ApiError | undefined>(undefined);
   /** What is in line behind the run that works. */
@@ -104,12 +105,29 @@ export class Conversation {
     if (this.thread.phase === "waiting") await this.attach();
   }
 
-  /** Tells all of it anew. */
+  /** Tells all of it again. */
   async attach(): Promise<void> {
-    await this.follow("/agui/connect", this.input([]), new Thread());
+    await this.follow("/agui/connect", this.input([]), new Thread(this.thread));
   }
 
-  private input(messages: RunAgentInput["messages"]): RunAgentInput {
+  /** Shows the page before the first message. */
+  async loadEarlier(): Promise<void> {
+    const { thread } = this;
+    if (!thread.earlier || this.isLoadingEarlier.peek()) return;
+    this.isLoadingEarlier.value = true;
+    try {
+      const { items } = await api.messages(this.session, thread.earlier.before);
+      thread.prepend(fromMessages(items), earlierOf(items));
+    } finally {
+      this.isLoadingEarlier.value = false;
+      this.draw();
+    }
+  }
+
+  private input(said: RunAgentInput["messages"]): RunAgentInput {
+    const { earlier } = this.thread;
+    // By this the server knows that what comes before was not taken back.
+    const messages = earlier && said.length > 0 ? [{ id: earlier.id, role: "system" as const, content: earlier.text }, ...said] : said;
     return {
       threadId: this.session,
       runId: crypto.randomUUID(),
@@ -180,7 +198,7 @@ export class Conversation {
     if (this.hasMissed) await this.attach();
   }
 
-  /** What is told anew takes the place of the old when it has come as far, so that nothing jumps; or after a while. */
+  /** What is told again takes the place of the old when it has come as far, so that nothing jumps; or after a while. */
   private isCaughtUp(thread: Thread, since: number): boolean {
     const isLonger = thread.items.length >= this.thread.items.length;
     return thread === this.thread || isLonger || thread.phase !== "running" || Date.now() - since > PATIENCE;

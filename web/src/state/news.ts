@@ -86,7 +86,7 @@ function hear(told: Told): void {
   batch(() => {
     switch (told.type) {
       case "hello":
-        // What waits and what is at work is told anew after this.
+        // What waits and what is at work is told again after this.
         approvals.value = [];
         live.value = new Map();
         connection.value = "open";

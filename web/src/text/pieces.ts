@@ -1,4 +1,4 @@
-// A Markdown text that still grows, in pieces that are complete but the last: only that one has to be made anew.
+// A Markdown text that still grows, in pieces that are complete but the last: only that one has to be made again.
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 const IN_LIST = /^(\s+\S|\s*([-*+]|\d+[.)])\s)/;

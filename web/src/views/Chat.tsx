@@ -64,7 +64,7 @@ const first = new Map<string, First>();
 
 /** Says something else there, in a copy of what was said before. The session itself stays as it is. */
 async function retryIn(session: string, item: UserItem, text: string): Promise<void> {
-  const before = await api.runOf(session, item.id, item.text);
+  const before = await api.runOf(session, item.id);
   const fork = await api.fork(session, { before, title: titled(text) });
   keepSession(fork);
   first.set(fork.id, { text, attached: item.attached, isFork: true });
@@ -85,6 +85,15 @@ function Open({ id }: { id: string }) {
   const loose = here.filter((it) => !it.toolUseId || !thread.has(it.toolUseId));
   const isWorking = conversation.isWorking;
   const stop = useCallback(() => void conversation.stop().catch(complain), [conversation]);
+  const earlier = useCallback(async () => {
+    const height = scroller.current?.scrollHeight ?? 0;
+    await conversation.loadEarlier().catch(complain);
+    // What was in view stays there: the page came above it.
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      const element = scroller.current;
+      if (element) element.scrollTop += element.scrollHeight - height;
+    }));
+  }, [conversation]);
   const retry = useCallback((item: UserItem, text: string) => void retryIn(id, item, text).catch(complain), [id]);
   const render = useCallback(
     (item: Item) => <SteadyEntry item={item} lanes={lanes} approvals={here} isLive={isWorking} onRetry={retry} />,
@@ -117,6 +126,11 @@ function Open({ id }: { id: string }) {
       </header>
       <div class="scroll" ref={scroller}>
         {conversation.isLoading.value && items.length === 0 && <p class="note" role="status">Loading what was said…</p>}
+        {thread.earlier && (
+          <button type="button" class="quiet earlier" disabled={conversation.isLoadingEarlier.value} onClick={() => void earlier()}>
+            Load earlier messages
+          </button>
+        )}
         <VirtualList items={items} keyOf={keyOf} render={render} scroller={scroller} label="Conversation" />
         <div class="foot">
           {loose.map((approval) => <Late key={approval.id}><ApprovalCard approval={approval} isInline /></Late>)}

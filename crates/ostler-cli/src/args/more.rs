@@ -1,7 +1,9 @@
 //! The part of the command line that programs use more often than people.
 
 use ostler_proto::hook::SetupTrigger;
-use ostler_proto::launch::{Answerer, Launch, TapeChoice, Thinking, ToolSet, split_rules};
+use ostler_proto::launch::{
+    Answerer, Launch, ModelPrice, TapeChoice, Thinking, ToolSet, split_rules,
+};
 use serde_json::Value;
 
 /// How the model answers, which tools there are, and what programs say.
@@ -22,6 +24,11 @@ pub(crate) struct More {
     /// How much trouble the model takes
     #[arg(long, value_name = "HOW", value_parser = ["low", "medium", "high", "xhigh", "max"])]
     effort: Option<String>,
+
+    /// What a model costs, in dollars per million tokens, such as `my-model=3/15`; a price for reading the cache and one
+    /// for writing to it may follow, `my-model*` is every name that begins so; may be given several times
+    #[arg(long, value_name = "MODEL=IN/OUT", value_parser = ModelPrice::read)]
+    model_price: Vec<(String, ModelPrice)>,
 
     /// Beta features of the API, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -132,6 +139,7 @@ impl More {
             thinking,
             thinking_display: self.thinking_display.clone(),
             effort: self.effort.clone(),
+            model_prices: self.model_price.iter().cloned().collect(),
             betas: self.betas.iter().filter(|beta| !beta.is_empty()).cloned().collect(),
             tools: self.tools.as_ref().map(|tools| ToolSet::read(tools.iter().map(String::as_str))),
             allowed_tools: rules(&self.allowed_tools),

@@ -17,7 +17,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "DIR", env = "OSTLER_DATA")]
     pub(crate) data: Option<PathBuf>,
 
-    /// Another folder in which agents may work, beside this one
+    /// Another folder in which agents may work. If it is a git repository, git commands that only read need no approval there
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Vec<PathBuf>,
 
@@ -52,7 +52,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) engine: Option<PathBuf>,
 
-    /// A file with the key for the model, read anew for every request; otherwise the environment has it
+    /// A file with the key for the model, read again for every request; otherwise the environment has it
     #[arg(long, value_name = "FILE", env = "OSTLER_KEY_FILE")]
     pub(crate) key_file: Option<PathBuf>,
 
@@ -80,7 +80,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) trust_cms: bool,
 
-    /// Let runs ask for permission to do everything unasked
+    /// Let runs ask for permission to do everything without approval
     #[arg(long)]
     pub(crate) allow_bypass: bool,
 
@@ -119,6 +119,14 @@ pub(crate) struct Serve {
     /// How long an agent without work is kept
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) idle_timeout: Option<Duration>,
+
+    /// Back up the database into this folder every night; the newest seven backups are kept
+    #[arg(long, value_name = "DIR")]
+    pub(crate) backups: Option<PathBuf>,
+
+    /// Delete sessions in which nothing happened for this long, such as 90d; they are kept for ever by default
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) keep_sessions: Option<Duration>,
 
     /// How long a permission request waits before it is a no; for ever by default
     #[arg(long, value_name = "TIME", value_parser = time)]

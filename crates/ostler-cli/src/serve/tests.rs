@@ -21,7 +21,7 @@ type Row = (&'static [&'static str], fn(&Config) -> bool);
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     (&["--listen", "127.0.0.1:9"], |it| it.listen.port() == 9),
-    (&["--data", "/other"], |it| it.data == std::path::Path::new("/other")),
+    (&["--data", "/other"], |it| it.data == Path::new("/other")),
     (&["--root", "/a", "--root", "/b"], |it| it.roots.len() == 2),
     (&["--skills", "/skills"], |it| it.skills == [PathBuf::from("/skills")]),
     (&["--cms", "http://127.0.0.1/x"], |it| it.cms.as_ref().is_some_and(|cms| cms.url.ends_with("/x"))),
@@ -29,11 +29,13 @@ const ROWS: &[Row] = &[
     (&["--webhook", "http://127.0.0.1/y", "--webhook-events", "ended"], |it| it.webhook.as_ref().is_some_and(|hook| hook.events == [WebhookEvent::Ended])),
     (&["--allow-private-callbacks"], |it| it.private_callbacks),
     (&["--engine", "/engine"], |it| it.engine == EngineChoice::Program("/engine".into())),
-    (&["--key-file", "/key"], |it| it.key_file.as_deref() == Some(std::path::Path::new("/key"))),
+    (&["--key-file", "/key"], |it| it.key_file.as_deref() == Some(Path::new("/key"))),
     (&["--pass-env", "ONE"], |it| it.pass_env == ["ONE"]),
     (&["--fixed-model"], |it| !it.model_by_request),
     (&["--allow-bypass"], |it| it.allow_bypass),
     (&["--no-questions"], |it| it.questions == Questions::Never),
+    (&["--backups", "/b"], |it| it.backups.as_deref() == Some(Path::new("/b"))),
+    (&["--keep-sessions", "90d"], |it| it.keep_sessions == Some(Duration::from_secs(90 * 86_400))),
     (&["--max-runs", "3"], |it| it.limits.concurrent_runs == 3),
     (&["--run-timeout", "7s"], |it| it.limits.run == Some(Duration::from_secs(7))),
     (&["--tool-timeout", "7s"], |it| it.limits.tool == Some(Duration::from_secs(7))),
@@ -48,7 +50,7 @@ const ROWS: &[Row] = &[
     (&["--trust-project"], |it| it.trust_project_servers),
     (&["--max-turns", "5"], |it| it.limits.max_turns == Some(5)),
     (&["--max-budget-usd", "2"], |it| it.limits.max_budget_usd == Some(2.0)),
-    (&["--cwd", "/"], |it| it.workspace == std::path::Path::new("/")),
+    (&["--cwd", "/"], |it| it.workspace == Path::new("/")),
 ];
 
 // Mutant: any line of `config` left out.
@@ -60,4 +62,24 @@ fn every_option_of_serve_reaches_the_configuration() {
         assert!(has_effect(&configured(arguments)), "{arguments:?} is ignored");
         assert!(!has_effect(&usual), "{arguments:?} is so anyway");
     }
+}
+
+// Mutant: the workspace counts although only the current folder named it, or a folder that is not a repository counts.
+#[test]
+fn only_repositories_that_the_operator_names_are_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let [named, plain, inner] = ["named", "plain", "named/inner"].map(|name| folder.join(name));
+    for repository in [&named, &inner] {
+        std::fs::create_dir_all(repository.join(".git")).unwrap();
+    }
+    std::fs::create_dir_all(&plain).unwrap();
+    let text = |path: &PathBuf| path.display().to_string();
+    let trusted = |arguments: &[&str]| configured(arguments).trusted_repositories;
+    let (named_text, plain_text) = (text(&named), text(&plain));
+    let roots = ["--root", &named_text, "--root", &plain_text];
+    assert_eq!(trusted(&roots), std::slice::from_ref(&named));
+    assert_eq!(trusted(&["--cwd", &named_text]), [named]);
+    assert_eq!(trusted(&["--cwd", &plain_text]), Vec::<PathBuf>::new());
+    assert_eq!(trusted(&[]), Vec::<PathBuf>::new());
 }

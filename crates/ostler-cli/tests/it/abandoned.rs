@@ -12,7 +12,7 @@ use serde_json::json;
 /// Far more than anything here takes.
 const LIMIT: Duration = Duration::from_secs(300);
 /// In the environment of everything a test starts.
-const MARK: &str = "OSTLER_TEST_ABANDONED";
+pub(crate) const MARK: &str = "OSTLER_TEST_ABANDONED";
 
 fn script() -> Script {
     let sleeps = json!({"command": "sleep 600; true", "description": "Wait"});
@@ -93,26 +93,38 @@ async fn abandon_all(count: usize, base: &Options) {
     assert!(ended.is_ok(), "stuck after {}", abandoned.load(Ordering::Relaxed));
 }
 
-/// Processes that were started here: children of this one (ended ones that nobody waited for, too), and those that work
-/// in a folder of the test or carry its mark, whoever their parent is by now.
-fn started(folder: &std::path::Path, mark: &str) -> Vec<String> {
-    let wanted = format!("{MARK}={mark}");
+/// Processes that were started here: children of this one (ended ones that nobody waited for, too), and those that
+/// [`started`] lists.
+fn started_or_children(folder: &std::path::Path, mark: &str) -> Vec<String> {
     let parent = format!("PPid:\t{}\n", std::process::id());
-    let is_ours = |pid: &String| {
+    let is_child = |pid: &String| {
         let process = std::path::Path::new("/proc").join(pid);
-        let environment = std::fs::read(process.join("environ")).unwrap_or_default();
         let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
-        let cwd = std::fs::read_link(process.join("cwd")).unwrap_or_default();
         let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
         // One process watches for the end of this one, for as long as this one runs.
         let is_watchdog = String::from_utf8_lossy(&line).contains("ostler-watchdog");
-        (status.contains(&parent) && !is_watchdog)
-            || cwd.starts_with(folder)
+        status.contains(&parent) && !is_watchdog
+    };
+    let children = processes().filter(is_child);
+    children.chain(started(folder, mark)).collect()
+}
+
+/// Processes that work in a folder of the test or carry its mark, whoever their parent is by now.
+pub(crate) fn started(folder: &std::path::Path, mark: &str) -> Vec<String> {
+    let wanted = format!("{MARK}={mark}");
+    let is_ours = |pid: &String| {
+        let process = std::path::Path::new("/proc").join(pid);
+        let environment = std::fs::read(process.join("environ")).unwrap_or_default();
+        let cwd = std::fs::read_link(process.join("cwd")).unwrap_or_default();
+        cwd.starts_with(folder)
             || environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
     };
+    processes().filter(is_ours).collect()
+}
+
+fn processes() -> impl Iterator<Item = String> {
     let names = std::fs::read_dir("/proc").unwrap();
-    let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names.filter(is_ours).collect()
+    names.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
 }
 
 fn resident_kib() -> u64 {
@@ -172,7 +184,7 @@ async fn leaves_nothing(base: Options, mark: &str, count: usize) {
         let folder = tempfile::tempdir().unwrap();
         let base = options(base.clone(), api.server.as_ref().unwrap(), folder.path(), mark);
         abandon_all(count / 5, &base).await;
-        until("everything ends", || match (tasks(), started(folder.path(), mark)) {
+        until("everything ends", || match (tasks(), started_or_children(folder.path(), mark)) {
             (now, left) if now <= before && left.is_empty() => Ok(()),
             (now, left) => {
                 // A child that ends in the very moment in which it is dropped is waited for when the next one ends.

@@ -1,77 +1,31 @@
 //! Hostile input of every kind, against the program as a process: it ends, says why, and takes little memory.
 //!
-//! The peak is the largest of the program and of each process it has started, sampled from `/proc` while they run. Each
-//! test prints a row and adds it to `hostile.md` in the target folder for temporary files.
+//! Each attack is a row of the table in [`peak`]. What a model sends too much of is here, and what an MCP server sends;
+//! the submodules have the rest.
+
+mod bash;
+mod calls;
+mod connections;
+mod database;
+mod files;
+mod home;
+mod mcp;
+mod model;
+pub(crate) mod peak;
+mod requests;
+mod streams;
+mod transcripts;
 
 use std::fs;
 use std::io::Write as _;
 use std::process::Child;
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ostler_testkit::{RawApi, RawPart, RawReply, Script, ScriptedApi, reply, when};
 use serde_json::{Value, json};
 
-use crate::run::{Ostler, Ran};
-
-/// The most memory that one engine may take, in kilobytes. A debug build takes some 45 MB before it has read anything.
-const MAX_PEAK: u64 = 200_000;
-/// Longer than any of these takes on the slowest machine: what takes longer does not end.
-const LIMIT: Duration = Duration::from_secs(240);
-
-/// Waits for the end and notes what the program took.
-fn measure(name: &str, child: Child) -> Ran {
-    let begun = Instant::now();
-    let id = child.id();
-    let (done, over) = mpsc::channel::<()>();
-    let watchdog = std::thread::spawn(move || watch(id, &over));
-    let ran = Ran::of(child);
-    let _ = done.send(());
-    let peak = watchdog.join().unwrap();
-    let seconds = begun.elapsed().as_secs_f64();
-    let row = format!("| {name} | {} MB | {seconds:.1} s |\n", peak / 1000);
-    print!("{row}");
-    let table = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile.md");
-    let mut table = fs::OpenOptions::new().create(true).append(true).open(table).unwrap();
-    table.write_all(row.as_bytes()).unwrap();
-    assert!(ran.code.is_some(), "{name} has no end");
-    assert!(peak > 0, "the memory of {name} was never seen");
-    assert!(peak < MAX_PEAK, "{name} took {peak} kB\n{:.500}", ran.stdout);
-    ran
-}
-
-/// The most memory of a process and of those it started, until it is over. Ends it after [`LIMIT`].
-fn watch(id: u32, over: &mpsc::Receiver<()>) -> u64 {
-    let begun = Instant::now();
-    let mut peak = 0;
-    while over.recv_timeout(Duration::from_millis(5)).is_err() {
-        peak = peak.max(peak_of(id));
-        if begun.elapsed() > LIMIT {
-            let id = nix::unistd::Pid::from_raw(i32::try_from(id).unwrap());
-            let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGKILL);
-            break;
-        }
-    }
-    peak
-}
-
-/// The kernel's own peak of a process (`VmHWM`), or that of a process it started if it is larger. In kilobytes.
-fn peak_of(id: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let own = field(&status, "VmHWM:").unwrap_or(0);
-    let others = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let ids = others.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let children = ids.filter(|other| {
-        let status = fs::read_to_string(format!("/proc/{other}/status")).unwrap_or_default();
-        field(&status, "PPid:") == Some(u64::from(id))
-    });
-    children.map(peak_of).fold(own, u64::max)
-}
-
-fn field(status: &str, name: &str) -> Option<u64> {
-    let text = status.lines().find_map(|line| line.strip_prefix(name))?;
-    text.trim().trim_end_matches(" kB").parse().ok()
-}
+use self::peak::{measure, measure_sized, sized};
+use crate::run::Ostler;
 
 /// Runs one prompt, without a terminal and without input.
 fn prompt(ostler: &Ostler, arguments: &[&str]) -> Child {
@@ -126,7 +80,7 @@ async fn a_model_that_says_300_megabytes() {
     let piece = "x".repeat(30_000);
     let (block, delta) =
         (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": piece}));
-    check_flood("300 MB of text", &["-p", "go"], flood(&block, &delta)).await;
+    check_flood("model: 300 MB of text", &["-p", "go"], flood(&block, &delta)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,7 +90,7 @@ async fn a_model_that_says_300_megabytes_to_a_program() {
         (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": piece}));
     let arguments =
         ["-p", "go", "--output-format", "stream-json", "--verbose", "--include-partial-messages"];
-    check_flood("300 MB of text, streamed on", &arguments, flood(&block, &delta)).await;
+    check_flood("model: 300 MB of text, streamed on", &arguments, flood(&block, &delta)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,13 +98,13 @@ async fn a_call_with_300_megabytes_of_arguments() {
     let piece = "x".repeat(30_000);
     let block = json!({"type": "tool_use", "id": "t", "name": "Write", "input": {}});
     let delta = json!({"type": "input_json_delta", "partial_json": piece});
-    check_flood("300 MB of arguments", &["-p", "go"], flood(&block, &delta)).await;
+    check_flood("model: 300 MB of arguments", &["-p", "go"], flood(&block, &delta)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_of_300_megabytes() {
     let parts = vec![RawPart::once("data: "), RawPart::repeated("x".repeat(100_000), 3_000)];
-    check_flood("one line of 300 MB", &["-p", "go"], RawReply::events(parts)).await;
+    check_flood("model: one line of 300 MB", &["-p", "go"], RawReply::events(parts)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -166,13 +120,13 @@ async fn an_answer_just_below_the_limit_is_taken() {
         vec![RawPart::once(begin(&block)), RawPart::repeated(delta, 16), RawPart::once(end)];
     let (_api, ostler) = with_api(move |_, _| RawReply::events(parts.clone())).await;
     let ran = tokio::task::block_in_place(|| {
-        measure("16 MB of text, taken", prompt(&ostler, &["-p", "go"]))
+        measure("model: 16 MB of text, taken", prompt(&ostler, &["-p", "go"]))
     });
     assert_eq!((ran.code, ran.stdout.trim_end().len()), (Some(0), 16_000_000));
 }
 
 /// So many times these bytes, compressed.
-fn gzip(bytes: &[u8], times: usize) -> Vec<u8> {
+fn gzip(bytes: &[u8], times: u64) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     for _ in 0..times {
         encoder.write_all(bytes).unwrap();
@@ -183,7 +137,7 @@ fn gzip(bytes: &[u8], times: usize) -> Vec<u8> {
 // Mutant: the second try, without a stream, is read whole.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compressed_answer_of_300_megabytes() {
-    let bomb = gzip(&[b' '; 1_000_000], 300);
+    let bomb = gzip(&[b' '; 1_000_000], megabytes());
     // A stream that breaks, so that the answer is asked for in one piece; that one is the bomb.
     let broken = begin(&json!({"type": "text", "text": ""}));
     let (api, ostler) = with_api(move |n, _| match n {
@@ -192,7 +146,8 @@ async fn a_compressed_answer_of_300_megabytes() {
     })
     .await;
     let ran = tokio::task::block_in_place(|| {
-        measure("gzip bomb of 300 MB, in one piece", prompt(&ostler, &["-p", "go"]))
+        let size = format!("{} MB", megabytes());
+        measure_sized("model: gzip bomb", &size, prompt(&ostler, &["-p", "go"]))
     });
     assert!(ran.stdout.contains("too large"), "{:.500} {:.500}", ran.stdout, ran.stderr);
     assert_eq!((ran.code, api.n_requests()), (Some(1), 2));
@@ -202,7 +157,7 @@ async fn a_compressed_answer_of_300_megabytes() {
 async fn a_refusal_of_300_megabytes() {
     for encoding in ["identity", "gzip"] {
         let part = match encoding {
-            "gzip" => RawPart::once(gzip(&[b' '; 1_000_000], 300)),
+            "gzip" => RawPart::once(gzip(&[b' '; 1_000_000], megabytes())),
             _ => RawPart::repeated(vec![b' '; 100_000], 3_000),
         };
         let (_api, ostler) = with_api(move |_, _| {
@@ -211,8 +166,11 @@ async fn a_refusal_of_300_megabytes() {
                 .header(format!("content-encoding: {encoding}"))
         })
         .await;
-        let name = format!("refusal of 300 MB, {encoding}");
-        let ran = tokio::task::block_in_place(|| measure(&name, prompt(&ostler, &["-p", "go"])));
+        let name = format!("model: large refusal, {encoding}");
+        let size = if encoding == "gzip" { megabytes() } else { 300 };
+        let ran = tokio::task::block_in_place(|| {
+            measure_sized(&name, &format!("{size} MB"), prompt(&ostler, &["-p", "go"]))
+        });
         assert!(ran.stdout.contains("400"), "{:.500} {:.500}", ran.stdout, ran.stderr);
     }
 }
@@ -256,20 +214,30 @@ fn stream(dictionary: &str, content: &[u8]) -> Vec<u8> {
     [head.as_bytes(), content, b"\nendstream"].concat()
 }
 
-// Mutant: the document is read in the process and without limits.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_document_whose_page_unpacks_to_300_megabytes() {
+/// Megabytes of what unpacks to too much: a debug build takes seconds to pack more than shows the bound.
+fn megabytes() -> u64 {
+    sized(300, 80)
+}
+
+/// A small document whose only page unpacks to far too much.
+fn document_bomb() -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
-    for _ in 0..300 {
+    for _ in 0..megabytes() {
         encoder.write_all(&[b' '; 1_000_000]).unwrap();
     }
-    let bomb = document(&[
+    document(&[
         b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_vec(),
         b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R >>".to_vec(),
         stream("/Filter /FlateDecode", &encoder.finish().unwrap()),
-    ]);
-    let told = read_file("PDF with a page of 300 MB", "a.pdf", &bomb).await;
+    ])
+}
+
+// Mutant: the document is read in the process and without limits.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_whose_page_unpacks_to_300_megabytes() {
+    let bomb = document_bomb();
+    let told = read_file("PDF with a page that unpacks to too much", "a.pdf", &bomb).await;
     assert!(told.contains("too large to be read"), "{told:.500}");
 }
 
@@ -286,12 +254,10 @@ async fn a_document_that_asks_for_a_terabyte() {
     assert!(told.contains("is a PDF that cannot be read"), "{told:.500}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_picture_of_100_megapixels() {
-    // One row after the other, all black: a few kilobytes.
-    let (width, height) = (10_000_u32, 10_000_u32);
+/// A black picture, of which so many rows are there.
+fn picture(width: u32, height: u32, rows: u32) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
-    for _ in 0..height {
+    for _ in 0..rows {
         encoder.write_all(&vec![0; 1 + 3 * width as usize]).unwrap();
     }
     let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
@@ -307,7 +273,22 @@ async fn a_picture_of_100_megapixels() {
         png.extend_from_slice(&body);
         png.extend_from_slice(&sum.sum().to_be_bytes());
     }
+    png
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_picture_of_100_megapixels() {
+    // Its size is in its head: a debug build takes long to pack all rows.
+    let rows = u32::try_from(sized(10_000, 100)).unwrap();
+    let png = picture(10_000, 10_000, rows);
     let told = read_file("PNG of 100 megapixels", "a.png", &png).await;
+    assert!(told.contains("too large to show"), "{told:.500}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_picture_that_says_it_has_1600_megapixels() {
+    let png = picture(40_000, 40_000, 10);
+    let told = read_file("PNG of 1,600 megapixels", "a.png", &png).await;
     assert!(told.contains("too large to show"), "{told:.500}");
 }
 
@@ -340,10 +321,7 @@ async fn a_session_file_with_a_line_of_200_megabytes() {
     }
     file.write_all(b"\"}\n").unwrap();
     let ran = tokio::task::block_in_place(|| {
-        measure(
-            "session file with a line of 200 MB",
-            prompt(&ostler, &["--resume", id, "-p", "go on"]),
-        )
+        measure("session file: a line of 200 MB", prompt(&ostler, &["--resume", id, "-p", "go on"]))
     });
     assert_eq!(ran.code, Some(0), "{:.500} {:.500}", ran.stdout, ran.stderr);
     let last = api.requests().last().unwrap().body.to_string();
@@ -357,8 +335,9 @@ async fn a_model_that_pings_for_ever() {
     let pings = RawPart::repeated(ping, u64::MAX).pausing(Duration::from_millis(10));
     let (api, ostler) = with_api(move |_, _| RawReply::events(vec![pings.clone()])).await;
     let ostler = ostler.env("OSTLER_CONTENT_TIMEOUT_MS", "1000");
-    let ran =
-        tokio::task::block_in_place(|| measure("pings for ever", prompt(&ostler, &["-p", "go"])));
+    let ran = tokio::task::block_in_place(|| {
+        measure("model: pings for ever", prompt(&ostler, &["-p", "go"]))
+    });
     assert!(ran.stdout.contains("nothing but pings"), "{:.500} {:.500}", ran.stdout, ran.stderr);
     assert_eq!(
         (ran.code, api.n_requests()),
@@ -388,10 +367,10 @@ done
 async fn an_mcp_server_that_answers_with_300_megabytes() {
     for (name, answer) in [
         (
-            "MCP result of 300 MB",
+            "MCP: result of 300 MB",
             r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"' "$id"; head -c 300000000 /dev/zero | tr '\0' x; printf '"}]}}\n'"#,
         ),
-        ("MCP line of 300 MB without an end", "head -c 300000000 /dev/zero | tr '\\0' x; exit"),
+        ("MCP: line of 300 MB without an end", "head -c 300000000 /dev/zero | tr '\\0' x; exit"),
     ] {
         let script = Script::new()
             .rule(when().turn(0), reply().tool_use("mcp__s__flood", json!({})))

@@ -239,3 +239,18 @@ fn sessions_of_all_folders_are_listed_if_that_is_asked_for() {
     assert!(lists(&["sessions", "--all"]));
     assert!(lists(&["sessions", "--cwd", "elsewhere"]));
 }
+
+#[test]
+fn so_many_sessions_are_listed_as_are_asked_for() {
+    let ostler = Ostler::new();
+    for name in ["one", "two", "three"] {
+        ostler.run(&["-p", &format!("list the files of {name}")]);
+    }
+    let listed = |arguments: &[&str]| {
+        let ran = ostler.run(&[&["sessions"], arguments].concat());
+        (ran.stdout.matches("list the files").count(), ran.stdout.contains("… and 1 older"))
+    };
+    assert_eq!(listed(&[]), (3, false));
+    assert_eq!(listed(&["--limit", "2"]), (2, true));
+    assert_eq!(listed(&["--limit", "0"]), (3, false));
+}

@@ -1,6 +1,7 @@
 //! Hooks of settings files, seen from outside.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use ostler_testkit::{Script, ScriptedApi, reply, when};
@@ -115,4 +116,60 @@ async fn hooks_hear_where_the_shell_goes_and_what_becomes_of_tasks() {
     let tools = api.requests()[0].tool_names().join(" ");
     assert!(tools.contains("TaskUpdate") && !tools.contains("TodoWrite"), "{tools}");
     api.finish();
+}
+
+// Mutants: `stopped_by_hook` of the driver keeps nothing; `finish` of pipe.rs and of show.rs leave it out.
+#[test]
+fn the_reason_why_a_hook_stops_a_turn_is_shown() {
+    let says = r#"{"continue": false, "stopReason": "enough for today"}"#;
+    for event in ["PreToolUse", "PostToolUse", "PostToolBatch", "Stop"] {
+        let hook = json!({"hooks": [{"type": "command", "command": format!("echo '{says}'")}]});
+        let settings = json!({"hooks": {event: [hook]}}).to_string();
+        let ostler = Ostler::new().args(&["--settings", &settings]);
+        let told = "stopped by a hook: enough for today";
+        let printed = ostler.run(&["-p", "list the files"]);
+        assert_eq!(printed.code, Some(0), "{event}: {printed:?}");
+        assert!(printed.stderr.contains(told), "{event}: {printed:?}");
+        assert!(!printed.stdout.contains(told), "{event}: {printed:?}");
+        ostler.type_lines(&["list the files"]).shows(&[told]);
+        let ran = ostler.run(&["-p", "--output-format", "json", "list the files"]);
+        let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(result["hook_stop_reason"], "enough for today", "{event}: {result}");
+        let silent = ostler.run(&["-p", "--settings", "{}", "list the files"]);
+        assert!(!silent.stderr.contains("stopped"), "{event}: {silent:?}");
+    }
+}
+
+// Mutant: `is_for_user` of chat.rs is never true.
+#[test]
+fn what_a_hook_says_while_the_prompt_waits_is_shown() {
+    let hook = r#"while [ ! -e go ]; do sleep 0.02; done; echo '{"systemMessage": "late news"}'"#;
+    let hook = json!({"hooks": [{"type": "command", "command": hook, "async": true}]});
+    let settings = json!({"hooks": {"Stop": [hook]}}).to_string();
+    let ostler = Ostler::new().args(&["--settings", &settings]);
+    let mut child = ostler.spawn(&[]);
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let (send, pieces) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(n @ 1..) = stdout.read(&mut buffer) {
+            let _ = send.send(String::from_utf8_lossy(&buffer[..n]).into_owned());
+        }
+    });
+    let mut shown = String::new();
+    let mut until = |text: &str| {
+        while !shown.contains(text) {
+            let limit = std::time::Duration::from_secs(30);
+            shown += &pieces.recv_timeout(limit).unwrap_or_else(|_| panic!("{text}: {shown}"));
+        }
+        shown.clear();
+    };
+    writeln!(stdin, "hello").unwrap();
+    // The line with what the turn took, and the next prompt.
+    until("1 turn");
+    fs::write(ostler.path("go"), "").unwrap();
+    until("late news");
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
 }

@@ -1,78 +1,20 @@
 //! Commands that once ran code without a question, really run through `ostler -p`: none may leave its mark.
 
-use std::fs;
-use std::path::Path;
-use std::process::Command;
+use ostler_testkit::hostile;
 
 use crate::run::Ostler;
 
-/// Each touches `PWNED` where the shell computes, replaces or reads configuration. `PWNED` stands for a path outside.
-const COMMANDS: &[&str] = &[
-    "RANDOM='a[$(touch PWNED)]'; ls",
-    "OPTIND='a[$(touch PWNED)]'; ls",
-    "for RANDOM in 'a[$(touch PWNED)]'; do ls; done",
-    "read RANDOM <<< 'a[$(touch PWNED)]'",
-    "x='b[$(touch PWNED)]'; a=([x]=1)",
-    "a=(['b[$(touch PWNED)]']=1)",
-    "echo \"${x:-'$(touch PWNED)'}\"",
-    "echo \"${x:-'`touch PWNED`'}\"",
-    "echo 'touch PWNED' | xargs -I ls bash -c ls",
-    "git config core.fsmonitor 'touch PWNED' --get; git status",
-    "BASH_CMDS=([nproc]=/bin/sh); nproc -c 'touch PWNED'",
-    "x='b[$(touch PWNED)]'; printf x {a[x]}</dev/null",
-    "printf '%n' PATH; ls",
-    "cd evil && git show",
-    "cd hostile && git status",
-];
-
-fn git(folder: &Path, words: &[&str]) {
-    let mut command = Command::new("git");
-    command.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(words).current_dir(folder);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// A project with a program that `printf %n` finds, a folder that is a repository by itself, and a hostile `.git`.
-fn hostile_project(mark: &str) -> Ostler {
-    let ostler = Ostler::new();
-    git(ostler.folder.path(), &["init", "-q"]);
-    fs::create_dir(ostler.path("0")).unwrap();
-    fs::write(ostler.path("0/ls"), format!("#!/bin/sh\n/bin/touch {mark}\n")).unwrap();
-    let evil = ostler.path("evil");
-    git(ostler.folder.path(), &["init", "-q", "evil"]);
-    for text in ["a", "b"] {
-        fs::write(evil.join("file"), text).unwrap();
-        git(&evil, &["add", "."]);
-        git(&evil, &["commit", "-q", "-m", text]);
-    }
-    let config = format!("[core]\n\tbare = false\n[diff \"x\"]\n\ttextconv = touch {mark};\n");
-    fs::rename(evil.join(".git"), evil.join("real")).unwrap();
-    fs::write(evil.join("real/config"), config).unwrap();
-    fs::create_dir_all(evil.join("real/info")).unwrap();
-    fs::write(evil.join("real/info/attributes"), "* diff=x\n").unwrap();
-    fs::copy(evil.join("real/HEAD"), evil.join("HEAD")).unwrap();
-    fs::write(evil.join("commondir"), "real\n").unwrap();
-    git(ostler.folder.path(), &["init", "-q", "hostile"]);
-    git(&ostler.path("hostile"), &["config", "core.fsmonitor", &format!("touch {mark}; :")]);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let executable = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(ostler.path("0/ls"), executable).unwrap();
-    }
-    ostler
-}
-
-// Mutant: the judge of commit 345b17e, with which each of these left the mark.
+// Mutant: the judge of commit 345b17e, with which fifteen of these left the mark. Seen to fail with an engine that allows
+// commands that require approval.
 #[test]
 fn no_command_that_ran_code_unasked_does_so_again() {
     let outside = tempfile::tempdir().unwrap();
     let mark = outside.path().join("pwned");
-    let text = mark.display().to_string();
     for mode in ["default", "acceptEdits"] {
-        let ostler = hostile_project(&text);
-        for command in COMMANDS {
-            let prompt = format!("$ {}", command.replace("PWNED", &text));
+        let ostler = Ostler::new();
+        hostile::repositories(ostler.folder.path(), &mark).unwrap();
+        for command in hostile::commands(&mark) {
+            let prompt = format!("$ {command}");
             let ran = ostler.run(&["--trust-project", "--permission-mode", mode, "-p", &prompt]);
             assert!(!mark.exists(), "{mode}: {command} ran: {}", ran.stdout);
         }
@@ -80,4 +22,22 @@ fn no_command_that_ran_code_unasked_does_so_again() {
         let ran = ostler.run(&["-p", "$ cat README.md | head -5"]);
         assert!(ran.stdout.contains("A readme"), "{}{}", ran.stdout, ran.stderr);
     }
+}
+
+// Seen to fail with `Policy::decide` without the rules that deny.
+#[test]
+fn no_spelling_of_a_denied_command_runs_in_bypass_mode() {
+    let outside = tempfile::tempdir().unwrap();
+    let mark = outside.path().join("pwned");
+    let settings = hostile::deny_settings();
+    let ostler = Ostler::new();
+    hostile::repositories(ostler.folder.path(), &mark).unwrap();
+    let bypass = ["--settings", &settings, "--dangerously-skip-permissions"];
+    for (rule, command) in hostile::denied(&mark) {
+        let ran = ostler.run(&[&bypass[..], &["-p", &format!("$ {command}")]].concat());
+        assert!(!mark.exists(), "{rule}: {command} ran: {}", ran.stdout);
+    }
+    let allowed = format!("$ mkdir {}", mark.display());
+    let ran = ostler.run(&[&bypass[..], &["-p", &allowed]].concat());
+    assert!(mark.exists(), "what is not denied runs: {}{}", ran.stdout, ran.stderr);
 }

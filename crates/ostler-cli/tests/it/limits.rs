@@ -1,11 +1,13 @@
 //! What ends a run that would not end by itself, and what is left of it: nothing.
 
 use std::fs;
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::{Value, json};
 
+use crate::bounds::peak::{self, measure};
 use crate::run::{Ostler, Ran};
 use crate::signals::{is_gone, signal};
 use crate::tmux::eventually;
@@ -33,8 +35,18 @@ async fn place(script: Script) -> (ScriptedApi, Ostler) {
 
 /// Runs it and fails if it takes as long as what it must not wait for.
 fn timely(ostler: &Ostler, arguments: &[&str]) -> Ran {
+    timed(ostler.spawn(arguments), Ran::of)
+}
+
+/// The same as a row of the table of attacks.
+fn attack(name: &str, ostler: &Ostler, arguments: &[&str]) -> Ran {
+    timed(ostler.spawn(arguments), |child| measure(name, child))
+}
+
+fn timed(mut child: Child, run: impl Fn(Child) -> Ran) -> Ran {
     let begun = Instant::now();
-    let ran = ostler.run(arguments);
+    drop(child.stdin.take());
+    let ran = run(child);
     assert!(begun.elapsed() < LONG, "it took {:?}: {}", begun.elapsed(), ran.stderr);
     ran
 }
@@ -51,7 +63,9 @@ fn background(command: &str) -> Script {
 async fn a_background_command_that_does_not_end_is_ended_after_the_answer() {
     for limit in [&[][..], &["--max-time", "2s"]] {
         let (_api, ostler) = place(background("echo $$ > pid; exec sleep 600")).await;
-        let ran = timely(&ostler, &[limit, &["-p", "go"]].concat());
+        let name =
+            ["Bash: sleep 600 in the background", &limit.join(" ")].join(" ").trim().to_owned();
+        let ran = attack(&name, &ostler, &[limit, &["-p", "go"]].concat());
         assert_eq!((ran.code, ran.stdout.trim()), (Some(0), "It runs."), "{}", ran.stderr);
         is_gone(&fs::read_to_string(ostler.path("pid")).unwrap());
     }
@@ -70,7 +84,8 @@ async fn a_server_that_never_lists_its_tools_holds_nothing_up() {
         let (api, ostler) = place(Script::new().rule(when(), reply().text("Hello."))).await;
         let ostler = ostler.env("MCP_TIMEOUT", milliseconds);
         let arguments = [limit, &["--mcp-config", &config, "-p", "hello"]].concat();
-        let ran = timely(&ostler, &arguments);
+        let name = format!("MCP: never lists its tools, {expected}");
+        let ran = attack(&name, &ostler, &arguments);
         assert!(ran.stdout.contains(expected), "{}{}", ran.stdout, ran.stderr);
         assert_eq!(ran.code, Some(i32::from(expected == "time")), "{}", ran.stdout);
         assert_eq!(api.requests().len(), usize::from(expected != "time"));
@@ -80,10 +95,13 @@ async fn a_server_that_never_lists_its_tools_holds_nothing_up() {
 /// Whatever hides is ended with the run: at its end, when the command takes too long, on a signal, and when the
 /// program is killed.
 ///
-/// Mutants: `members::end` does nothing; the watchdog does not sweep.
+/// Mutants: `members::end` does nothing; the watchdog does not sweep. Without `adopt_orphans` in `main`, the third one
+/// stays: it has no marker, a session of its own and no parent.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_a_command_started_outlives_the_program() {
-    let hide = "setsid sh -c 'echo $$ > pid; exec sleep 600' >/dev/null 2>&1 & (setsid sh -c 'sleep 600 & echo $! > other' >/dev/null 2>&1 &)";
+    let hide = "setsid sh -c 'echo $$ > pid; exec sleep 600' >/dev/null 2>&1 & \
+        (setsid sh -c 'sleep 600 & echo $! > other' >/dev/null 2>&1 &) ; \
+        env -i PATH=\"$PATH\" setsid sh -c '(sleep 600 & echo $! > third)' >/dev/null 2>&1";
     for (rest, timeout, name) in [
         ("true", 60_000, None),
         ("sleep 600", 1_000, None),
@@ -92,7 +110,9 @@ async fn nothing_that_a_command_started_outlives_the_program() {
         ("sleep 600", 600_000, Some("KILL")),
     ] {
         let wait = "until [ -s pid ] && [ -s other ]; do sleep 0.02; done";
-        let command = format!("{hide}; {wait}; {rest}");
+        // The watchdog of a killed program ends such a process if there was time to notice it.
+        let noticed = if name == Some("KILL") { "sleep 3" } else { "true" };
+        let command = format!("{hide}; {wait}; {noticed}; echo > ready; {rest}");
         let input = json!({"command": command, "timeout": timeout, "description": "hide"});
         let script = Script::new()
             .rule(when().turn(0), reply().tool_use("Bash", input))
@@ -101,17 +121,31 @@ async fn nothing_that_a_command_started_outlives_the_program() {
         let mut child = ostler.spawn(&["-p", "go"]);
         drop(child.stdin.take());
         let pid = |name: &str| fs::read_to_string(ostler.path(name)).unwrap_or_default();
-        eventually(
-            || pid("pid").ends_with('\n') && pid("other").ends_with('\n'),
-            || "the command to run".to_owned(),
-        );
+        eventually(|| pid("ready").ends_with('\n'), || "the command to run".to_owned());
+        let peak = peak::current(child.id());
         if let Some(name) = name {
             signal(&child, name);
         }
         Ran::of(child);
+        let end = name.map_or_else(|| format!("{rest}, {timeout} ms"), |name| format!("SIG{name}"));
+        let row = format!("Bash: setsid and orphans, {end}");
+        peak::add_row(&row, "everything is gone", peak, peak::ENGINE_LIMIT);
         is_gone(&pid("pid"));
         is_gone(&pid("other"));
+        is_gone(&pid("third"));
     }
+}
+
+/// In the background, too.
+///
+/// Mutant: `adopt_orphans` left out of `main`.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_a_background_command_started_outlives_the_program() {
+    let hide = "env -i PATH=\"$PATH\" setsid sh -c '(sleep 600 & echo $! > pid)' >/dev/null 2>&1; sleep 600";
+    let (_api, ostler) = place(background(hide)).await;
+    let ran = timely(&ostler, &["--max-time", "5s", "-p", "go"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    is_gone(&fs::read_to_string(ostler.path("pid")).unwrap());
 }
 
 /// Mutant: `remove_leftovers` does nothing.

@@ -4,10 +4,12 @@
 
 mod abandoned;
 mod backends;
+mod backup;
 mod bounds;
 mod checkpoints;
 mod demo;
 mod doctor;
+mod endings;
 mod flags;
 mod hooks;
 mod hostile;
@@ -21,8 +23,11 @@ mod model;
 mod offers;
 mod pipe;
 mod piped;
+mod pipes;
 mod places;
+mod prices;
 mod record;
+mod refusal;
 mod requests;
 mod rules;
 mod run;

@@ -1,4 +1,4 @@
-//! What is read anew, listed and put into the background because a host asks for it.
+//! What is read again, listed and put into the background because a host asks for it.
 
 use std::fs;
 use std::process::Command;

@@ -2,7 +2,7 @@
 
 mod asides;
 mod faults;
-mod peers;
+pub(crate) mod peers;
 mod secrets;
 mod tools;
 

@@ -52,7 +52,7 @@ async fn a_host_that_comes_anew_hears_what_is_still_asked() {
     let mut talk = Talk::with(&ostler, &["--permission-prompt-tool=stdio"]);
     talk.say("go", None);
     let question = talk.until(|frame| frame["request"]["subtype"] == "can_use_tool");
-    let answer = talk.ask("anew", ask("initialize"));
+    let answer = talk.ask("again", ask("initialize"));
     assert_eq!(answer["pending_permission_requests"], json!([question]));
     talk.answer(&question, json!({"behavior": "deny", "message": "no"}));
     talk.result();

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ostler");
 
 /// How a run ended.
+#[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) stdout: String,
     pub(crate) stderr: String,

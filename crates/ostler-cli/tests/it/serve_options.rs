@@ -50,13 +50,24 @@ impl Served {
         Self::furnished(script, arguments, |ostler| ostler.env("ANTHROPIC_API_KEY", "key")).await
     }
 
-    async fn furnished(
+    pub(crate) async fn furnished(
         script: Script,
         arguments: &[&str],
         furnish: impl Fn(Ostler) -> Ostler,
     ) -> Self {
         let api = ScriptedApi::start(script).await;
         let ostler = furnish(Ostler::new().env("ANTHROPIC_BASE_URL", &api.base_url()));
+        Self::on(api, ostler, arguments)
+    }
+
+    /// Starts it where a server has worked before.
+    pub(crate) async fn again(script: Script, ostler: Ostler) -> Self {
+        let api = ScriptedApi::start(script).await;
+        let ostler = ostler.env("ANTHROPIC_BASE_URL", &api.base_url());
+        Self::on(api, ostler, &[])
+    }
+
+    fn on(api: ScriptedApi, ostler: Ostler, arguments: &[&str]) -> Self {
         let serve = ["serve", "--listen", "127.0.0.1:0", "--show-token"];
         let mut process = ostler.spawn(&[&serve, arguments].concat());
         let mut stdout = BufReader::new(process.stdout.take().unwrap());
@@ -66,6 +77,27 @@ impl Served {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
         Self { api, ostler, process, stdout, base, token, http }
+    }
+
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Ends it as an operator does; where it has worked.
+    pub(crate) fn end(mut self) -> Ostler {
+        crate::signals::signal(&self.process, "TERM");
+        assert!(self.process.wait().unwrap().success(), "it ends well");
+        std::mem::replace(&mut self.ostler, Ostler::new())
+    }
+
+    /// Ends it at once; what it wrote to standard error.
+    pub(crate) fn errors(&mut self) -> String {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        let mut text = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        text
     }
 
     /// The rest of the next line that it says, which begins like this.
@@ -84,7 +116,7 @@ impl Served {
     }
 
     /// Runs a prompt in a new session; how the run ended, or `waiting` when somebody is asked.
-    async fn run(&self, session: Value, prompt: &str) -> String {
+    pub(crate) async fn run(&self, session: Value, prompt: &str) -> String {
         let session = self.ask("/sessions", Some(session)).await;
         let runs = format!("/sessions/{}/runs", session["id"].as_str().expect("a session"));
         let run = self.ask(&runs, Some(json!({"prompt": prompt}))).await;
@@ -272,4 +304,37 @@ async fn a_hostile_workspace_shows_a_session_nothing_from_outside() {
     }
     let requests: String = served.api.requests().iter().map(|it| it.body.to_string()).collect();
     assert!(requests.contains("hello") && !requests.contains(SECRET));
+}
+
+// Seen to fail with `checks_changes` that is true for every engine: the changed command ran.
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_cannot_be_changed_where_another_program_is_the_engine() {
+    let served = Served::start(&["--engine", crate::run::PROGRAM]).await;
+    assert_eq!(served.run(json!({}), "touch it").await, "waiting");
+    let asked = served.ask("/approvals", None).await["items"][0].clone();
+    let id = asked["id"].as_str().unwrap_or_else(|| panic!("{asked}"));
+    let (decision, changed) = (format!("/approvals/{id}/decision"), json!({"command": "touch b"}));
+    let body = json!({"approved": true, "input": changed});
+    let refused = served.ask(&decision, Some(body)).await;
+    assert_eq!(refused["error"]["field"], "input", "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("--engine"), "{refused}");
+    let edited = json!({"approved": true, "editedArgs": changed});
+    let answer = json!([{"interruptId": id, "status": "resolved", "payload": edited}]);
+    let session = &asked["session"];
+    let input = json!({"threadId": session, "runId": "r", "messages": [], "tools": [], "context": [], "resume": answer});
+    let url = format!("{}/agui", served.base);
+    let told = served.http.post(url).bearer_auth(&served.token).json(&input).send().await.unwrap();
+    let told = told.text().await.unwrap();
+    assert!(!told.contains("RUN_FINISHED") || told.contains("interrupt"), "{told}");
+    assert_eq!(served.ask(&format!("/approvals/{id}"), None).await["state"], "pending");
+    assert!(!served.exists("b") && !served.exists("made.txt"));
+    served.ask(&decision, Some(json!({"approved": true}))).await;
+    let run = format!("/runs/{}", asked["run"].as_str().unwrap());
+    let looking = async {
+        while served.ask(&run, None).await["state"] != "completed" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.expect("it ends");
+    assert!(served.exists("made.txt") && !served.exists("b"), "what was asked about runs");
 }

@@ -388,6 +388,7 @@ async fn a_question_that_is_settled_elsewhere_goes_away() {
     window.shows("settled elsewhere");
     window.shows("It is there.");
     assert!(ostler.path("x").exists());
+    window.shows("2 turns");
     // The keyboard is back to lines.
     window.type_text("exit");
     window.shows("> exit");

@@ -169,7 +169,8 @@ async fn flags_from_the_future_are_told_of_and_left_out() {
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     // What a program says wrongly fails as programs expect it.
     let mut talk = Talk::with(&ostler, &["--max-turns=many"]);
-    assert_eq!(talk.next(), None);
+    let result = talk.next().expect("a result says why");
+    assert!(result["errors"][0].as_str().unwrap().contains("--max-turns"), "{result}");
     assert_eq!(talk.end().code, Some(1));
 }
 

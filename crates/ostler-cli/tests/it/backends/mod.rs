@@ -3,12 +3,17 @@
 //!
 //! A scenario is a script for the API, what a client does, and the story that comes of it. Where a backend tells another
 //! story, [`differences`] says which and why; an entry that no longer differs fails.
+//!
+//! The vendor's programs are started only for scenarios that changed since their stories were kept: see [`fixture`].
 
 mod differences;
+mod fixture;
 mod options;
 mod scenarios;
 mod stage;
 mod story;
+mod vendor;
+pub(crate) mod vendor_paths;
 
 use futures::FutureExt as _;
 use futures::StreamExt as _;
@@ -16,6 +21,9 @@ use futures::future::BoxFuture;
 use ostler_testkit::Script;
 
 use self::stage::{Backend, Stage};
+
+/// How many scenarios are played at the same time.
+const AT_ONCE: usize = 4;
 
 /// What a client does.
 type Act = for<'a> fn(&'a Stage) -> BoxFuture<'a, ()>;
@@ -38,9 +46,8 @@ fn tidy(story: &str) -> String {
     story.trim().lines().map(str::trim).collect::<Vec<_>>().join("\n")
 }
 
-/// Plays a scenario; the complaint if it goes otherwise than expected.
-async fn play(backend: Backend, scenario: Scenario) -> Option<String> {
-    let Scenario { name, script, act, story } = scenario;
+/// Plays a scenario, and returns what happened.
+async fn play(backend: Backend, script: Script, act: Act) -> String {
     let stage = Stage::new(backend, script).await;
     let played = std::panic::AssertUnwindSafe(act(&stage)).catch_unwind().await;
     let mut actual = stage.story();
@@ -48,27 +55,38 @@ async fn play(backend: Backend, scenario: Scenario) -> Option<String> {
         let text = panic.downcast_ref::<String>().map_or("panic", String::as_str);
         actual = format!("{actual}\npanicked: {text}");
     }
+    tidy(&actual)
+}
+
+/// The complaint if a scenario goes otherwise than expected.
+fn complaint(backend: Backend, name: &str, story: &str, actual: &str) -> Option<String> {
     let known = differences::of(name, backend);
     let (expected, base) = (tidy(known.unwrap_or(story)), tidy(story));
     if known.is_some() && expected == base {
         return Some(format!("== {name}: the difference is the story itself; take it out"));
     }
-    if tidy(&actual) == expected {
+    if actual == expected {
         return None;
     }
     let hint = if known.is_some() && actual == base { " (no longer differs)" } else { "" };
     Some(format!("== {name}{hint}\n-- expected\n{expected}\n-- actual\n{actual}"))
 }
 
-/// Plays all scenarios, some side by side: most of the time is spent waiting.
-async fn play_all(backend: Backend, at_once: usize) {
-    // For a look at some of them.
+/// For a look at some of them.
+fn is_wanted(scenario: &Scenario) -> bool {
     let only = std::env::var("OSTLER_SCENARIO").unwrap_or_default();
-    let is_wanted = |scenario: &Scenario| only.split(',').any(|part| scenario.name.contains(part));
+    only.split(',').any(|part| scenario.name.contains(part))
+}
+
+/// Plays all scenarios, some at the same time: most of the time is spent waiting.
+async fn play_all(backend: Backend) {
     let scenarios = scenarios::all().into_iter().filter(is_wanted);
-    let played = futures::stream::iter(scenarios).map(|scenario| play(backend, scenario));
+    let played = futures::stream::iter(scenarios).map(|scenario| async move {
+        let actual = play(backend, scenario.script, scenario.act).await;
+        complaint(backend, scenario.name, scenario.story, &actual)
+    });
     let complaints: Vec<String> =
-        played.buffered(at_once).filter_map(|complaint| async { complaint }).collect().await;
+        played.buffered(AT_ONCE).filter_map(|complaint| async { complaint }).collect().await;
     assert!(complaints.is_empty(), "{backend:?}\n{}", complaints.join("\n"));
 }
 
@@ -85,22 +103,55 @@ fn the_table_of_differences_names_scenarios_that_exist() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_embedded_engine_tells_the_stories() {
-    play_all(Backend::Embedded, 4).await;
+    play_all(Backend::Embedded).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_child_process_tells_the_stories() {
-    play_all(Backend::Child, 4).await;
+    play_all(Backend::Child).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs npm packages; run by cargo xtask test"]
 async fn the_older_vendor_program_tells_the_stories() {
-    play_all(Backend::Vendor50, 4).await;
+    vendor::check(Backend::Vendor50).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs npm packages; run by cargo xtask test"]
 async fn the_newer_vendor_program_tells_the_stories() {
-    play_all(Backend::Vendor325, 4).await;
+    vendor::check(Backend::Vendor325).await;
+}
+
+// Mutant: `ostler` does not send `ostler_version`, so that its own number is taken for that of a very old Claude Code.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_version_of_our_own_engines_is_known_and_not_compared() {
+    for backend in [Backend::Embedded, Backend::Child] {
+        let version = version(backend, true).await;
+        assert_eq!(version, Some(format!("ostler {}", env!("CARGO_PKG_VERSION"))), "{backend:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs npm packages; run by cargo xtask test"]
+async fn the_versions_of_the_vendors_programs_are_known() {
+    let (before, after) = (true, false);
+    assert_eq!(version(Backend::Vendor50, before).await, None);
+    assert_eq!(version(Backend::Vendor50, after).await.as_deref(), Some("Claude Code 2.1.50"));
+    for when in [before, after] {
+        let version = version(Backend::Vendor325, when).await;
+        assert_eq!(version.as_deref(), Some("Claude Code 2.1.325"));
+    }
+}
+
+/// What a session says about its engine, before or after the first prompt.
+async fn version(backend: Backend, is_before: bool) -> Option<String> {
+    use ostler_testkit::{reply, when};
+
+    let stage = Stage::new(backend, Script::new().rule(when(), reply().text("Hi."))).await;
+    let mut client = stage.client(stage.options()).await;
+    if !is_before {
+        stage.within("the answer", client.prompt("hello")).await.unwrap();
+    }
+    client.handle().reported_version().map(|version| version.to_string())
 }

@@ -9,7 +9,7 @@ use ostler::{Client, Message, Options, Prompt, query};
 use ostler_testkit::{RecordedRequest, Script, ScriptedApi, reply, when};
 use tempfile::TempDir;
 
-use super::story;
+use super::{story, vendor_paths};
 
 /// Long enough for a cold start of the slowest backend on a busy machine.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -30,28 +30,28 @@ pub(super) enum Backend {
 }
 
 impl Backend {
+    /// The file with what this program of the vendor's did.
+    pub(super) fn fixture(self) -> &'static str {
+        if self == Self::Vendor50 { "older.txt" } else { "newer.txt" }
+    }
+
+    /// The version of this program of the vendor's, as its package says.
+    pub(super) fn version(self) -> String {
+        let variable = if self == Self::Vendor50 { "OSTLER_PEERS" } else { "OSTLER_NATIVE_PEERS" };
+        let manifest = vendor_paths::package(variable, "claude-agent-sdk").join("package.json");
+        let manifest = std::fs::read_to_string(manifest).unwrap();
+        let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+        manifest["claudeCodeVersion"].as_str().expect("the version of the program").to_owned()
+    }
+
     fn options(self) -> Options {
         match self {
             Self::Embedded => Options::new().transport(Embedded),
             Self::Child => Options::new().executable(env!("CARGO_BIN_EXE_ostler")),
-            Self::Vendor50 => Options::new()
-                .executable(package("OSTLER_PEERS", "claude-agent-sdk").join("cli.js")),
-            Self::Vendor325 => {
-                let machine = std::env::consts::ARCH.replace("x86_64", "x64");
-                let name =
-                    format!("claude-agent-sdk-linux-{}", machine.replace("aarch64", "arm64"));
-                Options::new().executable(package("OSTLER_NATIVE_PEERS", &name).join("claude"))
-            }
+            Self::Vendor50 => Options::new().executable(vendor_paths::older()),
+            Self::Vendor325 => Options::new().executable(vendor_paths::newer()),
         }
     }
-}
-
-/// A package of the vendor's, in a folder that a variable names: `cargo xtask test` sets it.
-fn package(variable: &str, name: &str) -> PathBuf {
-    let folder = std::env::var_os(variable)
-        .unwrap_or_else(|| panic!("{variable} names a folder with node_modules"));
-    let folder = PathBuf::from(folder).join("node_modules/@anthropic-ai").join(name);
-    folder.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
 }
 
 /// One scenario on one backend.

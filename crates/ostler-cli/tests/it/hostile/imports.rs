@@ -55,7 +55,7 @@ async fn instructions_of_an_untrusted_project_import_nothing_from_outside() {
     }
 }
 
-// Mutant: the check of `KERNEL_FOLDERS` and of the file's type taken out of `Boundary`.
+// Seen to fail with the checks of `KERNEL_FOLDERS` and of the file's type taken out of `Boundary`.
 #[tokio::test(flavor = "multi_thread")]
 async fn trust_opens_what_lies_outside_but_never_devices_pipes_and_proc() {
     for Import { text, works_with_trust } in IMPORTS {
@@ -95,7 +95,7 @@ async fn instructions_may_be_links_and_imports_within_the_project() {
 }
 
 /// A file in the project that a rule keeps from being read, and ways to have it read all the same.
-// Mutant: `may_show` left out of `Boundary::open_import`, and of `Boundary::open`.
+// Seen to fail with `may_show` left out of `Boundary::open_import` and of `Boundary::open`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_a_rule_keeps_from_being_read_is_not_imported_even_with_trust() {
     let deny = r#"{"permissions": {"deny": ["Read(.env)"]}}"#;

@@ -2,6 +2,7 @@
 
 mod files;
 mod imports;
+mod peers;
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -266,7 +266,8 @@ async fn read(world: &World, session: &str, last: &mut u64, answer: reqwest::Res
             let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
             let (Some(id), Some(data)) = (field("id: "), field("data: ")) else { continue };
             let seq: u64 = id.parse().unwrap();
-            if seq != *last + 1 {
+            // Deltas whose message came whole meanwhile are left out; the verdict looks at all the rest.
+            if seq <= *last {
                 world.trouble(format!("{session}: event {seq} came after {last}"));
             }
             *last = seq;

@@ -14,18 +14,18 @@ use crate::run::{Ostler, PROGRAM};
 /// Generous: it only keeps an SDK that hangs from hanging everything.
 const LIMIT: Duration = Duration::from_secs(120);
 
-fn installed(variable: &str, path: &str) -> PathBuf {
+pub(crate) fn installed(variable: &str, path: &str) -> PathBuf {
     let folder = std::env::var_os(variable);
     let folder = folder.unwrap_or_else(|| panic!("{variable} is not set; cargo xtask test does"));
     Path::new(&folder).canonicalize().unwrap().join(path)
 }
 
-fn driver(name: &str) -> PathBuf {
+pub(crate) fn driver(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers").join(name)
 }
 
 /// What an SDK hears with these extra arguments.
-async fn hear(ostler: &Ostler, program: &[&str], extra: serde_json::Value) -> String {
+pub(crate) async fn hear(ostler: &Ostler, program: &[&str], extra: serde_json::Value) -> String {
     let mut command = std::process::Command::new(program[0]);
     ostler.furnish(&mut command);
     let mut command = Command::from(command);

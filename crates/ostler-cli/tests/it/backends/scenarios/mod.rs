@@ -22,24 +22,32 @@ use serde_json::json;
 use super::Scenario;
 use super::stage::Stage;
 
+/// The scenarios of one file.
+pub(super) struct Group {
+    pub(super) name: &'static str,
+    pub(super) source: &'static str,
+    pub(super) scenarios: Vec<Scenario>,
+}
+
+macro_rules! groups {
+    ($($name:ident)*) => {
+        vec![$(Group {
+            name: stringify!($name),
+            source: include_str!(concat!(stringify!($name), ".rs")),
+            scenarios: $name::all(),
+        }),*]
+    };
+}
+
+pub(super) fn groups() -> Vec<Group> {
+    groups! {
+        talk permissions hooks interruptions troubles sessions background agents methods model_options
+        engine_options servers mcp checkpoints
+    }
+}
+
 pub(super) fn all() -> Vec<Scenario> {
-    let parts = [
-        talk::all(),
-        permissions::all(),
-        hooks::all(),
-        interruptions::all(),
-        troubles::all(),
-        sessions::all(),
-        background::all(),
-        agents::all(),
-        methods::all(),
-        model_options::all(),
-        engine_options::all(),
-        servers::all(),
-        mcp::all(),
-        checkpoints::all(),
-    ];
-    parts.into_iter().flatten().collect()
+    groups().into_iter().flat_map(|group| group.scenarios).collect()
 }
 
 /// One reply after another, whatever is asked.

@@ -106,7 +106,7 @@ pub(super) fn all() -> Vec<Scenario> {
                 }
                 .boxed()
             },
-            "error Turn",
+            "error Refused",
         ),
         scenario(
             "compact",
@@ -178,7 +178,7 @@ pub(super) fn all() -> Vec<Scenario> {
                 .boxed()
             },
             "First. in same session
-             error Turn",
+             error Refused",
         ),
     ]
 }

@@ -1,0 +1,44 @@
+//! A start that fails, told to a program that speaks in frames.
+//!
+//! The program on the other side is about to introduce itself. Should this one simply exit, the other side would see a
+//! broken pipe instead of the reason. So the reason is a result and the answer to `initialize`, and the exit comes after the
+//! end of the input.
+
+use std::time::Duration;
+
+use ostler::engine::sessions;
+use ostler_proto::control::{AskEngine, ControlResponse};
+use ostler_proto::frame::{Frame as _, ToEngine, ToHost};
+use ostler_proto::message::TurnResult;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+use crate::pipe;
+
+/// How long the other side may take to close the input once it could read the reason.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Says why there is no session, and waits until the other side has read it.
+///
+/// # Errors
+/// When nobody reads the output.
+pub(crate) async fn tell(reason: &str, result: Option<TurnResult>) -> std::io::Result<()> {
+    let result = result.unwrap_or_else(|| sessions::failed_start(None, reason));
+    pipe::print(&ToHost::Result(Box::new(result)).to_line())?;
+    // One that keeps its end open has had its time.
+    tokio::time::timeout(LIMIT, answer(reason)).await.unwrap_or(Ok(()))
+}
+
+async fn answer(reason: &str) -> std::io::Result<()> {
+    let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
+    while let Some(line) = lines.next_segment().await? {
+        let frame = ToEngine::from_line(&String::from_utf8_lossy(&line));
+        let Ok(ToEngine::ControlRequest(request)) = frame else { continue };
+        let id = request.request_id.unwrap_or_default();
+        let reason = match request.request {
+            AskEngine::Initialize(_) => reason.to_owned(),
+            _ => format!("there is no session: {reason}"),
+        };
+        pipe::print(&ToHost::ControlResponse(ControlResponse::error(id, reason)).to_line())?;
+    }
+    Ok(())
+}

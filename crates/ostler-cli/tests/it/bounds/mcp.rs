@@ -1,0 +1,140 @@
+//! MCP servers that die, are silent, or send far too much: the run goes on, and the model is told.
+
+use ostler_testkit::{Script, ScriptedApi, reply, when};
+use serde_json::json;
+
+use super::peak::{measure_sized, sized};
+use super::{at, prompt};
+use crate::run::Ran;
+
+/// A server of shell code. `LIST` answers `tools/list`, `CALL` answers a call, `FIRST` runs before anything is read.
+const SERVER: &str = r#"
+id() { printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'; }
+say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+FIRST
+while IFS= read -r line; do
+  id=$(id)
+  case "$line" in
+    *'"method":"initialize"'*) say '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}';;
+    *'"method":"tools/list"'*) LIST;;
+    *'"name":"work"'*) CALL;;
+  esac
+done
+"#;
+
+/// The usual list of tools.
+const LIST: &str = r#"say '{"tools":[{"name":"work","inputSchema":{"type":"object"}}]}'"#;
+const CALL: &str = r#"say '{"content":[{"type":"text","text":"worked"}]}'"#;
+
+struct Server<'a> {
+    first: &'a str,
+    list: &'a str,
+    call: &'a str,
+    /// How long it may take to start, and to answer a call, in milliseconds.
+    start_ms: &'a str,
+    call_ms: &'a str,
+}
+
+impl Default for Server<'_> {
+    fn default() -> Self {
+        Self { first: ":", list: LIST, call: CALL, start_ms: "60000", call_ms: "60000" }
+    }
+}
+
+impl Server<'_> {
+    async fn attack(&self, name: &str) -> Ran {
+        self.attack_sized(name, "").await
+    }
+
+    /// Has the model call its tool; whatever came of the call, the model answers.
+    async fn attack_sized(&self, name: &str, size: &str) -> Ran {
+        let code = SERVER.replace("FIRST", self.first).replace("LIST", self.list);
+        let code = code.replace("CALL", self.call);
+        let script = Script::new()
+            .rule(when().turn(0), reply().tool_use("mcp__s__work", json!({})))
+            .rule(when(), reply().text("Told: {{tool_result}}"));
+        let api = ScriptedApi::start(script).await;
+        let ostler = at(&api.base_url())
+            .env("MCP_TIMEOUT", self.start_ms)
+            .env("MCP_TOOL_TIMEOUT", self.call_ms);
+        let server = json!({"command": "/bin/sh", "args": ["-c", code]});
+        let servers = json!({"mcpServers": {"s": server}}).to_string();
+        let arguments = ["-p", "go", "--mcp-config", &servers, "--allowedTools", "mcp__s__work"];
+        let name = format!("MCP: {name}");
+        let ran =
+            tokio::task::block_in_place(|| measure_sized(&name, size, prompt(&ostler, &arguments)));
+        assert_eq!(ran.code, Some(0), "{name}: {:.500} {:.500}", ran.stdout, ran.stderr);
+        assert!(ran.stdout.starts_with("Told: "), "{name}: {:.500}", ran.stdout);
+        ran
+    }
+}
+
+fn works(ran: &Ran) {
+    assert!(ran.stdout.contains("worked"), "{:.500} {:.500}", ran.stdout, ran.stderr);
+}
+
+fn fails(ran: &Ran) {
+    assert!(!ran.stdout.contains("worked"), "{:.500}", ran.stdout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_never_start() {
+    fails(
+        &Server { first: "exec sleep 600", start_ms: "1000", ..Server::default() }
+            .attack("silent")
+            .await,
+    );
+    fails(&Server { first: "exit 3", ..Server::default() }.attack("dies at once").await);
+    let noise = "while :; do printf 'garbage\\n{\\n\\377\\n' || exit; sleep 0.001; done";
+    fails(&Server { first: noise, start_ms: "1000", ..Server::default() }.attack("garbage").await);
+}
+
+// Seen to fail with 20,000 tools and 215 MB when `McpTool` holds descriptions and schemas twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_whose_lists_are_too_long() {
+    let many = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"work","inputSchema":{"type":"object"}}' "$id"
+        awk 'BEGIN { for (i = 0; i < COUNT; i++) printf ",{\"name\":\"tool_%d\",\"description\":\"Does a thing that nobody needs.\",\"inputSchema\":{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"}}}}", i }'
+        printf ']}}\n'"#;
+    let count = sized(20_000, 10_000).to_string();
+    let many = many.replace("COUNT", &count);
+    let server = Server { list: &many, ..Server::default() };
+    works(&server.attack_sized("thousands of tools", &count).await);
+    let endless =
+        r#"say '{"tools":[{"name":"work","inputSchema":{"type":"object"}}],"nextCursor":"more"}'"#;
+    Server { list: endless, start_ms: "3000", ..Server::default() }
+        .attack("endless pages of tools")
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_send_far_too_much() {
+    let bytes = sized(1_000_000_000, 100_000_000);
+    let flood = format!("head -c {bytes} /dev/zero | tr '\\0' x >&2");
+    let server = Server { first: &flood, ..Server::default() };
+    let size = format!("{} MB", bytes / 1_000_000);
+    works(&server.attack_sized("flood on standard error", &size).await);
+    let count = sized(200_000, 20_000);
+    let notes = format!(
+        r#"yes '{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"info","data":"x"}}}}' | head -n {count}; {CALL}"#
+    );
+    let server = Server { call: &notes, ..Server::default() };
+    works(&server.attack_sized("flood of notifications", &count.to_string()).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_fail_in_a_call() {
+    fails(&Server { call: "exit 3", ..Server::default() }.attack("dies in a call").await);
+    fails(
+        &Server { call: ":", call_ms: "1000", ..Server::default() }
+            .attack("silent in a call")
+            .await,
+    );
+    let malformed = r#"say '{"content":[{"type":7}]}'"#;
+    fails(&Server { call: malformed, ..Server::default() }.attack("malformed result").await);
+    let garbage = "printf 'not JSON\\n'; exit";
+    fails(&Server { call: garbage, ..Server::default() }.attack("garbage in a call").await);
+    let sampling = format!(
+        r#"printf '{{"jsonrpc":"2.0","id":"x","method":"sampling/createMessage","params":{{"messages":[],"maxTokens":9}}}}\n'; {CALL}"#
+    );
+    works(&Server { call: &sampling, ..Server::default() }.attack("asks for the model").await);
+}
