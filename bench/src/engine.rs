@@ -29,6 +29,16 @@ const COMMAND: &str = "echo bench-$((6 * 7))";
 const OUTPUT: &str = "bench-42";
 const SETTINGS: &str = r#"{"permissions":{"allow":["Bash(echo:*)"]}}"#;
 
+/// What both programs are started with, beside their home: the vendor's is not to be slowed down by what it cannot reach,
+/// nor by its own updates.
+pub(crate) const ENVIRONMENT: [(&str, &str); 5] = [
+    ("SHELL", "/bin/bash"),
+    ("ANTHROPIC_API_KEY", "key"),
+    ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+    ("DISABLE_TELEMETRY", "1"),
+    ("DISABLE_AUTOUPDATER", "1"),
+];
+
 pub(crate) fn run() -> Result<Vec<String>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut candidates =
@@ -94,17 +104,9 @@ impl Candidate {
         let seen = self.api.all_requests().len();
         let home = self.home.path().to_str().context("the folder's name is text")?;
         let path = std::env::var("PATH")?;
-        let variables = [
-            ("PATH", path.as_str()),
-            ("HOME", home),
-            ("SHELL", "/bin/bash"),
-            ("ANTHROPIC_BASE_URL", &self.api.base_url()),
-            ("ANTHROPIC_API_KEY", "key"),
-            // The vendor's program is not to be slowed down by what it cannot reach, nor by its own updates.
-            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
-            ("DISABLE_TELEMETRY", "1"),
-            ("DISABLE_AUTOUPDATER", "1"),
-        ];
+        let base_url = self.api.base_url();
+        let own = [("PATH", path.as_str()), ("HOME", home), ("ANTHROPIC_BASE_URL", &base_url)];
+        let variables = [&own[..], &ENVIRONMENT].concat();
         let args = [
             "-p",
             "--output-format",

@@ -4,8 +4,8 @@
 //! the same processors. Every subscriber must be told every event, in order, or the benchmark fails. What is promised
 //! is the ratio to the vendor's program; the other figures are to be compared with those of yesterday.
 
-mod desk;
-mod listener;
+pub(crate) mod desk;
+pub(crate) mod listener;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,7 +54,7 @@ pub(crate) fn run() -> Result<Vec<String>> {
 }
 
 /// Each subscriber is a socket here, and one there.
-fn raise_file_limit() {
+pub(crate) fn raise_file_limit() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
         // What is not allowed shows when a socket cannot be opened.

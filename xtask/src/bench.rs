@@ -8,9 +8,10 @@ use anyhow::{Result, ensure};
 use crate::{cargo, peers, python, setup};
 
 /// The benchmarks that measure the program as it is shipped.
-const OF_THE_PROGRAM: &[&str] = &["dropin", "engine", "load", "size"];
+const OF_THE_PROGRAM: &[&str] =
+    &["concurrent", "dropin", "engine", "load", "memory", "resume", "size", "turns"];
 /// The benchmarks that run the vendor's programs beside it.
-const WITH_PEERS: &[&str] = &["dropin", "engine", "load", "sdk"];
+const WITH_PEERS: &[&str] = &["dropin", "engine", "load", "sdk", "turns"];
 /// The benchmarks that run the vendor's Python package beside it.
 const WITH_PYTHON: &[&str] = &["dropin", "sdk"];
 

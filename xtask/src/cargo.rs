@@ -20,7 +20,7 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
         Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsStr::new("cargo").to_owned()));
     command.args(args).current_dir(root());
     // `cargo run` describes this package in the environment. Build scripts that look at these variables would
-    // run anew with every change between `cargo xtask` and plain cargo.
+    // run again with every change between `cargo xtask` and plain cargo.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
@@ -33,6 +33,18 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
         // Nothing is built twice there, so notes for the next build are wasted.
         command.env("CARGO_INCREMENTAL", "0");
     }
+    command
+}
+
+/// The same with the linter as the compiler: one compilation gives the programs and what is to be said about their code.
+/// What cargo builds this way it keeps apart from what it builds without, so all steps of `test` use this.
+pub(crate) fn linting(args: &[&str]) -> Command {
+    let mut command = cargo(args);
+    // The linter lies beside cargo. A bare name would be looked for in PATH, where another toolchain may be first.
+    let beside =
+        std::env::var_os("CARGO").map(|cargo| Path::new(&cargo).with_file_name("clippy-driver"));
+    let driver = beside.filter(|path| path.is_file()).unwrap_or_else(|| "clippy-driver".into());
+    command.env("RUSTC_WORKSPACE_WRAPPER", driver);
     command
 }
 

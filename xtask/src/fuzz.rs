@@ -1,22 +1,30 @@
-//! `fuzz`: builds the stable fuzz driver for speed and runs it.
+//! `fuzz`: builds the stable fuzz driver and runs it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::process::{ExitCode, ExitStatus};
+use std::process::{Command, ExitCode, ExitStatus};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
-use crate::cargo;
+use crate::{cargo, conformance};
 
 pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
     // Cargo is started at the top of the repository, and names of files are meant from here.
     let here = std::env::current_dir()?;
     let args: Vec<_> = args.iter().map(|arg| from_here(&here, arg)).collect();
-    Ok(cargo::exit_code(fuzz(&args)?))
+    Ok(cargo::exit_code(run(&args)?))
 }
 
-/// Runs the driver with these arguments.
-pub(crate) fn fuzz(args: &[OsString]) -> Result<ExitStatus> {
+/// Runs the driver as the tests built it: a build for speed would take longer than it saves in so short a run.
+pub(crate) fn briefly(args: &[OsString]) -> Result<ExitStatus> {
+    // As the tests were built, so that there is nothing left to do.
+    let build = ["build", "--workspace", "--all-targets", "--locked", "--quiet"];
+    let status = cargo::status(&mut cargo::linting(&build))?;
+    ensure!(status.success(), "building the programs ended with {status}");
+    cargo::status(Command::new(conformance::built("ostler-fuzz")?).args(args))
+}
+
+fn run(args: &[OsString]) -> Result<ExitStatus> {
     let mut command = cargo::cargo(&["run", "--release", "--locked", "--package", "ostler-fuzz"]);
     cargo::status(command.arg("--").args(args))
 }

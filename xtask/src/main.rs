@@ -1,14 +1,18 @@
 //! `cargo xtask <command>`: what one does with this repository, in plain Rust, so that a fresh machine needs no
 //! other tool. One file per command; this one only finds the command.
 
+mod attacks;
 mod bench;
 mod cargo;
 mod checksum;
 mod conformance;
 mod fuzz;
+mod load;
 mod peers;
+mod programs;
 mod python;
 mod run;
+mod rustdoc;
 mod setup;
 mod tally;
 mod test;
@@ -24,10 +28,14 @@ usage: cargo xtask <command>
   run                               build ostler and start the server, offline if there is no key
   run chat [ARGS…]                  the same with a conversation in this folder
   run ARGS…                         the same with these arguments
-  test [--no-peers] [-- FILTER…]    run all tests; with a filter, only tests of that name
+  test [--no-peers] [--full] [-- FILTER…]
+                                    run all tests; with a filter, only tests of that name; in full, also what is
+                                    otherwise compared with what the vendor's programs did earlier
   web [--pictures]                  build the page that the server shows, for the next build of ostler; or take the
-                                    README's pictures of it anew
-  tidy                              check format, lints and house rules
+                                    README's pictures of it again
+  tidy [--quick]                    check format, lints, house rules, and licences and vulnerabilities of packages; quickly:
+                                    only what needs no compilation
+  advisories FOLDER                 take the known vulnerabilities from a clone of rustsec/advisory-db
   bench [NAME…]                     run the benchmarks
   conformance [--cli PATH|vendor] [--only NAME] [--sdk NAME] [--against vendor]
                                     drive ostler, or another program, with the official SDKs
@@ -51,7 +59,8 @@ impl std::fmt::Display for Misuse {
 impl std::error::Error for Misuse {}
 
 fn main() -> ExitCode {
-    match dispatch(std::env::args_os().skip(1).collect()) {
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    match rustdoc::as_rustdoc(&args).unwrap_or_else(|| dispatch(args)) {
         Ok(code) => code,
         Err(error) if error.is::<Misuse>() => {
             eprint!("{error}\n\n{USAGE}");
@@ -74,6 +83,7 @@ fn dispatch(mut args: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Some("test") => test::test(&args),
         Some("web") => web::command(&args),
         Some("tidy") => tidy::command(&args),
+        Some("advisories") => tidy::advisories(&args),
         Some("bench") => bench::bench(&args),
         Some("conformance") => conformance::command(&args),
         Some("fuzz") => fuzz::command(&args),

@@ -10,7 +10,7 @@ use std::{env, fs};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::checksum::checksum;
-use crate::{cargo, setup};
+use crate::{cargo, setup, tidy};
 
 /// A package and its version. It is found under its own name in `$OSTLER_PEERS/node_modules`.
 type Pin = (&'static str, &'static str);
@@ -39,6 +39,12 @@ pub(crate) const AGUI: &[Pin] = &[
 
 /// Installs what is not there yet; the folder to hand on as `OSTLER_PEERS`.
 pub(crate) fn install(pins: &[Pin]) -> Result<PathBuf> {
+    let folder = provide(pins)?;
+    tidy::check_installed(&cargo::root(), &folder)?;
+    Ok(folder)
+}
+
+fn provide(pins: &[Pin]) -> Result<PathBuf> {
     let cache = cache_folder()?;
     let folder = cache.join(folder_name(pins));
     if folder.is_dir() {

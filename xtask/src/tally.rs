@@ -1,11 +1,54 @@
-//! Counting passed and failed tests, from the lines that test programs print and from steps that count as one.
+//! Counting passed and failed tests, from the lines that test programs print and from steps that count as one; and how
+//! long they took.
+
+use std::time::Duration;
+
+/// A test may take this long on a machine that nothing else uses; see [`ALLOWED`]. The aim is 20 seconds; the rest is for slower
+/// machines.
+const LIMIT: Duration = Duration::from_secs(60);
+/// The same on a machine where other programs do a good part of the work.
+const LIMIT_WHEN_SHARED: Duration = Duration::from_secs(120);
+/// Others may do this part of the work before a machine counts as shared.
+const SHARED: f64 = 0.15;
+
+/// How many of the slowest tests are listed.
+const LISTED: usize = 10;
+
+/// Tests that may take longer, and why.
+const ALLOWED: &[(&str, &str)] = &[
+    (
+        "backends::the_newer_vendor_program_tells_the_stories",
+        "starts the vendor's program for every scenario that changed",
+    ),
+    (
+        "backends::the_older_vendor_program_tells_the_stories",
+        "starts the vendor's program for every scenario that changed",
+    ),
+    (
+        "foreign::schemathesis_finds_no_answer_that_the_document_does_not_promise",
+        "sends thousands of requests",
+    ),
+    ("agui::peers::the_official_client_passes_every_check", "one client goes through all checks"),
+    (
+        "agui::peers::the_official_client_from_before_1_0_passes_every_check",
+        "one client goes through all checks",
+    ),
+    (
+        "slow::a_client_that_does_not_read_is_left_behind_and_told_where_to_go_on",
+        "fills the buffers of a connection",
+    ),
+    ("kills::kills_lose_nothing_that_anybody_was_told", "kills a server 25 times under load"),
+    ("faults::a_real_full_disk_loses_no_run_and_no_answer", "fills a disk in every state of a run"),
+];
 
 /// What passed, what failed, and the names of the failures.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     pub(crate) failures: Vec<String>,
+    /// How long tests took that say so.
+    times: Vec<(Duration, String)>,
 }
 
 impl Tally {
@@ -14,11 +57,45 @@ impl Tally {
         if let Some(summary) = line.strip_prefix("test result: ") {
             self.passed += count(summary, "passed");
             self.failed += count(summary, "failed");
-        } else if let Some(name) =
-            line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"))
+        } else if let Some((name, outcome)) =
+            line.strip_prefix("test ").and_then(|rest| rest.rsplit_once(" ... "))
         {
-            self.failures.push(name.to_owned());
+            let (outcome, time) = outcome.split_once(" <").unwrap_or((outcome, ""));
+            if outcome == "FAILED" {
+                self.failures.push(name.to_owned());
+            }
+            let seconds = time.strip_suffix("s>").and_then(|seconds| seconds.parse().ok());
+            if let Some(time) = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()) {
+                self.times.push((time, name.to_owned()));
+            }
         }
+    }
+
+    /// The slowest tests, slowest first, one line each. One that takes too long without a reason is a failure; `others` is
+    /// the part of the machine's work that other programs did meanwhile.
+    pub(crate) fn judge_times(&mut self, others: f64) -> Vec<String> {
+        let limit = if others > SHARED { LIMIT_WHEN_SHARED } else { LIMIT };
+        let mut times = std::mem::take(&mut self.times);
+        times.sort_by(|one, other| other.cmp(one));
+        for (time, name) in times.iter().take_while(|(time, _)| *time > limit) {
+            if !ALLOWED.iter().any(|(allowed, _)| allowed == name) {
+                let (took, limit) = (time.as_secs_f64(), limit.as_secs());
+                self.fail(format!(
+                    "{name} took {took:.1} s; make it faster than {limit} s or say why it may take longer, in xtask/src/tally.rs"
+                ));
+            }
+        }
+        let line =
+            |(time, name): &(Duration, String)| format!("{:7.1} s  {name}", time.as_secs_f64());
+        times.iter().take(LISTED).map(line).collect()
+    }
+
+    /// Adds what was counted at the same time elsewhere.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.failures.extend(other.failures);
+        self.times.extend(other.times);
     }
 
     /// A whole step that counts as one test.
@@ -69,6 +146,34 @@ mod tests {
     }
 
     #[test]
+    fn slow_tests_are_listed_and_one_that_is_too_slow_fails() {
+        let mut tally = Tally::default();
+        for line in [
+            "test a::quick ... ok <0.004s>",
+            "test b::slow ... ok <60.500s>",
+            "test c::bad ... FAILED <1.000s>",
+            "test d::without_a_time ... ok",
+        ] {
+            tally.line(line);
+        }
+        assert_eq!(tally.failures, ["c::bad"]);
+        let listed = tally.clone().judge_times(0.5);
+        assert_eq!((listed.len(), tally.failed), (3, 0), "a shared machine is slow");
+        let listed = tally.judge_times(0.1);
+        assert_eq!(listed, ["   60.5 s  b::slow", "    1.0 s  c::bad", "    0.0 s  a::quick"]);
+        assert_eq!(tally.failed, 1);
+        assert!(tally.failures[1].starts_with("b::slow took 60.5 s; "), "{:?}", tally.failures);
+    }
+
+    #[test]
+    fn every_slow_test_that_is_allowed_has_a_reason_and_is_named_once() {
+        let mut names: Vec<_> = super::ALLOWED.iter().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+        assert!(super::ALLOWED.iter().all(|(_, reason)| reason.split(' ').count() > 2));
+    }
+
+    #[test]
     fn steps_count_as_one_test_each() {
         let mut tally = Tally::default();
         tally.step("tidy", true);
@@ -76,5 +181,11 @@ mod tests {
         tally.fail("peers: no npm");
         assert_eq!(tally.closing_line(), "1 passed, 2 failed");
         assert_eq!(tally.failures, ["fuzz", "peers: no npm"]);
+        let mut sum = Tally::default();
+        sum.line("test a::quick ... ok <0.004s>");
+        sum.add(tally.clone());
+        sum.add(tally);
+        assert_eq!(sum.closing_line(), "2 passed, 4 failed");
+        assert_eq!((sum.failures.len(), sum.judge_times(0.0).len()), (4, 1));
     }
 }

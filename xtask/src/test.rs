@@ -8,8 +8,9 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::conformance::Peers;
+use crate::load::Load;
 use crate::tally::Tally;
-use crate::{Misuse, cargo, conformance, fuzz, setup, tidy, web};
+use crate::{Misuse, attacks, cargo, conformance, fuzz, programs, rustdoc, setup, tidy, web};
 
 /// How long the fuzz targets run: enough for some hundred thousand inputs, not enough to be waited for.
 const FUZZ_SECONDS: &str = "20";
@@ -17,13 +18,15 @@ const FUZZ_SECONDS: &str = "20";
 /// How many commands the permission judge is tried with, always the same ones: about twenty seconds.
 const JUDGED_COMMANDS: &str = "20000";
 
-/// How often the server is killed under load, about a second each.
-const KILLS: &str = "100";
-
 pub(crate) fn test(args: &[OsString]) -> Result<ExitCode> {
     let plan = Plan::parse(args)?;
     let mut tally = Tally::default();
+    let before = Load::now();
     perform(&plan, &mut tally);
+    let others = Load::now().zip(before).map_or(0.0, |(now, before)| now.of_others_since(before));
+    for line in tally.judge_times(others) {
+        eprintln!("{line}");
+    }
     for failure in &tally.failures {
         eprintln!("failed: {failure}");
     }
@@ -35,17 +38,20 @@ pub(crate) fn test(args: &[OsString]) -> Result<ExitCode> {
 #[derive(Debug, PartialEq)]
 struct Plan {
     peers: bool,
+    /// Whether the vendor's programs are started for every scenario, instead of only for those that changed.
+    full: bool,
     /// With a filter somebody works on one thing, and wants to see that and nothing else.
     filter: Vec<OsString>,
 }
 
 impl Plan {
     fn parse(args: &[OsString]) -> Result<Self> {
-        let mut plan = Self { peers: true, filter: Vec::new() };
+        let mut plan = Self { peers: true, full: false, filter: Vec::new() };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             match arg.to_str() {
                 Some("--no-peers") => plan.peers = false,
+                Some("--full") => plan.full = true,
                 Some("--") => plan.filter = args.by_ref().cloned().collect(),
                 _ => {
                     let message = format!("test knows no option {}", arg.display());
@@ -54,6 +60,11 @@ impl Plan {
             }
         }
         Ok(plan)
+    }
+
+    /// Whether nothing is left out by a filter.
+    fn is_whole(&self) -> bool {
+        self.filter.is_empty()
     }
 }
 
@@ -66,48 +77,88 @@ fn perform(plan: &Plan, tally: &mut Tally) {
     if let Err(error) = setup::tmux() {
         tally.fail(format!("set-up: {error:#}"));
     }
-    if plan.filter.is_empty() {
-        let tidy = step("tidy", tidy::tidy);
+    let has_page = plan.peers && plan.is_whole();
+    // One waits for the network and the other for the processor.
+    let (page, tidy) = beside(
+        || has_page.then(|| step("building the web page", web::build)),
+        || plan.is_whole().then(|| step("tidy", tidy::quick)),
+    );
+    if let Some(tidy) = tidy {
         count_step(tally, "tidy", tidy);
     }
-    let mut folder = None;
-    if plan.peers {
-        match step("the vendor's programs", conformance::peers) {
-            Ok(installed) => folder = Some(installed),
-            Err(error) => tally.fail(format!("peers: {error:#}")),
-        }
-    }
-    // First, so that the program that the tests build has it.
-    let has_page = plan.peers && plan.filter.is_empty();
-    if has_page && let Err(error) = step("the web page", || page(tally)) {
+    // Built before the tests, so that the program that they build has it.
+    if let Some(Err(error)) = page {
         tally.fail(format!("web: {error:#}"));
     }
-    if let Err(error) = step("cargo test", || cargo_test(plan, folder, tally)) {
-        tally.fail(format!("cargo test: {error:#}"));
-    }
-    if plan.peers && plan.filter.is_empty() {
-        // With the programs that the tests before were built with.
-        if let Err(error) = step("conformance", || conform(tally)) {
-            tally.fail(format!("conformance: {error:#}"));
+    // The same again.
+    let (peers, build) = beside(
+        || plan.peers.then(|| step("the vendor's programs", || install(plan))),
+        || step("building and linting the tests", build_tests),
+    );
+    let peers = match peers.transpose() {
+        Ok(peers) => peers,
+        Err(error) => {
+            tally.fail(format!("peers: {error:#}"));
+            None
         }
-    }
-    if has_page
-        && let Err(error) =
-            step("the web page in a browser", || count_tests(&mut web::browser_tests()?, tally))
-    {
+    };
+    if has_page && let Err(error) = step("the web page", || page_tests(tally)) {
         tally.fail(format!("web: {error:#}"));
     }
-    if plan.filter.is_empty() {
-        let fuzz =
-            step("fuzz", || Ok(fuzz::fuzz(&["--seconds".into(), FUZZ_SECONDS.into()])?.success()));
-        count_step(tally, "fuzz", fuzz);
-        let args = ["judge", "--count", JUDGED_COMMANDS, "--seed", "1"].map(OsString::from);
-        let judge = step("fuzz judge", || Ok(fuzz::fuzz(&args)?.success()));
-        count_step(tally, "fuzz judge", judge);
-        let args = ["judge", "--matrix"].map(OsString::from);
-        let matrix = step("fuzz judge --matrix", || Ok(fuzz::fuzz(&args)?.success()));
-        count_step(tally, "fuzz judge --matrix", matrix);
+    match build {
+        Ok(build) => {
+            if let Err(error) = step("cargo test", || cargo_test(plan, build, peers, tally)) {
+                tally.fail(format!("cargo test: {error:#}"));
+            }
+        }
+        Err(error) => tally.fail(format!("cargo test: {error:#}")),
     }
+    if plan.is_whole() {
+        // Browsers and SDKs mostly wait; fuzzing does not.
+        let (outside, inputs) = beside(|| from_outside(has_page), hostile_inputs);
+        tally.add(outside);
+        tally.add(inputs);
+        count_step(tally, "attacks", step("attacks, and the memory they took", attacks::judge));
+    }
+}
+
+/// Runs two things at the same time.
+fn beside<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
+    std::thread::scope(|scope| {
+        let one = scope.spawn(one);
+        let other = other();
+        (one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), other)
+    })
+}
+
+/// The official SDKs and a browser use the program that the tests were built with.
+fn from_outside(has_page: bool) -> Tally {
+    let mut tally = Tally::default();
+    if !has_page {
+        return tally;
+    }
+    if let Err(error) = step("conformance", || conform(&mut tally)) {
+        tally.fail(format!("conformance: {error:#}"));
+    }
+    let browser = || count_tests(&mut web::browser_tests()?, &mut tally);
+    if let Err(error) = step("the web page in a browser", browser) {
+        tally.fail(format!("web: {error:#}"));
+    }
+    tally
+}
+
+fn hostile_inputs() -> Tally {
+    let mut tally = Tally::default();
+    fuzz("fuzz", &["--seconds", FUZZ_SECONDS], &mut tally);
+    fuzz("fuzz judge", &["judge", "--count", JUDGED_COMMANDS, "--seed", "1"], &mut tally);
+    fuzz("fuzz judge --matrix", &["judge", "--matrix"], &mut tally);
+    tally
+}
+
+fn fuzz(heading: &str, args: &[&str], tally: &mut Tally) {
+    let args: Vec<_> = args.iter().map(OsString::from).collect();
+    let outcome = step(heading, || Ok(fuzz::briefly(&args)?.success()));
+    count_step(tally, heading, outcome);
 }
 
 fn prepare() -> Result<()> {
@@ -118,20 +169,56 @@ fn prepare() -> Result<()> {
     Ok(())
 }
 
-fn page(tally: &mut Tally) -> Result<()> {
-    web::build()?;
+/// What is fetched from elsewhere.
+fn install(plan: &Plan) -> Result<Peers> {
+    if plan.is_whole() {
+        // Needed later, and told then if it is missing.
+        setup::chromium().ok();
+    }
+    conformance::peers()
+}
+
+fn page_tests(tally: &mut Tally) -> Result<()> {
     count_tests(&mut web::unit_tests(), tally)
 }
 
-fn cargo_test(plan: &Plan, peers: Option<Peers>, tally: &mut Tally) -> Result<()> {
-    let mut command = cargo::cargo(&["test", "--workspace", "--locked", "--no-fail-fast", "--"]);
-    // Plain `cargo test` is content with a few.
-    command.env("OSTLER_KILLS", KILLS);
-    if let Some(peers) = peers {
-        // Ignored tests are exactly those that need the peers.
-        command.arg("--include-ignored").envs(peers);
+fn build_tests() -> Result<programs::Build> {
+    const BUILD: [&str; 5] =
+        ["build", "--workspace", "--all-targets", "--locked", "--message-format=json"];
+    setup::components()?;
+    programs::build(&mut cargo::linting(&BUILD))
+}
+
+fn cargo_test(
+    plan: &Plan,
+    build: programs::Build,
+    peers: Option<Peers>,
+    tally: &mut Tally,
+) -> Result<()> {
+    if plan.is_whole() {
+        tally.step("lints", build.diagnostics.is_empty());
     }
-    count_tests(command.args(&plan.filter), tally)
+    let mut args = plan.filter.clone();
+    if peers.is_some() {
+        // Ignored tests are exactly those that need the peers.
+        args.push("--include-ignored".into());
+    }
+    let table = attacks::begin()?;
+    let prepare = |command: &mut Command| {
+        command.envs(peers.iter().flatten().cloned()).envs([table.clone()]);
+        if plan.full {
+            command.env("OSTLER_FULL", "1");
+        }
+    };
+    programs::run(build.programs, &args, &prepare, tally);
+    let mut documentation =
+        cargo::linting(&["test", "--workspace", "--locked", "--no-fail-fast", "--doc", "--"]);
+    if plan.is_whole() {
+        rustdoc::stand_in_for(&mut documentation)?;
+    }
+    step("the documentation and its examples", || {
+        count_tests(documentation.args(&plan.filter), tally)
+    })
 }
 
 /// Every scenario with every SDK counts as one test.
@@ -189,9 +276,11 @@ mod tests {
 
     #[test]
     fn options_come_before_the_filter() {
-        assert_eq!(parse("").unwrap(), Plan { peers: true, filter: vec![] });
+        assert_eq!(parse("").unwrap(), Plan { peers: true, full: false, filter: vec![] });
+        assert_eq!(parse("--full").unwrap(), Plan { peers: true, full: true, filter: vec![] });
         let plan = parse("--no-peers -- codec --nocapture").unwrap();
-        assert_eq!(plan, Plan { peers: false, filter: vec!["codec".into(), "--nocapture".into()] });
+        let filter = vec!["codec".into(), "--nocapture".into()];
+        assert_eq!(plan, Plan { peers: false, full: false, filter });
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) fn build() -> Result<()> {
     run(npm(&["run", "build"]))
 }
 
-/// Takes the pictures of the README anew, with the program as it was built last.
+/// Takes the pictures of the README again, with the program as it was built last.
 fn pictures() -> Result<ExitCode> {
     install()?;
     let status = cargo::status(browser("e2e/pictures.mjs")?.arg("../docs/pictures"))?;

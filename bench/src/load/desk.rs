@@ -19,11 +19,11 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const MOMENT: Duration = Duration::from_millis(10);
 
 /// A server. Ends with this value.
-pub(super) struct Desk {
+pub(crate) struct Desk {
     child: Child,
     _folder: TempDir,
-    pub(super) address: SocketAddr,
-    pub(super) token: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) token: String,
     http: reqwest::Client,
 }
 
@@ -37,11 +37,20 @@ impl Drop for Desk {
 
 impl Desk {
     /// Starts the program as shipped, with its own engines or with a program's.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         api: &ScriptedApi,
         engine: Option<&Path>,
         runs: usize,
     ) -> Result<Self> {
+        let engine = engine.map(|engine| engine.to_str().context("the engine's path is text"));
+        match engine.transpose()? {
+            Some(engine) => Self::with(api, runs, &["--engine", engine]).await,
+            None => Self::with(api, runs, &[]).await,
+        }
+    }
+
+    /// The same with further options.
+    pub(crate) async fn with(api: &ScriptedApi, runs: usize, options: &[&str]) -> Result<Self> {
         // Another benchmark in this process may have done it already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir()?;
@@ -50,10 +59,7 @@ impl Desk {
         let mut command = Command::new(size::program()?);
         command.args(["--model", "claude-sonnet-4-5", "serve", "--listen", "127.0.0.1:0"]);
         command.args(["--show-token", "--max-runs", &runs.to_string(), "--data"]);
-        command.arg(folder.path().join("data"));
-        if let Some(engine) = engine {
-            command.arg("--engine").arg(engine);
-        }
+        command.arg(folder.path().join("data")).args(options);
         let path = std::env::var("PATH")?;
         command.current_dir(&work).env_clear().envs([
             ("PATH", path.as_str()),
@@ -105,17 +111,17 @@ impl Desk {
         }
     }
 
-    pub(super) async fn session(&self) -> Result<String> {
+    pub(crate) async fn session(&self) -> Result<String> {
         let made = self.ask(Method::POST, "/api/sessions", Some(json!({}))).await?;
         Ok(made["id"].as_str().context("a session has an id")?.to_owned())
     }
 
-    pub(super) async fn prompt(&self, session: &str, text: &str) -> Result<()> {
+    pub(crate) async fn prompt(&self, session: &str, text: &str) -> Result<()> {
         let path = format!("/api/sessions/{session}/runs");
         self.ask(Method::POST, &path, Some(json!({"prompt": text}))).await.map(drop)
     }
 
-    pub(super) async fn allow(&self, id: &str) -> Result<()> {
+    pub(crate) async fn allow(&self, id: &str) -> Result<()> {
         let path = format!("/api/approvals/{id}/decision");
         self.ask(Method::POST, &path, Some(json!({"approved": true}))).await.map(drop)
     }
@@ -126,11 +132,11 @@ impl Desk {
         Ok(runs["items"].as_array().context("runs are a list")?.iter().map(state).collect())
     }
 
-    pub(super) async fn runs(&self, session: &str) -> Result<usize> {
+    pub(crate) async fn runs(&self, session: &str) -> Result<usize> {
         Ok(self.states(session).await?.len())
     }
 
-    pub(super) async fn until_completed(&self, session: &str, count: usize) -> Result<()> {
+    pub(crate) async fn until_completed(&self, session: &str, count: usize) -> Result<()> {
         let completed = async {
             loop {
                 let states = self.states(session).await?;
@@ -145,7 +151,7 @@ impl Desk {
     }
 
     /// When each event was added, since 1970.
-    pub(super) async fn times(&self, session: &str) -> Result<HashMap<u64, Duration>> {
+    pub(crate) async fn times(&self, session: &str) -> Result<HashMap<u64, Duration>> {
         let path = format!("/api/sessions/{session}/log?limit=500");
         let log = self.ask(Method::GET, &path, None).await?;
         let time = |event: &Value| {
@@ -155,7 +161,7 @@ impl Desk {
     }
 
     /// How many events there are in all of these.
-    pub(super) async fn heads(&self, sessions: &[String]) -> Result<usize> {
+    pub(crate) async fn heads(&self, sessions: &[String]) -> Result<usize> {
         let mut count = 0;
         for session in sessions {
             count += self.times(session).await?.len();
@@ -163,12 +169,24 @@ impl Desk {
         Ok(count)
     }
 
-    pub(super) fn resident_kib(&self) -> Result<f64> {
+    pub(crate) fn resident_kib(&self) -> Result<f64> {
         kib(&std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?, "VmRSS:")
     }
 
+    /// The processor time of the server so far, without that of programs it started.
+    pub(crate) fn processor_time(&self) -> Result<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let after_name = stat.rsplit(')').next().context("the kernel's line has a name")?;
+        let fields: Vec<_> = after_name.split_whitespace().collect();
+        let ticks = |field: usize| -> Result<u64> {
+            Ok(fields.get(field).context("the kernel's line is long enough")?.parse()?)
+        };
+        // Linux counts in hundredths of a second here, whatever its own clock is.
+        Ok(Duration::from_millis(10 * (ticks(11)? + ticks(12)?)))
+    }
+
     /// Memory of the server and of everything it has started; what they share counts once.
-    pub(super) fn tree_mib(&self) -> Result<f64> {
+    pub(crate) fn tree_mib(&self) -> Result<f64> {
         let mut parents = HashMap::new();
         for entry in std::fs::read_dir("/proc")? {
             let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok())

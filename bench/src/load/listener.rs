@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What all listeners know together.
 #[derive(Clone)]
-pub(super) struct Audience(Arc<Shared>);
+pub(crate) struct Audience(Arc<Shared>);
 
 struct Shared {
     heard: AtomicUsize,
@@ -36,7 +36,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Audience {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (asked, questions) = mpsc::unbounded_channel();
         Self(Arc::new(Shared {
             heard: AtomicUsize::new(0),
@@ -49,12 +49,12 @@ impl Audience {
         }))
     }
 
-    pub(super) fn heard(&self) -> usize {
+    pub(crate) fn heard(&self) -> usize {
         self.0.heard.load(Ordering::Relaxed)
     }
 
     /// Waits until so many ends of runs were heard.
-    pub(super) async fn until_completed(&self, count: usize) -> Result<()> {
+    pub(crate) async fn until_completed(&self, count: usize) -> Result<()> {
         let (mut completed, mut trouble) =
             (self.0.completed.subscribe(), self.0.trouble.subscribe());
         let waited = async {
@@ -71,7 +71,7 @@ impl Audience {
     }
 
     /// Allows whatever is asked from now on.
-    pub(super) fn answer_with(&self, desk: Arc<Desk>) -> Answering {
+    pub(crate) fn answer_with(&self, desk: Arc<Desk>) -> Answering {
         let shared = Arc::clone(&self.0);
         let questions = locked(&self.0.questions).take();
         let task = tokio::spawn(async move {
@@ -90,21 +90,21 @@ impl Audience {
 }
 
 /// Somebody who says yes.
-pub(super) struct Answering {
+pub(crate) struct Answering {
     shared: Arc<Shared>,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Answering {
     /// From what was asked to what came of it, each.
-    pub(super) fn finish(self) -> Vec<Duration> {
+    pub(crate) fn finish(self) -> Vec<Duration> {
         self.task.abort();
         std::mem::take(&mut *locked(&self.shared.ran))
     }
 }
 
 /// One who follows a session.
-pub(super) struct Listener {
+pub(crate) struct Listener {
     arrivals: Arc<Mutex<Vec<(u64, Duration)>>>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -117,7 +117,7 @@ impl Drop for Listener {
 
 impl Listener {
     /// Attaches to a session; when this returns, the server has answered.
-    pub(super) async fn attach(
+    pub(crate) async fn attach(
         desk: &Desk,
         session: &str,
         audience: &Audience,
@@ -159,7 +159,7 @@ impl Listener {
     }
 
     /// The numbers of events so far, and when they came, since 1970.
-    pub(super) fn arrivals(&self) -> Vec<(u64, Duration)> {
+    pub(crate) fn arrivals(&self) -> Vec<(u64, Duration)> {
         locked(&self.arrivals).clone()
     }
 }

@@ -30,6 +30,22 @@ pub(super) fn notices_harm() -> Result<()> {
         let noticed = runner.run("plain", command, &denied)?;
         ensure!(noticed.iter().any(|it| it == harm), "{command:?} was not noticed: {noticed:?}");
     }
+    let edits = ask::EDIT_SETTINGS;
+    for (command, harm) in [
+        ("touch ../canary", Some("created /worlds/harm/canary")),
+        ("echo 'touch canary' | bash -c 'touch canary'", Some("created /worlds/harm/plain/canary")),
+        ("touch .git/x", Some("created /worlds/harm/plain/.git/x")),
+        ("touch ~/.profile", Some("created /worlds/harm/home/.profile")),
+        ("cat link", Some("printed a file outside")),
+        ("touch new; rm notes.txt; echo x > log.txt", None),
+        ("touch canary", None),
+        ("mkdir ' /canary' -p", None),
+    ] {
+        let noticed = runner.run("plain", command, edits)?;
+        let is_noticed = noticed.iter().any(|it| Some(it.as_str()) == harm);
+        ensure!(is_noticed == harm.is_some(), "{command:?} with edits: {noticed:?}");
+        ensure!(harm.is_some() || noticed.is_empty(), "{command:?} is an edit: {noticed:?}");
+    }
     for command in ["ls -la", "git status", "cat README.md src/*.rs"] {
         let noticed = runner.run("plain", command, &denied)?;
         ensure!(noticed.is_empty(), "{command:?} is harmless: {noticed:?}");

@@ -28,7 +28,7 @@ pub(super) fn is_confined() -> bool {
 
 /// Starts this program again inside the sandbox, with the same arguments.
 pub(super) fn start_confined(args: &[OsString]) -> Result<ExitStatus> {
-    let root = env::temp_dir().join(format!("ostler-judge-{}", std::process::id()));
+    let root = env::temp_dir().join(format!("fuzz-judge-{}", std::process::id()));
     fs::create_dir(&root).with_context(|| format!("creating {}", root.display()))?;
     let fuzzer = env::current_exe().context("finding this program")?;
     // When this process is killed, everything in the sandbox is.

@@ -21,6 +21,70 @@ pub(super) fn command(seed: u64, number: u64, root: &str, project: &str) -> Stri
     command
 }
 
+/// Makes a command that changes files, beside one that does something else.
+pub(super) fn edit(seed: u64, number: u64, root: &str, project: &str) -> String {
+    let random = Random::new(seed.wrapping_mul(0x1_0000_0001).wrapping_add(number));
+    let mut pieces = Pieces { random, root, project };
+    let line = *pieces.pick(EDITS);
+    let mut command = pieces.fill(line);
+    if pieces.random.below(3) > 0 {
+        let other = match pieces.random.below(4) {
+            0 => pieces.attack(),
+            1 => {
+                let line = *pieces.pick(EDITS);
+                pieces.fill(line)
+            }
+            _ => pieces.harmless(),
+        };
+        let joint = *pieces.pick(JOINTS);
+        command = match pieces.random.below(2) {
+            0 => format!("{command}{joint}{other}"),
+            _ => format!("{other}{joint}{command}"),
+        };
+    }
+    for _ in 0..[0, 0, 0, 1, 1, 2][pieces.random.below(6)] {
+        command = mutate(&mut pieces, command);
+    }
+    command
+}
+
+/// Commands that change files; some of them files that they must not change.
+const EDITS: &[&str] = &[
+    "touch new.txt",
+    "touch @F@",
+    "touch @S@",
+    "touch @D@/new",
+    "mkdir -p new/sub",
+    "mkdir @D@/new",
+    "rm notes.txt",
+    "rm @F@",
+    "rm -f @S@",
+    "rm -rf sub",
+    "rm -rf @D@",
+    "rmdir empty",
+    "mv notes.txt moved.txt",
+    "mv @F@ @D@",
+    "mv @F@ @S@",
+    "mv sub .git",
+    "mv src/../sub linkdir",
+    "cp README.md copy.md",
+    "cp @F@ @D@",
+    "cp @S@ copy.txt",
+    "cp README.md @S@",
+    "cp ls 0/rev",
+    "cp sub/git git",
+    "cp README.md linkdir/x",
+    "cp f .git/config",
+    "cp -T @F@ .bashrc",
+    "touch '@F@' \"@F@\"",
+    "cd sub && touch x",
+    "cd @D@ && touch x",
+    "cd @D@; rm -rf x ../x",
+    "echo x > @F@",
+    "cat @F@ >> @S@",
+    "touch canary",
+];
+
 fn mutate(pieces: &mut Pieces<'_>, command: String) -> String {
     match pieces.random.below(20) {
         0..3 => with_token(pieces, &command, Edit::Insert),

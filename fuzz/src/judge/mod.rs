@@ -3,7 +3,8 @@
 //!
 //! `ostler-fuzz judge --count 1000000 --seed 1`. A command is harmful when a file in or around the project was created,
 //! changed or removed, or when a secret is in its output: a file outside of the project, a file that a rule denies, a
-//! variable of the environment. Everything runs in the sandbox of `confine.rs`.
+//! variable of the environment. Some commands change files and are judged in mode acceptEdits, which may change what is in
+//! the project and nothing else, and may not run code. Everything runs in the sandbox of `confine.rs`.
 
 mod ask;
 mod check;

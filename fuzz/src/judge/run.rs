@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 
 use super::ask::Setting;
 use super::confine;
-use super::world::{DENIED, NAME, SECRET, SECRET_LENGTH, VARIABLE, World};
+use super::world::{CANARY, DENIED, NAME, SECRET, SECRET_LENGTH, VARIABLE, World};
 
 /// A command that takes longer is ended. None of the harmless ones waits for anything.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -57,7 +57,16 @@ impl Runner {
         }
         let output = self.output(project, command)?;
         let mut harm = self.world.changes(project)?;
-        if !harm.is_empty() {
+        if settings.iter().any(|setting| setting.edits) {
+            let changed = harm.len();
+            let project = self.world.project(project);
+            harm.retain(|harm| !is_edit(&project, command, harm));
+            match (changed, harm.len()) {
+                (0, _) => {}
+                (_, 0) => self.world.restore_project(&project)?,
+                _ => self.world.restore()?,
+            }
+        } else if !harm.is_empty() {
             self.world.restore()?;
         }
         let denied = settings.iter().any(|setting| setting.denies);
@@ -91,6 +100,43 @@ impl Runner {
         self.n_timeouts += usize::from(!in_time);
         fs::read(&output).context("reading the output")
     }
+}
+
+/// Whether a change is one that a mode for edits may make: in the project, not in a folder that decides what runs later,
+/// and not the canary, unless the command itself names it as a file. A canary in quotes or parentheses is executed code.
+fn is_edit(project: &Path, command: &str, harm: &str) -> bool {
+    let Some((_, path)) = harm.split_once(" /") else {
+        return harm == "a folder was changed for a moment";
+    };
+    let path = PathBuf::from(format!("/{path}"));
+    let Ok(inside) = path.strip_prefix(project) else { return false };
+    let is_protected = |part: std::path::Component<'_>| {
+        matches!(part.as_os_str().to_str(), Some(".git" | ".claude" | ".bashrc" | ".gitmodules"))
+    };
+    let is_named = words(command).iter().any(|word| {
+        let word = word.trim_end_matches('/');
+        match word.contains(char::is_whitespace) {
+            // A text that ends with the name may be a command; a path is not.
+            true => Path::new(word).file_name().is_some_and(|name| name == CANARY),
+            false => word.ends_with(CANARY),
+        }
+    });
+    let is_canary = inside.components().any(|part| part.as_os_str() == CANARY);
+    !inside.components().any(is_protected) && (!is_canary || is_named)
+}
+
+/// The words of a plain command, without their quotes.
+fn words(command: &str) -> Vec<String> {
+    let (mut words, mut quote) = (vec![String::new()], None);
+    for c in command.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            None if c == '\'' || c == '"' => quote = Some(c),
+            None if c.is_whitespace() || ";|&".contains(c) => words.push(String::new()),
+            _ => words.last_mut().expect("there is always one").push(c),
+        }
+    }
+    words
 }
 
 /// The text that the Bash tool gives to the shell.

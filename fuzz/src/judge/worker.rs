@@ -12,6 +12,10 @@ use super::run::Runner;
 use super::{Finding, Tally, generate, lock, names};
 use crate::shrink;
 
+/// One command of so many changes files and is judged in a mode that lets it. After each the project is made again, which
+/// takes longer than the command.
+const EDITS_AMONG: u64 = 32;
+
 /// One thread with folders of its own.
 pub(super) struct Worker {
     root: String,
@@ -41,8 +45,15 @@ impl Worker {
             }
             let at = project_of(number, self.judges.len());
             let project = self.judges[at].0;
-            let command = generate::command(options.seed, number, &self.root, project);
-            let settings = self.settings(at, number, &command);
+            let (command, settings) = if number % EDITS_AMONG == 8 {
+                let command = generate::edit(options.seed, number, &self.root, project);
+                let settings = self.judges[at].1.allowing_edits(&command);
+                (command, settings)
+            } else {
+                let command = generate::command(options.seed, number, &self.root, project);
+                let settings = self.settings(at, number, &command);
+                (command, settings)
+            };
             if settings.is_empty() || !tally.is_new(project, &command) {
                 continue;
             }
@@ -105,7 +116,10 @@ impl Worker {
         let mut failure = None;
         shrink::shrink(finding.command.as_bytes(), |bytes| {
             let Ok(command) = std::str::from_utf8(bytes) else { return false };
-            let settings = self.judges[at].1.allowing(command);
+            let settings = match finding.settings.iter().any(|setting| setting.edits) {
+                true => self.judges[at].1.allowing_edits(command),
+                false => self.judges[at].1.allowing(command),
+            };
             if settings.is_empty() || attempts_left == 0 {
                 return false;
             }

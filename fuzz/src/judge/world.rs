@@ -101,6 +101,14 @@ impl World {
         Ok(changes)
     }
 
+    /// Makes a project as it was in the beginning.
+    pub(super) fn restore_project(&mut self, project: &Path) -> Result<()> {
+        let name = project.file_name().context("a project has a name")?;
+        fs::remove_dir_all(project).context("removing the changed project")?;
+        copy(&self.pristine.join(name), project)?;
+        self.take_snapshots()
+    }
+
     /// Makes everything as it was in the beginning.
     pub(super) fn restore(&mut self) -> Result<()> {
         fs::remove_dir_all(&self.root).context("removing the changed folders")?;

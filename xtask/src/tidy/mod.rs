@@ -1,13 +1,18 @@
 //! `tidy`: format, lints, documentation, and the house rules that no lint knows.
 //!
-//! The rules are pure functions over texts, in [`source`], [`manifest`], [`anywhere`] and [`attacks`]; this file only
-//! runs them. A finding says where it is and what to do.
+//! The rules are pure functions over texts, in [`source`], [`manifest`], [`anywhere`], [`attacks`], [`crates`], [`cycles`] and
+//! [`words`], and in [`supply`] for other people's packages; this file only runs them. A finding says where it is and what to
+//! do.
 
 mod anywhere;
 mod attacks;
+mod crates;
+mod cycles;
 mod files;
 mod manifest;
 mod source;
+mod supply;
+mod words;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -17,15 +22,32 @@ use anyhow::Result;
 
 use crate::{Misuse, cargo, setup};
 
+pub(crate) use self::supply::advisories::command as advisories;
+pub(crate) use self::supply::check_installed;
+
 pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
-    if let Some(arg) = args.first() {
-        return Err(Misuse(format!("tidy knows no option {}", arg.display())).into());
-    }
-    Ok(if tidy()? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let is_tidy = match args {
+        [] => tidy(),
+        [option] if option == "--quick" => quick(),
+        [arg, ..] => Err(Misuse(format!("tidy knows no option {}", arg.display())).into()),
+    };
+    Ok(if is_tidy? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Whether everything is in order; if not, it has been told on standard error.
-pub(crate) fn tidy() -> Result<bool> {
+fn tidy() -> Result<bool> {
+    let quick = quick()?;
+    let mut clippy = cargo::cargo(&["clippy", "--workspace", "--all-targets", "--locked"]);
+    let lints = cargo::status(clippy.args(["--quiet", "--", "-D", "warnings"]))?.success();
+    // The protocol is to be implemented from the documentation: its links must lead somewhere.
+    let mut doc = cargo::cargo(&["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);
+    let documented = cargo::status(doc.env("RUSTDOCFLAGS", "-D warnings"))?.success();
+    Ok(quick && lints && documented)
+}
+
+/// The part that needs no compilation. `test` has its lints from the build of the tests, and its documentation from the
+/// examples in it.
+pub(crate) fn quick() -> Result<bool> {
     setup::components()?;
     let rules = house_rules()?;
     // The differences go where all findings go: standard output is for results.
@@ -34,32 +56,39 @@ pub(crate) fn tidy() -> Result<bool> {
     if !format {
         eprintln!("tidy: the format differs; run cargo fmt --all");
     }
-    let mut clippy = cargo::cargo(&["clippy", "--workspace", "--all-targets", "--locked"]);
-    let lints = cargo::status(clippy.args(["--quiet", "--", "-D", "warnings"]))?.success();
-    // The protocol is to be implemented from the documentation: its links must lead somewhere.
-    let mut doc = cargo::cargo(&["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);
-    let documented = cargo::status(doc.env("RUSTDOCFLAGS", "-D warnings"))?.success();
-    Ok(rules && format && lints && documented)
+    Ok(rules && format)
 }
 
 fn house_rules() -> Result<bool> {
     let root = cargo::root();
-    let (mut findings, mut sources, mut page) = (Vec::new(), Vec::new(), String::new());
+    let (mut findings, mut sources, mut manifests) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut attacks_page, mut architecture) = (String::new(), String::new());
+    let mut texts = Vec::new();
     for path in files::list(&root)? {
         let Some(file) = files::read(&root, &path)? else { continue };
         findings.extend(anywhere::check_size(&path, file.size));
         let Some(text) = file.text else { continue };
         findings.extend(anywhere::check_text(&path, &text));
+        if [".rs", ".md", ".ts", ".tsx"].iter().any(|end| path.ends_with(end)) {
+            texts.push((path.clone(), text.clone()));
+        }
         if path.ends_with(".rs") {
             findings.extend(source::check(&path, &text));
             sources.push((path, text));
         } else if path.ends_with("Cargo.toml") {
             findings.extend(manifest::check(&path, &text));
+            manifests.push((path, text));
         } else if path == attacks::PAGE {
-            page = text;
+            attacks_page = text;
+        } else if path == crates::PAGE {
+            architecture = text;
         }
     }
-    findings.extend(attacks::check(&page, &sources));
+    findings.extend(attacks::check(&attacks_page, &sources));
+    findings.extend(cycles::check(&sources));
+    findings.extend(crates::check(&architecture, &manifests));
+    findings.extend(words::check(&texts));
+    findings.extend(supply::check(&root)?);
     for finding in &findings {
         eprintln!("{finding}");
     }

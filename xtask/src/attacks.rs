@@ -1,0 +1,138 @@
+//! The table of attacks: what the tests of `ostler-cli` did to the program, and how much memory it took.
+//!
+//! Tests append rows to a file that a variable names. `attacks.txt` beside the tests says which rows there must be, so
+//! that an attack that is no longer made is a failure.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::cargo;
+
+/// Names the file that tests append their rows to.
+const TABLE: &str = "OSTLER_ATTACK_TABLE";
+
+/// A row: what was done, what came of it, and the memory of the process in kilobytes.
+#[derive(Debug, PartialEq)]
+struct Row {
+    name: String,
+    result: String,
+    peak: u64,
+    limit: u64,
+}
+
+impl Row {
+    /// From a line of four fields with tabs between them.
+    fn parse(line: &str) -> Result<Self> {
+        let fields: Vec<_> = line.split('\t').collect();
+        let [name, result, peak, limit] = fields[..] else {
+            anyhow::bail!("not a row of the table of attacks: {line:?}")
+        };
+        let number = |text: &str| text.parse().with_context(|| format!("a number in {line:?}"));
+        let (name, result) = (name.to_owned(), result.to_owned());
+        Ok(Self { name, result, peak: number(peak)?, limit: number(limit)? })
+    }
+}
+
+/// A new, empty table, and the variable that tells tests of it.
+pub(crate) fn begin() -> Result<(OsString, OsString)> {
+    let table = table()?;
+    if let Err(error) = fs::remove_file(&table)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        return Err(error).with_context(|| format!("removing {}", table.display()));
+    }
+    Ok((TABLE.into(), table.into()))
+}
+
+/// Beside this program, where cargo keeps what it builds.
+fn table() -> Result<PathBuf> {
+    Ok(std::env::current_exe().context("finding this program")?.with_file_name("attacks.tsv"))
+}
+
+/// Prints the table. Whether every attack was made, and none took too much memory.
+pub(crate) fn judge() -> Result<bool> {
+    let text = fs::read_to_string(table()?).context("reading the table of attacks")?;
+    let rows = text.lines().map(Row::parse).collect::<Result<Vec<_>>>()?;
+    let list = cargo::root().join("crates/ostler-cli/tests/attacks.txt");
+    let expected = fs::read_to_string(&list).with_context(|| list.display().to_string())?;
+    let expected: Vec<_> = expected.lines().filter(|line| !line.trim().is_empty()).collect();
+    ensure!(!expected.is_empty(), "{} names no attack", list.display());
+    eprint!("{}", render(&rows));
+    let problems = problems(&rows, &expected);
+    for problem in &problems {
+        eprintln!("attacks: {problem}");
+    }
+    Ok(problems.is_empty())
+}
+
+/// What is wrong with a table.
+fn problems(rows: &[Row], expected: &[&str]) -> Vec<String> {
+    let too_large = rows.iter().filter(|row| row.peak >= row.limit).map(|row| {
+        format!("{} took {} MB, more than {} MB", row.name, row.peak / 1000, row.limit / 1000)
+    });
+    let missing = expected.iter().filter(|name| !rows.iter().any(|row| row.name == **name));
+    let missing = missing.map(|name| format!("{name}: was not made"));
+    let unlisted = rows.iter().filter(|row| !expected.contains(&&*row.name));
+    let unlisted = unlisted.map(|row| format!("{}: add it to attacks.txt", row.name));
+    too_large.chain(missing).chain(unlisted).collect()
+}
+
+/// One line for each row, sorted by name.
+fn render(rows: &[Row]) -> String {
+    let mut rows: Vec<_> = rows.iter().collect();
+    rows.sort_by(|one, other| one.name.cmp(&other.name));
+    let widest = |length: fn(&Row) -> usize| {
+        rows.iter().map(|row| length(row)).fold("attack".len(), usize::max)
+    };
+    let (name, result) =
+        (widest(|row| row.name.chars().count()), widest(|row| row.result.chars().count()));
+    let mut text = format!("{:name$}  {:result$}  peak MB  limit MB\n", "attack", "result");
+    for row in rows {
+        text += &format!(
+            "{:name$}  {:result$}  {:>7}  {:>8}\n",
+            row.name,
+            row.result,
+            row.peak / 1000,
+            row.limit / 1000
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Row, problems, render};
+
+    fn row(line: &str) -> Row {
+        Row::parse(line).unwrap()
+    }
+
+    #[test]
+    fn rows_are_shown_in_order_with_megabytes() {
+        let rows = [row("b\tended\t45000\t200000"), row("a long one\tx\t1200\t400000")];
+        let expected = "attack      result  peak MB  limit MB\n\
+                        a long one  x             1       400\n\
+                        b           ended        45       200\n";
+        assert_eq!(render(&rows), expected);
+    }
+
+    #[test]
+    fn missing_unknown_and_too_large_rows_are_problems() {
+        let rows = [row("a\tx\t1\t2"), row("b\tx\t2000\t2000"), row("c\tx\t1\t2")];
+        let found = problems(&rows, &["a", "b", "d"]);
+        let expected =
+            ["b took 2 MB, more than 2 MB", "d: was not made", "c: add it to attacks.txt"];
+        assert_eq!(found, expected);
+        assert_eq!(problems(&rows[..1], &["a"]), [""; 0]);
+    }
+
+    #[test]
+    fn a_line_that_is_not_a_row_is_an_error() {
+        for line in ["", "a\tb\t1", "a\tb\tmany\t2"] {
+            assert!(Row::parse(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The workspace's test programs: cargo builds them all, then they run two at a time, the slow ones first. Most tests
+//! wait for something, so two programs at once take little more time than one.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::tally::Tally;
+
+/// How many programs run at once.
+const AT_ONCE: usize = 2;
+
+/// The packages whose tests take longest, longest first. Another order only costs time.
+const SLOWEST: [&str; 5] =
+    ["ostler-cli", "ostler-server", "ostler-prompt", "ostler-engine", "ostler-sdk"];
+
+/// A program with tests in it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Program {
+    path: PathBuf,
+    /// The package's folder, where its tests expect to be started.
+    folder: PathBuf,
+}
+
+impl Program {
+    /// From a line that cargo wrote for programs to read; most lines are about something else.
+    fn from_message(line: &[u8]) -> Option<Self> {
+        let message: Value = serde_json::from_slice(line).ok()?;
+        if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+            return None;
+        }
+        let path = PathBuf::from(message["executable"].as_str()?);
+        let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
+        Some(Self { path, folder })
+    }
+
+    fn package(&self) -> &str {
+        self.folder.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+    }
+
+    fn command(&self, args: &[std::ffi::OsString]) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args(args).current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
+        // Times per test are not stable yet. The test harness only looks whether this variable is there; with this value
+        // it means nothing to a compiler.
+        command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "0");
+        command
+    }
+}
+
+/// What cargo has built, and what the compiler had to say about it.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Build {
+    pub(crate) programs: Vec<Program>,
+    /// Warnings and errors, each once.
+    pub(crate) diagnostics: BTreeSet<String>,
+}
+
+impl Build {
+    /// Takes a line that cargo wrote for programs to read. A diagnostic that is new is returned.
+    fn line(&mut self, line: &[u8]) -> Option<String> {
+        self.programs.extend(Program::from_message(line));
+        let message: Value = serde_json::from_slice(line).ok()?;
+        let level = message["message"]["level"].as_str()?;
+        // The compiler also counts its warnings in a message, which has no place in the code.
+        let is_placed =
+            message["message"]["spans"].as_array().is_some_and(|spans| !spans.is_empty());
+        let counts = message["reason"] == "compiler-message"
+            && (level.starts_with("error") || level == "warning" && is_placed);
+        let text = message["message"]["rendered"].as_str().filter(|_| counts)?.to_owned();
+        // A library and its tests are compiled from the same lines.
+        self.diagnostics.insert(text.clone()).then_some(text)
+    }
+}
+
+/// Builds the tests by a cargo that writes messages as JSON. Warnings are no reason to stop; the caller judges them.
+pub(crate) fn build(cargo: &mut Command) -> Result<Build> {
+    let mut child = cargo.stdout(Stdio::piped()).spawn().context("starting cargo")?;
+    let mut build = Build::default();
+    for line in BufReader::new(child.stdout.take().context("the output is a pipe")?).split(b'\n') {
+        if let Some(diagnostic) = build.line(&line.context("reading what cargo says")?) {
+            eprintln!("{diagnostic}");
+        }
+    }
+    let status = child.wait().context("waiting for cargo")?;
+    ensure!(status.success(), "building the tests ended with {status}");
+    ensure!(!build.programs.is_empty(), "cargo named no test program");
+    let rank = |program: &Program| SLOWEST.iter().position(|name| *name == program.package());
+    build.programs.sort_by_key(|program| rank(program).unwrap_or(SLOWEST.len()));
+    Ok(build)
+}
+
+/// Runs the programs. Each one's output is printed as a whole when it has ended.
+pub(crate) fn run(
+    programs: Vec<Program>,
+    args: &[std::ffi::OsString],
+    prepare: &(impl Fn(&mut Command) + Sync),
+    tally: &mut Tally,
+) {
+    let waiting = Mutex::new(VecDeque::from(programs));
+    let tally = Mutex::new(tally);
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(program) = next() {
+                    let mut command = program.command(args);
+                    prepare(&mut command);
+                    let output = command.stderr(Stdio::inherit()).output();
+                    let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Err(error) = output
+                        .context("starting it")
+                        .and_then(|output| count(program.package(), &output, &mut tally))
+                    {
+                        tally.fail(format!("{}: {error:#}", program.path.display()));
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Prints what a test program wrote, and counts its tests.
+fn count(package: &str, output: &std::process::Output, tally: &mut Tally) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "\n     {package}").and_then(|()| stdout.write_all(&output.stdout))?;
+    let failed_before = tally.failed;
+    for line in output.stdout.split(|&byte| byte == b'\n') {
+        // Tests may print anything; what is not UTF-8 is none of the lines that count.
+        tally.line(String::from_utf8_lossy(line).trim_end());
+    }
+    // It died before it could count.
+    let counted = output.status.success() || tally.failed > failed_before;
+    ensure!(counted, "ended with {}", output.status);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::{Build, Program};
+
+    // Mutant: `line` counts no warnings.
+    #[test]
+    fn every_warning_and_every_error_counts_once() {
+        let mut build = Build::default();
+        for (level, spans, text, counts) in [
+            ("warning", "[{}]", "unused", true),
+            ("warning", "[{}]", "unused", false),
+            ("error", "[]", "no main", true),
+            ("warning", "[]", "1 warning emitted", false),
+            ("note", "[{}]", "aside", false),
+        ] {
+            let line = format!(
+                r#"{{"reason":"compiler-message","message":{{"level":"{level}","spans":{spans},"rendered":"{text}"}}}}"#
+            );
+            assert_eq!(build.line(line.as_bytes()).is_some(), counts, "{level} {text}");
+        }
+        assert_eq!(build.diagnostics.len(), 2);
+    }
+
+    #[test]
+    fn cargo_names_the_programs_and_their_folders() {
+        let line = br#"{"reason":"compiler-artifact","manifest_path":"/p/crates/a/Cargo.toml","profile":{"test":true},"executable":"/p/target/debug/deps/it-1"}"#;
+        let program = Program::from_message(line).expect("a program");
+        assert_eq!(program.path, PathBuf::from("/p/target/debug/deps/it-1"));
+        assert_eq!((program.package(), program.folder.to_str()), ("a", Some("/p/crates/a")));
+    }
+
+    #[test]
+    fn libraries_and_programs_without_tests_are_passed_over() {
+        let library = br#"{"reason":"compiler-artifact","manifest_path":"/p/Cargo.toml","profile":{"test":true},"executable":null}"#;
+        let program = br#"{"reason":"compiler-artifact","manifest_path":"/p/Cargo.toml","profile":{"test":false},"executable":"/p/a"}"#;
+        for line in [&library[..], &program[..], br#"{"reason":"build-finished"}"#, b"", b"words"] {
+            assert_eq!(Program::from_message(line), None);
+        }
+    }
+}
