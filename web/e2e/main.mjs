@@ -26,7 +26,8 @@ await Promise.all(Array.from({ length: Math.min(3, availableParallelism()) }, pe
 for (const test of tests.filter(([name]) => name.startsWith(ALONE))) await attempt(...test);
 await browser.close();
 console.log(`test result: ${failed ? "FAILED" : "ok"}. ${passed} passed; ${failed} failed`);
-process.exit(failed ? 1 : 0);
+// A name that no test has is a mistake, not a success.
+process.exit(failed || passed === 0 ? 1 : 0);
 
 async function collected() {
   const here = new URL("./tests/", import.meta.url);

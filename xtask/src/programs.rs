@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::tally::Tally;
+use crate::tally::{MOST_FLAKY, Tally};
 
 /// How many programs run at once.
 const AT_ONCE: usize = 2;
@@ -20,7 +20,7 @@ const SLOWEST: [&str; 5] =
     ["ostler-cli", "ostler-server", "ostler-prompt", "ostler-engine", "ostler-sdk"];
 
 /// A program with tests in it.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Program {
     path: PathBuf,
     /// The package's folder, where its tests expect to be started.
@@ -95,13 +95,15 @@ pub(crate) fn build(cargo: &mut Command) -> Result<Build> {
     Ok(build)
 }
 
-/// Runs the programs. Each one's output is printed as a whole when it has ended.
+/// Runs the programs. Each one's output is printed as a whole when it has ended. Returns the tests that failed, if they were
+/// few enough to run them again.
 pub(crate) fn run(
     programs: Vec<Program>,
     args: &[std::ffi::OsString],
     prepare: &(impl Fn(&mut Command) + Sync),
     tally: &mut Tally,
-) {
+) -> Vec<Failed> {
+    let failed = Mutex::new(Vec::new());
     let waiting = Mutex::new(VecDeque::from(programs));
     let tally = Mutex::new(tally);
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
@@ -113,16 +115,51 @@ pub(crate) fn run(
                     prepare(&mut command);
                     let output = command.stderr(Stdio::inherit()).output();
                     let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+                    let before = tally.failures.len();
                     if let Err(error) = output
                         .context("starting it")
                         .and_then(|output| count(program.package(), &output, &mut tally))
                     {
                         tally.fail(format!("{}: {error:#}", program.path.display()));
                     }
+                    let tests = tally.failures[before..].to_vec();
+                    if (1..=MOST_FLAKY).contains(&tests.len()) {
+                        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                        failed.extend(
+                            tests.into_iter().map(|test| Failed { program: program.clone(), test }),
+                        );
+                    }
                 }
             });
         }
     });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A test that failed, and the program that it is in.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    program: Program,
+    test: String,
+}
+
+impl Failed {
+    /// Runs the test once more, with nothing next to it. A test that passes now failed because of load or of another test,
+    /// which is a defect too: it is listed, and only a few of them are tolerated.
+    pub(crate) fn run_again(&self, prepare: impl Fn(&mut Command), tally: &mut Tally) {
+        let args = ["--exact", &self.test, "--include-ignored"].map(Into::into);
+        let mut command = self.program.command(&args);
+        prepare(&mut command);
+        eprintln!("{} failed and runs once more, alone", self.test);
+        let output = command.stderr(Stdio::inherit()).output();
+        let passed = output.is_ok_and(|output| {
+            let text = String::from_utf8_lossy(&output.stdout);
+            eprint!("{text}");
+            // A program without a test of that name ends well, too.
+            output.status.success() && text.contains("1 passed; 0 failed")
+        });
+        tally.ran_again(&self.test, passed);
+    }
 }
 
 /// Prints what a test program wrote, and counts its tests.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::conformance::Peers;
 use crate::load::Load;
-use crate::tally::Tally;
+use crate::tally::{MOST_FLAKY, Tally};
 use crate::{Misuse, attacks, cargo, conformance, fuzz, programs, rustdoc, setup, tidy, web};
 
 /// How long the fuzz targets run: enough for some hundred thousand inputs, not enough to be waited for.
@@ -26,6 +26,12 @@ pub(crate) fn test(args: &[OsString]) -> Result<ExitCode> {
     let others = Load::now().zip(before).map_or(0.0, |(now, before)| now.of_others_since(before));
     for line in tally.judge_times(others) {
         eprintln!("{line}");
+    }
+    if tally.flaky.len() > MOST_FLAKY {
+        tally.fail(format!("{} flaky tests, more than {MOST_FLAKY}", tally.flaky.len()));
+    }
+    for test in &tally.flaky {
+        eprintln!("flaky: {test} failed, and passed when it ran again alone");
     }
     for failure in &tally.failures {
         eprintln!("failed: {failure}");
@@ -140,11 +146,22 @@ fn from_outside(has_page: bool) -> Tally {
     if let Err(error) = step("conformance", || conform(&mut tally)) {
         tally.fail(format!("conformance: {error:#}"));
     }
-    let browser = || count_tests(&mut web::browser_tests()?, &mut tally);
-    if let Err(error) = step("the web page in a browser", browser) {
+    if let Err(error) = step("the web page in a browser", || browser_tests(&mut tally)) {
         tally.fail(format!("web: {error:#}"));
     }
     tally
+}
+
+fn browser_tests(tally: &mut Tally) -> Result<()> {
+    let before = tally.failures.len();
+    count_tests(&mut web::browser_tests(None)?, tally)?;
+    let failed = tally.failures[before..].to_vec();
+    for test in failed.iter().filter(|_| failed.len() <= MOST_FLAKY) {
+        eprintln!("{test} failed and runs once more, alone");
+        let passed = cargo::status(web::browser_tests(Some(test))?.stdout(std::io::stderr()))?;
+        tally.ran_again(test, passed.success());
+    }
+    Ok(())
 }
 
 fn hostile_inputs() -> Tally {
@@ -210,7 +227,10 @@ fn cargo_test(
             command.env("OSTLER_FULL", "1");
         }
     };
-    programs::run(build.programs, &args, &prepare, tally);
+    let failed = programs::run(build.programs, &args, &prepare, tally);
+    if plan.is_whole() {
+        failed.iter().for_each(|failed| failed.run_again(prepare, tally));
+    }
     let mut documentation =
         cargo::linting(&["test", "--workspace", "--locked", "--no-fail-fast", "--doc", "--"]);
     if plan.is_whole() {

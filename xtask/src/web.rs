@@ -52,9 +52,11 @@ pub(crate) fn unit_tests() -> Command {
     npm(&["test", "--silent"])
 }
 
-/// The tests in a browser, with the program as it was built last.
-pub(crate) fn browser_tests() -> Result<Command> {
-    browser("e2e/main.mjs")
+/// The tests in a browser, with the program as it was built last; or one of them.
+pub(crate) fn browser_tests(only: Option<&str>) -> Result<Command> {
+    let mut tests = browser("e2e/main.mjs")?;
+    tests.args(only);
+    Ok(tests)
 }
 
 /// A script that has a browser look at the program.

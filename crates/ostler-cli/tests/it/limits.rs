@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::{Value, json};
 
-use crate::bounds::peak::{self, measure};
+use crate::bounds::peak::{self, Peak, measure};
 use crate::run::{Ostler, Ran};
 use crate::signals::{is_gone, signal};
 use crate::tmux::eventually;
@@ -119,14 +119,15 @@ async fn nothing_that_a_command_started_outlives_the_program() {
             .rule(when(), reply().text("Done."));
         let (_api, ostler) = place(script).await;
         let mut child = ostler.spawn(&["-p", "go"]);
+        let peak = Peak::of(child.id());
         drop(child.stdin.take());
         let pid = |name: &str| fs::read_to_string(ostler.path(name)).unwrap_or_default();
         eventually(|| pid("ready").ends_with('\n'), || "the command to run".to_owned());
-        let peak = peak::current(child.id());
         if let Some(name) = name {
             signal(&child, name);
         }
         Ran::of(child);
+        let peak = peak.end();
         let end = name.map_or_else(|| format!("{rest}, {timeout} ms"), |name| format!("SIG{name}"));
         let row = format!("Bash: setsid and orphans, {end}");
         peak::add_row(&row, "everything is gone", peak, peak::ENGINE_LIMIT);
