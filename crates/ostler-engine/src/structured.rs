@@ -12,7 +12,7 @@ use crate::schema::Schema;
 use crate::tool::{AnyTool, Effect, Prepared, ToolCx, ToolError, ToolOutput};
 
 /// The name the model calls it by.
-pub(crate) const NAME: &str = "StructuredOutput";
+pub(crate) const NAME: &str = crate::model::STRUCTURED_OUTPUT;
 
 /// The tool, made for one schema.
 pub(crate) struct StructuredOutput {

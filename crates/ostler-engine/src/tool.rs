@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use ostler_process::Environment;
 use ostler_proto::ToolUseId;
-use ostler_proto::api::{Content, ContentBlock, Message};
+use ostler_proto::api::Message;
 use ostler_proto::mcp::McpServerProvenance;
 use ostler_proto::message::ToolUseMeta;
 use schemars::JsonSchema;
@@ -18,6 +18,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::model::{ModelError, Request, ToolSpec};
+pub use crate::model::{ToolError, ToolOutput};
 pub use crate::permission::{Effect, ServerToolPolicy};
 use crate::scratch::Scratch;
 use crate::tasks::{TaskRefusal, Tasks};
@@ -145,40 +146,6 @@ impl ToolCx {
     pub fn names_host(&self, host: &str) -> bool {
         self.session.as_ref().is_some_and(|session| session.names_host(host))
     }
-}
-
-/// What a tool gives back.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolOutput {
-    /// What the model reads.
-    pub content: Content,
-    /// What programs read: the published structured output, `tool_use_result` on the wire.
-    pub structured: Option<Value>,
-}
-
-impl ToolOutput {
-    /// Text for the model, and the structured output.
-    pub fn new(text: impl Into<String>, structured: impl serde::Serialize) -> Self {
-        let structured =
-            serde_json::to_value(structured).expect("structured outputs have string keys");
-        Self { content: Content::Text(text.into()), structured: Some(structured) }
-    }
-
-    /// Blocks for the model, such as an image, and the structured output.
-    pub fn blocks(blocks: Vec<ContentBlock>, structured: impl serde::Serialize) -> Self {
-        Self { content: Content::Blocks(blocks), ..Self::new("", structured) }
-    }
-}
-
-/// Why a tool did not work. Both are told to the model, which may try something else.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ToolError {
-    /// The call makes no sense as it is: the model can correct it.
-    #[error("{0}")]
-    Refused(String),
-    /// The world is not as it should be: a disk is full, a program is missing.
-    #[error("{0}")]
-    Failed(String),
 }
 
 impl From<TaskRefusal> for ToolError {

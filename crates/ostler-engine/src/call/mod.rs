@@ -6,6 +6,7 @@ mod permit;
 mod progress;
 mod prompt_tool;
 mod question;
+mod recorded;
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -21,11 +22,11 @@ use serde_json::{Value, json};
 
 use self::judge::Judge;
 use self::permit::{Permit, Refusal};
+use self::recorded::Permitted;
 use crate::hooks::Event;
 use crate::hooks::verdict::Verdict;
 use crate::host::Host;
 use crate::permission::reduced_environment;
-use crate::record::{self, Permitted};
 use crate::tool::{AnyTool, Effect, Prepared, ToolCx, ToolError, ToolOutput};
 use crate::turn::{INTERRUPTED_CALL, StopAfter};
 
@@ -106,7 +107,7 @@ async fn perform(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlock) -> 
     let permitted =
         Permitted { id: call.id.as_str(), name: &call.name, input: &input, effect: &effect };
     let run = prepared.run;
-    let running = record::run(host.tape.as_ref(), permitted, || run(cx.clone()));
+    let running = recorded::run(host.tape.as_ref(), permitted, || run(cx.clone()));
     let running = AssertUnwindSafe(running).catch_unwind();
     let outcome = tokio::select! {
         outcome = running => outcome.unwrap_or_else(|panic| Err(broken(&call.name, &*panic))),

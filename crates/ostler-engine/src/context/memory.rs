@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use super::imports::imports;
 use crate::permission::ReadGuard;
-use crate::project_file::{Boundary, Refusal, read_at_most};
+use ostler_files::read_at_most;
+
+use crate::project_file::{Boundary, Refusal};
 use crate::settings::Problem;
 
 /// The most of one file that is read. Instructions are short; more would crowd out the work.

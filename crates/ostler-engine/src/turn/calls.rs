@@ -3,9 +3,6 @@
 use ostler_proto::ToolUseId;
 use ostler_proto::api::{Content, ContentBlock, ToolResultBlock, ToolUseBlock};
 
-/// What the model reads about a call that was stopped.
-pub const INTERRUPTED_CALL: &str = "The call was stopped: the user interrupted the turn.";
-
 /// What the model reads about a call that was stopped because the turn failed.
 pub(super) const ABANDONED_CALL: &str = "The call was stopped: the turn ended before it was done.";
 

@@ -7,22 +7,17 @@
 
 mod calls;
 pub(crate) mod ids;
-pub(crate) mod sayable;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ostler_proto::api::{ContentBlock, Role, StopReason, ToolResultBlock, ToolUseBlock};
 
+pub use self::calls::MAX_PARALLEL_CALLS;
 use self::calls::{ABANDONED_CALL, Calls};
-pub use self::calls::{INTERRUPTED_CALL, MAX_PARALLEL_CALLS};
-use self::sayable::{is_sayable, is_thought};
+use crate::model::sayable::{self, is_sayable, is_thought};
+pub use crate::model::{INTERRUPTED, INTERRUPTED_CALL, INTERRUPTED_TOOLS};
 use crate::model::{ModelError, Said};
-
-/// Marks an interruption while the model spoke, in the words hosts look for.
-pub const INTERRUPTED: &str = "[Request interrupted by user]";
-/// Marks an interruption while tools ran.
-pub const INTERRUPTED_TOOLS: &str = "[Request interrupted by user for tool use]";
 
 /// Said when the output limit cut a response.
 pub const GO_ON: &str = "The output limit cut your answer. Go on exactly where it ended, without repeating \

@@ -10,7 +10,6 @@ use ostler_proto::control::{ReadFile, ReadFileReply, SeedReadState};
 use serde_json::{Value, json};
 
 use crate::host::Host;
-use crate::regular;
 use crate::session::Session;
 
 /// The most of a file that fits into one frame: some hosts read no line of more than a mebibyte.
@@ -64,7 +63,7 @@ impl Reader {
         if !path.metadata().map_err(failed)?.is_file() {
             return Err(format!("read denied: {} is not a file", read.path));
         }
-        let file = regular::open(&path).map_err(failed)?;
+        let file = ostler_files::open(&path).map_err(failed)?;
         let mut bytes = Vec::new();
         file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
         let truncated = bytes.len() as u64 > limit;

@@ -1,0 +1,72 @@
+//! Tool calls, recorded or replayed.
+//!
+//! What touches nothing but the conversation always runs: it is the engine at work, and what it does is not in its
+//! result alone. A replayed call has been permitted like any other.
+
+use serde_json::Value;
+
+use crate::record::{Outcome, Recorder, Tape, ToolsFrom};
+use crate::tool::{Effect, RunFuture, ToolError, ToolOutput};
+
+/// These touch nothing outside, but ask about what does.
+const ABOUT_TASKS: [&str; 2] = ["TaskOutput", "TaskStop"];
+
+/// A call that is permitted.
+pub(crate) struct Permitted<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) input: &'a Value,
+    pub(crate) effect: &'a Effect,
+}
+
+/// Runs a call, or has the recording answer it.
+pub(crate) async fn run(
+    tape: Option<&Tape>,
+    call: Permitted<'_>,
+    run: impl FnOnce() -> RunFuture,
+) -> Result<ToolOutput, ToolError> {
+    let is_inside = matches!(call.effect, Effect::Nothing | Effect::AskUser)
+        && !ABOUT_TASKS.contains(&call.name);
+    match tape {
+        Some(Tape::Record(recorder)) if !is_inside => record(recorder, call, run()).await,
+        Some(Tape::Replay(player)) if !is_inside && player.tools() == ToolsFrom::Recording => {
+            player.call(call.id, call.name, call.input).await
+        }
+        _ => run().await,
+    }
+}
+
+async fn record(
+    recorder: &Recorder,
+    call: Permitted<'_>,
+    running: RunFuture,
+) -> Result<ToolOutput, ToolError> {
+    let mut take = Take { recorder, call, is_written: false };
+    let result = running.await;
+    take.write(Outcome::of(&result)).map_err(ToolError::Failed)?;
+    result
+}
+
+/// A call that runs. It is written when it ends, in whatever way.
+struct Take<'a> {
+    recorder: &'a Recorder,
+    call: Permitted<'a>,
+    is_written: bool,
+}
+
+impl Take<'_> {
+    fn write(&mut self, outcome: Outcome) -> Result<(), String> {
+        if std::mem::replace(&mut self.is_written, true) {
+            return Ok(());
+        }
+        let Permitted { id, name, input, .. } = self.call;
+        self.recorder.write_call(id, name, input, outcome)
+    }
+}
+
+impl Drop for Take<'_> {
+    fn drop(&mut self) {
+        // Whoever stopped the call does not want to hear of a full disk either.
+        let _ = self.write(Outcome::Abandoned);
+    }
+}

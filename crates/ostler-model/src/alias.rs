@@ -1,0 +1,154 @@
+//! Short names for models: `haiku`, `sonnet`, `opus`, `fable`. Pure.
+
+/// What the short names stand for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Aliases {
+    /// Short names and what they stand for.
+    names: Vec<(&'static str, String)>,
+    /// The model of all subagents, whatever their kind says.
+    subagents: Option<String>,
+}
+
+/// A model of two: Opus in plan mode, Sonnet otherwise.
+pub const OPUSPLAN: &str = "opusplan";
+
+/// At the end of a model's name: with a context window of a million tokens.
+pub(crate) const LARGE_CONTEXT: &str = "[1m]";
+
+/// A model's name as the API knows it.
+pub(crate) fn without_suffix(model: &str) -> &str {
+    model.strip_suffix(LARGE_CONTEXT).unwrap_or(model)
+}
+
+fn is_family(model: &str, short: &str) -> bool {
+    model != OPUSPLAN && model.contains(short)
+}
+
+const KNOWN: &[(&str, &str, &str)] = &[
+    ("haiku", "claude-haiku-5-5", "ANTHROPIC_DEFAULT_HAIKU_MODEL"),
+    ("sonnet", "claude-sonnet-5-5", "ANTHROPIC_DEFAULT_SONNET_MODEL"),
+    ("opus", "claude-opus-5-5", "ANTHROPIC_DEFAULT_OPUS_MODEL"),
+    ("fable", "claude-fable-5-1", "ANTHROPIC_DEFAULT_FABLE_MODEL"),
+];
+
+impl Default for Aliases {
+    fn default() -> Self {
+        Self::from_env(|_| None)
+    }
+}
+
+impl Aliases {
+    /// As an environment has them.
+    pub fn from_env(env: impl Fn(&str) -> Option<String>) -> Self {
+        let said = |variable: &str| env(variable).filter(|name| !name.is_empty());
+        let full = |(short, usual, variable): &(&'static str, &str, &str)| {
+            (*short, said(variable).unwrap_or_else(|| (*usual).to_owned()))
+        };
+        Self {
+            names: KNOWN.iter().map(full).collect(),
+            subagents: said("CLAUDE_CODE_SUBAGENT_MODEL"),
+        }
+    }
+
+    /// The full name of a model that somebody wants in place of `inherited`. `sonnet[1m]` is the same model with the large
+    /// context window; [`OPUSPLAN`] stays as it is: which model it means depends on the mode.
+    pub fn full_name(&self, wanted: Option<&str>, inherited: &str) -> String {
+        let wanted = wanted.map(str::trim).filter(|it| !matches!(*it, "" | "inherit" | "default"));
+        let Some(wanted) = wanted else { return inherited.to_owned() };
+        let (name, suffix) = match wanted.strip_suffix(LARGE_CONTEXT) {
+            Some(name) => (name, LARGE_CONTEXT),
+            None => (wanted, ""),
+        };
+        let inherited = without_suffix(inherited);
+        let full = match self.names.iter().find(|(short, _)| *short == name) {
+            // Whoever works with one of that family has chosen which.
+            Some((short, _)) if is_family(inherited, short) => inherited,
+            Some((_, full)) => full,
+            None => name,
+        };
+        match full.ends_with(LARGE_CONTEXT) {
+            true => full.to_owned(),
+            false => format!("{full}{suffix}"),
+        }
+    }
+
+    /// The model to ask: [`OPUSPLAN`] is Opus while the agent plans, and Sonnet otherwise.
+    pub fn for_mode(&self, model: &str, is_planning: bool) -> String {
+        let (name, suffix) = match model.strip_suffix(LARGE_CONTEXT) {
+            Some(name) => (name, LARGE_CONTEXT),
+            None => (model, ""),
+        };
+        if name != OPUSPLAN {
+            return model.to_owned();
+        }
+        let short = if is_planning { "opus" } else { "sonnet" };
+        self.full_name(Some(&format!("{short}{suffix}")), "")
+    }
+
+    /// All models that may be asked under a full name.
+    pub fn meant_by(&self, model: &str) -> Vec<String> {
+        let mut models = vec![self.for_mode(model, false), self.for_mode(model, true)];
+        models.dedup();
+        models
+    }
+
+    /// The same for a subagent.
+    pub fn of_subagent(&self, wanted: Option<&str>, inherited: &str) -> String {
+        self.full_name(self.subagents.as_deref().or(wanted), inherited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_names_are_looked_up_and_others_taken_as_they_are() {
+        let aliases = Aliases::default();
+        let name = |wanted| aliases.full_name(wanted, "claude-sonnet-4-5");
+        assert_eq!(name(None), "claude-sonnet-4-5");
+        assert_eq!(name(Some("inherit")), "claude-sonnet-4-5");
+        assert_eq!(name(Some("sonnet")), "claude-sonnet-4-5", "one of the family is in use");
+        assert_eq!(name(Some("haiku")), "claude-haiku-5-5");
+        assert_eq!(name(Some("claude-opus-4-1")), "claude-opus-4-1");
+    }
+
+    // Mutant: the suffix is not looked at, as before: `sonnet[1m]` was sent as written.
+    #[test]
+    fn a_short_name_may_ask_for_the_large_context_window() {
+        let aliases = Aliases::default();
+        assert_eq!(aliases.full_name(Some("sonnet[1m]"), "x"), "claude-sonnet-5-5[1m]");
+        assert_eq!(aliases.full_name(Some("sonnet"), "claude-sonnet-4-5[1m]"), "claude-sonnet-4-5");
+        assert_eq!(
+            aliases.full_name(Some("sonnet[1m]"), "claude-sonnet-4-5"),
+            "claude-sonnet-4-5[1m]"
+        );
+        assert_eq!(aliases.full_name(Some("claude-opus-4-1[1m]"), "x"), "claude-opus-4-1[1m]");
+        assert_eq!(aliases.full_name(None, "x[1m]"), "x[1m]");
+    }
+
+    #[test]
+    fn opusplan_is_opus_in_plan_mode_and_sonnet_otherwise() {
+        let env = |name: &str| (name == "ANTHROPIC_DEFAULT_OPUS_MODEL").then(|| "big".to_owned());
+        let aliases = Aliases::from_env(env);
+        assert_eq!(aliases.full_name(Some("opusplan"), "claude-opus-4-1"), "opusplan");
+        assert_eq!(aliases.full_name(Some("opus"), "opusplan"), "big");
+        assert_eq!(aliases.for_mode("opusplan", true), "big");
+        assert_eq!(aliases.for_mode("opusplan", false), "claude-sonnet-5-5");
+        assert_eq!(aliases.for_mode("opusplan[1m]", false), "claude-sonnet-5-5[1m]");
+        assert_eq!(aliases.for_mode("claude-x", true), "claude-x");
+    }
+
+    #[test]
+    fn the_environment_has_the_last_word() {
+        let env = |name: &str| match name {
+            "ANTHROPIC_DEFAULT_HAIKU_MODEL" => Some("small".to_owned()),
+            "CLAUDE_CODE_SUBAGENT_MODEL" => Some("haiku".to_owned()),
+            _ => None,
+        };
+        let aliases = Aliases::from_env(env);
+        assert_eq!(aliases.full_name(Some("haiku"), "x"), "small");
+        assert_eq!(aliases.of_subagent(Some("opus"), "x"), "small");
+    }
+}

@@ -1,0 +1,445 @@
+//! The Messages API over HTTP: one attempt at a request, with or without a stream.
+
+use std::collections::{HashSet, VecDeque};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt, stream};
+use ostler_proto::api::{Message, StreamEvent};
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{RequestBuilder, Response, Url};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::alias::LARGE_CONTEXT;
+use super::attempts;
+use super::config::{Header, Timeouts, read_base_url};
+use super::credential::Keyring;
+use super::retry::{self, Failure};
+use super::size::ResponseSize;
+use super::sse::SseDecoder;
+use super::{ApiConfig, EventStream, Model, ModelError, ModelEvent, Request};
+
+/// How often a connection with a request under way is asked whether it is still there, and how long that may take.
+const PROBE: Duration = Duration::from_secs(20);
+
+/// A model behind the Messages API.
+#[derive(Clone, Debug)]
+pub struct ApiModel {
+    api: Arc<Api>,
+}
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct Api {
+    client: reqwest::Client,
+    url: Url,
+    pub(crate) config: ApiConfig,
+    pub(crate) keyring: Keyring,
+    /// Models that were given up for the fallback.
+    given_up: Mutex<HashSet<String>>,
+}
+
+impl ApiModel {
+    /// Prepares a client; nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the address is none, a credential or header cannot stand in a request, or the system's certificates
+    /// cannot be read.
+    pub fn new(config: ApiConfig) -> Result<Self, ModelError> {
+        install_crypto_provider();
+        let mut url = read_base_url(&config.base_url)
+            .map_err(|error| ModelError::Connection(error.to_string()))?;
+        let mut client = reqwest::Client::builder()
+            .default_headers(headers(&config)?)
+            // A redirect would carry the key to wherever it points.
+            .redirect(reqwest::redirect::Policy::none())
+            // A connection whose other end is gone without a word (a laptop was asleep, a network has changed) would
+            // be used again for every attempt.
+            .http2_keep_alive_interval(PROBE)
+            .http2_keep_alive_timeout(PROBE);
+        if is_loopback(&url) {
+            client = client.no_proxy();
+            if url.scheme() == "http" {
+                // Nothing here will ever ask for a certificate, and to read the system's takes longer than the
+                // rest of the start.
+                client = client.tls_certs_only([]);
+            }
+        }
+        let client = client.build().map_err(|error| connection(error).error)?;
+        url.set_path(&format!("{}/v1/messages", url.path().trim_end_matches('/')));
+        let keyring = Keyring::new(&config.credential, config.renewal.clone(), &config.headers)?;
+        let given_up = Mutex::default();
+        Ok(Self { api: Arc::new(Api { client, url, config, keyring, given_up }) })
+    }
+}
+
+impl Model for ApiModel {
+    fn name(&self) -> &str {
+        &self.api.config.model
+    }
+
+    fn respond(&self, request: Request) -> EventStream {
+        attempts::respond(Arc::clone(&self.api), request)
+    }
+
+    fn prompt_began(&self) {
+        self.api.given_up.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// What comes of one attempt: events, one failure at most, and that last.
+pub(crate) type Attempt = BoxStream<'static, Result<ModelEvent, Failure>>;
+
+impl Api {
+    /// Sends the request once. `patience` is how many times the usual to wait for the first byte.
+    pub(crate) fn send(&self, request: &Request, credential: HeaderMap, patience: u32) -> Attempt {
+        let mut sent = self.client.post(self.url.clone()).headers(credential).json(request);
+        if let Some(betas) = self.betas_for(&request.model) {
+            sent = sent.header("anthropic-beta", betas);
+        }
+        let timeouts = self.config.timeouts;
+        if request.stream {
+            let deadline = Instant::now() + timeouts.first_byte.saturating_mul(patience);
+            let body = async move { open(sent, deadline, timeouts).await };
+            stream::once(body).try_flatten().boxed()
+        } else {
+            let (sent, deadline) = (sent.timeout(timeouts.whole), Instant::now() + timeouts.whole);
+            stream::once(whole(sent, deadline)).try_flatten().boxed()
+        }
+    }
+
+    /// The betas of a request that needs more of them than the others.
+    fn betas_for(&self, model: &str) -> Option<String> {
+        let mut betas = betas(&self.config);
+        let is_missing = !betas.iter().any(|beta| beta.contains(LARGE_CONTEXT_BETA));
+        (model.ends_with(LARGE_CONTEXT) && is_missing).then(|| {
+            betas.push(LARGE_CONTEXT_BETA.to_owned());
+            betas.join(",")
+        })
+    }
+
+    /// The model that stands in for this one, if another does or could.
+    pub(crate) fn fallback_for(&self, model: &str) -> Option<&str> {
+        self.config.fallback_model.as_deref().filter(|fallback| *fallback != model)
+    }
+
+    pub(crate) fn give_up(&self, model: &str) {
+        let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
+        given_up.insert(model.to_owned());
+    }
+
+    pub(crate) fn is_given_up(&self, model: &str) -> bool {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).contains(model)
+    }
+}
+
+async fn open(
+    sent: RequestBuilder,
+    deadline: Instant,
+    timeouts: Timeouts,
+) -> Result<Attempt, Failure> {
+    let response = tokio::time::timeout_at(deadline, sent.send())
+        .await
+        .map_err(|_| silent("no answer in time"))?
+        .map_err(connection)?;
+    let response = accepted(response, deadline).await?;
+    let named = name(&response).map(ModelEvent::Named).map(Ok);
+    let reader = Reader {
+        body: response.bytes_stream().boxed(),
+        decoder: SseDecoder::default(),
+        data: VecDeque::new(),
+        size: ResponseSize::default(),
+        deadline,
+        content_deadline: Instant::now() + timeouts.content,
+        timeouts,
+    };
+    let events = stream::unfold(reader, async |mut reader| {
+        let event = reader.next().await?;
+        Some((event.map(ModelEvent::Stream), reader))
+    });
+    Ok(stream::iter(named).chain(events).boxed())
+}
+
+async fn whole(sent: RequestBuilder, deadline: Instant) -> Result<Attempt, Failure> {
+    let response = accepted(sent.send().await.map_err(connection)?, deadline).await?;
+    let named = name(&response).map(ModelEvent::Named);
+    let body = read_whole(response).await?;
+    let message: Message =
+        serde_json::from_slice(&body).map_err(|error| ModelError::Protocol(error.to_string()))?;
+    let events = named.into_iter().chain([ModelEvent::Whole(message)]);
+    Ok(stream::iter(events.map(Ok)).boxed())
+}
+
+/// Reads a body to its end, unless it is larger than any response. A compressed one counts as what comes out of it.
+async fn read_whole(response: Response) -> Result<Vec<u8>, Failure> {
+    let mut size = ResponseSize::default();
+    let (mut body, mut read) = (response.bytes_stream(), Vec::new());
+    while let Some(bytes) = body.next().await {
+        let bytes = bytes.map_err(connection)?;
+        size.add_content(bytes.len())?;
+        read.extend_from_slice(&bytes);
+    }
+    Ok(read)
+}
+
+/// The API's name for the request.
+fn name(response: &Response) -> Option<String> {
+    response.headers().get("request-id")?.to_str().ok().map(str::to_owned)
+}
+
+/// Reads events out of a response body.
+struct Reader {
+    body: BoxStream<'static, Result<bytes::Bytes, reqwest::Error>>,
+    decoder: SseDecoder,
+    /// Data of events that have come and were not asked for yet.
+    data: VecDeque<String>,
+    size: ResponseSize,
+    /// When the next byte is late.
+    deadline: Instant,
+    /// When the next event that says something is late.
+    content_deadline: Instant,
+    timeouts: Timeouts,
+}
+
+impl Reader {
+    async fn next(&mut self) -> Option<Result<StreamEvent, Failure>> {
+        loop {
+            if let Some(data) = self.data.pop_front() {
+                return Some(self.event(&data));
+            }
+            // Asked here as well: pings that come fast enough never let a timer end the wait for the next one.
+            if Instant::now() >= self.content_deadline {
+                return Some(Err(self.stalled()));
+            }
+            match self.read().await? {
+                Ok(data) => self.data.extend(data),
+                Err(failure) => return Some(Err(failure)),
+            }
+        }
+    }
+
+    fn event(&mut self, data: &str) -> Result<StreamEvent, Failure> {
+        let event = read_event(data)?;
+        self.size.add(&event, data.len())?;
+        if !matches!(event, StreamEvent::Ping(_) | StreamEvent::Unknown(_)) {
+            self.content_deadline = Instant::now() + self.timeouts.content;
+        }
+        Ok(event)
+    }
+
+    async fn read(&mut self) -> Option<Result<Vec<String>, Failure>> {
+        let deadline = self.deadline.min(self.content_deadline);
+        let Ok(bytes) = tokio::time::timeout_at(deadline, self.body.next()).await else {
+            return Some(Err(match Instant::now() >= self.content_deadline {
+                true => self.stalled(),
+                false => silent("nothing more came"),
+            }));
+        };
+        self.deadline = Instant::now() + self.timeouts.idle;
+        Some(match bytes? {
+            Ok(bytes) => self.decode(&bytes),
+            Err(error) => Err(connection(error)),
+        })
+    }
+
+    fn decode(&mut self, bytes: &[u8]) -> Result<Vec<String>, Failure> {
+        self.size.add_raw(bytes.len())?;
+        self.decoder.push(bytes).map_err(|error| ModelError::TooLarge(error.to_string()).into())
+    }
+
+    fn stalled(&self) -> Failure {
+        let seconds = self.timeouts.content.as_secs_f64();
+        silent(&format!(
+            "the model sent nothing but pings for {seconds} s (OSTLER_CONTENT_TIMEOUT_MS sets this limit)"
+        ))
+    }
+}
+
+fn read_event(data: &str) -> Result<StreamEvent, Failure> {
+    let event = serde_json::from_str(data)
+        .map_err(|error| ModelError::Protocol(format!("{error}: {data:.200}")))?;
+    match event {
+        StreamEvent::Error(event) => {
+            let (kind, message) = (event.error.r#type, event.error.message);
+            Err(ModelError::Status { status: status_of(&kind), kind, message }.into())
+        }
+        event => Ok(event),
+    }
+}
+
+/// The status line was long sent when an error comes in a stream; these are the codes the API uses for them.
+fn status_of(kind: &str) -> u16 {
+    match kind {
+        "invalid_request_error" => 400,
+        "authentication_error" => 401,
+        "billing_error" => 402,
+        "permission_error" => 403,
+        "not_found_error" => 404,
+        "request_too_large" => 413,
+        "rate_limit_error" => 429,
+        "timeout_error" => 504,
+        "overloaded_error" => 529,
+        _ => 500,
+    }
+}
+
+/// The most that is read of a refusal. The API's are short; a proxy's may be a whole page.
+const MAX_REFUSAL: usize = 64 * 1024;
+
+/// What a refusal says. The status is known already, so whatever has come by the deadline must do.
+async fn words(response: Response, deadline: Instant) -> String {
+    let mut body = response.bytes_stream();
+    let mut words = Vec::new();
+    while let Ok(Some(Ok(bytes))) = tokio::time::timeout_at(deadline, body.next()).await {
+        words.extend_from_slice(&bytes);
+        if words.len() > MAX_REFUSAL {
+            words.truncate(MAX_REFUSAL);
+            break;
+        }
+    }
+    String::from_utf8_lossy(&words).into_owned()
+}
+
+/// The response, unless it is a refusal.
+async fn accepted(response: Response, deadline: Instant) -> Result<Response, Failure> {
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response);
+    }
+    let header = |name: &str| response.headers().get(name)?.to_str().ok();
+    let milliseconds = header("retry-after-ms").and_then(|value| value.trim().parse::<f64>().ok());
+    let retry_after = milliseconds
+        .and_then(|milliseconds| Duration::try_from_secs_f64(milliseconds / 1000.0).ok())
+        .or_else(|| retry::read_retry_after(header("retry-after")?, SystemTime::now()));
+    let should_retry = header("x-should-retry").and_then(|value| value.parse().ok());
+    let body = words(response, deadline).await;
+    let error = serde_json::from_str::<Value>(&body).unwrap_or_default();
+    let text = |field: &str| error["error"][field].as_str().map(str::to_owned);
+    let error = ModelError::Status {
+        status: status.as_u16(),
+        kind: text("type").unwrap_or_else(|| "unknown".to_owned()),
+        message: text("message").unwrap_or_else(|| body.chars().take(500).collect()),
+    };
+    Err(Failure { error, retry_after, should_retry })
+}
+
+/// What the published documentation names for a context window of a million tokens.
+const LARGE_CONTEXT_BETA: &str = "context-1m-2025-08-07";
+
+/// The betas of every request.
+fn betas(config: &ApiConfig) -> Vec<String> {
+    let is_beta =
+        |header: &&Header| header.parsed().is_some_and(|(name, _)| name == "anthropic-beta");
+    let named = config.headers.iter().filter(is_beta).map(|header| header.value.clone());
+    config.betas.iter().cloned().chain(named).collect()
+}
+
+fn headers(config: &ApiConfig) -> Result<HeaderMap, ModelError> {
+    let refused = |what: &str| {
+        ModelError::Connection(format!("{what} contains characters a header cannot carry"))
+    };
+    let ours = HeaderValue::from_static;
+    let mut headers = HeaderMap::from_iter([
+        (header::USER_AGENT, ours(concat!("ostler/", env!("CARGO_PKG_VERSION")))),
+        (HeaderName::from_static("anthropic-version"), ours("2023-06-01")),
+    ]);
+    for header in &config.headers {
+        let (name, value) =
+            header.parsed().ok_or_else(|| refused(&format!("the header {:?}", header.name)))?;
+        if name != "anthropic-beta" {
+            headers.insert(name, value);
+        }
+    }
+    let betas = betas(config);
+    if !betas.is_empty() {
+        let betas = HeaderValue::from_str(&betas.join(",")).map_err(|_| refused("a beta"))?;
+        headers.insert("anthropic-beta", betas);
+    }
+    Ok(headers)
+}
+
+/// Whether the API is on this machine, where no proxy could reach it.
+pub fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+        || host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn silent(what: &str) -> Failure {
+    ModelError::Connection(what.to_owned()).into()
+}
+
+fn connection(error: reqwest::Error) -> Failure {
+    // What was never sent will not be sent the next time either.
+    let should_retry = error.is_builder().then_some(false);
+    // reqwest's own text stops at "error sending request"; what helps is at the end of the chain.
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    Failure { should_retry, ..ModelError::Connection(text).into() }
+}
+
+/// reqwest brings no cryptography of its own here, and panics without it.
+pub fn install_crypto_provider() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        // Fails only when the program has installed one already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Credential;
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for (url, expected) in [
+            ("http://127.0.0.1:8080/x", true),
+            ("http://127.9.9.9", true),
+            ("http://[::1]:1", true),
+            ("http://localhost", true),
+            ("http://api.localhost", true),
+            ("http://localhost.example.com", false),
+            ("https://api.anthropic.com", false),
+            ("http://10.0.0.1", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_kept_and_slashes_do_not_matter() {
+        for (base_url, expected) in [
+            ("https://x", "https://x/v1/messages"),
+            ("https://x/", "https://x/v1/messages"),
+            ("https://x/a/b", "https://x/a/b/v1/messages"),
+            ("https://x/a//", "https://x/a/v1/messages"),
+            ("http://x:8080/a%20b", "http://x:8080/a%20b/v1/messages"),
+        ] {
+            let config = ApiConfig::new(base_url, Credential::Key("k".into()), "m");
+            assert_eq!(ApiModel::new(config).unwrap().api.url.as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn what_fits_no_header_is_refused_without_showing_it() {
+        let mut config = ApiConfig::new("https://x", Credential::Key("se\ncret".into()), "m");
+        let error = ApiModel::new(config.clone()).unwrap_err().to_string();
+        assert!(error.contains("API key") && !error.contains("cret"), "{error}");
+        config.credential = Credential::Key("k".into());
+        config.headers.push(Header { name: "x-a".into(), value: "se\ncret".into() });
+        let error = ApiModel::new(config).unwrap_err().to_string();
+        assert!(error.contains("x-a") && !error.contains("cret"), "{error}");
+    }
+}

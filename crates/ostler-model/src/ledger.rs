@@ -1,0 +1,238 @@
+//! What a session has used and cost so far, subagents included. Shared by all that ask the model.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ostler_proto::api::{CacheCreation, ModelUsage, ServerToolUsage, Usage};
+use serde_json::{Value, json};
+
+use super::{Prices, pricing};
+
+/// Tokens, dollars and time.
+#[derive(Clone, Debug, Default)]
+pub struct Spent {
+    /// What models cost.
+    prices: Prices,
+    /// Tokens and dollars per model.
+    models: Arc<Mutex<BTreeMap<String, ModelUsage>>>,
+    /// Time that models took to answer, in microseconds.
+    waited: Arc<AtomicU64>,
+    /// Permission questions that were asked.
+    asked: Arc<AtomicU64>,
+    /// Those that would have been asked in the default mode without any rule or hook.
+    spared: Arc<AtomicU64>,
+    /// Lines that tools added to files, and that they removed.
+    lines: Arc<(AtomicU64, AtomicU64)>,
+}
+
+impl Spent {
+    /// Nothing so far.
+    pub fn new(prices: Prices) -> Self {
+        Self { prices, ..Self::default() }
+    }
+
+    /// What models cost.
+    pub fn prices(&self) -> &Prices {
+        &self.prices
+    }
+
+    /// Counts one response.
+    pub fn add(&self, model: &str, usage: &Usage) {
+        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        pricing::add(models.entry(model.to_owned()).or_default(), model, usage, &self.prices);
+    }
+
+    /// Counts the time that a model took, whether it answered or not.
+    pub fn add_time(&self, time: Duration) {
+        let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.waited.fetch_add(time, Ordering::Relaxed);
+    }
+
+    /// The time that models took so far. What they took side by side counts for each of them.
+    pub fn time(&self) -> Duration {
+        Duration::from_micros(self.waited.load(Ordering::Relaxed))
+    }
+
+    /// Counts a permission question.
+    pub fn ask(&self) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a permission question that a mode, a rule or a hook made unnecessary.
+    pub fn spare(&self) {
+        self.spared.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many permission questions were asked so far, and how many were made unnecessary.
+    pub fn questions(&self) -> (u64, u64) {
+        (self.asked.load(Ordering::Relaxed), self.spared.load(Ordering::Relaxed))
+    }
+
+    /// Counts the lines that a tool changed, as its structured output tells them.
+    pub fn add_lines(&self, output: &Value) {
+        let patch = output["structuredPatch"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let lines = patch.iter().filter_map(|hunk| hunk["lines"].as_array()).flatten();
+        let mut lines: (u64, u64) =
+            lines.filter_map(Value::as_str).fold((0, 0), |(added, removed), line| {
+                (
+                    added + u64::from(line.starts_with('+')),
+                    removed + u64::from(line.starts_with('-')),
+                )
+            });
+        if output["type"] == "create" {
+            lines.0 += output["content"].as_str().map_or(0, |text| text.lines().count() as u64);
+        }
+        self.lines.0.fetch_add(lines.0, Ordering::Relaxed);
+        self.lines.1.fetch_add(lines.1, Ordering::Relaxed);
+    }
+
+    /// Lines added and removed so far.
+    pub fn lines(&self) -> (u64, u64) {
+        (self.lines.0.load(Ordering::Relaxed), self.lines.1.load(Ordering::Relaxed))
+    }
+
+    /// Everything so far.
+    pub fn models(&self) -> BTreeMap<String, ModelUsage> {
+        self.models.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A model that answered and whose price is not known, if there is one.
+    pub fn unpriced(&self) -> Option<String> {
+        let is_unknown = |usage: &ModelUsage| usage.cost_basis.as_deref() == Some("unknown");
+        let mut models = self.models().into_iter();
+        models
+            .find(|(name, usage)| is_unknown(usage) && name != pricing::OFFLINE)
+            .map(|(name, _)| name)
+    }
+
+    /// Dollars so far. Models without a known price count as free; a limit in dollars does not let them answer again.
+    pub fn dollars(&self) -> f64 {
+        self.models().values().map(|usage| usage.cost_usd.get()).sum()
+    }
+}
+
+/// Adds the tokens of one response, in and out. They are the API's numbers and must not overflow.
+pub fn count_tokens(total: &AtomicU64, usage: &Usage) {
+    let tokens = usage.total_input().saturating_add(usage.output_tokens.unwrap_or(0));
+    let more = |sum: u64| Some(sum.saturating_add(tokens));
+    let _ = total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+}
+
+/// Adds what one response used to what a turn has used. What is no number is as the last response says it.
+pub fn add_usage(total: &mut Usage, one: &Usage) {
+    // The numbers are the API's, which may be anybody's: they must not overflow.
+    let sum = |left: Option<u64>, right: Option<u64>| {
+        Some(left.unwrap_or(0).saturating_add(right.unwrap_or(0)))
+    };
+    total.input_tokens = sum(total.input_tokens, one.input_tokens);
+    total.output_tokens = sum(total.output_tokens, one.output_tokens);
+    total.cache_read_input_tokens = sum(total.cache_read_input_tokens, one.cache_read_input_tokens);
+    total.cache_creation_input_tokens =
+        sum(total.cache_creation_input_tokens, one.cache_creation_input_tokens);
+    if let Some(used) = &one.server_tool_use {
+        let total = total.server_tool_use.get_or_insert_default();
+        total.web_search_requests = sum(total.web_search_requests, used.web_search_requests);
+        total.web_fetch_requests = sum(total.web_fetch_requests, used.web_fetch_requests);
+    }
+    if let Some(written) = &one.cache_creation {
+        let total = total.cache_creation.get_or_insert_default();
+        total.one_hour = sum(total.one_hour, written.one_hour);
+        total.five_minutes = sum(total.five_minutes, written.five_minutes);
+    }
+    let thought = thinking_tokens(total).saturating_add(thinking_tokens(one));
+    total.output_tokens_details = Some(json!({"thinking_tokens": thought}));
+    total.service_tier = one.service_tier.clone().or(total.service_tier.take());
+    total.inference_geo = one.inference_geo.clone().or(total.inference_geo.take());
+    total.speed = one.speed.clone().or(total.speed.take());
+}
+
+/// Tokens that were spent on thinking, as far as the API tells it.
+pub fn thinking_tokens(usage: &Usage) -> u64 {
+    let details = usage.output_tokens_details.as_ref();
+    details.and_then(|details| details["thinking_tokens"].as_u64()).unwrap_or(0)
+}
+
+/// Usage with every field, as the declarations promise it: what was not counted is zero, what was not said is the
+/// usual.
+pub fn whole_usage(usage: Usage) -> Usage {
+    let whole = |count: Option<u64>| Some(count.unwrap_or(0));
+    let (tools, cache) = (
+        usage.server_tool_use.clone().unwrap_or_default(),
+        usage.cache_creation.clone().unwrap_or_default(),
+    );
+    Usage {
+        input_tokens: whole(usage.input_tokens),
+        output_tokens: whole(usage.output_tokens),
+        cache_creation_input_tokens: whole(usage.cache_creation_input_tokens),
+        cache_read_input_tokens: whole(usage.cache_read_input_tokens),
+        output_tokens_details: Some(json!({"thinking_tokens": thinking_tokens(&usage)})),
+        server_tool_use: Some(ServerToolUsage {
+            web_search_requests: whole(tools.web_search_requests),
+            web_fetch_requests: whole(tools.web_fetch_requests),
+            ..tools
+        }),
+        cache_creation: Some(CacheCreation {
+            one_hour: whole(cache.one_hour),
+            five_minutes: whole(cache.five_minutes),
+            ..cache
+        }),
+        service_tier: usage.service_tier.or_else(|| Some("standard".to_owned())),
+        inference_geo: usage.inference_geo.or_else(|| Some(String::new())),
+        iterations: usage.iterations.or_else(|| Some(json!([]))),
+        speed: usage.speed.or_else(|| Some("standard".to_owned())),
+        ..usage
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_responses_used_adds_up_and_is_whole() {
+        let one: Usage = serde_json::from_value(json!({
+            "input_tokens": 3, "output_tokens": 5, "output_tokens_details": {"thinking_tokens": 2},
+            "server_tool_use": {"web_search_requests": 1}, "service_tier": "priority",
+            "cache_creation": {"ephemeral_5m_input_tokens": 7},
+        }))
+        .unwrap();
+        let mut total = Usage::default();
+        add_usage(&mut total, &one);
+        add_usage(&mut total, &one);
+        add_usage(&mut total, &Usage::default());
+        let whole = serde_json::to_value(whole_usage(total)).unwrap();
+        let expected = json!({
+            "input_tokens": 6, "output_tokens": 10, "output_tokens_details": {"thinking_tokens": 4},
+            "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+            "server_tool_use": {"web_search_requests": 2, "web_fetch_requests": 0},
+            "cache_creation": {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 14},
+            "service_tier": "priority", "inference_geo": "", "iterations": [], "speed": "standard",
+        });
+        assert_eq!(whole, expected);
+    }
+
+    // Mutant: the counts are added with `+`, which panics in a debug build and starts again at 0 in any other.
+    #[test]
+    fn counts_beyond_all_measure_stay_the_largest_number() {
+        let most = u64::MAX;
+        let one: Usage = serde_json::from_value(json!({
+            "input_tokens": most, "output_tokens": most, "cache_read_input_tokens": most,
+            "cache_creation_input_tokens": most, "output_tokens_details": {"thinking_tokens": most},
+            "server_tool_use": {"web_search_requests": most, "web_fetch_requests": most},
+            "cache_creation": {"ephemeral_5m_input_tokens": most, "ephemeral_1h_input_tokens": most},
+        }))
+        .unwrap();
+        let (mut total, spent) = (Usage::default(), Spent::default());
+        for _ in 0..3 {
+            add_usage(&mut total, &one);
+            spent.add("claude-sonnet-4-5", &one);
+        }
+        assert_eq!((total.input_tokens, total.output_tokens), (Some(most), Some(most)));
+        let models = spent.models();
+        let usage = &models["claude-sonnet-4-5"];
+        assert_eq!((usage.input_tokens, usage.web_search_requests), (most, most));
+        assert!(spent.dollars().is_finite() && spent.dollars() > 0.0);
+    }
+}

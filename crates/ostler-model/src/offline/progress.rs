@@ -1,0 +1,186 @@
+//! How far a conversation has come: the user's last words, and what was called and answered since.
+//!
+//! Every round of calls moves the work on, whatever came back. That is why the demo cannot loop.
+
+use ostler_proto::ToolUseId;
+use ostler_proto::api::{ContentBlock, Role};
+
+use super::intent::Intent;
+use super::report::is_refusal;
+use crate::Said;
+
+/// How the engine tells of the end of a background task.
+pub(super) const TASK_NOTICE: &str = "[Background task ";
+/// The same for a subagent.
+pub(super) const AGENT_NOTICE: &str = "[Background agent ";
+
+/// What has happened since the user last said something.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// The user's words.
+    pub(super) text: String,
+    /// What the calls gave, response by response.
+    pub(super) rounds: Vec<Round>,
+}
+
+/// The results of the calls of one response, in their order.
+pub(super) type Round = Vec<Outcome>;
+
+/// What one call gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) text: String,
+    pub(super) failed: bool,
+}
+
+impl Turn {
+    /// Reads a conversation.
+    pub(super) fn of(messages: &[Said]) -> Self {
+        let mut turn = Self::default();
+        let mut open: Vec<ToolUseId> = Vec::new();
+        let mut answered = true;
+        for said in messages {
+            match said.role {
+                Role::Assistant => {
+                    let calls = said.content.iter().filter_map(ContentBlock::as_tool_use);
+                    let calls: Vec<ToolUseId> = calls.map(|call| call.id.clone()).collect();
+                    if calls.is_empty() {
+                        continue;
+                    }
+                    if answered {
+                        turn.rounds.push(Round::new());
+                        open.clear();
+                        answered = false;
+                    }
+                    if let Some(round) = turn.rounds.last_mut() {
+                        round.extend(calls.iter().map(|_| Outcome::missing()));
+                    }
+                    open.extend(calls);
+                }
+                Role::User => {
+                    answered = true;
+                    if let Some(round) = turn.rounds.last_mut() {
+                        fill(round, &open, said);
+                    }
+                    let text = instruction(said);
+                    // A text beside results that only repeats what is under way (a hook may add one each time) must
+                    // not start it all over.
+                    let repeats = has_results(said) && text == turn.text;
+                    if !text.is_empty() && !repeats {
+                        turn = Self { text, rounds: Vec::new() };
+                    }
+                }
+                _ => {}
+            }
+        }
+        turn
+    }
+}
+
+impl Outcome {
+    fn missing() -> Self {
+        Self { text: "no result came back".to_owned(), failed: true }
+    }
+}
+
+fn fill(round: &mut Round, open: &[ToolUseId], said: &Said) {
+    for block in &said.content {
+        let ContentBlock::ToolResult(result) = block else { continue };
+        let call = open.iter().position(|id| *id == result.tool_use_id);
+        if let Some(outcome) = call.and_then(|index| round.get_mut(index)) {
+            *outcome = Outcome {
+                text: result.content.as_ref().map(|content| content.text()).unwrap_or_default(),
+                failed: result.is_error == Some(true),
+            };
+        }
+    }
+}
+
+fn has_results(said: &Said) -> bool {
+    said.content.iter().any(|block| matches!(block, ContentBlock::ToolResult(_)))
+}
+
+/// What the user typed, without what the engine put beside it.
+pub(super) fn instruction(said: &Said) -> String {
+    // Beside results the end of a task is news, and no reason to leave what is under way.
+    let is_under_way = has_results(said);
+    let typed = |text: &&str| {
+        let text = text.trim_start();
+        let is_notice = text.starts_with(TASK_NOTICE) || text.starts_with(AGENT_NOTICE);
+        let is_news = is_under_way && is_notice;
+        let is_told = text.starts_with("<system-reminder>");
+        !is_news && !is_told && !text.starts_with("[Request interrupted")
+    };
+    let texts: Vec<&str> = said
+        .content
+        .iter()
+        .filter_map(ContentBlock::as_text)
+        .filter(typed)
+        .map(str::trim)
+        .collect();
+    texts.join("\n").trim().to_owned()
+}
+
+/// Where within a step the work stands. Most steps are a single call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The first call.
+    First,
+    /// Reading a file because writing it was refused unread.
+    ReadBack,
+    /// The call that needed the file read.
+    Again,
+}
+
+/// Where the work stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Position {
+    /// A call is due; if a step was just finished, this is its number.
+    Due { step: usize, stage: Stage, finished: Option<usize> },
+    /// A step failed in this round.
+    Failed { step: usize, round: usize },
+    /// The last step was finished in this round.
+    Done { round: usize },
+}
+
+/// Plays the rounds through the steps.
+pub(super) fn position(steps: &[Intent], rounds: &[Round]) -> Position {
+    let (mut step, mut stage, mut finished) = (0, Stage::First, None);
+    for (index, round) in rounds.iter().enumerate() {
+        let Some(intent) = steps.get(step) else { break };
+        let failure = round.iter().find(|outcome| outcome.failed);
+        finished = None;
+        match (intent, stage, failure) {
+            (Intent::Write { content, .. }, Stage::First, Some(failure))
+                // An empty file is made, never emptied.
+                if wants_reading(&failure.text) && !content.is_empty() =>
+            {
+                stage = Stage::ReadBack;
+            }
+            (_, _, Some(_)) => return Position::Failed { step, round: index },
+            (Intent::Write { .. }, Stage::ReadBack, None) | (Intent::Edit { .. }, Stage::First, None) => {
+                stage = Stage::Again;
+            }
+            _ => {
+                finished = Some(step);
+                (step, stage) = (step + 1, Stage::First);
+            }
+        }
+        if step == steps.len() {
+            return Position::Done { round: index };
+        }
+    }
+    Position::Due { step, stage, finished }
+}
+
+/// Whether a failed write says that the file has to be read before. A person's "no" does not.
+fn wants_reading(failure: &str) -> bool {
+    let lower = failure.to_lowercase();
+    // Ostler's own words come first: the path beside them may well hold a word such as "permission".
+    if lower.contains("read it first") || lower.contains("read it again") {
+        return true;
+    }
+    let has =
+        |key: &str| lower.split(|letter: char| !letter.is_alphanumeric()).any(|word| word == key);
+    !is_refusal(failure) && has("read") && ["first", "before", "not", "again"].into_iter().any(has)
+}

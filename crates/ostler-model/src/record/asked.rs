@@ -1,0 +1,234 @@
+//! A request as a recording keeps it, and as two of them are compared.
+//!
+//! What is the engine's own business stays out: the texts of its prompt and of its tools change with its version, and
+//! recordings should not. Marks for the vendor's cache stay out as well.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::edit::edit_value;
+use super::normal::{Normal, normal};
+use super::veil::{MARK, Veil};
+use crate::base_prompt;
+use crate::{Cache, Request};
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// Everything but the conversation.
+    pub(crate) head: Arc<Part>,
+    pub(crate) messages: Vec<Arc<Part>>,
+}
+
+/// A part of a request.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// As it is written.
+    pub(crate) value: Value,
+    /// As it is compared.
+    pub(crate) normal: Normal,
+    /// The same for parts that are written alike, in this process.
+    pub(crate) hash: u64,
+}
+
+impl Part {
+    pub(super) fn new(value: Value) -> Arc<Self> {
+        let normal = normal(&value);
+        let hash = hash_of(&value.to_string());
+        Arc::new(Self { value, normal, hash })
+    }
+
+    /// Everything but the conversation. The engine's own tools are named for readers, but not compared: a new version
+    /// has new ones.
+    pub(crate) fn head(value: Value) -> Arc<Self> {
+        let mut compared = value.clone();
+        if let Some(Value::Array(tools)) = compared.get_mut("tools") {
+            tools.retain(|tool| !tool.is_string());
+        }
+        if compared["tools"].as_array().is_some_and(Vec::is_empty) {
+            compared.as_object_mut().and_then(|fields| fields.shift_remove("tools"));
+        }
+        let hash = hash_of(&value.to_string());
+        Arc::new(Self { normal: normal(&compared), value, hash })
+    }
+}
+
+impl Asked {
+    /// Whether two requests are the same, apart from what changes from run to run.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.messages.len() == other.messages.len()
+            && self.head.normal.value == other.head.normal.value
+            && self.n_same_messages(other) == self.messages.len()
+    }
+
+    /// With how many of the same messages they begin.
+    pub(crate) fn n_same_messages(&self, other: &Self) -> usize {
+        let is_same = |(one, other): &(&Arc<Part>, &Arc<Part>)| {
+            Arc::ptr_eq(one, other) || one.normal.value == other.normal.value
+        };
+        self.messages.iter().zip(&other.messages).take_while(is_same).count()
+    }
+
+    /// The whole of it, as it is compared.
+    pub(crate) fn normal(&self) -> Value {
+        let mut whole = self.head.normal.value.clone();
+        whole["messages"] =
+            self.messages.iter().map(|message| message.normal.value.clone()).collect();
+        whole
+    }
+}
+
+/// Makes requests into what is kept of them. Remembers messages it has seen: most come again with every request.
+#[derive(Debug, Default)]
+pub(crate) struct Clerk {
+    veil: Veil,
+    seen: Mutex<HashMap<u64, Arc<Part>>>,
+}
+
+impl Clerk {
+    pub(super) fn new(veil: Veil) -> Self {
+        Self { veil, seen: Mutex::default() }
+    }
+
+    pub(crate) fn veil(&self) -> &Veil {
+        &self.veil
+    }
+
+    /// What is kept of a request.
+    pub(crate) fn file(&self, request: &Request) -> Asked {
+        let messages = request.messages.iter().map(|said| self.part(json!(said)));
+        Asked { head: self.head(request), messages: messages.collect() }
+    }
+
+    fn part(&self, mut value: Value) -> Arc<Part> {
+        let key = hash_of(&value.to_string());
+        if let Some(part) = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Arc::clone(part);
+        }
+        without_binaries(&mut value);
+        edit_value(&mut value, &self.veil.hiding());
+        let part = Part::new(value);
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::clone(&part));
+        part
+    }
+
+    fn head(&self, request: &Request) -> Arc<Part> {
+        let mut bare = Request { messages: Arc::default(), ..request.clone() };
+        bare.sampling.cache = Cache::Off;
+        bare.sampling.user_id = None;
+        let mut head = json!(bare);
+        edit_value(&mut head, &self.veil.hiding());
+        if let Some(fields) = head.as_object_mut() {
+            fields.shift_remove("messages");
+            if let Some(Value::Array(tools)) = fields.get_mut("tools") {
+                tools.iter_mut().for_each(shorten_tool);
+            }
+            if let Some(system) = fields.get_mut("system") {
+                *system = Value::String(shorten_system(system));
+            }
+        }
+        Part::head(head)
+    }
+}
+
+/// Of the engine's own tools the names are enough.
+fn shorten_tool(tool: &mut Value) {
+    let name = tool["name"].as_str().unwrap_or_default();
+    if tool.get("input_schema").is_some() && !name.starts_with("mcp__") {
+        *tool = Value::String(name.to_owned());
+    }
+}
+
+/// The prompt without what the engine says in every conversation.
+fn shorten_system(system: &Value) -> String {
+    let text = system[0]["text"].as_str().unwrap_or_default();
+    text.replace(base_prompt::TEXT, &format!("{MARK}own words>"))
+        .replace(&base_prompt::platform(), &format!("{MARK}platform>"))
+}
+
+/// Pictures and the like make a recording long and tell a reader nothing: their sum is kept.
+fn without_binaries(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(without_binaries),
+        Value::Object(fields) => {
+            if fields.get("type").and_then(Value::as_str) == Some("base64")
+                && let Some(Value::String(data)) = fields.get_mut("data")
+            {
+                *data = format!("{MARK}data of {} letters, sum {:x}>", data.len(), sum(data));
+            }
+            fields.values_mut().for_each(without_binaries);
+        }
+        _ => {}
+    }
+}
+
+/// The sum of a text (FNV-1a): the same in every version and on every machine.
+fn sum(text: &str) -> u64 {
+    let add = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, add)
+}
+
+fn hash_of(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use ostler_proto::api::{ContentBlock, Role};
+
+    use super::*;
+    use crate::{Said, ToolSpec};
+
+    fn request(texts: &[&str]) -> Request {
+        let said =
+            |text: &&str| Said { role: Role::User, content: vec![ContentBlock::text(*text)] };
+        Request::new("claude-opus-5", texts.iter().map(said).collect())
+    }
+
+    fn clerk(cwd: &str) -> Clerk {
+        Clerk::new(Veil::new(Path::new(cwd), None, Path::new("/t")))
+    }
+
+    #[test]
+    fn requests_are_alike_across_folders_days_and_caches() {
+        let one = clerk("/a").file(&request(&["in /a on 2026-11-16"]));
+        let mut other = request(&["in /b/c on 2027-01-02"]);
+        other.sampling.cache = Cache::OneHour;
+        other.sampling.user_id = Some("somebody".into());
+        let other = clerk("/b/c").file(&other);
+        assert!(one.is_like(&other), "{:?} {:?}", one.normal(), other.normal());
+        assert_eq!(one.messages[0].value["content"][0]["text"], "in <ostler:cwd> on 2026-11-16");
+    }
+
+    #[test]
+    fn another_prompt_model_or_tool_makes_another_request() {
+        let clerk = clerk("/a");
+        let one = clerk.file(&request(&["hello"]));
+        assert!(!one.is_like(&clerk.file(&request(&["hello", "hello"]))));
+        assert!(!one.is_like(&clerk.file(&request(&["bye"]))));
+        assert!(!one.is_like(&clerk.file(&Request { model: "x".into(), ..request(&["hello"]) })));
+        let tool = |name: &str, description: &str| ToolSpec {
+            name: name.into(),
+            description: description.into(),
+            input_schema: json!({}),
+        };
+        let with = |tool| clerk.file(&Request { tools: vec![tool].into(), ..request(&["hello"]) });
+        assert!(one.is_like(&with(tool("Bash", "a"))), "our own tools are our own business");
+        assert_eq!(with(tool("Bash", "a")).head.value["tools"], json!(["Bash"]));
+        assert!(!with(tool("mcp__x__y", "a")).is_like(&with(tool("mcp__x__y", "b"))));
+    }
+
+    #[test]
+    fn a_picture_is_kept_as_its_sum() {
+        let mut value = json!({"source": {"type": "base64", "data": "QUJD"}});
+        without_binaries(&mut value);
+        assert_eq!(value["source"]["data"], "<ostler:data of 4 letters, sum 3202741315c68d75>");
+    }
+}

@@ -1,0 +1,275 @@
+//! The lines of a recording: what happened, as JSON that people can read.
+//!
+//! | a line with | says |
+//! |---|---|
+//! | `ostler_recording` | a run begins; its value is the version of the format |
+//! | `exchange` | a request, the events of the answer, and how it ended |
+//! | `tool` | what a tool call came to |
+//!
+//! Every line names its run, because several programs may write to one file. A request that goes on from another one of
+//! the same run says from which (`goes_on_from`), how many of its messages it keeps, and only what is new.
+
+use std::time::Duration;
+
+use ostler_proto::api::{Content, StreamEvent};
+use ostler_proto::message::AssistantError;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::tool_output::{ToolError, ToolOutput};
+use crate::{Fallback, ModelError, ModelEvent, Retry};
+
+/// The version of the format.
+pub(crate) const VERSION: u64 = 1;
+
+/// A run begins.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Header {
+    pub(crate) ostler_recording: u64,
+    pub(crate) run: String,
+    /// The version of this program.
+    pub(crate) ostler: String,
+    pub(crate) model: String,
+    pub(crate) at: String,
+}
+
+/// A request and its answer.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Exchange {
+    pub(crate) run: String,
+    /// Its number in the run, in the order of the requests.
+    pub(crate) exchange: u64,
+    pub(crate) request: RequestLine,
+    pub(crate) events: Vec<Value>,
+    /// When each event came, in milliseconds since the request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ms: Vec<u64>,
+    pub(crate) end: End,
+}
+
+/// A request.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct RequestLine {
+    /// The exchange whose conversation it goes on from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) goes_on_from: Option<u64>,
+    /// How many of its messages it begins with.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) messages_kept: usize,
+    /// Everything but the conversation, unless it is that of the other exchange.
+    #[serde(flatten)]
+    pub(crate) head: serde_json::Map<String, Value>,
+    pub(crate) messages: Vec<Value>,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// How an answer, or a tool call, ended.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum End {
+    /// As it should.
+    Complete,
+    /// Without an end.
+    Cut,
+    /// Nobody wanted to hear the rest.
+    Abandoned,
+    /// With an error.
+    Error(Failure),
+}
+
+/// A [`ModelError`].
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Failure {
+    Status { status: u16, r#type: String, message: String },
+    Connection { message: String },
+    Broken { message: String },
+    Protocol { message: String },
+    TooLarge { message: String },
+}
+
+impl From<&ModelError> for Failure {
+    fn from(error: &ModelError) -> Self {
+        match error.clone() {
+            ModelError::Status { status, kind, message } => {
+                Self::Status { status, r#type: kind, message }
+            }
+            ModelError::Connection(message) => Self::Connection { message },
+            ModelError::Broken(message) => Self::Broken { message },
+            ModelError::TooLarge(message) => Self::TooLarge { message },
+            ModelError::Protocol(message) | ModelError::Recording(message) => {
+                Self::Protocol { message }
+            }
+        }
+    }
+}
+
+impl From<Failure> for ModelError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Status { status, r#type: kind, message } => {
+                Self::Status { status, kind, message }
+            }
+            Failure::Connection { message } => Self::Connection(message),
+            Failure::Broken { message } => Self::Broken(message),
+            Failure::Protocol { message } => Self::Protocol(message),
+            Failure::TooLarge { message } => Self::TooLarge(message),
+        }
+    }
+}
+
+/// A tool call.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Call {
+    pub(crate) run: String,
+    /// Its id.
+    pub(crate) tool: String,
+    pub(crate) name: String,
+    pub(crate) input: Value,
+    pub(crate) outcome: Outcome,
+}
+
+/// What a tool call came to.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Output {
+        content: Value,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        structured: Option<Value>,
+    },
+    Refused(String),
+    Failed(String),
+    /// It was stopped.
+    Abandoned,
+}
+
+impl Outcome {
+    pub fn of(result: &Result<ToolOutput, ToolError>) -> Self {
+        match result {
+            Ok(ToolOutput { content, structured }) => {
+                Self::Output { content: json!(content), structured: structured.clone() }
+            }
+            Err(ToolError::Refused(text)) => Self::Refused(text.clone()),
+            Err(ToolError::Failed(text)) => Self::Failed(text.clone()),
+        }
+    }
+
+    /// The result; `None` if there was none.
+    pub(crate) fn result(self) -> Option<Result<ToolOutput, ToolError>> {
+        Some(match self {
+            Self::Output { content, structured } => match serde_json::from_value(content) {
+                Ok(content) => Ok(ToolOutput { content, structured }),
+                Err(error) => Ok(ToolOutput {
+                    content: Content::Text(format!("the recorded output is malformed: {error}")),
+                    structured,
+                }),
+            },
+            Self::Refused(text) => Err(ToolError::Refused(text)),
+            Self::Failed(text) => Err(ToolError::Failed(text)),
+            Self::Abandoned => return None,
+        })
+    }
+}
+
+/// An event that is none of a response's own.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Other {
+    Whole(Box<ostler_proto::api::Message>),
+    Retry {
+        attempt: u64,
+        max_retries: u64,
+        delay_ms: u64,
+        status: Option<u16>,
+        error: AssistantError,
+    },
+    Fallback {
+        from: String,
+        to: String,
+    },
+    Named(String),
+}
+
+/// An event as it is written: those of a response as the API sends them.
+pub(crate) fn write_event(event: &ModelEvent) -> Value {
+    json!(match event.clone() {
+        ModelEvent::Stream(event) => return json!(event),
+        ModelEvent::Whole(message) => Other::Whole(Box::new(message)),
+        ModelEvent::Retry(Retry { attempt, max_retries, delay, status, error }) => {
+            let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+            Other::Retry { attempt, max_retries, delay_ms, status, error }
+        }
+        ModelEvent::Fallback(Fallback { from, to }) => Other::Fallback { from, to },
+        ModelEvent::Named(id) => Other::Named(id),
+    })
+}
+
+/// Reads an event.
+pub(crate) fn read_event(value: Value) -> Result<ModelEvent, serde_json::Error> {
+    if value.get("type").is_some() {
+        return serde_json::from_value::<StreamEvent>(value).map(ModelEvent::Stream);
+    }
+    Ok(match serde_json::from_value(value)? {
+        Other::Whole(message) => ModelEvent::Whole(*message),
+        Other::Retry { attempt, max_retries, delay_ms, status, error } => {
+            let delay = Duration::from_millis(delay_ms);
+            ModelEvent::Retry(Retry { attempt, max_retries, delay, status, error })
+        }
+        Other::Fallback { from, to } => ModelEvent::Fallback(Fallback { from, to }),
+        Other::Named(id) => ModelEvent::Named(id),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_back_as_they_were() {
+        let retry = Retry {
+            attempt: 1,
+            max_retries: 10,
+            delay: Duration::from_millis(1500),
+            status: Some(529),
+            error: AssistantError::Overloaded,
+        };
+        let message = json!({"id": "m", "type": "message", "role": "assistant", "model": "x",
+            "content": [{"type": "text", "text": "hi", "new_field": 1}], "usage": {"input_tokens": 1}});
+        let message = serde_json::from_value(message).unwrap();
+        let unknown = serde_json::from_value(json!({"type": "new_event", "a": [1]})).unwrap();
+        for event in [
+            ModelEvent::Retry(retry),
+            ModelEvent::Fallback(Fallback { from: "a".into(), to: "b".into() }),
+            ModelEvent::Named("req_1".into()),
+            ModelEvent::Whole(message),
+            ModelEvent::Stream(unknown),
+        ] {
+            let written = write_event(&event).to_string();
+            let read = read_event(serde_json::from_str(&written).unwrap()).unwrap();
+            assert_eq!(read, event, "{written}");
+        }
+    }
+
+    #[test]
+    fn errors_come_back_as_they_were() {
+        for error in [
+            ModelError::Status {
+                status: 429,
+                kind: "rate_limit_error".into(),
+                message: "m".into(),
+            },
+            ModelError::Connection("c".into()),
+            ModelError::Broken("b".into()),
+            ModelError::Protocol("p".into()),
+            ModelError::TooLarge("t".into()),
+        ] {
+            let end = json!(End::Error(Failure::from(&error))).to_string();
+            let End::Error(failure) = serde_json::from_str(&end).unwrap() else { panic!("{end}") };
+            assert_eq!(ModelError::from(failure), error, "{end}");
+        }
+    }
+}

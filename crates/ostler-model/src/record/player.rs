@@ -1,0 +1,201 @@
+//! Answering from a recording, without any network.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::{StreamExt as _, stream};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::asked::{Clerk, Part};
+use super::edit::{edit_events, edit_value};
+use super::library::{Library, Matching};
+use super::line::{self, End, Outcome};
+use super::veil::Veil;
+use super::{TapeError, reader};
+use crate::tool_output::{ToolError, ToolOutput};
+use crate::{EventStream, Model, ModelError, ModelEvent, Request};
+
+/// How a recording is replayed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplayOptions {
+    /// Where the results of tools come from.
+    pub tools: ToolsFrom,
+    /// How alike a request must be to a recorded one.
+    pub matching: Matching,
+    /// When events come.
+    pub timing: Timing,
+}
+
+/// Where the results of tools come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolsFrom {
+    /// They run.
+    #[default]
+    Real,
+    /// The recording: nothing outside the conversation is looked at or touched.
+    Recording,
+}
+
+/// When events come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timing {
+    /// At once.
+    #[default]
+    Instant,
+    /// As long after the request as they were recorded.
+    Recorded,
+}
+
+/// Answers from a recording. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Player(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    clerk: Clerk,
+    options: ReplayOptions,
+    library: Mutex<Library>,
+}
+
+/// How long an answer waits that nobody heard to its end when it was recorded. Whoever stopped listening then has this
+/// long to do so again.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Player {
+    /// Reads a recording.
+    ///
+    /// # Errors
+    /// When there is none, or a line of it makes no sense.
+    pub fn new(path: &Path, veil: Veil, options: ReplayOptions) -> Result<Self, TapeError> {
+        let library = Mutex::new(reader::read(path)?);
+        let clerk = Clerk::new(veil);
+        Ok(Self(Arc::new(Inner { path: path.to_owned(), clerk, options, library })))
+    }
+
+    /// The model that was recorded last.
+    pub fn recorded_model(&self) -> String {
+        self.library().model.clone().unwrap_or_default()
+    }
+
+    /// The model in the recording, under this name.
+    pub fn model(&self, name: &str) -> Arc<dyn Model> {
+        Arc::new(Replayed { player: self.clone(), name: name.to_owned() })
+    }
+
+    pub fn tools(&self) -> ToolsFrom {
+        self.0.options.tools
+    }
+
+    fn library(&self) -> MutexGuard<'_, Library> {
+        self.0.library.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn complaint(&self, text: &str) -> String {
+        format!("replay of {}: {text}", self.0.path.display())
+    }
+
+    /// What a recorded call came to; waits if it was stopped, so that it can be stopped again.
+    pub async fn call(&self, id: &str, name: &str, input: &Value) -> Result<ToolOutput, ToolError> {
+        let failed = |text: &str| Err(ToolError::Failed(self.complaint(text)));
+        let outcome = match self.outcome(id, name, input) {
+            Ok(outcome) => outcome,
+            Err(text) => {
+                return failed(&format!("{text}. Record again, or use `--replay-tools real`"));
+            }
+        };
+        match outcome.result() {
+            Some(result) => result,
+            None => {
+                tokio::time::sleep(PATIENCE).await;
+                failed(&format!("this call of {name} was stopped when it was recorded"))
+            }
+        }
+    }
+
+    fn outcome(&self, id: &str, name: &str, input: &Value) -> Result<Outcome, String> {
+        let mut input = input.clone();
+        edit_value(&mut input, &self.0.clerk.veil().hiding());
+        let mut library = self.library();
+        let outcome = library.take_call(id, name, &Part::new(input))?;
+        let malformed = |error: serde_json::Error| error.to_string();
+        let mut value = serde_json::to_value(outcome).map_err(malformed)?;
+        edit_value(&mut value, library.learned());
+        edit_value(&mut value, &self.0.clerk.veil().showing());
+        serde_json::from_value(value).map_err(malformed)
+    }
+
+    /// The recorded answer to a request.
+    fn answer(&self, request: &Request) -> Result<Answer, ModelError> {
+        let asked = self.0.clerk.file(request);
+        let mut library = self.library();
+        let exchange = library
+            .take(&asked, self.0.options.matching)
+            .map_err(|text| ModelError::Recording(self.complaint(&text)))?;
+        let (mut events, ms) = (exchange.events.clone(), exchange.ms.clone());
+        let (end, line) = (exchange.end.clone(), exchange.line);
+        edit_events(&mut events, library.learned());
+        edit_events(&mut events, &self.0.clerk.veil().showing());
+        let events: Result<Vec<ModelEvent>, _> = events.into_iter().map(line::read_event).collect();
+        let events = events.map_err(|error| {
+            ModelError::Recording(self.complaint(&format!("line {line} is damaged: {error}")))
+        })?;
+        Ok(Answer { events, ms, end })
+    }
+
+    /// What comes after the last event.
+    fn ending(&self, end: End) -> EventStream {
+        match end {
+            End::Complete | End::Cut => stream::empty().boxed(),
+            End::Error(failure) => stream::iter([Err(ModelError::from(failure))]).boxed(),
+            End::Abandoned => {
+                let error = ModelError::Recording(self.complaint(
+                    "nobody heard this answer to its end when it was recorded, so there is no more of it",
+                ));
+                stream::once(async move {
+                    tokio::time::sleep(PATIENCE).await;
+                    Err(error)
+                })
+                .boxed()
+            }
+        }
+    }
+}
+
+struct Answer {
+    events: Vec<ModelEvent>,
+    ms: Vec<u64>,
+    end: End,
+}
+
+struct Replayed {
+    player: Player,
+    name: String,
+}
+
+impl Model for Replayed {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn respond(&self, request: Request) -> EventStream {
+        let Answer { events, ms, end } = match self.player.answer(&request) {
+            Ok(answer) => answer,
+            Err(error) => return stream::iter([Err(error)]).boxed(),
+        };
+        let end = self.player.ending(end);
+        let events = stream::iter(events.into_iter().map(Ok));
+        if self.player.0.options.timing == Timing::Instant {
+            return events.chain(end).boxed();
+        }
+        let begun = Instant::now();
+        let times = ms.into_iter().chain(std::iter::repeat(0)).map(Duration::from_millis);
+        let paced = events.zip(stream::iter(times)).then(move |(event, time)| async move {
+            tokio::time::sleep_until(begun + time).await;
+            event
+        });
+        paced.chain(end).boxed()
+    }
+}

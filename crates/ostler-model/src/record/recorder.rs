@@ -1,0 +1,312 @@
+//! Writing a recording. One line per write, appended, so that a run that is killed leaves what it had.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions, Permissions};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use futures::{StreamExt as _, stream};
+use ostler_proto::api::StreamEvent;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::TapeError;
+use super::asked::{Asked, Clerk};
+use super::edit::{edit_events, edit_value};
+use super::line::{self, Call, End, Exchange, Failure, Header, Outcome, RequestLine, VERSION};
+use super::veil::Veil;
+use crate::{EventStream, Model, ModelError, ModelEvent, Request};
+
+/// Writes what a model and tools say into a file. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Recorder(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    run: String,
+    clerk: Clerk,
+    n_asked: AtomicU64,
+    written: Mutex<Written>,
+}
+
+#[derive(Debug)]
+struct Written {
+    file: File,
+    /// The beginnings of conversations that stand in the file, and where.
+    beginnings: HashMap<u64, (u64, usize)>,
+    /// What the requests are like beside that.
+    heads: HashMap<u64, u64>,
+}
+
+impl Recorder {
+    /// Adds a run to a recording, which is made if there is none. Only this user can read it.
+    ///
+    /// # Errors
+    /// When the file cannot be written, or is no recording.
+    pub fn new(path: &Path, veil: Veil, model: &str) -> Result<Self, TapeError> {
+        let cannot = |error: io::Error| {
+            TapeError(format!("cannot write the recording {}: {error}", path.display()))
+        };
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(cannot)?;
+        }
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(cannot)?;
+        if !file.metadata().map_err(cannot)?.is_file() {
+            return Err(cannot(io::Error::other("it is not a regular file")));
+        }
+        check_is_recording(&file, path)?;
+        file.set_permissions(Permissions::from_mode(0o600)).map_err(cannot)?;
+        end_torn_line(&mut file).map_err(cannot)?;
+        let run = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
+        let header = Header {
+            ostler_recording: VERSION,
+            run: run.clone(),
+            ostler: env!("CARGO_PKG_VERSION").to_owned(),
+            model: model.to_owned(),
+            at: jiff::Timestamp::now().to_string(),
+        };
+        write_line(&mut file, &header).map_err(cannot)?;
+        let written = Written { file, beginnings: HashMap::new(), heads: HashMap::new() };
+        Ok(Self(Arc::new(Inner {
+            path: path.to_owned(),
+            run,
+            clerk: Clerk::new(veil),
+            n_asked: AtomicU64::new(0),
+            written: Mutex::new(written),
+        })))
+    }
+
+    /// A model that answers as this one does, and is recorded.
+    pub fn model(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
+        Arc::new(Recorded { recorder: self.clone(), model })
+    }
+
+    fn write_exchange(&self, take: &mut Take, end: End) -> Result<(), String> {
+        let mut events = std::mem::take(&mut take.events);
+        edit_events(&mut events, &self.0.clerk.veil().hiding());
+        let mut written = self.0.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let exchange = Exchange {
+            run: self.0.run.clone(),
+            exchange: take.number,
+            request: written.request(&take.asked),
+            events,
+            ms: std::mem::take(&mut take.ms),
+            end,
+        };
+        write_line(&mut written.file, &exchange).map_err(|error| self.complaint(&error))?;
+        written.remember(take.number, &take.asked);
+        Ok(())
+    }
+
+    /// Writes what a tool call came to.
+    ///
+    /// # Errors
+    /// In words, when it cannot be written.
+    pub fn write_call(
+        &self,
+        id: &str,
+        name: &str,
+        input: &Value,
+        outcome: Outcome,
+    ) -> Result<(), String> {
+        let hiding = self.0.clerk.veil().hiding();
+        let mut call = Call {
+            run: self.0.run.clone(),
+            tool: id.to_owned(),
+            name: name.to_owned(),
+            input: input.clone(),
+            outcome,
+        };
+        edit_value(&mut call.input, &hiding);
+        if let Ok(mut outcome) = serde_json::to_value(&call.outcome) {
+            edit_value(&mut outcome, &hiding);
+            call.outcome = serde_json::from_value(outcome).unwrap_or(call.outcome);
+        }
+        let mut written = self.0.written.lock().unwrap_or_else(PoisonError::into_inner);
+        write_line(&mut written.file, &call).map_err(|error| self.complaint(&error))
+    }
+
+    fn complaint(&self, error: &io::Error) -> String {
+        format!("cannot write the recording {}: {error}", self.0.path.display())
+    }
+}
+
+impl Written {
+    /// A request as it is written: without what stands in the file already.
+    fn request(&self, asked: &Asked) -> RequestLine {
+        let beginnings = beginnings(asked);
+        let known = beginnings.iter().rev().find_map(|hash| self.beginnings.get(hash));
+        let head = || asked.head.value.as_object().cloned().unwrap_or_default();
+        let messages = |from: usize| {
+            asked.messages[from..].iter().map(|message| message.value.clone()).collect()
+        };
+        match known {
+            Some((exchange, kept)) => RequestLine {
+                goes_on_from: Some(*exchange),
+                messages_kept: *kept,
+                head: match self.heads.get(exchange) == Some(&asked.head.hash) {
+                    true => serde_json::Map::new(),
+                    false => head(),
+                },
+                messages: messages(*kept),
+            },
+            None => RequestLine {
+                goes_on_from: None,
+                messages_kept: 0,
+                head: head(),
+                messages: messages(0),
+            },
+        }
+    }
+
+    fn remember(&mut self, number: u64, asked: &Asked) {
+        self.heads.insert(number, asked.head.hash);
+        for (n_before, hash) in beginnings(asked).into_iter().enumerate() {
+            // The latest one: what follows goes on from there, and needs no other head.
+            self.beginnings.insert(hash, (number, n_before + 1));
+        }
+    }
+}
+
+/// A number for each beginning of the conversation, from the first message alone to all of them.
+fn beginnings(asked: &Asked) -> Vec<u64> {
+    let mut so_far = 0_u64;
+    let next = |message: &Arc<super::asked::Part>| {
+        let mut hasher = DefaultHasher::new();
+        (so_far, message.hash).hash(&mut hasher);
+        so_far = hasher.finish();
+        so_far
+    };
+    asked.messages.iter().map(next).collect()
+}
+
+/// What a file must not be: somebody's notes.
+fn check_is_recording(file: &File, path: &Path) -> Result<(), TapeError> {
+    let mut first = String::new();
+    // What cannot be read as text is no recording either.
+    let read = BufReader::new(file.take(4096)).read_line(&mut first);
+    let is_empty = matches!(read, Ok(0));
+    if is_empty || first.starts_with("{\"ostler_recording\":") {
+        return Ok(());
+    }
+    Err(TapeError(format!(
+        "{} is not a recording, and is left as it is; choose another name for --record",
+        path.display()
+    )))
+}
+
+/// A run that was killed in the middle of a write leaves half a line, which must not become part of the next one.
+fn end_torn_line(file: &mut File) -> io::Result<()> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(());
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    if last != *b"\n" { file.write_all(b"\n") } else { Ok(()) }
+}
+
+/// One line with one write: others may be writing to the file as well.
+fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec(line)?;
+    bytes.push(b'\n');
+    file.write_all(&bytes)
+}
+
+struct Recorded {
+    recorder: Recorder,
+    model: Arc<dyn Model>,
+}
+
+impl Model for Recorded {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn prompt_began(&self) {
+        self.model.prompt_began();
+    }
+
+    fn respond(&self, request: Request) -> EventStream {
+        let inner = &self.recorder.0;
+        let take = Take {
+            recorder: self.recorder.clone(),
+            number: inner.n_asked.fetch_add(1, Ordering::Relaxed) + 1,
+            asked: inner.clerk.file(&request),
+            since: Instant::now(),
+            events: Vec::new(),
+            ms: Vec::new(),
+            is_written: false,
+        };
+        let answer = self.model.respond(request);
+        stream::unfold((answer, take), async |(mut answer, mut take)| {
+            let item = take.heard(answer.next().await)?;
+            Some((item, (answer, take)))
+        })
+        .boxed()
+    }
+}
+
+/// One answer in the making. It is written when it ends, in whatever way.
+struct Take {
+    recorder: Recorder,
+    number: u64,
+    asked: Asked,
+    since: Instant,
+    events: Vec<Value>,
+    ms: Vec<u64>,
+    is_written: bool,
+}
+
+impl Take {
+    /// Notes what came, and hands it on. The last of it is handed on only when all is written.
+    fn heard(
+        &mut self,
+        item: Option<Result<ModelEvent, ModelError>>,
+    ) -> Option<Result<ModelEvent, ModelError>> {
+        let end = match &item {
+            Some(Ok(event)) => {
+                self.events.push(line::write_event(event));
+                let passed = self.since.elapsed().as_millis();
+                self.ms.push(u64::try_from(passed).unwrap_or(u64::MAX));
+                let is_last = matches!(
+                    event,
+                    ModelEvent::Whole(_) | ModelEvent::Stream(StreamEvent::MessageStop(_))
+                );
+                is_last.then_some(End::Complete)
+            }
+            Some(Err(error)) => Some(End::Error(Failure::from(error))),
+            None => Some(End::Cut),
+        };
+        match end.map(|end| self.write(end)) {
+            Some(Err(error)) => Some(Err(ModelError::Recording(error))),
+            Some(Ok(())) | None => item,
+        }
+    }
+
+    fn write(&mut self, end: End) -> Result<(), String> {
+        if std::mem::replace(&mut self.is_written, true) {
+            return Ok(());
+        }
+        self.recorder.clone().write_exchange(self, end)
+    }
+}
+
+impl Drop for Take {
+    fn drop(&mut self) {
+        // Whoever stopped listening does not want to hear of a full disk either.
+        let _ = self.write(End::Abandoned);
+    }
+}

@@ -1,0 +1,38 @@
+//! What a tool answers the model. Tools run in the engine; recordings keep their answers.
+
+use ostler_proto::api::{Content, ContentBlock};
+use serde_json::Value;
+
+/// What a tool gives back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolOutput {
+    /// What the model reads.
+    pub content: Content,
+    /// What programs read: the published structured output, `tool_use_result` on the wire.
+    pub structured: Option<Value>,
+}
+
+impl ToolOutput {
+    /// Text for the model, and the structured output.
+    pub fn new(text: impl Into<String>, structured: impl serde::Serialize) -> Self {
+        let structured =
+            serde_json::to_value(structured).expect("structured outputs have string keys");
+        Self { content: Content::Text(text.into()), structured: Some(structured) }
+    }
+
+    /// Blocks for the model, such as an image, and the structured output.
+    pub fn blocks(blocks: Vec<ContentBlock>, structured: impl serde::Serialize) -> Self {
+        Self { content: Content::Blocks(blocks), ..Self::new("", structured) }
+    }
+}
+
+/// Why a tool did not work. Both are told to the model, which may try something else.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolError {
+    /// The call makes no sense as it is: the model can correct it.
+    #[error("{0}")]
+    Refused(String),
+    /// The world is not as it should be: a disk is full, a program is missing.
+    #[error("{0}")]
+    Failed(String),
+}

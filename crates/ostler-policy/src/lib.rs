@@ -1,0 +1,9 @@
+//! Decides whether a tool call may run, and reads the settings that say so.
+//!
+//! [`permission`] holds the rules and the decision; every decision carries its steps. [`settings`] reads and writes the settings
+//! files of user, project and operator. [`project_file`] opens every file that a project brings, so that none leads out of a
+//! project that the user does not trust.
+
+pub mod permission;
+pub mod project_file;
+pub mod settings;

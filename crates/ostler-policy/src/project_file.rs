@@ -1,0 +1,321 @@
+//! Opens the files that a project or the user brings to a session: instructions, commands, skills, agents, styles, settings.
+//!
+//! A project is written by strangers. Until the user trusts it, a file of it counts only if it really lies inside the
+//! project: a link may lead to another file of the project and nowhere else. Nobody's file may be a device, a pipe or
+//! part of `/proc` and its like. Paths are resolved first and then opened name by name without following links, so
+//! that nothing can be swapped in between.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use ostler_files::{is_of_kernel, read_at_most};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+
+use crate::permission::ReadGuard;
+
+/// Folders that hold the kernel's own files: environments, memory, devices.
+const KERNEL_FOLDERS: &[&str] = &["/proc", "/sys", "/dev"];
+/// More entries of one folder than this are not listed.
+const MOST_ENTRIES: usize = 10_000;
+
+/// How far the files of one origin may reach.
+#[derive(Clone, Debug, Default)]
+pub struct Boundary {
+    /// The only folder they may lie in; any if absent.
+    root: Option<PathBuf>,
+    /// Files that permission rules keep from being read.
+    denied: Arc<ReadGuard>,
+}
+
+/// Why a file is not opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// There is no such file.
+    Missing,
+    /// It lies outside the folder it belongs to.
+    Outside {
+        /// Where it really lies.
+        resolved: PathBuf,
+        /// The folder it belongs to.
+        root: PathBuf,
+    },
+    /// A permission rule keeps it from being read.
+    Denied,
+    /// It is not a regular file, or it belongs to the kernel.
+    NotRegular,
+    /// It is longer than this many bytes.
+    TooLong(u64),
+    /// It cannot be read.
+    Io(io::Error),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("there is no such file"),
+            Self::Outside { resolved, root } => write!(
+                f,
+                "it is {}, which lies outside {}, and the project is not trusted; pass --trust-project if you \
+                 trust what is in this folder",
+                resolved.display(),
+                root.display()
+            ),
+            Self::Denied => f.write_str(
+                "a permission rule keeps it from being read; change the rule Read(…) to allow it",
+            ),
+            Self::NotRegular => f.write_str(
+                "it is not a regular file; devices, pipes and files of /proc are never read",
+            ),
+            Self::TooLong(most) => write!(f, "it is longer than {most} bytes; make it shorter"),
+            Self::Io(error) => write!(f, "it cannot be read: {error}"),
+        }
+    }
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Missing,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+impl From<rustix::io::Errno> for Refusal {
+    fn from(error: rustix::io::Errno) -> Self {
+        io::Error::from(error).into()
+    }
+}
+
+/// Two boundaries are equal if the same folders are; the rules in force belong to the session.
+impl PartialEq for Boundary {
+    fn eq(&self, other: &Self) -> bool {
+        self.root == other.root
+    }
+}
+
+impl Eq for Boundary {}
+
+impl Boundary {
+    /// Files that may lie anywhere: the user's own, and those of a trusted project.
+    pub fn anywhere(denied: Arc<ReadGuard>) -> Self {
+        Self { root: None, denied }
+    }
+
+    /// Files of a folder that is not trusted.
+    pub fn inside(root: impl Into<PathBuf>, denied: Arc<ReadGuard>) -> Self {
+        Self { root: Some(root.into()), denied }
+    }
+
+    /// Opens a regular file that belongs at this place.
+    ///
+    /// # Errors
+    /// When it is missing, lies elsewhere than it may, or is not a regular file.
+    pub fn open(&self, path: &Path) -> Result<File, Refusal> {
+        let resolved = self.resolve(path)?;
+        // Where a file belongs nothing needs a permission; a link must not bring in what a rule denies.
+        if !self.lies_at(path, &resolved) && !self.denied.may_show(&resolved) {
+            return Err(Refusal::Denied);
+        }
+        self.open_resolved(&resolved)
+    }
+
+    /// Opens a regular file that another one names.
+    ///
+    /// # Errors
+    /// As [`Boundary::open`], and when a permission rule keeps it from being read.
+    pub fn open_import(&self, path: &Path) -> Result<File, Refusal> {
+        let resolved = self.resolve(path)?;
+        if !self.denied.may_show(path) || !self.denied.may_show(&resolved) {
+            return Err(Refusal::Denied);
+        }
+        self.open_resolved(&resolved)
+    }
+
+    /// Reads a text file that belongs at this place.
+    ///
+    /// # Errors
+    /// As [`Boundary::open`], and when it is longer than `most` bytes or not UTF-8.
+    pub fn read_text(&self, path: &Path, most: u64) -> Result<String, Refusal> {
+        let bytes = read_at_most(self.open(path)?, most)?;
+        if bytes.len() as u64 > most {
+            return Err(Refusal::TooLong(most));
+        }
+        String::from_utf8(bytes)
+            .map_err(|error| Refusal::Io(io::Error::new(io::ErrorKind::InvalidData, error)))
+    }
+
+    /// What is in a folder, sorted. A folder that is missing is empty.
+    ///
+    /// # Errors
+    /// When it lies elsewhere than it may, or cannot be read.
+    pub fn entries(&self, folder: &Path) -> Result<Vec<PathBuf>, Refusal> {
+        let listed = self.resolve(folder).and_then(|resolved| self.open_folder(&resolved));
+        let opened = match listed {
+            Ok(opened) => opened,
+            Err(Refusal::Missing) => return Ok(Vec::new()),
+            Err(refusal) => return Err(refusal),
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(opened, ".", flags, Mode::empty())?;
+        let mut names = Vec::new();
+        for entry in Dir::new(opened)?.take(MOST_ENTRIES) {
+            names.push(OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned());
+        }
+        names.retain(|name| name != "." && name != "..");
+        names.sort_unstable();
+        Ok(names.into_iter().map(|name| folder.join(name)).collect())
+    }
+
+    /// Where a path really leads, if it may lead there.
+    ///
+    /// # Errors
+    /// When it is missing, or lies elsewhere than it may.
+    pub fn resolve(&self, path: &Path) -> Result<PathBuf, Refusal> {
+        let resolved = path.canonicalize()?;
+        if KERNEL_FOLDERS.iter().any(|folder| resolved.starts_with(folder)) {
+            return Err(Refusal::NotRegular);
+        }
+        match &self.root {
+            Some(root) => {
+                let root = root.canonicalize()?;
+                match resolved.starts_with(&root) {
+                    true => Ok(resolved),
+                    false => Err(Refusal::Outside { resolved, root }),
+                }
+            }
+            None => Ok(resolved),
+        }
+    }
+
+    /// Whether a path leads to a file at that very place, and not through a link below the root.
+    fn lies_at(&self, path: &Path, resolved: &Path) -> bool {
+        let below = self
+            .root
+            .as_ref()
+            .and_then(|root| Some(root.canonicalize().ok()?.join(path.strip_prefix(root).ok()?)));
+        below.as_deref().unwrap_or(path) == resolved
+    }
+
+    fn open_resolved(&self, resolved: &Path) -> Result<File, Refusal> {
+        let name = resolved.file_name().ok_or(Refusal::NotRegular)?;
+        let parent = self.open_folder(resolved.parent().unwrap_or(Path::new("/")))?;
+        // Asked before it is opened: opening a device may do something.
+        let stat = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(Refusal::NotRegular);
+        }
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&parent, name, flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&file)?;
+        let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        match is_regular && !is_of_kernel(&file) {
+            true => Ok(File::from(file)),
+            false => Err(Refusal::NotRegular),
+        }
+    }
+
+    /// Opens a folder whose path has no links, one name at a time.
+    fn open_folder(&self, resolved: &Path) -> Result<OwnedFd, Refusal> {
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | traversal();
+        // The folders above the root are not the project's to change.
+        let root = self.root.as_ref().map(|root| root.canonicalize()).transpose()?;
+        let (start, below) = match &root {
+            Some(root) => (root.as_path(), resolved.strip_prefix(root).unwrap_or(Path::new(""))),
+            None => (resolved, Path::new("")),
+        };
+        let mut folder = rustix::fs::open(start, flags, Mode::empty())?;
+        for component in below.components() {
+            let Component::Normal(name) = component else { return Err(Refusal::NotRegular) };
+            folder = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
+        }
+        Ok(folder)
+    }
+}
+
+/// Folders on the way need not be readable, where the system offers that.
+fn traversal() -> OFlags {
+    #[cfg(target_os = "linux")]
+    let flags = OFlags::PATH;
+    #[cfg(not(target_os = "linux"))]
+    let flags = OFlags::RDONLY;
+    flags
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A project with a file, and a secret next to it.
+    fn stage() -> (tempfile::TempDir, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap().join("project");
+        fs::create_dir_all(root.join("docs")).unwrap();
+        fs::write(root.join("docs/a.md"), "inside").unwrap();
+        fs::create_dir(place.path().join("outside")).unwrap();
+        fs::write(place.path().join("outside/a.md"), "secret").unwrap();
+        (place, root)
+    }
+
+    #[test]
+    fn a_link_may_lead_to_another_file_of_the_project_only() {
+        let (_place, root) = stage();
+        symlink("docs/a.md", root.join("in.md")).unwrap();
+        symlink("../outside/a.md", root.join("out.md")).unwrap();
+        symlink("../outside", root.join("folder")).unwrap();
+        let boundary = Boundary::inside(&root, Arc::default());
+        assert_eq!(boundary.read_text(&root.join("in.md"), 100).unwrap(), "inside");
+        for name in ["out.md", "folder/a.md", "docs/../../outside/a.md"] {
+            let refusal = boundary.read_text(&root.join(name), 100).unwrap_err();
+            assert!(matches!(refusal, Refusal::Outside { .. }), "{name}: {refusal}");
+        }
+        let refusal = boundary.entries(&root.join("folder")).unwrap_err();
+        assert!(matches!(refusal, Refusal::Outside { .. }), "{refusal}");
+        assert_eq!(boundary.entries(&root.join("docs")).unwrap(), [root.join("docs/a.md")]);
+        assert!(boundary.entries(&root.join("missing")).unwrap().is_empty());
+        let anywhere = Boundary::default();
+        assert_eq!(anywhere.read_text(&root.join("folder/a.md"), 100).unwrap(), "secret");
+    }
+
+    // Seen to fail with `NOFOLLOW` left out of the flags of folders. That of files is for a swap between the look at the file
+    // and its opening, which this test cannot time.
+    #[test]
+    fn what_is_swapped_for_a_link_after_the_check_is_not_followed() {
+        let (place, root) = stage();
+        let boundary = Boundary::inside(&root, Arc::default());
+        let checked = boundary.resolve(&root.join("docs/a.md")).unwrap();
+        fs::rename(root.join("docs"), root.join("old")).unwrap();
+        symlink(place.path().join("outside"), root.join("docs")).unwrap();
+        assert!(boundary.open_resolved(&checked).is_err(), "a folder on the way");
+        fs::remove_file(root.join("docs")).unwrap();
+        fs::create_dir(root.join("docs")).unwrap();
+        symlink(place.path().join("outside/a.md"), root.join("docs/a.md")).unwrap();
+        assert!(boundary.open_resolved(&checked).is_err(), "the file itself");
+    }
+
+    #[test]
+    fn only_regular_files_of_a_bounded_size_are_read_and_none_of_the_kernels() {
+        let (_place, root) = stage();
+        let anywhere = Boundary::default();
+        for path in ["/proc/self/environ", "/proc/self/status", "/dev/null", "/dev/zero"] {
+            let refusal = anywhere.open(Path::new(path)).unwrap_err();
+            assert!(matches!(refusal, Refusal::NotRegular), "{path}: {refusal}");
+        }
+        let refusal = anywhere.open(&root).unwrap_err();
+        assert!(matches!(refusal, Refusal::NotRegular), "a folder: {refusal}");
+        let refusal = anywhere.read_text(&root.join("docs/a.md"), 5).unwrap_err();
+        assert!(matches!(refusal, Refusal::TooLong(5)), "{refusal}");
+        assert_eq!(anywhere.read_text(&root.join("docs/a.md"), 6).unwrap(), "inside");
+    }
+}

@@ -1,0 +1,265 @@
+//! Backups: copies of files, each under a name made of the file's path and a number.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, BufRead as _, BufReader};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ostler_proto::Extra;
+use ostler_proto::transcript::FileBackup;
+use sha2::{Digest as _, Sha256};
+
+/// The folder of a session's backups, made when it is first needed.
+#[derive(Debug)]
+pub(super) struct Backups {
+    folder: PathBuf,
+    /// What files looked like when they were last found to be as their backups, by the name of the backup.
+    compared: Mutex<HashMap<String, FileStamp>>,
+}
+
+/// What a file looks like from outside. The time of the last change of its data or its properties cannot be set by
+/// programs, other than that of its data alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileStamp {
+    device: u64,
+    inode: u64,
+    len: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// The longest that a disk takes for one moment: two changes within it may look like one.
+const TICK_SECONDS: i64 = 2;
+
+impl FileStamp {
+    fn of(found: &fs::Metadata) -> Self {
+        Self {
+            device: found.dev(),
+            inode: found.ino(),
+            len: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        }
+    }
+
+    /// Whether every later change shows: none that has been made can be of the same moment as one that will be.
+    fn is_settled(&self, now: i64) -> bool {
+        self.changed.0.max(self.modified.0) + TICK_SECONDS < now
+    }
+}
+
+impl Backups {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder, compared: Mutex::default() }
+    }
+
+    /// Keeps a file as it is now; one that is not there is remembered as that.
+    pub(super) fn make(&self, file: &Path, version: u64) -> io::Result<FileBackup> {
+        let name = match file.metadata() {
+            Ok(found) if found.is_file() => Some(self.copy(file, version)?),
+            Ok(_) => return Err(io::Error::other("it is not a regular file")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        Ok(FileBackup {
+            backup_file_name: name,
+            version,
+            backup_time: super::now(),
+            real_parent_dir: real_parent(file).map(|parent| parent.display().to_string()),
+            extra: Extra::default(),
+        })
+    }
+
+    /// The backup of a file as it is now: the last one, if nothing has changed since.
+    pub(super) fn renew(&self, file: &Path, last: &FileBackup) -> io::Result<FileBackup> {
+        let found = match file.metadata() {
+            Ok(found) if found.is_file() => Some(FileStamp::of(&found)),
+            Ok(_) => return Err(io::Error::other("it is not a regular file")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let is_same = match (&last.backup_file_name, found) {
+            (Some(name), Some(stamp)) => self.is_as(name, file, stamp)?,
+            (name, found) => name.is_some() == found.is_some(),
+        };
+        match is_same {
+            true => Ok(last.clone()),
+            false => self.make(file, last.version + 1),
+        }
+    }
+
+    /// Whether a file is as its backup. Read only if that cannot be seen from outside: every prompt asks this about every
+    /// file that was ever changed.
+    fn is_as(&self, name: &str, file: &Path, stamp: FileStamp) -> io::Result<bool> {
+        if self.compared().get(name) == Some(&stamp) {
+            return Ok(true);
+        }
+        // Before the comparison: what changes while it goes on must show next time.
+        let now = jiff::Timestamp::now().as_second();
+        let is_same = have_same_content(&self.path(name)?, file)?;
+        match is_same && stamp.is_settled(now) {
+            true => _ = self.compared().insert(name.to_owned(), stamp),
+            false => _ = self.compared().remove(name),
+        }
+        Ok(is_same)
+    }
+
+    fn compared(&self) -> MutexGuard<'_, HashMap<String, FileStamp>> {
+        self.compared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a backup holds; `None` for a file that was not there.
+    pub(super) fn read(&self, backup: &FileBackup) -> io::Result<Option<Vec<u8>>> {
+        backup.backup_file_name.as_deref().map(|name| fs::read(self.path(name)?)).transpose()
+    }
+
+    /// Copies a backup into another folder, with its permissions.
+    pub(super) fn copy_to(&self, other: &Self, backup: &FileBackup) -> io::Result<()> {
+        let Some(name) = backup.backup_file_name.as_deref() else { return Ok(()) };
+        let to = other.path(name)?;
+        if to.exists() {
+            return Ok(());
+        }
+        other.prepare()?;
+        fs::copy(self.path(name)?, to).map(drop)
+    }
+
+    /// The permissions that the file had.
+    pub(super) fn permissions(&self, backup: &FileBackup) -> io::Result<Option<fs::Permissions>> {
+        let name = backup.backup_file_name.as_deref();
+        name.map(|name| Ok(self.path(name)?.metadata()?.permissions())).transpose()
+    }
+
+    fn prepare(&self) -> io::Result<()> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)
+    }
+
+    fn copy(&self, file: &Path, version: u64) -> io::Result<String> {
+        let name = format!("{}@v{version}", path_hash(file));
+        self.prepare()?;
+        let path = self.folder.join(&name);
+        // A copy that was cut short must not be taken for a backup, nor an old one be overwritten halfway.
+        let partial = self.folder.join(format!(".{name}.{}", uuid::Uuid::new_v4().simple()));
+        let copied = fs::copy(file, &partial).and_then(|_| fs::rename(&partial, &path));
+        if let Err(error) = copied {
+            let _ = fs::remove_file(&partial);
+            return Err(error);
+        }
+        Ok(name)
+    }
+
+    /// Names come from session files too, and must not lead anywhere else.
+    fn path(&self, name: &str) -> io::Result<PathBuf> {
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '@';
+        match !name.is_empty() && name.chars().all(is_plain) {
+            true => Ok(self.folder.join(name)),
+            false => Err(io::Error::other(format!("{name} is not the name of a backup"))),
+        }
+    }
+}
+
+/// Whether two files have the same content. Compared piece by piece: every prompt compares every file that was ever
+/// changed, and some are large.
+fn have_same_content(one: &Path, other: &Path) -> io::Result<bool> {
+    let (one, other) = (ostler_files::open(one)?, ostler_files::open(other)?);
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
+    loop {
+        let (left, right) = (one.fill_buf()?, other.fill_buf()?);
+        let n_bytes = left.len().min(right.len());
+        if left[..n_bytes] != right[..n_bytes] {
+            return Ok(false);
+        }
+        if n_bytes == 0 {
+            return Ok(left.len() == right.len());
+        }
+        one.consume(n_bytes);
+        other.consume(n_bytes);
+    }
+}
+
+/// The vendor's name for a path.
+fn path_hash(file: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt as _;
+    let digest = Sha256::digest(file.as_os_str().as_bytes());
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The folder a file really lies in, or would.
+pub(super) fn real_parent(file: &Path) -> Option<PathBuf> {
+    let parent = file.parent()?;
+    let there = parent.ancestors().find(|folder| folder.exists())?;
+    let rest = parent.strip_prefix(there).ok()?;
+    let there = there.canonicalize().ok()?;
+    // To join nothing would add a slash, and programs compare the text.
+    Some(if rest.as_os_str().is_empty() { there } else { there.join(rest) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{File, FileTimes};
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    /// A file that is as its backup, which was made of it.
+    fn backed_up() -> (tempfile::TempDir, PathBuf, Backups, FileBackup) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.txt");
+        fs::write(&file, "one").unwrap();
+        let backups = Backups::new(folder.path().join("backups"));
+        let backup = backups.make(&file, 1).unwrap();
+        (folder, file, backups, backup)
+    }
+
+    /// The stamp of a file as if it had last been changed long ago.
+    fn settled(file: &Path) -> FileStamp {
+        let stamp = FileStamp::of(&file.metadata().unwrap());
+        assert!(!stamp.is_settled(stamp.changed.0 + TICK_SECONDS), "just changed");
+        assert!(stamp.is_settled(stamp.changed.0 + TICK_SECONDS + 1));
+        stamp
+    }
+
+    // Mutant: without the look at `compared` the backup, which is gone, is read.
+    #[test]
+    fn a_file_that_has_not_changed_is_not_read_again() {
+        let (_folder, file, backups, backup) = backed_up();
+        let name = backup.backup_file_name.clone().unwrap();
+        backups.compared().insert(name.clone(), settled(&file));
+        fs::remove_file(backups.path(&name).unwrap()).unwrap();
+        assert_eq!(backups.renew(&file, &backup).unwrap(), backup);
+    }
+
+    #[test]
+    fn a_change_of_the_same_size_in_the_same_moment_is_noticed() {
+        let (_folder, file, backups, backup) = backed_up();
+        assert_eq!(backups.renew(&file, &backup).unwrap(), backup);
+        let name = backup.backup_file_name.clone().unwrap();
+        assert!(!backups.compared().contains_key(&name), "it was changed a moment ago");
+        fs::write(&file, "two").unwrap();
+        assert_eq!(backups.renew(&file, &backup).unwrap().version, 2);
+    }
+
+    #[test]
+    fn a_change_whose_time_was_put_back_is_noticed() {
+        let (_folder, file, backups, backup) = backed_up();
+        let long_ago = SystemTime::now() - Duration::from_secs(1_000);
+        let put_back = || {
+            let times = FileTimes::new().set_modified(long_ago);
+            File::options().write(true).open(&file).unwrap().set_times(times).unwrap();
+        };
+        put_back();
+        backups.compared().insert(backup.backup_file_name.clone().unwrap(), settled(&file));
+        let before = FileStamp::of(&file.metadata().unwrap()).changed;
+        while FileStamp::of(&file.metadata().unwrap()).changed == before {
+            fs::write(&file, "two").unwrap();
+            put_back();
+        }
+        assert_eq!(backups.renew(&file, &backup).unwrap().version, 2);
+    }
+}

@@ -1,0 +1,198 @@
+//! File checkpoints: how files were before each prompt, so that a host can have them put back (`rewind_files`).
+//!
+//! A snapshot belongs to a prompt and says for every file that a tool has ever changed which backup holds its state at
+//! that moment. A file joins the newest snapshot just before a tool first changes it. Lines in the session's file and
+//! names of backups are the vendor's, so that either program rewinds what the other has changed.
+//!
+//! What commands of Bash change is not seen here. Everything is plain blocking code.
+
+mod backup;
+mod rewind;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ostler_proto::control::RewindFilesReply;
+use ostler_proto::transcript::{
+    FileBackup, FileHistoryDelta, FileHistorySnapshot, FileSnapshot, TranscriptLine,
+};
+use ostler_proto::{Extra, Uuid};
+
+use self::backup::Backups;
+
+/// The checkpoints of a session. Cheap to clone; subagents share them.
+#[derive(Clone, Debug)]
+pub struct Checkpoints(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    backups: Backups,
+    cwd: PathBuf,
+    /// The oldest first.
+    snapshots: Vec<FileSnapshot>,
+}
+
+impl Checkpoints {
+    /// Keeps backups in a folder, and goes on from what a resumed session has.
+    pub fn new(folder: PathBuf, cwd: &Path, snapshots: Vec<FileSnapshot>) -> Self {
+        let state = State { backups: Backups::new(folder), cwd: cwd.to_owned(), snapshots };
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    /// A prompt begins: the files that are known are looked at once more. The line to write down.
+    pub fn begin(&self, prompt: &Uuid) -> TranscriptLine {
+        let mut state = self.lock();
+        let before = state.snapshots.last().map(|last| last.tracked_file_backups.clone());
+        let mut files = BTreeMap::new();
+        for (path, last) in before.unwrap_or_default() {
+            let file = state.cwd.join(&path);
+            // What cannot be looked at now is as it was when it was last seen.
+            let backup = state.backups.renew(&file, &last).unwrap_or(last);
+            files.insert(path, backup);
+        }
+        let snapshot = FileSnapshot {
+            message_id: prompt.clone(),
+            tracked_file_backups: files,
+            timestamp: now(),
+            extra: Extra::default(),
+        };
+        state.snapshots.retain(|known| known.message_id != *prompt);
+        state.snapshots.push(snapshot.clone());
+        TranscriptLine::FileHistorySnapshot(FileHistorySnapshot {
+            message_id: prompt.clone(),
+            snapshot,
+            is_snapshot_update: false,
+            extra: Extra::default(),
+        })
+    }
+
+    /// A tool is about to change a file. The line to write down, unless the file is known; `message` is the edit.
+    ///
+    /// # Errors
+    /// When no backup can be made: the file could not be put back.
+    pub fn before_write(
+        &self,
+        path: &Path,
+        message: Option<Uuid>,
+    ) -> io::Result<Option<TranscriptLine>> {
+        let mut state = self.lock();
+        let file = written_file(path);
+        let name = state.name(&file);
+        let Some(snapshot) = state.snapshots.last() else { return Ok(None) };
+        if snapshot.tracked_file_backups.contains_key(&name) {
+            return Ok(None);
+        }
+        let snapshot_message_id = snapshot.message_id.clone();
+        let backup = state.backups.make(&file, 1)?;
+        if let Some(snapshot) = state.snapshots.last_mut() {
+            snapshot.tracked_file_backups.insert(name.clone(), backup.clone());
+        }
+        Ok(Some(TranscriptLine::FileHistoryDelta(FileHistoryDelta {
+            message_id: message.unwrap_or_else(|| snapshot_message_id.clone()),
+            snapshot_message_id,
+            tracking_path: name,
+            timestamp: backup.backup_time.clone(),
+            backup,
+            extra: Extra::default(),
+        })))
+    }
+
+    /// Puts files back to how they were before a prompt, or only tells what that would change.
+    ///
+    /// # Errors
+    /// In words for the host, when there is no such checkpoint or a file cannot be put back.
+    pub fn rewind(&self, prompt: &Uuid, dry_run: bool) -> Result<RewindFilesReply, String> {
+        let state = self.lock();
+        let wanted = state
+            .wanted(prompt)
+            .ok_or_else(|| "No file checkpoint found for this message.".to_owned())?;
+        rewind::run(&state.backups, &state.cwd, &wanted, dry_run)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// How a file is called in snapshots: relative to the working directory if it lies there.
+    fn name(&self, file: &Path) -> String {
+        file.strip_prefix(&self.cwd).unwrap_or(file).display().to_string()
+    }
+
+    /// The state of all files before a prompt. A file that was first changed later was until then as it was then.
+    fn wanted(&self, prompt: &Uuid) -> Option<BTreeMap<String, FileBackup>> {
+        let at = self.snapshots.iter().position(|snapshot| snapshot.message_id == *prompt)?;
+        let mut wanted = self.snapshots[at].tracked_file_backups.clone();
+        for later in &self.snapshots[at + 1..] {
+            for (path, backup) in &later.tracked_file_backups {
+                wanted.entry(path.clone()).or_insert_with(|| backup.clone());
+            }
+        }
+        Some(wanted)
+    }
+}
+
+/// The snapshots that stand in a session's file.
+pub(crate) fn snapshots<'a>(
+    lines: impl IntoIterator<Item = &'a TranscriptLine>,
+) -> Vec<FileSnapshot> {
+    let mut snapshots: Vec<FileSnapshot> = Vec::new();
+    for line in lines {
+        match line {
+            TranscriptLine::FileHistorySnapshot(line) => {
+                let of_same =
+                    |known: &&mut FileSnapshot| known.message_id == line.snapshot.message_id;
+                match snapshots.iter_mut().find(of_same) {
+                    // The old level writes the first snapshot after its own update: what is known is not lost.
+                    Some(known) => known
+                        .tracked_file_backups
+                        .extend(line.snapshot.tracked_file_backups.clone()),
+                    None => snapshots.push(line.snapshot.clone()),
+                }
+            }
+            TranscriptLine::FileHistoryDelta(delta) => {
+                let of_same =
+                    |known: &&mut FileSnapshot| known.message_id == delta.snapshot_message_id;
+                if let Some(known) = snapshots.iter_mut().find(of_same) {
+                    let files = &mut known.tracked_file_backups;
+                    files.entry(delta.tracking_path.clone()).or_insert(delta.backup.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+    snapshots
+}
+
+/// Where the backups of the session with this file lie, in the vendor's scheme.
+pub fn folder_of(session: &Path) -> Option<PathBuf> {
+    let config = session.ancestors().nth(3)?;
+    Some(config.join("file-history").join(session.file_stem()?))
+}
+
+/// Gives a copy of a session backups of its own. One that cannot be copied is missing when somebody asks for it, which
+/// is told then.
+pub(crate) fn copy_backups(from: &Path, to: &Path, snapshots: &[FileSnapshot]) {
+    let (Some(from), Some(to)) = (folder_of(from), folder_of(to)) else { return };
+    let (from, to) = (Backups::new(from), Backups::new(to));
+    for backup in snapshots.iter().flat_map(|snapshot| snapshot.tracked_file_backups.values()) {
+        let _ = from.copy_to(&to, backup);
+    }
+}
+
+/// The file that a write to a path changes: a link's target.
+fn written_file(path: &Path) -> PathBuf {
+    let is_link = path.symlink_metadata().is_ok_and(|found| found.is_symlink());
+    let target = is_link.then(|| path.canonicalize().ok()).flatten();
+    target.unwrap_or_else(|| path.to_owned())
+}
+
+fn now() -> String {
+    format!("{:.3}", jiff::Timestamp::now())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Beginning a session: again, where an old one stopped, earlier than that, or in a copy.
+
+use std::path::PathBuf;
+
+use ostler_proto::transcript::FileSnapshot;
+use ostler_proto::{SessionId, Uuid};
+
+use super::folder::{is_uuid, session_file};
+use super::fork::Copied;
+use super::line::written_at;
+use super::{
+    Clock, Projects, Scene, StoreError, Transcript, TranscriptWriter, fork, guard, io_error, recent,
+};
+use crate::checkpoint;
+use crate::ids::fresh_uuid;
+use ostler_model::Said;
+
+/// How a session begins, as `--resume`, `--continue`, `--fork-session`, `--resume-session-at`,
+/// `--resume-drops-turn` and `--session-id` say it.
+#[derive(Clone, Debug, Default)]
+pub struct SessionStart {
+    /// With which conversation.
+    pub begin: Begin,
+    /// Whether to leave the old session as it is and go on in a copy.
+    pub fork: bool,
+    /// The last message to keep.
+    pub at: Option<Uuid>,
+    /// The prompt of the only turn that resuming earlier may drop.
+    pub drops_turn: Option<Uuid>,
+    /// The id of a new or forked session; a random one otherwise.
+    pub session_id: Option<SessionId>,
+}
+
+/// With which conversation a session begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Begin {
+    /// None.
+    #[default]
+    New,
+    /// The newest of the working directory.
+    Latest,
+    /// The one with this id, title or beginning of an id.
+    Resume(String),
+}
+
+/// A session that has been opened.
+#[derive(Debug)]
+pub struct Opened {
+    /// Where to write what is said from now on. It knows the session's id and file.
+    pub writer: TranscriptWriter,
+    /// What was said so far, ready for the API.
+    pub conversation: Vec<Said>,
+    /// Whether there was a conversation before: the source of `SessionStart` hooks is `resume` then.
+    pub resumed: bool,
+    /// How many lines of it could not be read.
+    pub n_skipped: usize,
+    /// How files were before each of its prompts. A copy has backups of its own.
+    pub snapshots: Vec<FileSnapshot>,
+    /// Somebody else writes to the same file: it will have the messages of both.
+    pub is_in_use: bool,
+}
+
+impl Projects {
+    /// Opens a session. Reads the file of a resumed one, from the last compaction on, so call it from a blocking thread.
+    ///
+    /// # Errors
+    /// When there is no such session or message, the id is taken, more would be dropped than the caller said, or
+    /// the disk says no.
+    pub fn open(&self, scene: Scene, start: &SessionStart) -> Result<Opened, StoreError> {
+        let old = match &start.begin {
+            Begin::New => {
+                let id = self.new_id(start)?;
+                let writer = TranscriptWriter::create(&self.folder(&scene.cwd), id, scene)?;
+                return Ok(Opened {
+                    writer,
+                    conversation: Vec::new(),
+                    resumed: false,
+                    n_skipped: 0,
+                    snapshots: Vec::new(),
+                    is_in_use: false,
+                });
+            }
+            Begin::Latest => self.latest(&scene.cwd).ok_or(StoreError::NothingToContinue)?.id,
+            Begin::Resume(key) => self.find(&scene.cwd, key)?,
+        };
+        if start.session_id.is_some() && !start.fork {
+            return Err(StoreError::IdNeedsFork);
+        }
+        let not_found = || StoreError::NotFound(old.to_string());
+        let path = self.file(Some(&scene.cwd), &old).ok_or_else(not_found)?;
+        // An earlier message may stand anywhere.
+        let recent = match start.at {
+            None => recent::read(&path).map_err(io_error("read", &path))?,
+            Some(_) => None,
+        };
+        let transcript = match recent {
+            Some(recent) => recent,
+            None => Transcript::read(&path)?,
+        };
+        let tree = transcript.tree();
+        let leaf = match &start.at {
+            None => tree.leaf().ok_or_else(not_found)?,
+            Some(uuid) => {
+                tree.position(uuid.as_str()).filter(|at| tree.is_ours(*at)).ok_or_else(|| {
+                    StoreError::NoSuchMessage { session: old.clone(), message: uuid.clone() }
+                })?
+            }
+        };
+        let chain = tree.chain(leaf);
+        if let (Some(_), Some(prompt)) = (&start.at, &start.drops_turn) {
+            guard::check(transcript.lines(), &tree, &chain, prompt)?;
+        }
+        let conversation = transcript.conversation_to(&tree, leaf);
+        let (mut writer, snapshots) = if start.fork {
+            self.fork(&transcript, &chain, path, old, scene, start)?
+        } else {
+            let leaf = super::line::links(&transcript.lines()[leaf]).map(|links| links.uuid.into());
+            let writer = TranscriptWriter::go_on(path, old, scene, leaf, clock(&transcript));
+            (writer, checkpoint::snapshots(transcript.lines()))
+        };
+        let n_skipped = transcript.n_skipped();
+        let is_in_use = writer.claim();
+        Ok(Opened { writer, conversation, resumed: true, n_skipped, snapshots, is_in_use })
+    }
+
+    fn fork(
+        &self,
+        transcript: &Transcript,
+        chain: &[usize],
+        source: PathBuf,
+        old: SessionId,
+        scene: Scene,
+        start: &SessionStart,
+    ) -> Result<(TranscriptWriter, Vec<FileSnapshot>), StoreError> {
+        let id = self.new_id(start)?;
+        let path = session_file(&self.folder(&scene.cwd), &id);
+        let info = super::SessionInfo::read(&source);
+        let name = info.and_then(|info| info.title.or(info.first_prompt));
+        let title = format!("{} (fork)", name.as_deref().unwrap_or("Forked session"));
+        let lines: Vec<_> = chain.iter().map(|at| &transcript.lines()[*at]).collect();
+        let mut clock = clock(transcript);
+        let snapshots = checkpoint::snapshots(transcript.lines());
+        let Copied { leaf, snapshots } =
+            fork::write(&path, &lines, snapshots, &old, &id, &title, &mut clock)?;
+        checkpoint::copy_backups(&source, &path, &snapshots);
+        Ok((TranscriptWriter::go_on(path, id, scene, leaf, clock), snapshots))
+    }
+
+    fn new_id(&self, start: &SessionStart) -> Result<SessionId, StoreError> {
+        let Some(id) = &start.session_id else { return Ok(fresh_uuid().as_str().into()) };
+        if !is_uuid(id.as_str()) {
+            return Err(StoreError::NotAUuid(id.to_string()));
+        }
+        // Taken in any working directory is taken: a session is found by its id alone.
+        match self.file(None, id) {
+            Some(_) => Err(StoreError::InUse(id.clone())),
+            None => Ok(id.clone()),
+        }
+    }
+}
+
+/// A clock that is past all lines of a transcript, also if the machine's is not.
+fn clock(transcript: &Transcript) -> Clock {
+    Clock::after(transcript.lines().iter().map(written_at).max().unwrap_or_default())
+}
