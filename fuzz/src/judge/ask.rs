@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use ostler_engine::permission::{Behavior, CallFacts, Outcome, Policy, Source};
-use ostler_engine::tool::Effect;
+use ostler_policy::permission::{Behavior, CallFacts, Effect, Outcome, Policy, Source};
 use ostler_process::Environment;
 use ostler_proto::permission::PermissionMode;
 use serde_json::json;
