@@ -4,6 +4,7 @@ pub(crate) mod about;
 pub(crate) mod ask;
 mod background;
 mod cut_off;
+pub(crate) mod day_usage;
 pub(crate) mod edits;
 pub(crate) mod event;
 pub(crate) mod fork;
@@ -81,6 +82,8 @@ pub(crate) struct Hub {
     stopping: CancellationToken,
     /// How runs ended that is not written down yet.
     unkept: Mutex<HashMap<String, unkept::Ended>>,
+    /// Held while usage is added to the sums of days.
+    counting: tokio::sync::Mutex<()>,
     /// Runs that were interrupted while the server works, on their way to whoever resumes those that were answered.
     interrupted: (mpsc::UnboundedSender<String>, Mutex<Option<mpsc::UnboundedReceiver<String>>>),
 }
@@ -163,6 +166,7 @@ impl Hub {
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
             unkept: Mutex::default(),
+            counting: tokio::sync::Mutex::default(),
         })
     }
 

@@ -53,6 +53,9 @@ impl Hub {
                 if let Err(error) = hub.sweep().await {
                     tracing::warn!(%error, "runs that nobody works on could not be looked for");
                 }
+                if let Err(error) = hub.count_usage().await {
+                    tracing::warn!(%error, "what runs used could not be added up");
+                }
             }
         });
         self.tracker.spawn(async move {

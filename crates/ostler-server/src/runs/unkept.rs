@@ -8,6 +8,7 @@ use std::time::Duration;
 use ostler_store::{Error, Expected, Put};
 use tokio::sync::mpsc;
 
+use super::day_usage::UncountedUsage;
 use super::edits::RunChanges;
 use super::meter::Used;
 use super::record::{Attached, Outcome, Run, RunState, Session};
@@ -233,7 +234,9 @@ impl Hub {
         });
         let mut puts: Vec<Put> = session.await?.into_iter().collect();
         if ended.used != Used::default() {
-            puts.push(usage(ended, run).put(Expected::Any)?);
+            let usage = usage(ended, run);
+            puts.push(UncountedUsage::from(&usage).put(Expected::Any)?);
+            puts.push(usage.put(Expected::Any)?);
         }
         if !ended.used.files.is_empty() {
             puts.push(changes(ended, run).put(Expected::Any)?);
