@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::fault::{self, Fallible};
 
 /// Every kind of record that belongs to a user. `kept!` does not compile for a kind that is missing here.
-pub(crate) const KINDS: [&str; 21] = [
+pub(crate) const KINDS: [&str; 22] = [
     "session",
     "run",
     "attached",
@@ -29,6 +29,7 @@ pub(crate) const KINDS: [&str; 21] = [
     "thread",
     "promptKey",
     "deletion",
+    "cancelRequest",
     "uncountedUsage",
     "dayUsage",
 ];
