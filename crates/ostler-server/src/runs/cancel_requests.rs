@@ -1,7 +1,7 @@
 //! Requests to cancel a run, kept from the moment they are accepted until the run is over.
 //!
 //! A run with such a request ends as cancelled, also when the server ends, the disk fails or the lease is lost before the
-//! engine has stopped. Two rules make that hold: [`Hub::cancel`] keeps the request before it looks at the run, and whoever
+//! engine has stopped. Two rules make that hold: [`Hub::cancel`] keeps the request before it looks at the run, and the code that
 //! writes an interruption looks for a request afterwards ([`Hub::settle_end`]). So one of the two sees the other.
 
 use std::sync::PoisonError;

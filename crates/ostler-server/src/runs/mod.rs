@@ -83,7 +83,7 @@ pub(crate) struct Hub {
     stopping: CancellationToken,
     /// How runs ended that is not written down yet.
     unkept: Mutex<HashMap<String, unkept::Ended>>,
-    /// Runs that somebody has asked to end and that are not over.
+    /// Runs that a user has asked to end and that are not over.
     cancelling: Mutex<HashSet<String>>,
     /// Held while usage is added to the sums of days.
     counting: tokio::sync::Mutex<()>,

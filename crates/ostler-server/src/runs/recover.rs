@@ -180,7 +180,7 @@ impl Hub {
         Ok(runs)
     }
 
-    /// Marks a run as interrupted, unless it is over. One that somebody wanted to end is cancelled instead: `true`.
+    /// Marks a run as interrupted, unless it is over. One that a user wanted to end is cancelled instead: `true`.
     async fn mark_interrupted(&self, run: Run) -> Fallible<bool> {
         let Some((mut run, version)) = self.records.find::<Run>(&run.id).await? else {
             return Ok(false);

@@ -357,12 +357,29 @@ async fn an_interrupted_run_can_be_cancelled_and_what_it_asked_is_taken_back() {
     case.check_rest("after a cancelled interruption").await;
 }
 
-/// Accepts a cancel and ends before anything came of it, as a server that is killed in that moment.
-async fn accept_and_end(case: &mut Case) {
-    let Case { session, run, .. } = &*case;
+/// Accepts a cancel that never reaches the worker of the session.
+async fn accept(case: &Case) {
+    let Case { session, run, .. } = case;
     let body = json!({"id": run, "owner": "owner", "session": session});
     let request = Put::new("cancelRequest", run.clone(), body).owner("owner");
     case.desk.store().put(vec![request]).await.unwrap();
+}
+
+// Mutant: `unless_cancelled` and `settle_end` that do not look for requests.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_accepted_cancel_counts_although_the_session_is_lost_before_its_worker_hears_of_it() {
+    let case = within(Case::open(Stage::Starting, Fault::LostLease)).await;
+    accept(&case).await;
+    take_lease(&case.desk, &case.session).await;
+    let over = case.until_over(&case.run).await;
+    assert_eq!(over["state"], "cancelled", "{over}");
+    case.desk.api.gate("at").release();
+    case.check_rest("after a cancel that was not heard").await;
+}
+
+/// Accepts a cancel and ends before anything came of it, as a server that is killed in that moment.
+async fn accept_and_end(case: &mut Case) {
+    accept(case).await;
     case.desk.stop().await;
     case.desk.start().await;
     case.client = case.desk.client();

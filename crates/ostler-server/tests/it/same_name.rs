@@ -132,7 +132,7 @@ async fn a_user_whom_an_earlier_version_removed_has_no_heir_either() {
 }
 
 /// One of everything that has an owner, by a user who is then removed. Returns the session.
-async fn make_all_and_leave(desk: &Desk, owner: &Client, number: u32) -> String {
+async fn make_all_and_leave(desk: &Desk, owner: &Client, number: usize) -> String {
     let zoe = desk.client_of("zoe").await;
     let session = zoe.session().await;
     let run = zoe.prompt(&session, "go").await;
@@ -153,10 +153,11 @@ async fn make_all_and_leave(desk: &Desk, owner: &Client, number: u32) -> String 
     let task = json!({"name": "t", "taskType": "agent", "userPrompt": "x"});
     zoe.post("/api/tasks", task).await;
     zoe.post("/api/spaces", json!({"id": format!("hers-{number}")})).await;
-    let (member, path) = (json!({"role": "member"}), "/api/spaces/team/members/zoe");
+    let role = ["admin", "member"][number];
+    let (member, path) = (json!({"role": role}), "/api/spaces/team/members/zoe");
     let (status, team) = owner.ask(Method::PUT, path, Some(member)).await;
     assert!(status.is_success(), "{team}");
-    assert_eq!(team["members"], json!({"zoe": "member"}), "the one who was removed has no access");
+    assert_eq!(team["members"], json!({"zoe": role}), "the one who was removed has no access");
     assert_eq!(owner.ask(Method::DELETE, "/api/users/zoe", None).await.0, 204);
     session
 }
