@@ -16,7 +16,7 @@ use crate::runs::record::Session;
 use crate::scribe;
 
 /// Records of a session, by their field `session`.
-const OF_SESSION: [&str; 4] = ["run", "changes", "approval", "rule"];
+const OF_SESSION: [&str; 5] = ["run", "changes", "approval", "rule", "cancelRequest"];
 /// Records that stay without their text, and the field that has it.
 const WITHOUT_TEXT: [(&str, &str); 2] = [("usage", "prompt"), ("audit", "subject")];
 /// How often old sessions are looked for.

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::fault::{self, Fallible};
 
 /// Every kind of record that belongs to a user. `kept!` does not compile for a kind that is missing here.
-pub(crate) const KINDS: [&str; 19] = [
+pub(crate) const KINDS: [&str; 22] = [
     "session",
     "run",
     "attached",
@@ -29,6 +29,9 @@ pub(crate) const KINDS: [&str; 19] = [
     "thread",
     "promptKey",
     "deletion",
+    "cancelRequest",
+    "uncountedUsage",
+    "dayUsage",
 ];
 
 /// Whether a kind is in [`KINDS`].
@@ -239,6 +242,15 @@ impl Records {
     ) -> Fallible<()> {
         let removed = (T::KIND.to_owned(), gone.id().to_owned(), Expected::Version(version));
         Ok(self.store.replace(vec![new.put(Expected::Absent)?], vec![removed]).await?)
+    }
+
+    /// Keeps documents and takes others away, by kind and id: all of it or nothing.
+    pub(crate) async fn exchange(
+        &self,
+        puts: Vec<Put>,
+        removed: Vec<(String, String, Expected)>,
+    ) -> Result<(), ostler_store::Error> {
+        self.store.replace(puts, removed).await
     }
 
     pub(crate) async fn remove<T: Kept>(&self, id: &str) -> Fallible<()> {

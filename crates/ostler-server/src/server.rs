@@ -170,7 +170,8 @@ impl Server {
         let Assembled { app, agui, router } = ground.assemble(agui_stopping.clone())?;
         let unrecovered = |error: ApiError| StartError::Recovery(error.to_string());
         app.approvals.upgrade_rules().await.map_err(unrecovered)?;
-        app.hub.recover().await.map_err(unrecovered)?;
+        app.hub.count_earlier_usage().await.map_err(unrecovered)?;
+        Box::pin(app.hub.recover()).await.map_err(unrecovered)?;
         app.hub.look_after_runs();
         tokio::spawn(Arc::clone(&app.schedules).keep_time());
         app.hooks.watch();

@@ -26,7 +26,7 @@ mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -52,6 +52,7 @@ pub struct Sqlite {
     writer: Writer,
     readers: Readers,
     time: Time,
+    records_read: AtomicU64,
     _folder: Folder,
 }
 
@@ -85,13 +86,20 @@ impl Sqlite {
         let writer =
             Writer::start(connection, time.clone(), folder.database(), Followers::default())?;
         let readers = Readers::new(&folder.database());
-        Ok(Self { writer, readers, time, _folder: folder })
+        let records_read = AtomicU64::new(0);
+        Ok(Self { writer, readers, time, records_read, _folder: folder })
     }
 
     /// Takes what was deleted out of the files.
     async fn reclaim(&self) -> Result<(), Error> {
         while self.writer.write(0, forget::shrink).await? {}
         self.readers.ask_aside(forget::empty_log).await
+    }
+
+    /// How many records were read since the store was opened, for tests that bound a request's cost.
+    #[doc(hidden)]
+    pub fn records_read(&self) -> u64 {
+        self.records_read.load(Ordering::Relaxed)
     }
 
     /// Has the next commit fail with this error of SQLite.
@@ -181,7 +189,9 @@ impl Store for Sqlite {
 
     async fn get(&self, kind: &str, id: &str) -> Result<Option<Record>, Error> {
         let (kind, id) = (kind.to_owned(), id.to_owned());
-        self.readers.ask(move |reader| record::get(reader, &kind, &id)).await
+        let found = self.readers.ask(move |reader| record::get(reader, &kind, &id)).await?;
+        self.records_read.fetch_add(u64::from(found.is_some()), Ordering::Relaxed);
+        Ok(found)
     }
 
     async fn count(&self, kind: &str, filter: &Filter, most: usize) -> Result<usize, Error> {
@@ -224,7 +234,10 @@ impl Store for Sqlite {
     async fn list(&self, kind: &str, filter: &Filter, page: &Page) -> Result<Vec<Record>, Error> {
         let page = check::list(kind, filter, page)?;
         let (kind, filter) = (kind.to_owned(), filter.clone());
-        self.readers.ask_aside(move |reader| record::list(reader, &kind, &filter, &page)).await
+        let list = move |reader: &_| record::list(reader, &kind, &filter, &page);
+        let found = self.readers.ask_aside(list).await?;
+        self.records_read.fetch_add(found.len() as u64, Ordering::Relaxed);
+        Ok(found)
     }
 
     async fn remove(&self, kind: &str, id: &str, expected: Expected) -> Result<(), Error> {

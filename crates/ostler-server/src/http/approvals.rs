@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{delete, get, post};
 
 use super::listing::{Listing, PageQuery, seen_by};
+use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use crate::app::App;
 use crate::approvals::answer::{AnswersRequest, DecisionRequest};
@@ -68,7 +69,7 @@ async fn pending(
     caller: Caller,
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<Approval>>> {
-    Ok(Json(Listing { items: app.approvals.pending(&caller, &query.whole_page()?).await? }))
+    Ok(named_list(&app, app.approvals.pending(&caller, &query.whole_page()?).await?))
 }
 
 async fn show(
@@ -76,7 +77,7 @@ async fn show(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<Json<Approval>> {
-    Ok(Json(app.approvals.find(&caller, &id).await?))
+    Ok(named(&app, app.approvals.find(&caller, &id).await?))
 }
 
 async fn decide(
@@ -86,7 +87,7 @@ async fn decide(
     headers: HeaderMap,
     JsonBody(request): JsonBody<DecisionRequest>,
 ) -> Fallible<Json<Approval>> {
-    Ok(Json(app.decide(&caller, via(&headers), &id, request).await?))
+    Ok(named(&app, app.decide(&caller, via(&headers), &id, request).await?))
 }
 
 async fn answer(
@@ -96,7 +97,7 @@ async fn answer(
     headers: HeaderMap,
     JsonBody(request): JsonBody<AnswersRequest>,
 ) -> Fallible<Json<Approval>> {
-    Ok(Json(app.answer(&caller, via(&headers), &id, request).await?))
+    Ok(named(&app, app.answer(&caller, via(&headers), &id, request).await?))
 }
 
 /// How an answer came, as its client says; nothing depends on it.
@@ -112,11 +113,8 @@ async fn rules(
     caller: Caller,
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<Granted>>> {
-    let mut items = app.approvals.rules(seen_by(&caller).owner, &query.whole_page()?).await?;
-    for rule in &mut items {
-        (rule.owner, rule.by) = names(&app, &rule.owner, &rule.by);
-    }
-    Ok(Json(Listing { items }))
+    let items = app.approvals.rules(seen_by(&caller).owner, &query.whole_page()?).await?;
+    Ok(named_list(&app, items))
 }
 
 async fn revoke(
@@ -133,15 +131,6 @@ async fn audit(
     caller: Caller,
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<Audited>>> {
-    let mut items: Vec<Audited> = app.hub.records.list(&seen_by(&caller), &query.page()?).await?;
-    for entry in &mut items {
-        (entry.owner, entry.by) = names(&app, &entry.owner, &entry.by);
-    }
-    Ok(Json(Listing { items }))
-}
-
-/// What people call the users with these ids, also those who were removed.
-fn names(app: &App, owner: &str, by: &str) -> (String, String) {
-    let users = &app.guard.users;
-    (users.name_of(owner), users.name_of(by))
+    let items: Vec<Audited> = app.hub.records.list(&seen_by(&caller), &query.page()?).await?;
+    Ok(named_list(&app, items))
 }

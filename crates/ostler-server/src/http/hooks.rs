@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::listing::{Listing, PageQuery, seen_by};
+use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::schedules::StartBody;
 use crate::app::App;
@@ -78,7 +79,7 @@ async fn list(
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<HookView>>> {
     let found: Vec<Hook> = app.hub.records.list(&seen_by(&caller), &query.page()?).await?;
-    Ok(Json(Listing { items: found.into_iter().map(Hook::view).collect() }))
+    Ok(named_list(&app, found.into_iter().map(Hook::view).collect()))
 }
 
 async fn create(
@@ -88,7 +89,7 @@ async fn create(
 ) -> Fallible<(StatusCode, Json<HookView>)> {
     let start = body.start.read(&app, &caller.user).await?;
     let made = app.hooks.create(&caller, body.name, start, body.callback).await?;
-    Ok((StatusCode::CREATED, Json(made)))
+    Ok((StatusCode::CREATED, named(&app, made)))
 }
 
 async fn show(
@@ -96,7 +97,7 @@ async fn show(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<Json<HookView>> {
-    Ok(Json(app.hooks.find(&caller, &id).await?.view()))
+    Ok(named(&app, app.hooks.find(&caller, &id).await?.view()))
 }
 
 async fn remove(

@@ -9,6 +9,7 @@ mod fork;
 mod history;
 mod hooks;
 pub(crate) mod listing;
+mod names;
 pub(crate) mod openapi;
 pub(crate) mod page;
 mod runs;

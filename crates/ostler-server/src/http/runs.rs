@@ -7,7 +7,8 @@ use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::listing::limit;
+use super::listing::{Listing, limit};
+use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::sse;
 use crate::agui::run_pages;
@@ -75,7 +76,8 @@ async fn list(
     let session = app.hub.find(&caller, &id).await?;
     let before = query.before.map(sse::number).transpose()?;
     let page = run_pages::page(&app, &session, before, limit(query.limit)?).await?;
-    Ok(Json(Runs { items: page.runs, earlier: page.earlier }))
+    let Json(Listing { items }) = named_list(&app, page.runs);
+    Ok(Json(Runs { items, earlier: page.earlier }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -102,7 +104,7 @@ async fn start(
     let session = app.hub.find(&caller, &id).await?;
     let new = NewRun { pushes: new.push, key: new.key, ..NewRun::text(new.prompt) };
     let run = app.hub.submit(&session, new).await?;
-    Ok((StatusCode::ACCEPTED, Json(run)))
+    Ok((StatusCode::ACCEPTED, named(&app, run)))
 }
 
 async fn show(
@@ -110,7 +112,7 @@ async fn show(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<Json<Run>> {
-    Ok(Json(app.hub.find_run(&caller, &id).await?))
+    Ok(named(&app, app.hub.find_run(&caller, &id).await?))
 }
 
 async fn cancel(
@@ -118,7 +120,7 @@ async fn cancel(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<(StatusCode, Json<Run>)> {
-    Ok((StatusCode::ACCEPTED, Json(app.hub.cancel(&caller, &id).await?)))
+    Ok((StatusCode::ACCEPTED, named(&app, app.hub.cancel(&caller, &id).await?)))
 }
 
 async fn resume(
@@ -126,5 +128,5 @@ async fn resume(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<(StatusCode, Json<Run>)> {
-    Ok((StatusCode::ACCEPTED, Json(app.hub.resume(&caller, &id).await?)))
+    Ok((StatusCode::ACCEPTED, named(&app, app.hub.resume(&caller, &id).await?)))
 }

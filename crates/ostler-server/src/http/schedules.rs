@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::listing::{Listing, PageQuery, limit, seen_by};
+use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::sessions::mode;
 use crate::app::App;
@@ -222,7 +223,7 @@ async fn list(
     for schedule in found {
         items.push(app.schedules.view(schedule).await?);
     }
-    Ok(Json(Listing { items }))
+    Ok(named_list(&app, items))
 }
 
 async fn create(
@@ -239,7 +240,7 @@ async fn create(
         check: body.check,
         retries: body.retries,
     };
-    Ok((StatusCode::CREATED, Json(app.schedules.create(&caller, new).await?)))
+    Ok((StatusCode::CREATED, named(&app, app.schedules.create(&caller, new).await?)))
 }
 
 async fn show(
@@ -248,7 +249,7 @@ async fn show(
     PathOf(id): PathOf<String>,
 ) -> Fallible<Json<ScheduleView>> {
     let schedule = app.schedules.find(&caller, &id).await?;
-    Ok(Json(app.schedules.view(schedule).await?))
+    Ok(named(&app, app.schedules.view(schedule).await?))
 }
 
 async fn change(
@@ -270,7 +271,7 @@ async fn change(
         check: body.check,
         retries: body.retries,
     };
-    Ok(Json(app.schedules.change(&caller, &id, changes).await?))
+    Ok(named(&app, app.schedules.change(&caller, &id, changes).await?))
 }
 
 async fn remove(
@@ -287,7 +288,7 @@ async fn pause(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<Json<ScheduleView>> {
-    Ok(Json(app.schedules.pause(&caller, &id).await?))
+    Ok(named(&app, app.schedules.pause(&caller, &id).await?))
 }
 
 async fn resume(
@@ -295,7 +296,7 @@ async fn resume(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<Json<ScheduleView>> {
-    Ok(Json(app.schedules.resume(&caller, &id).await?))
+    Ok(named(&app, app.schedules.resume(&caller, &id).await?))
 }
 
 async fn run(
@@ -303,7 +304,7 @@ async fn run(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<(StatusCode, Json<Firing>)> {
-    Ok((StatusCode::ACCEPTED, Json(app.schedules.run_now(&caller, &id).await?)))
+    Ok((StatusCode::ACCEPTED, named(&app, app.schedules.run_now(&caller, &id).await?)))
 }
 
 async fn entries(
@@ -313,5 +314,5 @@ async fn entries(
     QueryOf(query): QueryOf<LimitQuery>,
 ) -> Fallible<Json<Listing<Firing>>> {
     app.schedules.find(&caller, &id).await?;
-    Ok(Json(Listing { items: app.schedules.log(&id, limit(query.limit)?).await? }))
+    Ok(named_list(&app, app.schedules.log(&id, limit(query.limit)?).await?))
 }

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::listing::{Listing, PageQuery, part};
+use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::session_view::{SessionView, views};
 use crate::app::App;
@@ -137,7 +138,7 @@ async fn list(
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<Space>>> {
     let (page, spaces) = (query.whole_page()?, app.spaces.list(&caller).await?);
-    Ok(Json(Listing { items: part(spaces, &page, |space| &space.id) }))
+    Ok(named_list(&app, part(spaces, &page, |space| &space.id)))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -170,7 +171,7 @@ async fn create(
     let NewSpaceBody { id, title, folder, zone, policy } = new;
     let policy = policy.map_or_else(Policy::default, |Object(policy)| policy);
     let new = NewSpace { id, title, folder, zone, policy };
-    Ok((StatusCode::CREATED, Json(app.spaces.create(&caller, new).await?)))
+    Ok((StatusCode::CREATED, named(&app, app.spaces.create(&caller, new).await?)))
 }
 
 async fn show(
@@ -178,7 +179,7 @@ async fn show(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<Json<Space>> {
-    Ok(Json(app.spaces.find(&caller, &id, SpaceRole::Member).await?))
+    Ok(named(&app, app.spaces.find(&caller, &id, SpaceRole::Member).await?))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -207,7 +208,7 @@ async fn change(
     let ChangeBody { title, zone, policy, secrets } = body;
     let policy = policy.map(|Object(policy)| policy);
     let change = Change { title, zone, policy, secrets };
-    Ok(Json(app.spaces.change(&caller, &id, change).await?))
+    Ok(named(&app, app.spaces.change(&caller, &id, change).await?))
 }
 
 async fn end(
@@ -250,7 +251,7 @@ async fn add_mount(
     JsonBody(NewMount { name, path, write }): JsonBody<NewMount>,
 ) -> Fallible<(StatusCode, Json<Space>)> {
     let space = app.spaces.add_mount(&caller, &id, name, path, write).await?;
-    Ok((StatusCode::CREATED, Json(space)))
+    Ok((StatusCode::CREATED, named(&app, space)))
 }
 
 async fn remove_mount(
@@ -258,7 +259,7 @@ async fn remove_mount(
     caller: Caller,
     PathOf((id, name)): PathOf<(String, String)>,
 ) -> Fallible<Json<Space>> {
-    Ok(Json(app.spaces.remove_mount(&caller, &id, &name).await?))
+    Ok(named(&app, app.spaces.remove_mount(&caller, &id, &name).await?))
 }
 
 /// What the operator lets spaces mount.
@@ -309,7 +310,7 @@ async fn set_member(
     JsonBody(Membership { role }): JsonBody<Membership>,
 ) -> Fallible<Json<Space>> {
     let user = app.guard.users.id_of(&user).unwrap_or(user);
-    Ok(Json(app.spaces.set_member(&caller, &id, &user, role).await?))
+    Ok(named(&app, app.spaces.set_member(&caller, &id, &user, role).await?))
 }
 
 async fn remove_member(
@@ -317,8 +318,15 @@ async fn remove_member(
     caller: Caller,
     PathOf((id, user)): PathOf<(String, String)>,
 ) -> Fallible<StatusCode> {
-    // A member who is no user of the server any more has no name there.
-    let user = app.guard.users.id_of(&user).unwrap_or(user);
+    let user = match app.guard.users.id_of(&user) {
+        Some(id) => id,
+        // A member who was removed from the server is still shown by name.
+        None => {
+            let space = app.spaces.find(&caller, &id, SpaceRole::Member).await?;
+            let mut members = space.members.into_keys();
+            members.find(|id| app.guard.users.name_of(id) == user).unwrap_or(user)
+        }
+    };
     app.spaces.remove_member(&caller, &id, &user).await?;
     end_sessions(&app, &id, &user).await?;
     Ok(StatusCode::NO_CONTENT)

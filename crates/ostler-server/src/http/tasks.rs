@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::listing::{Listing, PageQuery, seen_by};
+use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::sessions::AfterQuery;
 use super::sse::{self, Rendered};
@@ -152,7 +153,7 @@ async fn list(
     for task in found {
         items.push(app.tasks.view(task).await?);
     }
-    Ok(Json(Listing { items }))
+    Ok(named_list(&app, items))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -215,7 +216,7 @@ async fn create(
         space: body.space,
         project,
     };
-    Ok((StatusCode::CREATED, Json(app.tasks.create(&caller, new).await?)))
+    Ok((StatusCode::CREATED, named(&app, app.tasks.create(&caller, new).await?)))
 }
 
 async fn show(
@@ -224,7 +225,7 @@ async fn show(
     PathOf(id): PathOf<String>,
 ) -> Fallible<Json<TaskView>> {
     let task = app.tasks.find(&caller, &id).await?;
-    Ok(Json(app.tasks.view(task).await?))
+    Ok(named(&app, app.tasks.view(task).await?))
 }
 
 async fn remove(
@@ -247,7 +248,7 @@ async fn execute(
     if accepts.is_some_and(|accept| accept.contains("text/event-stream")) {
         return follow(&app, &caller, &task, 0);
     }
-    Ok((StatusCode::ACCEPTED, Json(app.tasks.view(task).await?)).into_response())
+    Ok((StatusCode::ACCEPTED, named(&app, app.tasks.view(task).await?)).into_response())
 }
 
 async fn cancel(
@@ -256,7 +257,7 @@ async fn cancel(
     PathOf(id): PathOf<String>,
 ) -> Fallible<(StatusCode, Json<TaskView>)> {
     let task = app.tasks.cancel(&caller, &id).await?;
-    Ok((StatusCode::ACCEPTED, Json(app.tasks.view(task).await?)))
+    Ok((StatusCode::ACCEPTED, named(&app, app.tasks.view(task).await?)))
 }
 
 async fn events(

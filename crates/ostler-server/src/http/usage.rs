@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use axum::routing::get;
-use ostler_store::{Filter, Page};
+use ostler_store::Filter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::listing::seen_by;
 use super::openapi::{Api, Op};
 use super::sessions::readable;
 use crate::app::App;
 use crate::clock;
 use crate::fault::{ApiError, Fallible};
+use crate::runs::day_usage;
 use crate::runs::tally::{Context, ModelUsed, RunUsage, Spent, ToolUsed};
 use crate::security::error::{PathOf, QueryOf};
-use crate::security::users::Caller;
+use crate::security::users::{Caller, Role};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// How far back it goes.
@@ -70,6 +70,16 @@ struct DayUsage {
     models: Vec<DayModel>,
 }
 
+impl From<day_usage::DayUsage> for DayUsage {
+    fn from(sum: day_usage::DayUsage) -> Self {
+        let model = |(model, day_usage::ModelDay { runs, spent })| DayModel {
+            runs,
+            used: ModelUsed { model, spent },
+        };
+        Self { day: sum.day, models: sum.models.into_iter().map(model).collect() }
+    }
+}
+
 #[derive(Serialize, JsonSchema)]
 struct DayModel {
     /// Runs that used it; one with two models counts for both.
@@ -101,36 +111,16 @@ async fn by_days(
     let days @ 1..=MOST_DAYS = query.days.unwrap_or(30) else {
         return Err(ApiError::invalid("days", format!("days are between 1 and {MOST_DAYS}")));
     };
-    let mut filter = seen_by(&caller);
-    if query.mine == Some(true) {
-        filter.owner = Some(caller.user);
-    }
+    let is_all = caller.role >= Role::Admin && query.mine != Some(true);
     let now = app.hub.clock.now();
     let from = clock::day(now.saturating_sub((days - 1) * DAY_MS));
-    let mut found: BTreeMap<String, BTreeMap<String, (u64, Spent)>> = BTreeMap::new();
+    let sums = app.hub.usage_since(&from, (!is_all).then_some(caller.user)).await?;
     let mut total = Total::default();
-    // Their names begin with the day, so those of the last days are the last ones.
-    let mut page = Page { after: Some(from.clone()), limit: 500, ..Page::default() };
-    loop {
-        let runs: Vec<RunUsage> = app.hub.records.list(&filter, &page).await?;
-        let Some(last) = runs.last() else { break };
-        page.after = Some(last.id.clone());
-        for run in &runs {
-            total.add(run);
-            let day = found.entry(clock::day(run.ended)).or_default();
-            for model in &run.models {
-                let (runs, spent) = day.entry(model.model.clone()).or_default();
-                *runs += 1;
-                spent.add(&model.spent);
-            }
-        }
+    for sum in &sums {
+        total.runs += sum.runs;
+        sum.models.values().for_each(|model| total.spent.add(&model.spent));
     }
-    let model = |(model, (runs, spent))| DayModel { runs, used: ModelUsed { model, spent } };
-    let day = |(day, models): (String, BTreeMap<String, (u64, Spent)>)| DayUsage {
-        day,
-        models: models.into_iter().map(model).collect(),
-    };
-    let days = found.into_iter().map(day).collect();
+    let days = sums.into_iter().map(DayUsage::from).collect();
     Ok(Json(Usage { from, to: clock::day(now), days, total }))
 }
 

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::listing::{MOST, seen_by};
+use super::names::NamesUsers as _;
 use super::spoken::{self, Said};
 use crate::app::App;
 use crate::approvals::record::Approval;
@@ -186,7 +187,9 @@ impl Connection {
         let told = if approval.is_pending() {
             spoken::request(approval)
         } else {
-            spoken::resolved(approval)
+            let mut approval = approval.clone();
+            approval.name_users(&self.app.guard.users);
+            spoken::resolved(&approval)
         };
         self.say(told).await
     }
@@ -195,6 +198,8 @@ impl Connection {
         if !self.caller.may_see(&run.owner) {
             return Ok(());
         }
+        let mut run = run.clone();
+        run.name_users(&self.app.guard.users);
         self.say(json!({"type": "run", "run": run})).await
     }
 

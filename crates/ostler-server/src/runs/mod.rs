@@ -3,7 +3,9 @@
 pub(crate) mod about;
 pub(crate) mod ask;
 mod background;
+mod cancel_requests;
 mod cut_off;
+pub(crate) mod day_usage;
 pub(crate) mod edits;
 pub(crate) mod event;
 pub(crate) mod fork;
@@ -81,6 +83,10 @@ pub(crate) struct Hub {
     stopping: CancellationToken,
     /// How runs ended that is not written down yet.
     unkept: Mutex<HashMap<String, unkept::Ended>>,
+    /// Runs that a user has asked to end and that are not over.
+    cancelling: Mutex<HashSet<String>>,
+    /// Held while usage is added to the sums of days.
+    counting: tokio::sync::Mutex<()>,
     /// Runs that were interrupted while the server works, on their way to whoever resumes those that were answered.
     interrupted: (mpsc::UnboundedSender<String>, Mutex<Option<mpsc::UnboundedReceiver<String>>>),
 }
@@ -163,6 +169,8 @@ impl Hub {
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
             unkept: Mutex::default(),
+            cancelling: Mutex::default(),
+            counting: tokio::sync::Mutex::default(),
         })
     }
 
@@ -414,16 +422,32 @@ impl Hub {
     }
 
     /// Asks a run to end; it is over when its log says so. A run that is over stays as it is.
+    ///
+    /// When this succeeds, the request is on disk, and the run does not end as interrupted. When the request cannot be written,
+    /// the run is stopped all the same, and the caller gets the error.
     pub(crate) async fn cancel(self: &Arc<Self>, caller: &Caller, id: &str) -> Fallible<Run> {
         let run = self.find_run(caller, id).await?;
+        if run.state.is_over() {
+            return self.cancel_over(run).await;
+        }
+        let session = self.find(caller, &run.session).await?;
+        let requested = self.request_cancel(&run).await;
+        // After the request: see `cancel_requests`.
+        let run = self.find_run(caller, id).await?;
+        if run.state.is_over() {
+            let run = self.cancel_over(run).await?;
+            self.forget_cancel(&run.id).await;
+            return Ok(run);
+        }
+        self.command(&session, || Command::Cancel(run.id.clone())).await?;
+        requested.map(|()| run)
+    }
+
+    async fn cancel_over(&self, run: Run) -> Fallible<Run> {
         if run.state == RunState::Interrupted {
             return self.cancel_interrupted(run).await;
         }
-        if run.state.is_over() {
-            return Ok(run);
-        }
-        let session = self.find(caller, &run.session).await?;
-        self.command(&session, || Command::Cancel(run.id.clone())).await?;
+        self.keep_end(&run).await?;
         Ok(run)
     }
 

@@ -290,6 +290,9 @@ impl Worker {
     }
 
     fn out_of_time(&mut self, failure: Failure) -> Ending {
+        if self.is_cancelling {
+            return self.cut_off();
+        }
         self.engine = None;
         Ending::Over(RunState::Failed, Outcome { error: Some(failure), ..Outcome::default() })
     }

@@ -22,6 +22,7 @@ impl Hub {
     /// Looks at all runs that are not over. Those of an earlier server were interrupted; those that waited wait again.
     /// Runs that another server works on are left alone.
     pub(crate) async fn recover(self: &Arc<Self>) -> Fallible<()> {
+        self.settle_requests().await?;
         for (state, word) in [(RunState::Running, "running"), (RunState::Waiting, "waiting")] {
             for run in self.in_state(word).await? {
                 debug_assert_eq!(run.state, state);
@@ -53,6 +54,9 @@ impl Hub {
                 if let Err(error) = hub.sweep().await {
                     tracing::warn!(%error, "runs that nobody works on could not be looked for");
                 }
+                if let Err(error) = hub.count_usage().await {
+                    tracing::warn!(%error, "what runs used could not be added up");
+                }
             }
         });
         self.tracker.spawn(async move {
@@ -73,6 +77,7 @@ impl Hub {
     }
 
     async fn sweep(self: &Arc<Self>) -> Fallible<()> {
+        self.settle_requests().await?;
         // What has just been written is about to be told to a worker.
         let lease = u64::try_from(self.scribe.lease.as_millis()).unwrap_or(u64::MAX);
         let settled = self.clock.now().saturating_sub(lease);
@@ -109,8 +114,9 @@ impl Hub {
                 self.command(&kept, || Command::Run(run.id.clone())).await?;
             } else {
                 let id = run.id.clone();
-                self.mark_interrupted(run).await?;
-                let _ = self.interrupted.0.send(id);
+                if !self.mark_interrupted(run).await? {
+                    self.settle_end(&id, RunState::Interrupted).await;
+                }
             }
         }
         Ok(())
@@ -162,7 +168,7 @@ impl Hub {
             let put = run.put(Expected::Version(version))?;
             self.scribe.write(&run.session, vec![event::state(&run)?], vec![put]).await?;
             self.tell_change(&run);
-            self.approvals.withdraw_all(&run.id).await;
+            self.settle_end(&run.id, run.state).await;
         }
         Ok(run)
     }
@@ -174,30 +180,37 @@ impl Hub {
         Ok(runs)
     }
 
-    async fn mark_interrupted(&self, run: Run) -> Fallible<()> {
+    /// Marks a run as interrupted, unless it is over. One that a user wanted to end is cancelled instead: `true`.
+    async fn mark_interrupted(&self, run: Run) -> Fallible<bool> {
         let Some((mut run, version)) = self.records.find::<Run>(&run.id).await? else {
-            return Ok(());
+            return Ok(false);
         };
         if run.state.is_over() {
-            return Ok(());
+            return Ok(false);
         }
-        run.state = RunState::Interrupted;
-        run.ended = Some(self.clock.now());
         let failure = Failure::new(
             "interrupted",
             "the server ended while this run was at work; it can be resumed",
         );
-        run.outcome = Some(Outcome { error: Some(failure), ..Outcome::default() });
+        let interrupted = Outcome { error: Some(failure), ..Outcome::default() };
+        let (state, outcome) = match self.is_cancel_requested(&run.id).await {
+            true => (RunState::Cancelled, cancelled_outcome()),
+            false => (RunState::Interrupted, interrupted),
+        };
+        (run.state, run.outcome, run.ended) = (state, Some(outcome), Some(self.clock.now()));
         let put = run.put(Expected::Version(version))?;
         let cut_off = self.cut_off(&run.session, &run.id).await?;
         let events = cut_off.into_iter().chain([event::state(&run)?]).collect();
         match self.scribe.write(&run.session, events, vec![put]).await {
             Ok(_) => {
                 self.changed(&run);
-                Ok(())
+                if state == RunState::Cancelled {
+                    self.settle_end(&run.id, state).await;
+                }
+                Ok(state == RunState::Cancelled)
             }
             // Another server is at it.
-            Err(Error::Held { .. } | Error::Conflict { .. }) => Ok(()),
+            Err(Error::Held { .. } | Error::Conflict { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ostler_store::{Error, Expected, Put};
 use tokio::sync::mpsc;
 
+use super::day_usage::UncountedUsage;
 use super::edits::RunChanges;
 use super::meter::Used;
 use super::record::{Attached, Outcome, Run, RunState, Session};
@@ -44,6 +45,10 @@ impl Hub {
     pub(crate) fn as_it_is(&self, mut run: Run) -> Run {
         let unkept = self.unkept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ended) = unkept.get(&run.id) {
+            let mut ended = ended.clone();
+            if ended.state == RunState::Interrupted && self.is_cancelling(&run.id) {
+                ended.cancel();
+            }
             ended.note(&mut run);
         }
         run
@@ -52,16 +57,6 @@ impl Hub {
     /// Runs that are over, although their records do not say so yet. None while the store can write.
     pub(crate) fn over_but_not_written(&self) -> Vec<String> {
         self.unkept.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
-    }
-
-    /// A run that was interrupted, which is not written down yet, is cancelled instead. `false` if it is none of those.
-    pub(super) fn cancel_unkept(&self, run: &str) -> bool {
-        let mut unkept = self.unkept.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(ended) = unkept.get_mut(run).filter(|it| it.state == RunState::Interrupted) else {
-            return false;
-        };
-        (ended.state, ended.outcome) = (RunState::Cancelled, cancelled_outcome());
-        true
     }
 
     /// Writes down how runs of a session ended as soon as that works; then goes on with what was left to do.
@@ -122,9 +117,7 @@ impl Hub {
                     let (at, used) = (self.clock.now(), Used::default());
                     ended.push(Ended { run, state, outcome, at, used });
                 }
-                // Whoever wanted it to end gets that, and not a run to resume.
-                Command::Cancel(run) => _ = self.cancel_unkept(&run),
-                // Nobody answers, which says enough.
+                // Nobody answers, which says enough. A cancel is kept as a request.
                 _ => {}
             }
         }
@@ -134,14 +127,15 @@ impl Hub {
     /// Tries until it works, or until that is somebody else's business.
     async fn keep(&self, session: &Session, run: &str) {
         let known = || self.unkept.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(mut ended) = known().get(run).cloned() else { return };
-        while let Err(error) = self.try_to_keep(session, &ended).await {
-            match error {
+        let Some(ended) = known().get(run).cloned() else { return };
+        let state = loop {
+            match self.try_to_keep(session, &ended).await {
+                Ok(state) => break state,
                 // Another server has the session, and marks what it finds.
-                Error::Held { .. } => break,
+                Err(Error::Held { .. }) => break Some(ended.state),
                 // It is marked when the server starts again.
-                Error::Closed => return,
-                error => {
+                Err(Error::Closed) => return,
+                Err(error) => {
                     tracing::warn!(run, %error, "the end of a run cannot be kept yet");
                 }
             }
@@ -150,35 +144,17 @@ impl Hub {
                 // It is marked when the server starts again.
                 () = self.stopping.cancelled() => return,
             }
-            // Somebody may have cancelled it meanwhile.
-            ended = known().get(run).cloned().unwrap_or(ended);
-        }
-        let last = known().remove(run);
-        self.settle_end(run, ended.state).await;
-        if ended.state == RunState::Interrupted
-            && last.is_some_and(|last| last.state == RunState::Cancelled)
-        {
-            // It was cancelled while the interruption was being written.
-            self.cancel_kept(run).await;
-        }
-    }
-
-    async fn cancel_kept(&self, run: &str) {
-        let cancelling = async {
-            match self.records.find::<Run>(run).await? {
-                Some((run, _)) => self.cancel_interrupted(run).await.map(drop),
-                None => Ok(()),
-            }
         };
-        let cancelled: Fallible<()> = cancelling.await;
-        if let Err(error) = cancelled {
-            tracing::warn!(run, %error, "a run could not be cancelled");
-        }
+        known().remove(run);
+        self.settle_end(run, state.unwrap_or(ended.state)).await;
     }
 
     /// What is left to do when the end of a run is kept.
     pub(super) async fn settle_end(&self, run: &str, state: RunState) {
         if state == RunState::Interrupted {
+            if self.is_cancel_requested(run).await {
+                return Box::pin(self.cancel_kept(run)).await;
+            }
             // Not here: to resume is to start a worker, and this may be one.
             let _ = self.interrupted.0.send(run.to_owned());
             return;
@@ -186,6 +162,7 @@ impl Hub {
         self.approvals.withdraw_all(run).await;
         // Most have none, and what stays behind is only in the way.
         let _ = self.records.remove::<Attached>(run).await;
+        self.forget_cancel(run).await;
     }
 
     /// Writes down at once how a run ended, if that is not done yet.
@@ -195,13 +172,18 @@ impl Hub {
             Some(ended) => match self.try_to_keep(session, &ended).await {
                 // Somebody has done so at the same moment.
                 Err(Error::Conflict { .. }) => Ok(()),
-                kept => Ok(kept?),
+                kept => Ok(kept.map(drop)?),
             },
             None => Ok(()),
         }
     }
 
-    async fn try_to_keep(&self, session: &Session, ended: &Ended) -> Result<(), Error> {
+    /// The state that the run has now; `None` if there is no such run.
+    async fn try_to_keep(
+        &self,
+        session: &Session,
+        ended: &Ended,
+    ) -> Result<Option<RunState>, Error> {
         let unread = |error: crate::fault::ApiError| Error::Failed {
             doing: format!("reading {}", ended.run),
             why: error.to_string(),
@@ -209,11 +191,12 @@ impl Hub {
         let Some((mut run, version)) =
             self.records.find::<Run>(&ended.run).await.map_err(unread)?
         else {
-            return Ok(());
+            return Ok(None);
         };
         if run.state.is_over() {
-            return Ok(());
+            return Ok(Some(run.state));
         }
+        let ended = &self.unless_cancelled(ended).await;
         ended.note(&mut run);
         let told = event::state(&run).map_err(unread)?;
         let put = run.put(Expected::Version(version)).map_err(unread)?;
@@ -221,7 +204,7 @@ impl Hub {
         let puts = [put].into_iter().chain(puts).collect();
         self.scribe.write(&session.id, vec![told], puts).await?;
         self.changed(&run);
-        Ok(())
+        Ok(Some(run.state))
     }
 
     /// What is written down beside the run itself when it is over: what it used, and that in its session's record.
@@ -233,7 +216,9 @@ impl Hub {
         });
         let mut puts: Vec<Put> = session.await?.into_iter().collect();
         if ended.used != Used::default() {
-            puts.push(usage(ended, run).put(Expected::Any)?);
+            let usage = usage(ended, run);
+            puts.push(UncountedUsage::from(&usage).put(Expected::Any)?);
+            puts.push(usage.put(Expected::Any)?);
         }
         if !ended.used.files.is_empty() {
             puts.push(changes(ended, run).put(Expected::Any)?);

@@ -321,22 +321,8 @@ impl Worker {
     /// Ends a run that is not the one at work: one that waits, or one that nobody works on any more.
     pub(super) async fn cancel_queued(&mut self, run: &str) {
         self.queue.retain(|queued| queued != run);
-        if self.hub.cancel_unkept(run) {
-            return;
-        }
         if self.is_live(run).await.is_some() {
-            return self.end(run, RunState::Cancelled, cancelled_outcome()).await;
-        }
-        // It was interrupted after somebody wanted it to end.
-        if let Ok((run, _)) = self.find(run).await
-            && run.state == RunState::Interrupted
-        {
-            let hub = Arc::clone(&self.hub);
-            self.hub.tracker.spawn(async move {
-                if let Err(error) = hub.cancel_interrupted(run).await {
-                    tracing::warn!(%error, "a run could not be cancelled");
-                }
-            });
+            self.end(run, RunState::Cancelled, cancelled_outcome()).await;
         }
     }
 
@@ -458,7 +444,9 @@ impl Worker {
     }
 
     /// The same for a run that is over, with what it used.
-    async fn note_end(&mut self, ended: &Ended) -> Fallible<()> {
+    /// Returns the state that was written.
+    async fn note_end(&mut self, ended: &Ended) -> Fallible<RunState> {
+        let ended = &self.hub.unless_cancelled(ended).await;
         for _ in 0..TRIES {
             let (mut run, version) = self.find(&ended.run).await?;
             ended.note(&mut run);
@@ -471,7 +459,7 @@ impl Worker {
                 written => {
                     written?;
                     self.hub.changed(&run);
-                    return Ok(());
+                    return Ok(run.state);
                 }
             }
         }
@@ -497,12 +485,13 @@ impl Worker {
             tracing::warn!(run, %error, "the last deltas of a run could not be kept");
         }
         let ended = self.ended(run, state, outcome);
-        if let Err(error) = self.note_end(&ended).await {
-            tracing::error!(run, %error, "the end of a run could not be kept");
-            self.unkept.push(ended);
-            return;
+        match self.note_end(&ended).await {
+            Ok(state) => self.hub.settle_end(run, state).await,
+            Err(error) => {
+                tracing::error!(run, %error, "the end of a run could not be kept");
+                self.unkept.push(ended);
+            }
         }
-        self.hub.settle_end(run, state).await;
     }
 }
 

@@ -24,7 +24,7 @@ const BOUNDED: [(&str, &str); 16] = [
     ("/api/skills", "1,000 in the folder, 50 pages of the CMS"),
     ("/api/skills/{name}", "one skill"),
     ("/api/spaces/{id}", "one space"),
-    ("/api/usage", "366 days"),
+    ("/api/usage", "366 days, each a record"),
     ("/api/users", "10,000 users"),
 ];
 

@@ -4,7 +4,7 @@ use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::desk::{Client, Desk};
 
 /// Seen to fail with `Users::remove` that does not remember the id. Mutant: `Users::add` that takes the name as the id.
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn a_user_whom_an_earlier_version_removed_has_no_heir_either() {
     users[0].as_object_mut().unwrap().remove("id");
     std::fs::write(&file, json!(users).to_string()).unwrap();
     desk.start().await;
-    let mia = crate::desk::Client { base: desk.client().base, ..mia };
+    let mia = Client { base: desk.client().base, ..mia };
     assert_eq!(mia.get("/api/sessions").await["items"][0]["id"], json!(session), "she is the same");
     assert_eq!(mia.ask(Method::GET, "/api/spaces/team", None).await.0, 200);
     for name in ["zoe", "ida"] {
@@ -131,32 +131,73 @@ async fn a_user_whom_an_earlier_version_removed_has_no_heir_either() {
     }
 }
 
-// Seen to fail with lists that show the id.
+/// One of everything that has an owner, by a user who is then removed. Returns the session.
+async fn make_all_and_leave(desk: &Desk, owner: &Client, number: usize) -> String {
+    let zoe = desk.client_of("zoe").await;
+    let session = zoe.session().await;
+    let run = zoe.prompt(&session, "go").await;
+    let asked = owner.pending().await;
+    assert_eq!(asked["owner"], "zoe", "{asked}");
+    let answer = json!({"approved": true, "scope": "session"});
+    let path = format!("/api/approvals/{}/decision", asked["id"].as_str().unwrap());
+    let answered = zoe.post(&path, answer).await;
+    assert_eq!((&answered["owner"], &answered["answer"]["by"]), (&json!("zoe"), &json!("zoe")));
+    let done = zoe.until(&run, "completed").await;
+    assert_eq!(done["owner"], "zoe", "{done}");
+    let start = json!({"prompt": "x"});
+    zoe.post("/api/hooks", json!({"name": "h", "start": start})).await;
+    let plan = json!({"name": "s", "start": start, "when": {"every": "1h"}});
+    let plan = zoe.post("/api/schedules", plan).await["id"].as_str().unwrap().to_owned();
+    let fired = zoe.post(&format!("/api/schedules/{plan}/run"), json!({})).await;
+    assert_eq!(fired["owner"], "zoe", "{fired}");
+    let task = json!({"name": "t", "taskType": "agent", "userPrompt": "x"});
+    zoe.post("/api/tasks", task).await;
+    zoe.post("/api/spaces", json!({"id": format!("hers-{number}")})).await;
+    let role = ["admin", "member"][number];
+    let (member, path) = (json!({"role": role}), "/api/spaces/team/members/zoe");
+    let (status, team) = owner.ask(Method::PUT, path, Some(member)).await;
+    assert!(status.is_success(), "{team}");
+    assert_eq!(team["members"], json!({"zoe": role}), "the one who was removed has no access");
+    assert_eq!(owner.ask(Method::DELETE, "/api/users/zoe", None).await.0, 204);
+    session
+}
+
+// Mutants: `named` that returns the value as it is; `Space::name_users` without the order of members.
 #[tokio::test]
-async fn records_of_removed_users_show_the_name_they_had() {
+async fn every_list_shows_removed_users_by_the_name_they_had() {
     let script = Script::new()
         .rule(when().has_tool_result(true), reply().text("done"))
+        .rule(when().prompt_contains("x"), reply().text("done"))
         .rule(when(), reply().tool_use("Bash", json!({"command": "touch made"})));
     let desk = Desk::open(script).await;
     let owner = desk.client();
-    for _ in 0..2 {
-        let zoe = desk.client_of("zoe").await;
-        let run = zoe.prompt(&zoe.session().await, "go").await;
-        let asked = zoe.pending().await["id"].as_str().unwrap().to_owned();
-        let answer = json!({"approved": true, "scope": "session"});
-        zoe.post(&format!("/api/approvals/{asked}/decision"), answer).await;
-        zoe.until(&run, "completed").await;
-        assert_eq!(owner.ask(Method::DELETE, "/api/users/zoe", None).await.0, 204);
+    owner.post("/api/spaces", json!({"id": "team"})).await;
+    let mut session = String::new();
+    for number in 0..2 {
+        session = make_all_and_leave(&desk, &owner, number).await;
     }
-    for (list, fields) in [
-        ("/api/sessions", &["owner"][..]),
-        ("/api/rules", &["owner", "by"]),
-        ("/api/audit", &["owner", "by"]),
+    let runs = format!("/api/sessions/{session}/runs");
+    for (list, fields, least) in [
+        ("/api/sessions", &["owner"][..], 2),
+        ("/api/rules", &["owner", "by"], 2),
+        ("/api/audit", &["owner", "by"], 2),
+        ("/api/hooks", &["owner"], 2),
+        ("/api/schedules", &["owner"], 2),
+        ("/api/tasks", &["owner"], 2),
+        ("/api/spaces", &["owner"], 3),
+        (&runs, &["owner"], 1),
     ] {
-        let found = owner.get(list).await["items"].clone();
-        assert_eq!(found.as_array().unwrap().len(), 2, "{list}: {found}");
-        for item in found.as_array().unwrap() {
+        let mut found = owner.get(list).await["items"].as_array().unwrap().clone();
+        assert!(found.len() >= least, "{list}: {found:?}");
+        found.retain(|item| item["id"] != "team");
+        for item in found {
             assert!(fields.iter().all(|field| item[*field] == "zoe"), "{list}: {item}");
         }
+    }
+    // Both are still in it, and each is removed by the name that is shown.
+    for left in [json!({"zoe": "member"}), json!({})] {
+        let path = "/api/spaces/team/members/zoe";
+        assert_eq!(owner.ask(Method::DELETE, path, None).await.0, 204);
+        assert_eq!(owner.get("/api/spaces/team").await["members"], left);
     }
 }

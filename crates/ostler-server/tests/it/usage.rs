@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ostler_store::{Expected, Filter, Page, Put, Store as _};
 use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -84,6 +85,62 @@ async fn usage_is_told_by_day_and_model_to_whom_it_concerns() {
     for wrong in ["days=0", "days=367", "days=x", "dayz=1"] {
         let (status, _) = client.ask(Method::GET, &format!("/api/usage?{wrong}"), None).await;
         assert!(status.is_client_error(), "{wrong}: {status}");
+    }
+    desk.api.finish();
+}
+
+/// What a run of the owner used, as its end writes it. `day` counts back from today.
+fn uncounted(desk: &Desk, number: u64) -> Put {
+    let ended = desk.clock.now() - number % 5 * 24 * 60 * 60 * 1_000;
+    let spent = json!({"model": "m", "costUsd": 0.5, "tokens": {"input": 2, "output": 1}});
+    let body =
+        json!({"id": format!("u{number}"), "owner": "owner", "ended": ended, "models": [spent]});
+    Put::new("uncountedUsage", format!("u{number}"), body).owner("owner")
+}
+
+// Mutant: `count_usage` that removes nothing: every question reads and adds all runs again.
+#[tokio::test]
+async fn the_cost_of_usage_does_not_grow_with_the_number_of_runs() {
+    let desk = Desk::open(Script::new()).await;
+    let client = desk.client();
+    let numbers: Vec<u64> = (0..3_000).collect();
+    for some in numbers.chunks(500) {
+        let puts = some.iter().map(|number| uncounted(&desk, *number)).collect();
+        desk.store().put(puts).await.unwrap();
+    }
+    let first = client.get("/api/usage?days=366").await;
+    assert_eq!(first["total"]["runs"], 3_000);
+    assert_eq!(first["total"]["tokens"]["input"], 6_000);
+    for query in ["days=366", "days=366&mine=true"] {
+        let before = desk.store().records_read();
+        let again = client.get(&format!("/api/usage?{query}")).await;
+        let read = desk.store().records_read() - before;
+        assert!(read <= 10, "{read} records for five days");
+        assert_eq!(again["days"].as_array().unwrap().len(), 5);
+        assert_eq!(again["days"][0]["models"][0]["runs"], 600);
+        assert_eq!(again["total"], first["total"], "{query}");
+    }
+}
+
+// Mutant: `count_earlier_usage` that does nothing.
+#[tokio::test]
+async fn runs_of_earlier_versions_are_counted_once() {
+    let mut desk = Desk::open(Script::new().rule(when(), reply().text("Fine."))).await;
+    let client = desk.client();
+    let run = client.prompt(&client.session().await, "go").await;
+    client.until(&run, "completed").await;
+    let now = client.get("/api/usage").await["total"].clone();
+    assert_eq!(now["runs"], 1);
+    // As an earlier version left it: without sums.
+    let sums = desk.store().list("dayUsage", &Filter::default(), &Page::default()).await.unwrap();
+    assert_eq!(sums.len(), 3, "of the user, of all, and the mark: {sums:?}");
+    for sum in sums {
+        desk.store().remove("dayUsage", &sum.id, Expected::Any).await.unwrap();
+    }
+    for _ in 0..2 {
+        desk.stop().await;
+        desk.start().await;
+        assert_eq!(desk.client().get("/api/usage").await["total"], now);
     }
     desk.api.finish();
 }
