@@ -1,7 +1,7 @@
 //! `concurrent`: 500 runs at once on one server, next to 50 on another; each run makes five Bash calls, one per turn.
 //!
-//! Ten times the work takes ten times as long if nothing in the server gets dearer with the number of runs. The scripted
-//! model and the clients are in this process, on the same processors, at both sizes.
+//! Ten times the work takes ten times as long if no cost in the server grows with the number of runs. The scripted
+//! model and the clients are in this process, on the same processors, in both cases.
 
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,7 @@ fn broken(ratio: f64) -> Option<String> {
     })
 }
 
-/// What runs at once took.
+/// The cost of concurrent runs.
 struct Taken {
     wall: Duration,
     cpu: Duration,

@@ -1,7 +1,7 @@
 //! `decode`: typed frames cost at most half as much again as parsing the same bytes into a JSON tree.
 //!
-//! A tree is what a client in a dynamic language works with and the least one can do with a line; the types also
-//! check every field, name every error and keep what they do not know.
+//! A tree is what a client in a dynamic language works with, and the minimum for any reader; the types also check
+//! every field, name every error and keep unknown fields.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::{measure, table};
 
 const FRAMES: usize = 100_000;
 
-/// What a read from a pipe brings at most on Linux.
+/// The most that one read from a pipe returns on Linux.
 const PIECE: usize = 64 * 1024;
 
-/// Frames to encode are kept in memory, so there is only a part of them, which is written that many times.
+/// Frames to encode are kept in memory, so only a part is used, and encoded this many times.
 const ENCODE_ROUNDS: usize = 10;
 
 /// The promise: time of `from_line` divided by the time of [`Value`].
@@ -110,7 +110,7 @@ enum Either {
 }
 
 fn decoded(lines: &[Line]) -> Result<Vec<Either>> {
-    // A line that failed to decode would be fast or slow for the wrong reason.
+    // A line that does not decode would distort the time.
     lines
         .iter()
         .map(|line| {

@@ -1,4 +1,4 @@
-//! `dropin`: what a user of the official SDKs waits for, with `ostler` and with the vendor's own program in its place.
+//! `dropin`: how long a user of the official SDKs waits, with `ostler` and with the vendor's own program.
 //!
 //! The same host program calls the public `query` of its SDK with the one and the other as executable, in turns, against
 //! a scripted API that answers at once. Counted is the time from that call to the first message (`system`/`init`), to the
@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 use crate::sdk::folder;
 use crate::{engine, measure, process, size, table};
 
-/// How often each pair runs, after one run that warms the disk and makes its folders.
+/// How often each pair runs, after one warm-up run.
 const ROUNDS: usize = 7;
 
 /// The promise for the first message and for the result: ours divided by theirs.
@@ -24,7 +24,7 @@ const LIMIT: f64 = 1.0 / 10.0;
 
 const ANSWER: &str = "Hello from the script.";
 
-/// What is timed, as the hosts name it and as people do.
+/// What is timed: the hosts' name and the display name.
 const SPANS: [(&str, &str); 3] =
     [("init_us", "to init"), ("result_us", "to result"), ("end_us", "to the end")];
 
@@ -67,7 +67,7 @@ fn medians(host: &Host, engines: &[Engine; 2]) -> Result<[Times; 2]> {
     Ok([median(&times[0]), median(&times[1])])
 }
 
-/// A program in the place of the SDK's own, its home, and the API it talks to.
+/// A program instead of the SDK's own, its home, and its API.
 struct Engine {
     program: PathBuf,
     home: TempDir,
@@ -103,7 +103,7 @@ impl Host {
         Ok(Self { name: "Python 0.2.182", program, script: script("ask.py"), module: None })
     }
 
-    /// Asks once.
+    /// Sends one prompt.
     fn ask(&self, engine: &Engine) -> Result<Times> {
         let text = |path: &Path| path.to_str().map(str::to_owned).context("the path is text");
         let variables = [

@@ -1,4 +1,4 @@
-//! `engine`: a prompt that takes one Bash call, beside the vendor's native program, against the same scripted API.
+//! `engine`: a prompt with one Bash call, compared with the vendor's native program, on the same scripted API.
 //!
 //! Both get the same arguments, environment and permission, and take turns. A run counts only if the work was
 //! done: the command's output reached the model, and the result says success.
@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use crate::process::{self, Ran};
 use crate::{measure, size, table};
 
-/// How often each program runs, after one run that warms the disk and makes its folders.
+/// How often each program runs, after one warm-up run.
 const ROUNDS: usize = 11;
 
 /// The promises: ours divided by theirs.
@@ -29,8 +29,8 @@ const COMMAND: &str = "echo bench-$((6 * 7))";
 const OUTPUT: &str = "bench-42";
 const SETTINGS: &str = r#"{"permissions":{"allow":["Bash(echo:*)"]}}"#;
 
-/// What both programs are started with, beside their home: the vendor's is not to be slowed down by what it cannot reach,
-/// nor by its own updates.
+/// The environment of both programs, in addition to their home: the vendor's must not be slowed down by unreachable
+/// hosts or its own updates.
 pub(crate) const ENVIRONMENT: [(&str, &str); 5] = [
     ("SHELL", "/bin/bash"),
     ("ANTHROPIC_API_KEY", "key"),
@@ -69,7 +69,7 @@ pub(crate) fn vendor() -> Result<PathBuf> {
     found.with_context(|| format!("npm found no native program for this machine in {peers:?}"))
 }
 
-/// A program, its home, and the API it talks to.
+/// A program, its home, and its API.
 struct Candidate {
     program: PathBuf,
     home: TempDir,
@@ -92,7 +92,7 @@ impl Candidate {
                 when().prompt_contains(PROMPT).offers_tool("Bash"),
                 reply().text("Asking.").tool_use("Bash", call),
             )
-            // Whatever else a program asks its model, such as a title.
+            // Other requests of a program to its model, such as for a title.
             .rule(when(), reply().text("{}"));
         let home = tempfile::tempdir()?;
         std::fs::create_dir(home.path().join("work"))?;
@@ -142,7 +142,7 @@ fn check(stdout: &str, requests: &[RecordedRequest]) -> Result<()> {
         result["subtype"] == "success"
             && result["is_error"] == false
             && result["result"].as_str().is_some_and(|text| text.contains(OUTPUT)),
-        "the result is no success: {result}"
+        "the result is not a success: {result}"
     );
     Ok(())
 }
@@ -169,7 +169,7 @@ impl Figures {
         }
     }
 
-    /// What the table shows, as numbers.
+    /// The rows of the table.
     fn rows(&self) -> [(&'static str, f64); 5] {
         [
             ("wall time, ms", milliseconds(self.wall)),

@@ -1,8 +1,8 @@
-//! `hooks`: what it costs to hold a run to its limits and to tell of every call.
+//! `hooks`: the cost of enforcing limits and publishing events.
 //!
-//! The same conversation, made of calls of a tool that does nothing, as a typed prompt with a deadline, a budget and a
-//! subscriber, and as a bare query without any hook; both on the engine in this process and the scripted API. A tool that
-//! does nothing is the worst case: beside any real one, and any model, hooks are not to be seen.
+//! The same conversation, made of calls of a tool that does nothing, as a typed prompt with a deadline, a budget and
+//! a subscriber, and as a bare query without any hook; both on the engine in this process and the scripted API. A
+//! tool that does nothing is the worst case: compared with a real tool or model, hooks are negligible.
 
 use std::time::{Duration, Instant};
 

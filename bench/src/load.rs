@@ -1,8 +1,9 @@
-//! `load`: many runs and many who follow them, on one server; and the same few runs with the vendor's program in it.
+//! `load`: many runs and many subscribers on one server; and a few runs, also with the vendor's program as the
+//! engine.
 //!
-//! The server is the program as shipped, in a process of its own; the scripted model and all clients are in this one, on
-//! the same processors. Every subscriber must be told every event, in order, or the benchmark fails. What is promised
-//! is the ratio to the vendor's program; the other figures are to be compared with those of yesterday.
+//! The server is the program as shipped, in its own process; the scripted model and all clients are in this one, on
+//! the same processors. Every subscriber must receive every event, in order, or the benchmark fails. The limit is on
+//! the ratio to the vendor's program; compare the other figures with earlier runs.
 
 pub(crate) mod desk;
 pub(crate) mod listener;
@@ -22,15 +23,15 @@ use crate::{engine, table};
 
 const RUNS: usize = 500;
 const SUBSCRIBERS: usize = 2_000;
-/// Pieces of a response that comes at its own pace, and the time between them.
+/// Deltas of a slow response, and the time between them.
 const STEADY_PIECES: usize = 30;
 const PACE_MS: u64 = 250;
-/// Pieces of a response that comes as fast as it can.
+/// Deltas of a fast response.
 const BURST_PIECES: usize = 60;
 const ROUND_TRIPS: usize = 200;
-/// Approvals on their way at the same time.
+/// Concurrent approvals.
 const AT_ONCE: usize = 8;
-/// Runs beside the vendor's program.
+/// Runs in the comparison with the vendor's program.
 const FEW: usize = 20;
 
 /// The promise: ours divided by theirs.
@@ -53,11 +54,11 @@ pub(crate) fn run() -> Result<Vec<String>> {
     })
 }
 
-/// Each subscriber is a socket here, and one there.
+/// Each subscriber needs a socket here and one in the server.
 pub(crate) fn raise_file_limit() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // What is not allowed shows when a socket cannot be opened.
+        // If this is not allowed, opening a socket fails later.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
@@ -80,7 +81,7 @@ fn script() -> Script {
         .rule(when(), reply().text("Hello."))
 }
 
-/// What was found with many.
+/// The results with many runs.
 struct Many {
     per_run: f64,
     per_subscriber: f64,
@@ -121,7 +122,7 @@ async fn many() -> Result<Many> {
     let mut listeners: Vec<Listener> = Vec::new();
     for number in 0..SUBSCRIBERS {
         let session = &sessions[number % RUNS];
-        // One of each session also tells what is asked.
+        // One listener of each session also reports approvals.
         listeners.push(Listener::attach(&desk, session, &audience, number < RUNS).await?);
     }
     let attached = desk.resident_kib()?;
@@ -140,7 +141,7 @@ async fn many() -> Result<Many> {
     let burst = desk.heads(&sessions).await? - steady;
     ensure!(
         audience.heard() == (steady + burst) * SUBSCRIBERS / RUNS,
-        "{} events were heard, {} added",
+        "{} events were received, {} appended",
         audience.heard(),
         steady + burst
     );
@@ -157,7 +158,7 @@ async fn many() -> Result<Many> {
     })
 }
 
-/// Begins a run in every session. When it returns all of them are at work and just get their answers.
+/// Starts a run in every session. When it returns, all of them wait for their model.
 async fn begin_all(
     desk: &Desk,
     api: &ScriptedApi,
@@ -189,7 +190,7 @@ async fn delivered(
         let added = desk.times(session).await?;
         for listener in listeners.iter().skip(number).step_by(RUNS) {
             for (seq, came) in listener.arrivals() {
-                // What was there before it listened says nothing.
+                // Events from before it attached do not count.
                 if let Some(added) = added.get(&seq) {
                     times.push(came.saturating_sub(*added));
                 }
@@ -205,7 +206,7 @@ fn percentiles(mut times: Vec<Duration>) -> [Duration; 2] {
     [50, 99].map(|share| times[(times.len() * share / 100).min(times.len() - 1)])
 }
 
-/// A command is asked for, allowed as soon as somebody hears of it, and run.
+/// A command requires approval, is allowed as soon as a listener sees it, and runs.
 async fn round_trips(
     desk: &Arc<Desk>,
     sessions: &[String],
@@ -223,7 +224,7 @@ async fn round_trips(
     Ok(percentiles(times))
 }
 
-/// What a few runs took.
+/// The cost of a few runs.
 struct Few {
     wall: Duration,
     resident_mib: f64,

@@ -1,8 +1,8 @@
 //! `long`: a conversation of thousands of turns costs at most twice what it takes to write its requests.
 //!
-//! Every request holds the whole conversation, so writing them all grows with the square of the turns, and nobody
-//! can avoid that. What the engine adds to it should not grow the same way. Each conversation is held in a process
-//! of its own, with a model that writes the request and throws it away, so that its peak memory can be told.
+//! Every request contains the whole conversation, so serializing them all grows with the square of the turns. What
+//! the engine adds should not grow in the same way. Each conversation runs in its own process, with a model that
+//! serializes the request and drops it, so that its peak memory can be measured.
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::{process, table};
 
-/// The first argument that makes this program hold one conversation.
+/// The first argument that makes this program run one conversation.
 pub(crate) const CONVERSE: &str = "--converse";
 
 const TURNS: [usize; 2] = [500, 2_000];
@@ -30,7 +30,7 @@ const TURNS: [usize; 2] = [500, 2_000];
 /// The promise: processor time of the conversation divided by that of writing its requests, for the longest.
 const LIMIT: f64 = 2.0;
 
-/// What a tool says each time; a short file.
+/// The result of each tool call; a short file.
 const RESULT_BYTES: usize = 1_000;
 
 pub(crate) fn run() -> Result<Vec<String>> {
@@ -66,7 +66,7 @@ pub(crate) fn run() -> Result<Vec<String>> {
     Ok(Vec::new())
 }
 
-/// Holds one conversation of so many turns, and prints what it cost.
+/// Runs one conversation of `turns` turns, and prints its cost.
 pub(crate) fn converse(words: &[String]) -> ExitCode {
     let turns = words.first().and_then(|word| word.parse().ok());
     match turns.context("how many turns?").and_then(conversation) {
@@ -108,7 +108,7 @@ fn conversation(turns: usize) -> Result<Value> {
     }))
 }
 
-/// One prompt, to its result; how many turns that took.
+/// Runs one prompt to its result; returns the number of turns.
 async fn hold(model: Arc<Caller>) -> Result<u64> {
     let cwd = std::env::temp_dir();
     let policy = Policy::new(&cwd, PermissionMode::Default);
@@ -125,7 +125,7 @@ async fn hold(model: Arc<Caller>) -> Result<u64> {
     bail!("the engine has gone")
 }
 
-/// A model that calls a tool again and again. It writes every request, as if to send it.
+/// A model that keeps calling a tool. It serializes every request, as if to send it.
 struct Caller {
     turns: usize,
     /// The last request.
@@ -168,7 +168,7 @@ impl Model for Caller {
     }
 }
 
-/// A tool that always finds the same.
+/// A tool that always returns the same.
 struct Lookup;
 
 impl Tool for Lookup {

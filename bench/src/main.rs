@@ -1,4 +1,4 @@
-//! Benchmarks that state a promise as a number and fail when it is broken: `cargo xtask bench [name…]`.
+//! Benchmarks with a limit, which fail if it is exceeded: `cargo xtask bench [name…]`.
 //!
 //! Each benchmark is a module with one function, listed in [`BENCHMARKS`]. They compare two things in the same
 //! run and judge by the ratio, which says the same on a slow machine as on a fast one.
@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-/// Runs the benchmark, prints its figures, and says which promises it found broken.
+/// Runs the benchmark, prints its figures, and returns the exceeded limits.
 type Benchmark = fn() -> Result<Vec<String>>;
 
 const BENCHMARKS: &[(&str, Benchmark)] = &[
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     for name in &wanted {
         if !BENCHMARKS.iter().any(|(known, _)| known == name) {
             let known: Vec<_> = BENCHMARKS.iter().map(|(known, _)| *known).collect();
-            eprintln!("no benchmark is called {name:?}; there is: {}", known.join(", "));
+            eprintln!("unknown benchmark {name:?}; available: {}", known.join(", "));
             return ExitCode::from(2);
         }
     }

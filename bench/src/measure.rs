@@ -1,4 +1,4 @@
-//! Taking times side by side.
+//! Compares times.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub(crate) fn medians(candidates: &mut [&mut dyn FnMut()]) -> Vec<Duration> {
     times.into_iter().map(median).collect()
 }
 
-/// The middle one.
+/// The median.
 pub(crate) fn median<T: Ord + Copy>(mut figures: Vec<T>) -> T {
     figures.sort();
     figures[figures.len() / 2]

@@ -1,8 +1,8 @@
-//! `memory`: what a server still holds after many sessions have ended, next to the same server before the first.
+//! `memory`: the memory of a server after many sessions have ended, compared with the same server before the first.
 //!
-//! Each session has one run: two model calls and one Glob. An engine is kept for a while after its run, ten minutes by
-//! default; here five seconds (`--idle-timeout 5s`), so that all of them end while somebody waits. What the C library
-//! keeps is given back every half minute, if an engine ended. So the memory is looked at after [`WAIT`].
+//! Each session has one run: two model calls and one Glob. An engine is kept for ten minutes after its run by
+//! default; here for five seconds (`--idle-timeout 5s`), so that all of them end during the benchmark. The C
+//! library's free memory is returned every half minute, if an engine ended. So the memory is measured after [`WAIT`].
 
 use std::time::Duration;
 

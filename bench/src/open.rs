@@ -1,7 +1,6 @@
-//! `open`: opening a session (`POST /agui/connect`) that has 3,000 runs, beside one that has 300.
+//! `open`: opening a session (`POST /agui/connect`) with 3,000 runs, compared with one with 300.
 //!
-//! The server is in this process, with a store that is filled by hand: what comes before the newest messages must cost
-//! nothing, however it came there.
+//! The server is in this process, with a store filled directly: messages before the newest ones must cost nothing.
 
 use std::sync::Arc;
 use std::time::Duration;

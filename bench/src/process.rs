@@ -1,7 +1,7 @@
-//! What a program costs: the time until it is gone, and the memory it held at its peak.
+//! Measures a program: the time until it ends, and its peak memory.
 //!
-//! A process is measured by a small one that starts nothing else: the kernel tells only the peak of all children
-//! together, and counts to a new child what its parent held when it was started.
+//! A process is measured by a small one that starts nothing else: the kernel reports only the peak of all children
+//! together, and attributes the parent's memory at the start to a new child.
 
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-/// The first argument that makes this program the small one.
+/// The first argument that makes this program the measuring process.
 pub(crate) const WATCH: &str = "--watch";
 
 /// A run of a program.
@@ -60,7 +60,7 @@ pub(crate) fn run(
     })
 }
 
-/// The small one: `FIGURES PROGRAM ARGS…`. Ends as the program does.
+/// The measuring process: `FIGURES PROGRAM ARGS…`. Ends with the program's exit code.
 pub(crate) fn watch(words: &[String]) -> ExitCode {
     match watched(words) {
         Ok(code) => code,
@@ -72,7 +72,7 @@ pub(crate) fn watch(words: &[String]) -> ExitCode {
 }
 
 fn watched(words: &[String]) -> Result<ExitCode> {
-    let [figures, program, args @ ..] = words else { anyhow::bail!("what to watch?") };
+    let [figures, program, args @ ..] = words else { anyhow::bail!("the program to measure is missing") };
     let start = Instant::now();
     let status = Command::new(program).args(args).status().context("starting the program")?;
     let wall = start.elapsed();
@@ -105,7 +105,7 @@ fn used(whose: Whose) -> Result<(Duration, u64)> {
     })
     .context("asking what was used")?;
     let cpu = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-    // Everybody but Apple counts in kilobytes.
+    // All systems except Apple's count in kilobytes.
     let unit = if cfg!(target_vendor = "apple") { 1 } else { 1024 };
     Ok((Duration::from_micros(cpu.try_into()?), u64::try_from(usage.max_rss())? * unit))
 }

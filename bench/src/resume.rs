@@ -1,8 +1,8 @@
 //! `resume`: a session of 300 MB that was compacted is resumed within 100 MB, as shipped.
 //!
-//! The file is made of a real session: its lines come after the boundary that a compaction writes, and before it stand
-//! 300 MB of earlier messages, which the conversation does not need any more. A run counts only if the model is sent what
-//! follows the boundary and nothing of what stands before it.
+//! The file is made from a real session: its lines follow the boundary that a compaction writes, and 300 MB of
+//! earlier messages precede it, which the conversation does not need any more. A run counts only if the model gets
+//! what follows the boundary and nothing before it.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -90,7 +90,7 @@ impl Place {
         Ok(folder.path().join(format!("{session}.jsonl")))
     }
 
-    /// Puts earlier messages and a boundary before everything.
+    /// Inserts earlier messages and a boundary at the start.
     fn grow(&self, session: &str) -> Result<()> {
         let path = self.file(session)?;
         let text = fs::read_to_string(&path)?;

@@ -1,4 +1,5 @@
-//! `sdk`: what it costs a host to read a long answer as it comes, beside the official Python and TypeScript SDKs.
+//! `sdk`: the cost for a host of reading a long streamed answer, compared with the official Python and TypeScript
+//! SDKs.
 //!
 //! All three read the same stream from the same fake engine through their public `query`, add up the text, and take
 //! turns. Counted is the processor time of the host alone, from the call of `query` to the end of its stream: not
@@ -23,10 +24,10 @@ pub(crate) const CONSUME: &str = "--consume";
 
 /// How many text deltas there are.
 const DELTAS: usize = 100_000;
-/// What was recorded is "Hello", " from", " mock.", and the last round is cut short.
-const LETTERS: usize = DELTAS / 3 * 16 + 5;
+/// The recorded deltas are "Hello", " from", " mock."; the last round is cut short.
+const CHARACTERS: usize = DELTAS / 3 * 16 + 5;
 
-/// How often each SDK reads it, after one run that warms the disk.
+/// How often each SDK reads it, after one warm-up run.
 const ROUNDS: usize = 7;
 
 /// The promise: ours divided by the better of the others.
@@ -80,7 +81,7 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Reads the stream once; what that cost. A run that missed something is an error.
+    /// Reads the stream once; returns the cost. A run that missed data is an error.
     fn read(&self) -> Result<Duration> {
         let home = tempfile::tempdir()?;
         let engine = std::env::current_exe().context("finding this program")?;
@@ -98,7 +99,7 @@ impl Reader {
         let args = args.collect::<Result<Vec<_>>>()?;
         let ran = process::run(&self.program, &args, home.path(), &variables)?;
         let told: Value = serde_json::from_str(ran.stdout.trim()).context(ran.stdout.clone())?;
-        let expected = json!({"deltas": DELTAS, "letters": LETTERS, "results": 1});
+        let expected = json!({"deltas": DELTAS, "letters": CHARACTERS, "results": 1});
         for (what, number) in expected.as_object().into_iter().flatten() {
             ensure!(told[what] == *number, "read {} {what} instead of {number}", told[what]);
         }
@@ -117,7 +118,7 @@ fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sdk").join(name)
 }
 
-/// Speaks as the fake engine.
+/// Acts as the fake engine.
 pub(crate) fn speak(n_deltas: &str) -> ExitCode {
     let n_deltas = n_deltas.parse().with_context(|| format!("{FAKE_ENGINE} is no number"));
     ended(n_deltas.and_then(fake_engine::speak))
@@ -125,7 +126,7 @@ pub(crate) fn speak(n_deltas: &str) -> ExitCode {
 
 /// Reads the stream once with our SDK, as the scripts do with theirs, and prints what that cost.
 pub(crate) fn consume() -> ExitCode {
-    // The runtime that `#[tokio::main]` gives to everybody.
+    // The same runtime as `#[tokio::main]`.
     let runtime = tokio::runtime::Runtime::new().context("starting a runtime");
     ended(runtime.and_then(|runtime| {
         println!("{}", runtime.block_on(read())?);

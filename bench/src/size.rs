@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 
 const LIMIT: u64 = 30_000_000;
 
-/// `ostler` as it is shipped; `cargo xtask bench` builds it beside this program.
+/// `ostler` as shipped; `cargo xtask bench` builds it next to this program.
 pub(crate) fn program() -> Result<PathBuf> {
     let this = std::env::current_exe().context("finding this program")?;
     let target = this.ancestors().nth(2).context("finding the target folder")?;

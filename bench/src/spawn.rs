@@ -1,4 +1,4 @@
-//! `spawn`: what a Bash call costs a process that holds much memory, next to the same process without it.
+//! `spawn`: the cost of a Bash call in a process with much memory, compared with the same process without it.
 //!
 //! The same conversation of Bash calls on the engine in this process and the scripted API. A fork would copy the page
 //! tables of all that memory for every command; starting a program any other way costs the same at every size.

@@ -1,7 +1,7 @@
 //! `store`: what the server's log adds to bare SQLite, and how many events go through it.
 //!
-//! How long a disk takes to write is the disk's business, so the promise is about the store beside the same rows
-//! written by SQLite alone, in transactions of 32, in the same folder and by turns.
+//! Disks differ in speed, so the limit compares the store with the same rows written by SQLite alone, in transactions
+//! of 32, in the same folder and alternately.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -21,10 +21,10 @@ const LIMIT: f64 = 0.5;
 const EVENTS: usize = 6_000;
 const ROUNDS: usize = 5;
 const GROUP: usize = 32;
-/// Who append at the same time, each to a stream of its own and waiting for each answer.
+/// Concurrent appenders, each with its own stream and waiting for each answer.
 const APPENDERS: usize = 64;
 const PAGE: usize = 100;
-/// Who follow one stream at the same time.
+/// Concurrent followers of one stream.
 const FOLLOWERS: usize = 200;
 const BODY_BYTES: usize = 1_000;
 
@@ -134,7 +134,7 @@ async fn append_all(
     let mut times = Vec::with_capacity(count);
     for number in 0..count {
         let mut event = NewEvent::new("message", json!({ "text": text() }));
-        // The last one is waited for, and so are all before it.
+        // Waits for the last one, and so for all before it.
         event.durable = !fleeting || number + 1 == count;
         let start = Instant::now();
         let added = store.append(&lease, vec![event], vec![]).await?;
@@ -165,7 +165,7 @@ async fn read(store: &Sqlite, name: &str) -> Result<Figure> {
     Ok(Figure::of(count, took, times))
 }
 
-/// One appends, many read it as soon as it is there; how long that takes from before the append.
+/// One appends, many read the event at once; measured from before the append.
 async fn follow(store: &Arc<Sqlite>, name: &str) -> Result<Figure> {
     const EACH: u64 = 200;
     let stream = StreamId::new(name)?;
@@ -182,7 +182,7 @@ async fn follow(store: &Arc<Sqlite>, name: &str) -> Result<Figure> {
                     for event in store.read_from(&stream, seen, PAGE).await? {
                         ensure!(event.seq == seen + 1, "{} after {seen}", event.seq);
                         seen = event.seq;
-                        let begun = begun.lock().expect("nobody panics with it")[seen as usize];
+                        let begun = begun.lock().expect("no thread panics with the lock")[seen as usize];
                         times.push(begun.elapsed());
                     }
                 }
@@ -192,7 +192,7 @@ async fn follow(store: &Arc<Sqlite>, name: &str) -> Result<Figure> {
         .collect();
     let start = Instant::now();
     for _ in 0..EACH {
-        begun.lock().expect("nobody panics with it").push(Instant::now());
+        begun.lock().expect("no thread panics with the lock").push(Instant::now());
         let event = NewEvent::new("message", json!({ "text": text() }));
         store.append(&lease, vec![event], vec![]).await?;
     }
@@ -203,7 +203,7 @@ async fn follow(store: &Arc<Sqlite>, name: &str) -> Result<Figure> {
     Ok(Figure::of(times.len(), start.elapsed(), times))
 }
 
-/// The least that has to be written, by SQLite alone.
+/// The minimal rows, written by SQLite alone.
 struct Bare(Connection);
 
 impl Bare {

@@ -15,7 +15,7 @@ use crate::process::{self, Ran};
 use crate::{engine, measure, size, table};
 
 const TURNS: usize = 50;
-/// How often each program runs, after one run that warms the disk and makes its folders.
+/// How often each program runs, after one warm-up run.
 const ROUNDS: usize = 5;
 /// The promise: our wall time divided by theirs.
 const LIMIT: f64 = 1.0 / 15.0;
@@ -55,7 +55,7 @@ fn broken(ratio: f64) -> Option<String> {
     })
 }
 
-/// A program, its home, and the API it talks to.
+/// A program, its home, and its API.
 struct Candidate {
     program: PathBuf,
     home: TempDir,
@@ -72,7 +72,7 @@ impl Candidate {
         }
         let script = script
             .rule(when().tool_result_of("Bash"), reply().text("The last one is {{tool_result}}"))
-            // Whatever else a program asks its model, such as a title.
+            // Other requests of a program to its model, such as for a title.
             .rule(when(), reply().text("{}"));
         let home = tempfile::tempdir()?;
         std::fs::create_dir(home.path().join("work"))?;

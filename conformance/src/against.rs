@@ -1,4 +1,4 @@
-//! Compares the runs on our program with runs on another, message by message, and judges by `DIFFERENCES.md`.
+//! Compares the runs on our program with runs on another, message by message, using `DIFFERENCES.md`.
 
 use std::collections::BTreeMap;
 
@@ -21,14 +21,14 @@ struct Unlisted {
     example: String,
 }
 
-/// Whether every difference is listed. Prints those that are not, and the rows that nothing needs any more.
+/// Returns whether every difference is listed. Prints unlisted ones, and rows that are no longer needed.
 pub(crate) fn compare(args: &Args, ours: &[Played<'_>], theirs: &[Played<'_>]) -> Result<bool> {
     let known = known::read(&args.kit.join("DIFFERENCES.md"))?;
     let mut unlisted = BTreeMap::<String, Unlisted>::new();
     let mut listed = 0;
     for ((scenario, sdk, ours), (.., theirs)) in ours.iter().zip(theirs) {
         for difference in differences(ours, theirs) {
-            // All rows are asked, so that each knows whether it is needed.
+            // All rows are checked, so that unused ones are known.
             let explaining =
                 known.iter().filter(|row| row.explains(*sdk, &scenario.name, &difference.what));
             if explaining.count() > 0 {

@@ -1,4 +1,4 @@
-//! What two runs of one scenario differ in, message by message.
+//! The differences between two runs of one scenario, message by message.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::normal::{COMPARED, Frame, frames};
 use crate::pattern::short;
 use crate::play::Log;
 
-/// A difference, in words that name what differs and not in which message of many.
+/// A difference, described without the position of the message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Difference {
     /// `missing …` (they have it), `additional …` (we have it) or `other …`; then the message and the field.
@@ -86,7 +86,7 @@ impl Found {
 
 type Pair<'a> = (Option<&'a Frame>, Option<&'a Frame>);
 
-/// Puts what has the same label beside each other, as much as can be without changing the order.
+/// Aligns frames with the same label, without changing the order.
 fn align<'a>(ours: &'a [Frame], theirs: &'a [Frame]) -> Vec<Pair<'a>> {
     // The length of the longest common part of what follows each pair of places.
     let mut common = vec![vec![0_usize; theirs.len() + 1]; ours.len() + 1];
@@ -135,14 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn the_same_apart_from_ids_and_wordings_is_no_difference() {
+    fn ids_and_texts_are_not_compared() {
         let ours = json!([{"type": "result", "uuid": "1", "result": "all is well"}]);
         let theirs = json!([{"type": "result", "uuid": "2", "result": "fine, thank you"}]);
         check(ours, theirs, &[]);
     }
 
     #[test]
-    fn fields_and_messages_that_are_missing_additional_or_other_are_told() {
+    fn missing_additional_and_different_fields_and_messages_are_reported() {
         let ours =
             json!([{"type": "init", "a": 1, "b": [1]}, {"type": "more"}, {"type": "result"}]);
         let theirs = json!([{"type": "init", "a": 2, "b": [1, 2], "c": null}, {"type": "result"}, {"type": "idle"}]);

@@ -1,4 +1,4 @@
-//! A driver process: one for each SDK, in which many runs go on at once. One JSON object per line in both directions.
+//! A driver process: one for each SDK, with many concurrent runs. One JSON object per line in both directions.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Its standard error is full of warnings about options that scenarios choose on purpose; `verbose` shows it.
+    /// Its stderr has warnings about options that scenarios choose on purpose; `verbose` shows it.
     pub(crate) fn start(sdk: Sdk, drivers: &Path, verbose: bool) -> Result<Self> {
         let mut command = sdk.driver(drivers)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
@@ -78,7 +78,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Has the driver do something.
+    /// Sends a command to the driver.
     pub(crate) fn tell(&self, mut command: Value) {
         command["run"] = self.id.into();
         // A driver that is gone shows as the end of the events.
@@ -102,12 +102,12 @@ impl Drop for Run<'_> {
 
 fn route(runs: &Runs, line: &str) {
     let Ok(Value::Object(mut event)) = serde_json::from_str(line) else {
-        eprintln!("conformance: the driver said what is no event: {line}");
+        eprintln!("conformance: the driver sent an invalid event: {line}");
         return;
     };
     let id = event.remove("run").and_then(|run| run.as_u64()).unwrap_or_default();
     if let Some(run) = lock(runs).as_ref().and_then(|routes| routes.get(&id)) {
-        // Nobody listens any more; that is their choice.
+        // The receiver is gone, which is fine.
         let _ = run.send(Value::Object(event));
     }
 }

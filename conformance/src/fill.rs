@@ -8,8 +8,8 @@ use serde_json::Value;
 /// What the placeholders of a run stand for.
 pub(crate) type Saved = BTreeMap<String, Value>;
 
-/// The value with its placeholders replaced. One that stands alone in its text becomes what it stands for, of whatever
-/// type; one inside a text becomes text. What nobody knows stays as it is.
+/// Replaces the placeholders in a value. A placeholder that is a whole string becomes its value, of any type; one
+/// inside a string becomes text. Unknown ones stay unchanged.
 pub(crate) fn fill(value: &Value, saved: &Saved, event: &Value) -> Value {
     match value {
         Value::String(text) => fill_text(text, saved, event),

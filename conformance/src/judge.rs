@@ -1,4 +1,4 @@
-//! Whether what happened is what a scenario expects.
+//! Checks a run against a scenario's expectations.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::play::Log;
 use crate::scenario::Scenario;
 use crate::sdk::Sdk;
 
-/// The first thing that is otherwise than the scenario says; `None` when nothing is.
+/// The first deviation from the scenario; `None` if there is none.
 pub(crate) fn first_difference(scenario: &Scenario, sdk: Sdk, log: &Log) -> Option<String> {
     unmet(scenario, sdk, log)
         .or_else(|| log.faults.first().cloned())
@@ -32,32 +32,32 @@ fn unmet(scenario: &Scenario, sdk: Sdk, log: &Log) -> Option<String> {
             }
         } else if let Some(pattern) = fact.never.as_ref().map(filled) {
             if let Some(event) = log.events.iter().find(|event| fits(&pattern, event)) {
-                return Some(format!("there must be no {pattern}: {}", short(event)));
+                return Some(format!("unexpected {pattern}: {}", short(event)));
             }
         } else if let Some((wanted, pattern)) = &fact.count {
             let count = log.events.iter().filter(|event| fits(pattern, event)).count();
             if count != *wanted {
-                return Some(format!("{count} and not {wanted} of {pattern}"));
+                return Some(format!("{count} instead of {wanted} of {pattern}"));
             }
         }
     }
     None
 }
 
-/// Why no event fits: with the nearest one, of which there is most to learn.
+/// Why no event matches, with the nearest one.
 fn missing(kind: &str, pattern: &Value, log: &Log, seen: usize) -> String {
     let later: Vec<&Value> = log.of(kind).skip(seen).collect();
     let depth =
         |told: &String| told.split(':').next().map_or(0, |place| place.matches('/').count());
     let nearest = later.iter().filter_map(|payload| mismatch(pattern, payload)).max_by_key(depth);
     let nearest = nearest.map_or_else(
-        || format!("there is none after the {seen} before"),
+        || format!("no further event after the {seen} before"),
         |told| format!("nearest {told}"),
     );
     format!("no {kind} like {}; {nearest}", short(pattern))
 }
 
-/// Exceptions nobody has foreseen.
+/// Exceptions that the scenario does not expect.
 fn unexpected(scenario: &Scenario, sdk: Sdk, log: &Log) -> Option<String> {
     let foreseen = |event: &Value| {
         let facts = scenario.expect.iter().filter(|fact| fact.concerns(sdk));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_not_be_and_what_is_too_often_is_told() {
+    fn forbidden_and_too_many_events_are_reported() {
         let events = json!([{"message": 1}, {"message": 1}]);
         assert!(check(json!([{"never": {"message": 1}}]), events.clone()).is_some());
         assert!(check(json!([{"count": [1, {"message": 1}]}]), events.clone()).is_some());
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exception_that_no_fact_foresees_is_told() {
+    fn an_unexpected_exception_is_reported() {
         let events = json!([{"thrown": {"name": "Error"}}]);
         assert!(check(json!([]), events.clone()).unwrap().contains("unexpected"));
         assert_eq!(check(json!([{"event": {"thrown": {"name": "Error"}}}]), events.clone()), None);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_on_the_way_fails_whatever_is_expected() {
+    fn a_fault_of_the_run_fails_it_in_any_case() {
         let scenario = json!({"about": "", "script": {}, "sessions": [], "expect": []});
         let scenario: Scenario = serde_json::from_value(scenario).unwrap();
         let log = Log { faults: vec!["left running: sleep".to_owned()], ..Log::default() };

@@ -71,7 +71,7 @@ mod tests {
     use crate::sdk::Sdk;
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn a_star_matches_any_text() {
         assert!(is_like("*", "") && is_like("a*", "a") && is_like("a*c*", "abcd"));
         assert!(!is_like("a*c", "abcd") && !is_like("a", "ab"));
     }

@@ -1,5 +1,5 @@
-//! The conformance kit's runner: plays scenarios with the official SDKs on any program that speaks their protocol, and
-//! prints a table. `cargo xtask conformance` installs the SDKs and starts it; `README.md` describes the scenarios.
+//! The conformance kit's runner: runs scenarios with the official SDKs on any program with their protocol, and prints
+//! a table. `cargo xtask conformance` installs the SDKs and starts it; `README.md` describes the scenarios.
 
 mod against;
 mod differ;

@@ -1,11 +1,11 @@
-//! A run as it is compared with another: what differs from run to run, ids, times, amounts and wordings, replaced by a
-//! word for what it is.
+//! Normalises a run for comparison: ids, times, amounts and texts, which differ from run to run, are replaced by
+//! placeholders.
 
 use serde_json::{Map, Value};
 
 use crate::play::Log;
 
-/// Something that happened, in a form that can be compared.
+/// An event in a comparable form.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Frame {
     /// What kind of thing it is, such as `system/init` or `assistant:text`.
@@ -125,7 +125,7 @@ mod tests {
     use crate::play::Log;
 
     #[test]
-    fn what_differs_from_run_to_run_is_a_word() {
+    fn values_that_differ_between_runs_are_replaced() {
         let message = json!({
             "type": "assistant", "uuid": "0f", "session_id": "s", "timestamp": "2026-01-01T00:00:00.000Z",
             "message": {"content": [{"type": "tool_use", "id": "toolu_1", "input": {"command": "ls -l"}}], "stop_reason": null},

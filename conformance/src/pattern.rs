@@ -1,4 +1,4 @@
-//! Patterns: how a scenario says what something must be like.
+//! Patterns: how a scenario describes an expected value.
 //!
 //! | pattern | fits |
 //! |---|---|
@@ -70,7 +70,7 @@ fn at(place: &str, pattern: &Value, value: &Value) -> Option<String> {
     }
 }
 
-/// A value as people can bear it.
+/// A value, shortened for people.
 pub(crate) fn short(value: &Value) -> String {
     const MOST: usize = 300;
     let text = value.to_string();

@@ -1,4 +1,5 @@
-//! Plays one scenario with one SDK: sets the stage, does the steps, answers questions, and notes everything.
+//! Runs one scenario with one SDK: prepares the folders, performs the steps, answers questions, and records
+//! everything.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -24,14 +25,14 @@ const MODEL: &str = "claude-sonnet-4-5";
 /// The events that are questions.
 const QUESTIONS: [&str; 4] = ["ask", "hook", "tool", "elicitation"];
 
-/// What happened in a run.
+/// The record of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Log {
     /// `{kind: payload}` each.
     pub(crate) events: Vec<Value>,
-    /// What went wrong on the way, whatever the scenario expects.
+    /// Failures of the run, whatever the scenario expects.
     pub(crate) faults: Vec<String>,
-    /// What placeholders stand for, the folders of the run among them.
+    /// The values of placeholders, including the folders of the run.
     pub(crate) saved: Saved,
 }
 
@@ -42,7 +43,7 @@ impl Log {
     }
 }
 
-/// Plays the scenario to its end. What goes wrong is in the log.
+/// Runs the scenario to its end. Failures are in the log.
 pub(crate) async fn play(
     scenario: &Scenario,
     sdk: Sdk,
@@ -72,7 +73,7 @@ struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     async fn set(scenario: &'a Scenario, sdk: Sdk, program: &'a Path) -> Result<Self> {
-        // Some programs ask a small model on the side; that is no part of any scenario.
+        // Some programs also ask a small model; no scenario is about that.
         let aside = Script::new().rule(when().model("claude-haiku*"), reply().text("none"));
         let api = ScriptedApi::start(aside).await;
         let (home, folder) = (tempfile::tempdir()?, tempfile::tempdir()?);
@@ -95,7 +96,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// What the driver is told to start.
+    /// The start command for the driver.
     fn start(&self, session: &Session, report: &TcpListener) -> Result<Value> {
         let mut options = session.options.clone();
         options.extend(session.options_for.get(&self.sdk).cloned().unwrap_or_default());
@@ -154,12 +155,12 @@ impl<'a> Stage<'a> {
             played = self.ended(&mut scene).await;
         }
         drop(scene);
-        self.hear_out(session, watcher, address, played.is_ok()).await?;
+        self.read_report(session, watcher, address, played.is_ok()).await?;
         played
     }
 
     /// Learns how the program ended.
-    async fn hear_out(
+    async fn read_report(
         &mut self,
         session: &Session,
         watcher: Heard,
@@ -168,7 +169,7 @@ impl<'a> Stage<'a> {
     ) -> Result<()> {
         let heard = tokio::time::timeout(Duration::from_secs(15), watcher).await;
         let Ok(heard) = heard else {
-            // Nobody came: an end to the thread that waits for it.
+            // No watcher connected: ends the thread that waits for it.
             drop(std::net::TcpStream::connect(address));
             bail!("the program was not started, or does not end");
         };
@@ -285,10 +286,10 @@ impl<'a> Stage<'a> {
     ) -> Result<()> {
         let deadline = Instant::now() + self.limit();
         while !there() {
-            ensure!(Instant::now() < deadline, "waited in vain for {what}");
+            ensure!(Instant::now() < deadline, "{what} did not happen in time");
             let event = tokio::time::timeout(Duration::from_millis(10), scene.run.next()).await;
             if let Ok(event) = event {
-                self.note(event.context("the driver is gone")?, scene)?;
+                self.record(event.context("the driver is gone")?, scene)?;
             }
         }
         Ok(())
@@ -325,17 +326,17 @@ impl<'a> Stage<'a> {
         let Ok(event) = tokio::time::timeout(self.limit(), scene.run.next()).await else {
             let open: Vec<String> = scene.open.iter().map(short).collect();
             let last = self.log.events.last().map(short).unwrap_or_default();
-            bail!("waited in vain for {awaited}; open questions: {open:?}; last: {last}");
+            bail!("{awaited} did not happen in time; open questions: {open:?}; last: {last}");
         };
         let event = event.context("the driver is gone")?;
         let over = event.get("ended").is_some() && awaited != "the end";
-        self.note(event, scene)?;
-        // Whoever waits may have what they wait for already, but nothing more will come.
+        self.record(event, scene)?;
+        // The awaited event may have arrived already, but no more will.
         ensure!(!over || awaited.contains("ended"), "the session ended before {awaited}");
         Ok(())
     }
 
-    fn note(&mut self, event: Value, scene: &mut Scene<'_>) -> Result<()> {
+    fn record(&mut self, event: Value, scene: &mut Scene<'_>) -> Result<()> {
         self.log.events.push(event.clone());
         if !QUESTIONS.iter().any(|kind| event.get(kind).is_some()) {
             return Ok(());
@@ -371,7 +372,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Notes what the model was asked, and what is in the folder now.
+    /// Records the requests to the model, and the files in the folder.
     fn close(mut self) -> Result<Log> {
         for request in self.api.requests() {
             if !request.model().contains("haiku") {
@@ -383,7 +384,7 @@ impl<'a> Stage<'a> {
         }
         for failure in self.api.take_failures() {
             let report = failure.report;
-            self.log.faults.push(format!("the model was asked what it must not be: {report}"));
+            self.log.faults.push(format!("the model got an invalid or uncovered request: {report}"));
         }
         for (name, content) in files_in(self.folder.path())? {
             self.log.events.push(json!({"left": {"name": name, "content": content}}));
@@ -392,21 +393,21 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// One session while it goes on.
+/// A session in progress.
 struct Scene<'a> {
     run: Run<'a>,
     /// The events of earlier sessions lie before.
     start: usize,
     /// What was waited for lies before.
     cursor: usize,
-    /// Questions nobody has answered yet.
+    /// Unanswered questions.
     open: Vec<Value>,
     calls: usize,
 }
 
 type Heard = JoinHandle<(Option<i32>, Option<Report>)>;
 
-/// Waits for the watcher, and for all it has to say.
+/// Waits for the watcher's complete report.
 fn hear(listener: TcpListener) -> Heard {
     tokio::task::spawn_blocking(move || match listener.accept() {
         Ok((watcher, _)) => watch::hear(watcher),

@@ -1,4 +1,4 @@
-//! A scenario as it is written down: what the model will say, what the host does, and what must come of it.
+//! A scenario: the script of the model, the steps of the host, and the expected events.
 //!
 //! The format is described in `README.md`; an unknown field is an error.
 
@@ -19,15 +19,15 @@ use crate::sdk::Sdk;
 pub(crate) struct Scenario {
     #[serde(skip)]
     pub(crate) name: String,
-    /// What is to be shown, in a sentence.
+    /// What the scenario shows, in a sentence.
     pub(crate) about: String,
-    /// Who plays it; the three SDKs unless it says otherwise.
+    /// The SDKs that run it; all three by default.
     #[serde(default = "Sdk::official")]
     pub(crate) sdks: Vec<Sdk>,
     /// Files in the working folder before the start.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
-    /// Environment variables for the program, beside the usual.
+    /// Environment variables for the program, in addition to the usual ones.
     #[serde(default)]
     pub(crate) env: BTreeMap<String, String>,
     /// What the model says: a script of `ostler-testkit`.
@@ -39,7 +39,7 @@ pub(crate) struct Scenario {
     pub(crate) sessions: Vec<Session>,
     /// What must have happened.
     pub(crate) expect: Vec<Fact>,
-    /// How many seconds anything in it may take before the run counts as hanging.
+    /// The timeout of each step, in seconds.
     #[serde(default = "patience")]
     pub(crate) limit: u64,
 }
@@ -78,7 +78,7 @@ pub(crate) struct Session {
     pub(crate) elicitation: bool,
     #[serde(default)]
     pub(crate) steps: Vec<Step>,
-    /// The exit code, or one for each SDK that differs; 0 unless told.
+    /// The exit code, or one for each SDK that differs; 0 by default.
     #[serde(default)]
     pub(crate) exit: Exit,
 }
@@ -117,7 +117,7 @@ impl Exit {
 pub(crate) struct Step {
     /// A prompt: a text, or fields of a user message.
     pub(crate) send: Option<Value>,
-    /// A prompt of one letter, repeated so many times.
+    /// A prompt of one character, repeated this many times.
     pub(crate) send_letters: Option<usize>,
     /// A line as it is, for the driver without an SDK.
     pub(crate) line: Option<String>,
@@ -193,7 +193,7 @@ pub(crate) struct Answer {
     pub(crate) value: Option<Value>,
     /// What it throws in place of an answer.
     pub(crate) error: Option<String>,
-    /// How often; for ever unless told.
+    /// How often; unlimited by default.
     pub(crate) times: Option<usize>,
 }
 
@@ -239,7 +239,7 @@ impl Scenario {
         let mut scenario: Self = serde_json::from_str(&std::fs::read_to_string(path)?)?;
         let name = path.file_stem().context("a file has a name")?;
         scenario.name = name.to_string_lossy().into_owned();
-        // Said now and not in the middle of a run.
+        // Checked now instead of during a run.
         scenario.script(&Saved::new())?;
         for step in scenario.sessions.iter().flat_map(|session| &session.steps) {
             ensure!(

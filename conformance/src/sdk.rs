@@ -1,4 +1,4 @@
-//! Who drives the program: the official SDKs at the levels this kit knows, and nobody but lines.
+//! The drivers: the official SDKs at the supported levels, and plain lines without an SDK.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub(crate) enum Sdk {
     Ts325,
     /// Python 0.2.182.
     Py182,
-    /// No SDK: what is said to the program is in the scenario.
+    /// No SDK: the scenario contains the lines for the program.
     Lines,
 }
 
@@ -52,7 +52,7 @@ impl Sdk {
         }
         let modules = folder(self.packages())?.join("node_modules");
         let sdk = modules.join("@anthropic-ai/claude-agent-sdk/sdk.mjs");
-        ensure!(sdk.is_file(), "{} is not there", sdk.display());
+        ensure!(sdk.is_file(), "{} does not exist", sdk.display());
         node.arg(drivers.join("typescript.mjs"));
         node.env("SDK_MODULE", sdk).env("ZOD_MODULE", modules.join("zod/index.js"));
         Ok(node)

@@ -1,4 +1,4 @@
-//! Runs what was asked for, some runs at a time, and prints what came of it.
+//! Runs the selected scenarios, several at a time, and prints the results.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -16,7 +16,7 @@ use crate::scenario::Scenario;
 use crate::sdk::Sdk;
 use crate::{Args, against, table};
 
-/// One scenario with one SDK, and what came of it.
+/// One scenario with one SDK, and its result.
 pub(crate) struct Outcome {
     pub(crate) scenario: String,
     pub(crate) about: String,
@@ -70,11 +70,11 @@ fn wanted(args: &Args) -> Result<Vec<Scenario>> {
     let mut scenarios = Scenario::all(&args.kit.join("scenarios"))?;
     let named = |scenario: &Scenario| args.only.iter().any(|part| scenario.name.contains(part));
     scenarios.retain(|scenario| args.only.is_empty() || named(scenario));
-    ensure!(!scenarios.is_empty(), "no scenario is called like {:?}", args.only);
+    ensure!(!scenarios.is_empty(), "no scenario matches {:?}", args.only);
     Ok(scenarios)
 }
 
-/// Plays all of them with every SDK they are for, or takes the runs that were kept in a folder.
+/// Runs all of them with each of their SDKs, or loads saved runs from a folder.
 async fn play_all<'a>(
     args: &Args,
     scenarios: &'a [Scenario],
@@ -110,7 +110,7 @@ async fn play_all<'a>(
         let log = log.unwrap_or_else(|_| Err(anyhow!("the run panicked")));
         let failed = |error| Log { faults: vec![format!("{error:#}")], ..Log::default() };
         let log = log.unwrap_or_else(failed);
-        // At once: whoever plays hundreds of runs may be stopped before the last.
+        // Saved at once, because a long suite may be stopped before its end.
         kept_in.map_or(Ok(()), |folder| save(folder, &scenario.name, sdk, &log))?;
         Ok((scenario, sdk, log))
     });
@@ -122,7 +122,7 @@ fn found(program: &Path) -> Result<PathBuf> {
     Ok(program.canonicalize()?)
 }
 
-/// Where a run is kept.
+/// The file of a saved run.
 fn place(folder: &Path, scenario: &str, sdk: Sdk) -> PathBuf {
     folder.join(format!("{scenario}.{sdk}.json"))
 }
@@ -134,7 +134,7 @@ fn save(folder: &Path, scenario: &str, sdk: Sdk, log: &Log) -> Result<()> {
         .with_context(|| format!("writing {}", path.display()))
 }
 
-/// A run that was kept.
+/// Loads a saved run.
 fn load(folder: &Path, scenario: &str, sdk: Sdk) -> Result<Log> {
     let path = place(folder, scenario, sdk);
     let text = std::fs::read_to_string(&path);

@@ -1,4 +1,4 @@
-//! The table of scenarios and SDKs, for people; and the same as lines of a test program, for those who count.
+//! The table of scenarios and SDKs, for people; and the same in the format of a test program, for counting.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
-//! The program under test as the SDK starts it: this program again, which starts the real one with the same arguments
-//! and the same pipes, hands on signals, and tells the runner how it ended and what it left behind.
+//! The watcher: the SDK starts this program in place of the program under test. It starts the real one with the same
+//! arguments and pipes, forwards signals, and reports how it ended and which processes it left behind.
 //!
-//! It makes itself the parent of every orphan below it, so what the program leaves running cannot hide.
+//! It becomes the parent of every orphan, so leftover processes cannot hide.
 
 use std::io::{Read, Write as _};
 use std::net::TcpStream;
@@ -18,12 +18,12 @@ use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Names the real program; its being set makes this program the watcher.
+/// The variable with the real program; if it is set, this program is the watcher.
 pub(crate) const PROGRAM: &str = "CONFORMANCE_PROGRAM";
 /// Where to report: an address on the loopback interface.
 pub(crate) const REPORT: &str = "CONFORMANCE_REPORT";
 
-/// How long what the program started may take to go after it: killed processes are not gone at once.
+/// How long processes of the program may take to end after it: killed processes are not gone at once.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// How the program ended.
@@ -76,7 +76,7 @@ async fn watched(program: &Path) -> Result<i32> {
             _ = signals.1.recv() => Signal::SIGINT,
             _ = signals.2.recv() => Signal::SIGHUP,
         };
-        // It may be gone by now, and then there is nobody to tell.
+        // The process may be gone already.
         let _ = kill(Pid::from_raw(pid), signal);
     };
     use std::os::unix::process::ExitStatusExt as _;
@@ -96,7 +96,7 @@ fn adopt_orphans() -> Result<()> {
     Ok(())
 }
 
-/// Waits for what was left behind to go; what does not is named, and ended.
+/// Waits for leftover processes to end; returns and kills those that do not.
 fn left_over() -> Vec<String> {
     let deadline = Instant::now() + GRACE;
     loop {
@@ -125,7 +125,7 @@ fn left_over() -> Vec<String> {
     names
 }
 
-/// Reads what a watcher says to the end: the program's process id, and the report unless the watcher was killed.
+/// Reads a watcher's messages: the program's process id, and the report unless the watcher was killed.
 pub(crate) fn hear(mut watcher: TcpStream) -> (Option<i32>, Option<Report>) {
     let mut said = String::new();
     // What came before an error is all there is.

@@ -1,4 +1,4 @@
-//! Bytes and lines: how the bytes are cut into portions makes no difference, and a limit bounds the memory.
+//! The codec: frames do not depend on how bytes are cut into portions, and a limit bounds the memory.
 
 use std::fmt::Debug;
 
@@ -47,8 +47,8 @@ fn decode_bounded<'a, F: Frame + Debug>(
     for (index, portion) in portions.into_iter().enumerate() {
         decoder.push(portion);
         results.extend(std::iter::from_fn(|| decoder.next_frame()));
-        // The decoder does not say how much it holds, but its debug text does: at most five characters a byte.
-        // That text takes long to make, and what grows without bound is still there a while later.
+        // The decoder's debug text shows how much it holds: at most five characters a byte. Formatting it is slow, so
+        // it is checked only now and then; unbounded growth is still visible then.
         if index % 64 == 63 {
             let held = format!("{decoder:?}").len() / 5;
             assert!(held <= limit + portion.len() + 100, "{}: holds {held} bytes", F::NAME);

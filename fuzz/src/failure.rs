@@ -1,4 +1,4 @@
-//! Panics of targets: catching them, telling them apart, keeping their input.
+//! Catches panics of targets, deduplicates them, and saves their input.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -8,11 +8,11 @@ use std::{env, fs, panic};
 
 use ostler_fuzz::Target;
 
-/// A message may quote a whole frame twice; its beginning is enough to recognise it.
+/// A message may quote a whole frame twice; its start is enough to recognise it.
 const LONGEST_MESSAGE: usize = 3_000;
 
 thread_local! {
-    // The payload that `catch_unwind` returns does not say where the panic was; only the hook is told.
+    // `catch_unwind` does not return the location of the panic; only the hook gets it.
     static LAST: RefCell<Option<Panic>> = const { RefCell::new(None) };
 }
 
@@ -52,8 +52,8 @@ pub(crate) fn caught(target: Target, input: &[u8]) -> Result<(), Panic> {
 pub(crate) struct Failures(Mutex<BTreeSet<String>>);
 
 impl Failures {
-    /// Notes a panic. `false` when the same check of the same target and type has failed before: a broken
-    /// promise breaks thousands of times in a run.
+    /// Records a panic. `false` if the same check of the same target and type has failed before: one defect fails
+    /// thousands of times in a run.
     pub(crate) fn is_new(&self, target: &str, panic: &Panic) -> bool {
         let key = format!("{target} {}", panic.check());
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key)
@@ -63,7 +63,7 @@ impl Failures {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Writes the input to a file and tells about it.
+    /// Saves the input to a file and reports it.
     pub(crate) fn report(&self, target: &str, panic: &Panic, input: &[u8]) {
         println!("fuzz: {target} failed at {}: {}", panic.location, panic.message);
         let path = folder().join(format!("{:016x}", checksum(input)));

@@ -1,4 +1,4 @@
-//! Lines and types: whatever decodes survives the way back, and whatever does not is told in a few words.
+//! Frames: whatever decodes encodes unchanged, and errors are short.
 
 use std::fmt::Debug;
 

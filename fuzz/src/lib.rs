@@ -1,4 +1,4 @@
-//! What must hold for any bytes whatever. Each target takes bytes and panics when a promise is broken.
+//! Properties that hold for any bytes. Each target takes bytes and panics if a property fails.
 //!
 //! Two drivers use them: the program of this package, which needs nothing but the stable toolchain and runs in
 //! every test, and `libfuzzer/`, for long runs with a nightly one. Inputs that once broke a promise are kept in
@@ -18,7 +18,7 @@ pub use self::codec::codec;
 pub use self::frame::frame;
 pub use self::peer::peer;
 
-/// A function that panics when the bytes break a promise.
+/// A function that panics if the bytes violate a property.
 pub type Target = fn(&[u8]);
 
 /// All targets, by name.
@@ -32,7 +32,7 @@ mod tests {
     use super::TARGETS;
 
     #[test]
-    fn what_was_broken_once_stays_mended() {
+    fn past_failures_do_not_come_back() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions");
         let mut broken = Vec::new();
         for entry in fs::read_dir(folder).unwrap() {

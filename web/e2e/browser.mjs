@@ -62,7 +62,7 @@ export class Visitor {
 
   /** Says something in what is open. */
   async say(text) {
-    await this.page.getByLabel("What the agent is to do").fill(text);
+    await this.page.getByLabel("Prompt for the agent").fill(text);
     await this.page.keyboard.press("Enter");
   }
 

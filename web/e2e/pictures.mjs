@@ -42,7 +42,7 @@ await desk.card().waitFor();
 await take(desk, "chat");
 
 const pocket = await come({ viewport: { width: 390, height: 760 }, colorScheme: "dark", isMobile: true, hasTouch: true });
-await pocket.page.getByLabel("How it works").selectOption("plan");
+await pocket.page.getByLabel("Permission mode").selectOption("plan");
 await pocket.say("plan how it starts faster");
 await pocket.card(/plan/).waitFor();
 await pocket.go("#/inbox");

@@ -60,7 +60,7 @@ export async function request(method: string, path: string, init: RequestInit = 
     response = await fetch(path, { method, credentials: "same-origin", ...init, headers: withPageKey(init.headers) });
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    throw new ApiError(0, "unreachable", "The server cannot be reached.", "It is tried again by itself.");
+    throw new ApiError(0, "unreachable", "The server cannot be reached.", "The page retries by itself.");
   }
   if (response.ok) return response;
   if (response.status === 401 && path !== "/api/auth/session") onStranger();
@@ -159,7 +159,7 @@ export const api = {
   /** The run that a message of the user began. */
   async runOf(session: string, message: string): Promise<string> {
     const { runId } = await call<{ runId?: string }>("GET", `/api/sessions/${id(session)}/messages/${id(message)}/run`);
-    if (!runId) throw new ApiError(404, "steered", "This was said into work that was under way.", "Edit what began that work.");
+    if (!runId) throw new ApiError(404, "steered", "This prompt was sent into a running turn.", "Edit the prompt that started that turn.");
     return runId;
   },
   /** The commands that a prompt in this session can begin with; the engine says so when it begins. */

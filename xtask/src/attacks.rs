@@ -1,7 +1,7 @@
-//! The table of attacks: what the tests of `ostler-cli` did to the program, and how much memory it took.
+//! The table of attacks that the tests of `ostler-cli` made, with the peak memory of each.
 //!
-//! Tests append rows to a file that a variable names. `attacks.txt` beside the tests says which rows there must be, so
-//! that an attack that is no longer made is a failure.
+//! Tests append rows to the file in an environment variable. `attacks.txt` next to the tests lists the required rows,
+//! so that an attack that is no longer made is a failure.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,10 +11,10 @@ use anyhow::{Context, Result, ensure};
 
 use crate::cargo;
 
-/// Names the file that tests append their rows to.
+/// The variable with the file that tests append their rows to.
 const TABLE: &str = "OSTLER_ATTACK_TABLE";
 
-/// A row: what was done, what came of it, and the memory of the process in kilobytes.
+/// A row: the attack, its result, and the memory of the process in kilobytes.
 #[derive(Debug, PartialEq)]
 struct Row {
     name: String,
@@ -36,7 +36,7 @@ impl Row {
     }
 }
 
-/// A new, empty table, and the variable that tells tests of it.
+/// Starts an empty table; returns the variable for the tests.
 pub(crate) fn begin() -> Result<(OsString, OsString)> {
     let table = table()?;
     if let Err(error) = fs::remove_file(&table)
@@ -47,13 +47,13 @@ pub(crate) fn begin() -> Result<(OsString, OsString)> {
     Ok((TABLE.into(), table.into()))
 }
 
-/// Beside this program, where cargo keeps what it builds.
+/// Next to this program, in cargo's target folder.
 fn table() -> Result<PathBuf> {
     Ok(std::env::current_exe().context("finding this program")?.with_file_name("attacks.tsv"))
 }
 
-/// Prints the table. Whether every attack was made, and none took too much memory.
-pub(crate) fn judge() -> Result<bool> {
+/// Prints the table. Returns whether every attack was made, and none took too much memory.
+pub(crate) fn check() -> Result<bool> {
     let text = fs::read_to_string(table()?).context("reading the table of attacks")?;
     let rows = text.lines().map(Row::parse).collect::<Result<Vec<_>>>()?;
     let list = cargo::root().join("crates/ostler-cli/tests/attacks.txt");

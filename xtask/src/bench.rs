@@ -10,9 +10,9 @@ use crate::{cargo, peers, python, setup};
 /// The benchmarks that measure the program as it is shipped.
 const OF_THE_PROGRAM: &[&str] =
     &["concurrent", "dropin", "engine", "load", "memory", "resume", "size", "turns"];
-/// The benchmarks that run the vendor's programs beside it.
+/// The benchmarks that also run the vendor's programs.
 const WITH_PEERS: &[&str] = &["dropin", "engine", "load", "sdk", "turns"];
-/// The benchmarks that run the vendor's Python package beside it.
+/// The benchmarks that also run the vendor's Python package.
 const WITH_PYTHON: &[&str] = &["dropin", "sdk"];
 
 pub(crate) fn bench(names: &[OsString]) -> Result<ExitCode> {
@@ -36,7 +36,7 @@ pub(crate) fn bench(names: &[OsString]) -> Result<ExitCode> {
     Ok(cargo::exit_code(cargo::status(&mut command)?))
 }
 
-/// Whether one of these will run; without names all do.
+/// Whether one of these will run; without names all will.
 fn concerns(names: &[OsString], benchmarks: &[&str]) -> bool {
     names.is_empty() || names.iter().any(|name| benchmarks.iter().any(|known| name == known))
 }
@@ -46,7 +46,7 @@ mod tests {
     use super::{WITH_PEERS, concerns};
 
     #[test]
-    fn a_benchmark_that_needs_nothing_gets_nothing() {
+    fn a_benchmark_without_needs_installs_nothing() {
         assert!(concerns(&[], WITH_PEERS));
         assert!(concerns(&["decode".into(), "engine".into()], WITH_PEERS));
         assert!(!concerns(&["decode".into(), "size".into()], WITH_PEERS));

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 /// The top folder of the checkout.
 pub(crate) fn root() -> PathBuf {
-    // Cargo says at run time where the package is now, which may not be where it was built.
+    // Cargo sets this at run time; the package may have moved since it was built.
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     package.parent().map_or_else(|| package.clone(), Path::to_path_buf)
@@ -27,20 +27,20 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
             command.env_remove(&name);
         }
     }
-    // The registry turns away too many requests at once; patience gets them all.
+    // The registry refuses too many requests at once; retries get them all.
     command.env("CARGO_NET_RETRY", "10");
     if std::env::var_os("CI").is_some() {
-        // Nothing is built twice there, so notes for the next build are wasted.
+        // CI builds nothing twice, so incremental compilation is wasted there.
         command.env("CARGO_INCREMENTAL", "0");
     }
     command
 }
 
-/// The same with the linter as the compiler: one compilation gives the programs and what is to be said about their code.
-/// What cargo builds this way it keeps apart from what it builds without, so all steps of `test` use this.
+/// Cargo with the linter as the compiler: one compilation gives the programs and their lints. Cargo keeps this build
+/// apart from others, so all steps of `test` use it.
 pub(crate) fn linting(args: &[&str]) -> Command {
     let mut command = cargo(args);
-    // The linter lies beside cargo. A bare name would be looked for in PATH, where another toolchain may be first.
+    // The linter is next to cargo. A bare name would be looked up in PATH, where another toolchain may be first.
     let beside =
         std::env::var_os("CARGO").map(|cargo| Path::new(&cargo).with_file_name("clippy-driver"));
     let driver = beside.filter(|path| path.is_file()).unwrap_or_else(|| "clippy-driver".into());
@@ -53,8 +53,8 @@ pub(crate) fn status(command: &mut Command) -> Result<ExitStatus> {
     command.status().with_context(|| format!("starting {}", command.get_program().display()))
 }
 
-/// What this program exits with when a command it ran is all it was asked for.
+/// The exit code of this program after running a command.
 pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
-    // A process ended by a signal has no code; shells call that 128 and more.
+    // A process ended by a signal has no code; shells report 128 and more.
     status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128).into()
 }

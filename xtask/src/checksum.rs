@@ -1,4 +1,4 @@
-//! A short name for a text that is the same everywhere; the standard hasher promises nothing across versions.
+//! A hash that is the same everywhere; the standard hasher may change between versions.
 
 /// FNV-1a.
 pub(crate) fn checksum(text: &str) -> u64 {
@@ -10,7 +10,7 @@ pub(crate) fn checksum(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn it_is_the_published_function() {
+    fn the_hash_is_fnv_1a() {
         assert_eq!(super::checksum("a"), 0xaf63_dc4c_8601_ec8c);
     }
 }

@@ -1,4 +1,4 @@
-//! `conformance`: the official SDKs drive `ostler`, or any other program, through the scenarios of `conformance/`.
+//! `conformance`: the official SDKs run the scenarios of `conformance/` with `ostler`, or any other program.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{cargo, peers, python, setup};
 
-/// Builds what is needed and plays the scenarios; all arguments are the runner's. Without `--cli` it examines `ostler`.
+/// Builds and runs the scenarios; all arguments are the runner's. Without `--cli` it tests `ostler`.
 pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
     setup::linker()?;
     let build = ["build", "--locked", "--package", "ostler-conformance", "--package", "ostler-cli"];
@@ -24,7 +24,7 @@ pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
 /// Where the vendor's packages are, as environment variables.
 pub(crate) type Peers = [(&'static str, PathBuf); 5];
 
-/// Installs what is not there yet.
+/// Installs what is missing.
 pub(crate) fn peers() -> Result<Peers> {
     Ok([
         ("OSTLER_PEERS", peers::install(peers::FOR_TESTS)?),
@@ -35,14 +35,14 @@ pub(crate) fn peers() -> Result<Peers> {
     ])
 }
 
-/// The runner, with the SDKs it drives.
+/// The runner, with the SDKs it uses.
 pub(crate) fn runner() -> Result<Command> {
     let mut runner = Command::new(built("ostler-conformance")?);
     runner.envs(peers()?);
     Ok(runner)
 }
 
-/// A program of this workspace, as it was built last: it lies beside this one.
+/// A program of this workspace, as it was built last: it is next to this one.
 pub(crate) fn built(name: &str) -> Result<PathBuf> {
     let path = std::env::current_exe().context("finding this program")?.with_file_name(name);
     ensure!(path.is_file(), "{} was not built", path.display());

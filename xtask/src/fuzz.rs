@@ -9,15 +9,15 @@ use anyhow::{Result, ensure};
 use crate::{cargo, conformance};
 
 pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
-    // Cargo is started at the top of the repository, and names of files are meant from here.
+    // Cargo is started at the top of the repository; file names are relative to the current folder.
     let here = std::env::current_dir()?;
     let args: Vec<_> = args.iter().map(|arg| from_here(&here, arg)).collect();
     Ok(cargo::exit_code(run(&args)?))
 }
 
-/// Runs the driver as the tests built it: a build for speed would take longer than it saves in so short a run.
+/// Runs the driver as the tests built it: a release build would take longer than it saves in so short a run.
 pub(crate) fn briefly(args: &[OsString]) -> Result<ExitStatus> {
-    // As the tests were built, so that there is nothing left to do.
+    // With the same flags as the tests, so that nothing is compiled again.
     let build = ["build", "--workspace", "--all-targets", "--locked", "--quiet"];
     let status = cargo::status(&mut cargo::linting(&build))?;
     ensure!(status.success(), "building the programs ended with {status}");

@@ -1,4 +1,4 @@
-//! How busy other programs keep this machine while the tests run. Times of tests mean little on a machine that is shared.
+//! How busy other programs keep this machine while the tests run. Test times mean little on a shared machine.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// `None` where the kernel does not tell.
+    /// `None` if the kernel does not report it.
     pub(crate) fn now() -> Option<Self> {
         let read = |path: &str| fs::read_to_string(path).ok();
         Self::parse(&read("/proc/stat")?, &read("/proc/self/stat")?)
@@ -20,7 +20,7 @@ impl Load {
 
     fn parse(machine: &str, process: &str) -> Option<Self> {
         let number = |text: &str| text.parse::<u64>().ok();
-        // user, nice, system, and then idle and iowait, which are no work; irq and softirq are.
+        // user, nice, system, then idle and iowait, which do not count as work; irq and softirq do.
         let first = machine.lines().next()?.strip_prefix("cpu ")?;
         let fields: Vec<u64> = first.split_whitespace().filter_map(number).collect();
         let all = fields.get(..3)?.iter().sum::<u64>() + fields.get(5..7)?.iter().sum::<u64>();
@@ -47,14 +47,14 @@ mod tests {
     const PROCESS: &str = "42 (a (b) c) S 1 42 42 0 -1 4194560 100 200 0 0 10 20 30 40 20 0 1";
 
     #[test]
-    fn only_work_counts_and_children_are_ours() {
+    fn idle_time_does_not_count_and_children_are_ours() {
         let load = Load::parse(MACHINE, PROCESS).unwrap();
         assert_eq!((load.all, load.ours), (163, 100));
         assert!(Load::parse("", PROCESS).is_none() && Load::parse(MACHINE, "42 (a) S").is_none());
     }
 
     #[test]
-    fn the_part_of_others_is_what_we_did_not_do() {
+    fn the_share_of_others_is_the_work_that_we_did_not_do() {
         let at = |all, ours| Load { all, ours };
         assert!((at(300, 150).of_others_since(at(100, 0)) - 0.25).abs() < 1e-9);
         assert_eq!(at(100, 900).of_others_since(at(0, 0)), 0.0, "ticks of children come late");

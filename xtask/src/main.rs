@@ -1,5 +1,5 @@
-//! `cargo xtask <command>`: what one does with this repository, in plain Rust, so that a fresh machine needs no
-//! other tool. One file per command; this one only finds the command.
+//! `cargo xtask <command>`: the tasks of this repository, in plain Rust, so that a fresh machine needs no other tool.
+//! One file per command; this one dispatches.
 
 mod attacks;
 mod bench;
@@ -46,7 +46,7 @@ usage: cargo xtask <command>
   fuzz judge COMMAND… | --matrix    the same with these commands, or with every program, option and form of a path
 ";
 
-/// The command line makes no sense; the usage is shown.
+/// The command line is invalid; the usage is shown.
 #[derive(Debug)]
 struct Misuse(String);
 

@@ -1,7 +1,7 @@
-//! Other people's programs that tests and benchmarks talk to, from npm, at the versions they know.
+//! npm packages that tests and benchmarks use, at pinned versions.
 //!
-//! They live in a cache outside the checkout, in a folder named after the list of versions: another list, another
-//! folder. An installation becomes visible under that name only when it is complete.
+//! They are in a cache outside the checkout, in a folder named after the list of versions. An installation gets that
+//! name only when it is complete.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::checksum::checksum;
 use crate::{cargo, setup, tidy};
 
-/// A package and its version. It is found under its own name in `$OSTLER_PEERS/node_modules`.
+/// A package and its version. It is installed under its own name in `$OSTLER_PEERS/node_modules`.
 type Pin = (&'static str, &'static str);
 
 /// What the tests need.
@@ -21,15 +21,15 @@ pub(crate) const FOR_TESTS: &[Pin] = &[
     ("@anthropic-ai/claude-agent-sdk", "0.2.50"),
     ("@modelcontextprotocol/sdk", "1.32.2"),
     ("@modelcontextprotocol/server-everything", "2026.8.31"),
-    // Judges what tools give programs by the declarations of the SDK.
+    // Checks the structured outputs of tools against the declarations of the SDK.
     ("typescript", "7.0.2"),
 ];
 
-/// What the benchmarks need, and the tests against the newer program. Apart from the other, because it brings a native program of some hundred megabytes:
-/// npm chooses among its optional dependencies the one for this machine.
+/// For the benchmarks, and the tests with the newer program. Separate, because it has a native program of some
+/// hundred megabytes: npm chooses the one for this machine among its optional dependencies.
 pub(crate) const NATIVE: &[Pin] = &[("@anthropic-ai/claude-agent-sdk", "0.3.325")];
 
-/// Clients of AG-UI: the present one, the last from before 1.0 under a name of its own, and a frontend without a face.
+/// Clients of AG-UI: the current one, the last before 1.0 under another name, and a headless frontend.
 pub(crate) const AGUI: &[Pin] = &[
     ("@ag-ui/core", "1.0.0"),
     ("@ag-ui/client", "1.0.0"),
@@ -37,7 +37,7 @@ pub(crate) const AGUI: &[Pin] = &[
     ("@copilotkit/core", "1.75.0"),
 ];
 
-/// Installs what is not there yet; the folder to hand on as `OSTLER_PEERS`.
+/// Installs what is missing; returns the folder for `OSTLER_PEERS`.
 pub(crate) fn install(pins: &[Pin]) -> Result<PathBuf> {
     let folder = provide(pins)?;
     tidy::check_installed(&cargo::root(), &folder)?;
@@ -61,10 +61,10 @@ fn provide(pins: &[Pin]) -> Result<PathBuf> {
     if installed.is_ok() && fs::rename(&partial, &folder).is_ok() {
         return Ok(folder);
     }
-    // Nothing more can be done about a folder that cannot be removed; the error is about the installation.
+    // A folder that cannot be removed is ignored; the error is about the installation.
     fs::remove_dir_all(&partial).ok();
     installed?;
-    // Somebody else was faster, and theirs is as good.
+    // Another process was faster; its installation is equal.
     ensure!(folder.is_dir(), "could not rename {} to {}", partial.display(), folder.display());
     Ok(folder)
 }
@@ -76,7 +76,7 @@ fn install_into(folder: &Path, pins: &[Pin]) -> Result<()> {
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=5"]);
     npm.args(["--loglevel=error"]).current_dir(folder);
-    // What npm has to say is not a result; standard output is for those.
+    // Standard output is for results, not for npm's messages.
     npm.stdout(std::io::stderr());
     let status = cargo::status(&mut npm)?;
     ensure!(status.success(), "npm install ended with {status}");
@@ -87,12 +87,12 @@ fn install_into(folder: &Path, pins: &[Pin]) -> Result<()> {
     Ok(())
 }
 
-/// Where to keep things that can be fetched again.
+/// The folder for downloads.
 pub(crate) fn cache_folder() -> Result<PathBuf> {
     cache(|name| env::var_os(name).map(PathBuf::from))
 }
 
-/// The same; `variable` looks into the environment.
+/// The same; `variable` reads the environment.
 fn cache(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf> {
     let set = |name: &str| variable(name).filter(|value| !value.as_os_str().is_empty());
     set("OSTLER_CACHE")

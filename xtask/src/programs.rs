@@ -1,5 +1,5 @@
 //! The workspace's test programs: cargo builds them all, then they run two at a time, the slow ones first. Most tests
-//! wait for something, so two programs at once take little more time than one.
+//! wait, so two programs at once take little longer than one.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Write};
@@ -28,7 +28,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// From a line that cargo wrote for programs to read; most lines are about something else.
+    /// From a JSON message of cargo; most are about something else.
     fn from_message(line: &[u8]) -> Option<Self> {
         let message: Value = serde_json::from_slice(line).ok()?;
         if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
@@ -46,14 +46,14 @@ impl Program {
     fn command(&self, args: &[std::ffi::OsString]) -> Command {
         let mut command = Command::new(&self.path);
         command.args(args).current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
-        // Times per test are not stable yet. The test harness only looks whether this variable is there; with this value
-        // it means nothing to a compiler.
+        // Times per test are not stable yet. The test harness only checks that this variable is set; with this value
+        // it does not affect a compiler.
         command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "0");
         command
     }
 }
 
-/// What cargo has built, and what the compiler had to say about it.
+/// What cargo has built, with the compiler's diagnostics.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Build {
     pub(crate) programs: Vec<Program>,
@@ -62,12 +62,12 @@ pub(crate) struct Build {
 }
 
 impl Build {
-    /// Takes a line that cargo wrote for programs to read. A diagnostic that is new is returned.
+    /// Handles a JSON message of cargo. Returns a new diagnostic.
     fn line(&mut self, line: &[u8]) -> Option<String> {
         self.programs.extend(Program::from_message(line));
         let message: Value = serde_json::from_slice(line).ok()?;
         let level = message["message"]["level"].as_str()?;
-        // The compiler also counts its warnings in a message, which has no place in the code.
+        // The compiler also sends a count of its warnings, which has no place in the code.
         let is_placed =
             message["message"]["spans"].as_array().is_some_and(|spans| !spans.is_empty());
         let counts = message["reason"] == "compiler-message"
@@ -78,7 +78,7 @@ impl Build {
     }
 }
 
-/// Builds the tests by a cargo that writes messages as JSON. Warnings are no reason to stop; the caller judges them.
+/// Builds the tests with a cargo that writes JSON messages. Warnings do not stop it; the caller handles them.
 pub(crate) fn build(cargo: &mut Command) -> Result<Build> {
     let mut child = cargo.stdout(Stdio::piped()).spawn().context("starting cargo")?;
     let mut build = Build::default();
@@ -144,8 +144,8 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
-    /// Runs the test once more, with nothing next to it. A test that passes now failed because of load or of another test,
-    /// which is a defect too: it is listed, and only a few of them are tolerated.
+    /// Runs the test once more, alone. A test that passes now failed because of load or of another test, which is a
+    /// defect too: it is listed, and only a few are tolerated.
     pub(crate) fn run_again(&self, prepare: impl Fn(&mut Command), tally: &mut Tally) {
         let args = ["--exact", &self.test, "--include-ignored"].map(Into::into);
         let mut command = self.program.command(&args);
@@ -155,23 +155,23 @@ impl Failed {
         let passed = output.is_ok_and(|output| {
             let text = String::from_utf8_lossy(&output.stdout);
             eprint!("{text}");
-            // A program without a test of that name ends well, too.
+            // A program without a test of that name succeeds, too.
             output.status.success() && text.contains("1 passed; 0 failed")
         });
         tally.ran_again(&self.test, passed);
     }
 }
 
-/// Prints what a test program wrote, and counts its tests.
+/// Prints the output of a test program, and counts its tests.
 fn count(package: &str, output: &std::process::Output, tally: &mut Tally) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "\n     {package}").and_then(|()| stdout.write_all(&output.stdout))?;
     let failed_before = tally.failed;
     for line in output.stdout.split(|&byte| byte == b'\n') {
-        // Tests may print anything; what is not UTF-8 is none of the lines that count.
+        // Tests may print anything; lines that are not UTF-8 do not count.
         tally.line(String::from_utf8_lossy(line).trim_end());
     }
-    // It died before it could count.
+    // It ended before it printed its counts.
     let counted = output.status.success() || tally.failed > failed_before;
     ensure!(counted, "ended with {}", output.status);
     Ok(())
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn libraries_and_programs_without_tests_are_passed_over() {
+    fn libraries_and_programs_without_tests_are_skipped() {
         let library = br#"{"reason":"compiler-artifact","manifest_path":"/p/Cargo.toml","profile":{"test":true},"executable":null}"#;
         let program = br#"{"reason":"compiler-artifact","manifest_path":"/p/Cargo.toml","profile":{"test":false},"executable":"/p/a"}"#;
         for line in [&library[..], &program[..], br#"{"reason":"build-finished"}"#, b"", b"words"] {

@@ -1,7 +1,7 @@
-//! The vendor's Python packages and other people's, from PyPI, at the versions benchmarks and tests know, in an environment of their own.
+//! Python packages of the vendor and others, from PyPI, at pinned versions, in a virtual environment.
 //!
-//! It lives in the same cache as the [`peers`], under a name made of the list of versions. A virtual environment
-//! cannot be moved, so a file written last says that it is complete.
+//! It is in the same cache as the [`peers`], under a name made of the list of versions. A virtual environment cannot
+//! be moved, so a file written last marks it as complete.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use crate::{cargo, peers, setup};
 /// The official SDK, as pip names it.
 pub(crate) const SDK: &[&str] = &["claude-agent-sdk==0.2.182"];
 
-/// What examines the server from outside: a WebSocket client, and a tester of what an OpenAPI document says.
+/// Tests of the server from outside: a WebSocket client, and a tester for OpenAPI documents.
 pub(crate) const SERVER: &[&str] = &["websockets==17.4", "schemathesis==4.32.5"];
 
-/// Says that an environment is complete.
+/// Marks an environment as complete.
 const COMPLETE: &str = "complete";
 
-/// Installs what is not there yet; the environment's folder, with `bin/python` in it.
+/// Installs what is missing; returns the environment's folder, with `bin/python` in it.
 pub(crate) fn install(pins: &[&str]) -> Result<PathBuf> {
     let folder = peers::cache_folder()?.join(folder_name(pins));
     if folder.join(COMPLETE).is_file() {
@@ -33,7 +33,7 @@ pub(crate) fn install(pins: &[&str]) -> Result<PathBuf> {
              on Debian or Ubuntu: sudo apt-get install python3-venv"
         );
     }
-    // What an interrupted installation left behind is of no use.
+    // Removes what an interrupted installation left behind.
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
     }

@@ -16,7 +16,7 @@ pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
     let mut command = cargo::cargo(&["run", "--quiet", "--package", "ostler-cli"]);
     command.args(["--bin", "ostler", "--manifest-path"]).arg(cargo::root().join("Cargo.toml"));
     command.arg("--").args(meant(args));
-    // The agent works where it is called, not at the top of this repository.
+    // The agent works in the current folder, not at the top of this repository.
     command.current_dir(std::env::current_dir()?);
     replace(command)
 }
@@ -25,7 +25,7 @@ fn is_server(args: &[OsString]) -> bool {
     args.first().is_none_or(|first| first == "serve")
 }
 
-/// What `ostler` is to be started with.
+/// The arguments for `ostler`.
 fn meant(args: &[OsString]) -> Vec<OsString> {
     match args {
         [] => ["serve", "--show-token", "--show-code"].map(OsString::from).to_vec(),
@@ -34,7 +34,7 @@ fn meant(args: &[OsString]) -> Vec<OsString> {
     }
 }
 
-/// Becomes the command, so that signals and the exit code need no passing on.
+/// Replaces this process with the command, so that signals and the exit code need not be forwarded.
 #[cfg(unix)]
 fn replace(mut command: std::process::Command) -> Result<ExitCode> {
     use std::os::unix::process::CommandExt;

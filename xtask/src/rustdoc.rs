@@ -1,5 +1,5 @@
-//! Stands in for rustdoc while cargo tests the examples in the documentation, and writes the documentation too: its links
-//! must lead somewhere. `cargo doc` says the same, but compiles every dependency once more for it.
+//! Replaces rustdoc while cargo tests the examples in the documentation, and also builds the documentation to check
+//! its links. `cargo doc` finds the same, but compiles every dependency again.
 
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, ExitCode};
@@ -8,16 +8,16 @@ use anyhow::{Context, Result};
 
 use crate::cargo;
 
-/// Names the real rustdoc to this program in its place.
+/// The variable with the path of the real rustdoc.
 const REAL: &str = "OSTLER_XTASK_RUSTDOC";
 
-/// Has a cargo use this program as its rustdoc.
+/// Makes cargo use this program as its rustdoc.
 pub(crate) fn stand_in_for(cargo: &mut Command) -> Result<()> {
     let beside = std::env::var_os("CARGO")
         .map(|cargo| std::path::Path::new(&cargo).with_file_name("rustdoc"));
     let real = beside.filter(|path| path.is_file()).unwrap_or_else(|| "rustdoc".into());
-    // A copy: the build puts another program in the place of this one. It may have done so already; then this program has no
-    // name any more, and only the system can still lead to it.
+    // A copy, because the build replaces this program. If it already has, the program has no name any more, and is
+    // only reachable through the system.
     let me = std::env::current_exe().context("finding this program")?;
     let running = std::path::Path::new("/proc/self/exe");
     let source = if running.exists() { running } else { &me };
@@ -27,7 +27,7 @@ pub(crate) fn stand_in_for(cargo: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What this program does when cargo starts it as rustdoc; `None` if it was started as itself.
+/// Acts as rustdoc; `None` if this program was started as itself.
 pub(crate) fn as_rustdoc(args: &[OsString]) -> Option<Result<ExitCode>> {
     let real = std::env::var_os(REAL)?;
     Some(run(&real, args))
@@ -37,7 +37,7 @@ fn run(real: &OsStr, args: &[OsString]) -> Result<ExitCode> {
     if let Some(args) = writing(args) {
         let out = std::env::current_exe()?.with_file_name("xtask-doc");
         let mut rustdoc = Command::new(real);
-        // Apart from the tests, whose results are on standard output.
+        // Not on standard output, which has the test results.
         rustdoc.args(args).arg("--out-dir").arg(out).stdout(std::io::stderr());
         let status = cargo::status(&mut rustdoc)?;
         if !status.success() {
@@ -47,7 +47,7 @@ fn run(real: &OsStr, args: &[OsString]) -> Result<ExitCode> {
     Ok(cargo::exit_code(cargo::status(Command::new(real).args(args))?))
 }
 
-/// The arguments that write documentation, from those that test it; `None` if they do something else.
+/// Converts arguments that test documentation into ones that build it; `None` for other arguments.
 fn writing(args: &[OsString]) -> Option<Vec<OsString>> {
     if !args.iter().any(|arg| arg == "--test") {
         return None;
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tests_examples_also_writes_the_documentation() {
+    fn testing_examples_also_builds_the_documentation() {
         let test = words(
             "--crate-name a --test src/lib.rs --test-run-directory /p --extern b=b.rlib --test-args --quiet",
         );

@@ -1,4 +1,4 @@
-//! What a fresh machine may lack, put right where that is possible and explained where it is not.
+//! Installs what a fresh machine lacks, or explains how to.
 
 use std::process::{Command, Stdio};
 
@@ -11,17 +11,17 @@ pub(crate) fn linker() -> Result<()> {
     provide(&["cc", "--version"], "build-essential", "a C compiler")
 }
 
-/// A terminal that tests can type into and look at.
+/// A terminal for tests to type into and read.
 pub(crate) fn tmux() -> Result<()> {
     provide(&["tmux", "-V"], "tmux", "tmux, in which the tests drive the terminal")
 }
 
-/// A browser, in which the tests use the page.
+/// A browser for the tests of the page.
 pub(crate) fn chromium() -> Result<()> {
     provide(&["chromium", "--version"], "chromium", "Chromium, in which the page is tested")
 }
 
-/// Installs a package when `probe` does not run and this machine allows it.
+/// Installs a package if `probe` does not run and this machine allows it.
 fn provide(probe: &[&str], package: &str, what: &str) -> Result<()> {
     let is_there = || works(probe[0], &probe[1..]);
     if is_there() {
@@ -38,7 +38,7 @@ fn provide(probe: &[&str], package: &str, what: &str) -> Result<()> {
     bail!("{what} is missing; install it, on Debian or Ubuntu: sudo apt-get install {package}")
 }
 
-/// The formatter and the linter, which the smallest installation of Rust leaves out.
+/// The formatter and the linter, which a minimal installation of Rust lacks.
 pub(crate) fn components() -> Result<()> {
     for (subcommand, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
         if quiet(&mut cargo::cargo(&[subcommand, "--version"])) {
@@ -52,7 +52,7 @@ pub(crate) fn components() -> Result<()> {
     Ok(())
 }
 
-/// Whether a program is there and starts.
+/// Whether a program exists and starts.
 pub(crate) fn works(program: &str, args: &[&str]) -> bool {
     quiet(Command::new(program).args(args))
 }
@@ -62,9 +62,9 @@ fn quiet(command: &mut Command) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// Debian's installer, run as somebody who may.
+/// Debian's installer, run with sufficient rights.
 struct Apt {
-    /// Needed by everybody but root, and used only where it asks for no password.
+    /// Needed unless the user is root, and used only if it needs no password.
     sudo: bool,
 }
 
@@ -83,7 +83,7 @@ impl Apt {
         // `env`, because sudo does not pass the environment on.
         command.args(&words[1..]).args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]);
         command.args(["--yes", "--quiet"]).args(args);
-        // Standard output belongs to whatever is run in the end.
+        // Standard output is for the program that is run in the end.
         let output = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
         output.is_ok_and(|status| status.success())
     }
@@ -99,15 +99,15 @@ mod tests {
     use super::{provide, works};
 
     #[test]
-    fn a_program_that_is_not_there_does_not_work() {
+    fn a_missing_program_does_not_work() {
         assert!(works("rustc", &["--version"]));
         assert!(!works("rustc", &["--no-such-option"]));
         assert!(!works("no-such-program-anywhere", &[]));
     }
 
     #[test]
-    fn what_is_there_is_not_installed() {
-        // No package of this name exists anywhere.
+    fn an_existing_program_is_not_installed() {
+        // No package has this name.
         provide(&["rustc", "--version"], "no-such-package-anywhere", "a compiler").unwrap();
     }
 }

@@ -1,14 +1,14 @@
-//! Counting passed and failed tests, from the lines that test programs print and from steps that count as one; and how
-//! long they took.
+//! Counts passed and failed tests from the output of test programs, and steps that count as one; and how long they
+//! took.
 
 use std::time::Duration;
 
 /// A test may take this long on a machine that nothing else uses; see [`ALLOWED`]. The aim is 20 seconds; the rest is for slower
 /// machines.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The same on a machine where other programs do a good part of the work.
+/// The limit on a shared machine.
 const LIMIT_WHEN_SHARED: Duration = Duration::from_secs(120);
-/// Others may do this part of the work before a machine counts as shared.
+/// The share of other programs' work above which a machine counts as shared.
 const SHARED: f64 = 0.15;
 
 /// How many tests may fail among others and pass when they run again, alone. More than that has one cause, which is not load.
@@ -57,7 +57,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Takes a line of a test program's output; most mean nothing here.
+    /// Handles a line of a test program's output; most are ignored.
     pub(crate) fn line(&mut self, line: &str) {
         if let Some(summary) = line.strip_prefix("test result: ") {
             self.passed += count(summary, "passed");
@@ -95,7 +95,7 @@ impl Tally {
         times.iter().take(LISTED).map(line).collect()
     }
 
-    /// Adds what was counted at the same time elsewhere.
+    /// Adds the counts of a concurrent step.
     pub(crate) fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;

@@ -1,4 +1,4 @@
-//! `test`: everything, from nothing. Ends with one line on standard output: `N passed, N failed`.
+//! `test`: builds and tests everything. Ends with one line on standard output: `N passed, N failed`.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
@@ -12,10 +12,10 @@ use crate::load::Load;
 use crate::tally::{MOST_FLAKY, Tally};
 use crate::{Misuse, attacks, cargo, conformance, fuzz, programs, rustdoc, setup, tidy, web};
 
-/// How long the fuzz targets run: enough for some hundred thousand inputs, not enough to be waited for.
+/// How long the fuzz targets run: enough for some hundred thousand inputs.
 const FUZZ_SECONDS: &str = "20";
 
-/// How many commands the permission judge is tried with, always the same ones: about twenty seconds.
+/// How many commands the fuzzer of permission decisions tries, always the same ones: about twenty seconds.
 const JUDGED_COMMANDS: &str = "20000";
 
 pub(crate) fn test(args: &[OsString]) -> Result<ExitCode> {
@@ -46,7 +46,7 @@ struct Plan {
     peers: bool,
     /// Whether the vendor's programs are started for every scenario, instead of only for those that changed.
     full: bool,
-    /// With a filter somebody works on one thing, and wants to see that and nothing else.
+    /// With a filter only the matching tests run, without the other steps.
     filter: Vec<OsString>,
 }
 
@@ -74,18 +74,18 @@ impl Plan {
     }
 }
 
-/// Runs the steps. A failure is noted and the next step runs all the same, unless it could not but fail too.
+/// Runs the steps. A failure is recorded and the next step runs anyway, unless it must fail too.
 fn perform(plan: &Plan, tally: &mut Tally) {
     if let Err(error) = step("set-up and dependencies", prepare) {
         return tally.fail(format!("set-up: {error:#}"));
     }
-    // Without it only the tests that type into a terminal fail.
+    // Without it only the terminal tests fail.
     if let Err(error) = setup::tmux() {
         tally.fail(format!("set-up: {error:#}"));
     }
     let has_page = plan.peers && plan.is_whole();
     // One waits for the network and the other for the processor.
-    let (page, tidy) = beside(
+    let (page, tidy) = concurrently(
         || has_page.then(|| step("building the web page", web::build)),
         || plan.is_whole().then(|| step("tidy", tidy::quick)),
     );
@@ -96,8 +96,8 @@ fn perform(plan: &Plan, tally: &mut Tally) {
     if let Some(Err(error)) = page {
         tally.fail(format!("web: {error:#}"));
     }
-    // The same again.
-    let (peers, build) = beside(
+    // Again one waits for the network and the other for the processor.
+    let (peers, build) = concurrently(
         || plan.peers.then(|| step("the vendor's programs", || install(plan))),
         || step("building and linting the tests", build_tests),
     );
@@ -121,15 +121,15 @@ fn perform(plan: &Plan, tally: &mut Tally) {
     }
     if plan.is_whole() {
         // Browsers and SDKs mostly wait; fuzzing does not.
-        let (outside, inputs) = beside(|| from_outside(has_page), hostile_inputs);
+        let (outside, inputs) = concurrently(|| from_outside(has_page), hostile_inputs);
         tally.add(outside);
         tally.add(inputs);
-        count_step(tally, "attacks", step("attacks, and the memory they took", attacks::judge));
+        count_step(tally, "attacks", step("attacks, and the memory they took", attacks::check));
     }
 }
 
-/// Runs two things at the same time.
-fn beside<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
+/// Runs two functions concurrently.
+fn concurrently<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| {
         let one = scope.spawn(one);
         let other = other();
@@ -180,16 +180,16 @@ fn fuzz(heading: &str, args: &[&str], tally: &mut Tally) {
 
 fn prepare() -> Result<()> {
     setup::linker()?;
-    // Once and first: the registry does not like many downloads at the same time, and retries are cheap here.
+    // Once and first: the registry limits concurrent downloads, and retries are cheap here.
     let status = cargo::status(&mut cargo::cargo(&["fetch", "--locked"]))?;
     ensure!(status.success(), "cargo fetch ended with {status}");
     Ok(())
 }
 
-/// What is fetched from elsewhere.
+/// Installs external packages.
 fn install(plan: &Plan) -> Result<Peers> {
     if plan.is_whole() {
-        // Needed later, and told then if it is missing.
+        // Needed later; a missing one is reported then.
         setup::chromium().ok();
     }
     conformance::peers()
@@ -248,7 +248,7 @@ fn conform(tally: &mut Tally) -> Result<()> {
     count_tests(&mut runner, tally)
 }
 
-/// Runs a test program, or cargo with many of them, and counts what it says.
+/// Runs a test program, or cargo with many of them, and counts the results.
 fn count_tests(command: &mut Command, tally: &mut Tally) -> Result<()> {
     let program = command.get_program().display().to_string();
     let mut child =
@@ -257,13 +257,13 @@ fn count_tests(command: &mut Command, tally: &mut Tally) -> Result<()> {
     let failed_before = tally.failed;
     for line in BufReader::new(output).split(b'\n') {
         let line = line.context("reading the tests' output")?;
-        // Tests may print anything; what is not UTF-8 is none of the lines that count.
+        // Tests may print anything; lines that are not UTF-8 do not count.
         tally.line(String::from_utf8_lossy(&line).trim_end());
         let mut stdout = std::io::stdout();
         stdout.write_all(&line).and_then(|()| stdout.write_all(b"\n")).context("printing")?;
     }
     let status = child.wait().with_context(|| format!("waiting for {program}"))?;
-    // Nothing was built, or a test program died before it could count.
+    // Nothing was built, or a test program ended before it printed its counts.
     ensure!(status.success() || tally.failed > failed_before, "ended with {status}");
     Ok(())
 }
@@ -275,7 +275,7 @@ fn count_step(tally: &mut Tally, name: &str, outcome: Result<bool>) {
     }
 }
 
-/// Runs a step under a heading and tells how long it took.
+/// Runs a step under a heading and prints how long it took.
 fn step<T>(heading: &str, perform: impl FnOnce() -> Result<T>) -> Result<T> {
     eprintln!("==> {heading}");
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! `web`: builds the page that `ostler serve` shows, which the next build of the program takes in; and tests it.
+//! `web`: builds the web page, which the next build of `ostler` embeds; and tests it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -23,7 +23,7 @@ pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Installs what the page is made with, if that has changed, and builds it.
+/// Installs the page's packages, if they changed, and builds it.
 pub(crate) fn build() -> Result<()> {
     install()?;
     run(npm(&["run", "build"]))
@@ -36,7 +36,7 @@ fn pictures() -> Result<ExitCode> {
     Ok(cargo::exit_code(status))
 }
 
-/// For whoever wants the server and not the page in particular: without npm the server does without it, and says so.
+/// Builds the page if it is missing. Without npm the server has no page, and says so.
 pub(crate) fn build_if_missing() {
     if folder().join("dist/page/index.html").is_file() || !setup::works("npm", &["--version"]) {
         return;
@@ -59,7 +59,7 @@ pub(crate) fn browser_tests(only: Option<&str>) -> Result<Command> {
     Ok(tests)
 }
 
-/// A script that has a browser look at the program.
+/// A script that opens the program in a browser.
 fn browser(script: &str) -> Result<Command> {
     setup::chromium()?;
     let mut node = Command::new("node");
@@ -103,7 +103,7 @@ fn npm(args: &[&str]) -> Command {
 }
 
 fn run(mut command: Command) -> Result<()> {
-    // What it has to say is not a result; standard output is for those.
+    // Standard output is for results, not for npm's messages.
     let status = cargo::status(command.stdout(std::io::stderr()))?;
     ensure!(status.success(), "npm ended with {status} in {}", folder().display());
     Ok(())

@@ -1,4 +1,4 @@
-//! The server as a process, what is asked of it, and how much memory it takes.
+//! The server as a process: requests to it, and its memory.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader};
@@ -29,7 +29,7 @@ pub(crate) struct Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        // It may have ended by itself, which the figures would have shown.
+        // It may have ended by itself, which the figures would show.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -49,9 +49,9 @@ impl Desk {
         }
     }
 
-    /// The same with further options.
+    /// Starts it with further options.
     pub(crate) async fn with(api: &ScriptedApi, runs: usize, options: &[&str]) -> Result<Self> {
-        // Another benchmark in this process may have done it already.
+        // Fails if another benchmark in this process has installed one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir()?;
         let work = folder.path().join("work");
@@ -68,7 +68,7 @@ impl Desk {
             ("ANTHROPIC_BASE_URL", &api.base_url()),
             ("ANTHROPIC_API_KEY", "key"),
             ("IS_SANDBOX", "1"),
-            // The vendor's program is not to be slowed down by what it cannot reach, nor by its own updates.
+            // The vendor's program must not be slowed down by unreachable hosts or its own updates.
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
             ("DISABLE_TELEMETRY", "1"),
             ("DISABLE_AUTOUPDATER", "1"),
@@ -91,7 +91,7 @@ impl Desk {
         Ok(Self { child, _folder: folder, address, token, http })
     }
 
-    /// A request. Whoever asks too much at once waits a little.
+    /// Sends a request. Retries after a short wait if the server limits the rate.
     async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value> {
         loop {
             let url = format!("http://{}{path}", self.address);
@@ -193,7 +193,7 @@ impl Desk {
             else {
                 continue;
             };
-            // A process may end while it is looked at.
+            // A process may end during the scan.
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             let after_name = stat.rsplit(')').next().unwrap_or_default();
             let parent =

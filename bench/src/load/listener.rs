@@ -1,4 +1,4 @@
-//! Those who follow: each a bare socket that reads server-sent events, so that little of the time is the client's.
+//! Subscribers: each a bare socket that reads server-sent events, so that the client takes little time.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use super::desk::Desk;
 
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// What all listeners know together.
+/// The shared state of all listeners.
 #[derive(Clone)]
 pub(crate) struct Audience(Arc<Shared>);
 
@@ -26,7 +26,7 @@ struct Shared {
     trouble: watch::Sender<Option<String>>,
     asked: mpsc::UnboundedSender<String>,
     questions: Mutex<Option<mpsc::UnboundedReceiver<String>>>,
-    /// When a session was asked, and how long it took until its command had run.
+    /// When a session got its prompt, and how long it took until its command had run.
     waiting: Mutex<HashMap<String, Instant>>,
     ran: Mutex<Vec<Duration>>,
 }
@@ -53,7 +53,7 @@ impl Audience {
         self.0.heard.load(Ordering::Relaxed)
     }
 
-    /// Waits until so many ends of runs were heard.
+    /// Waits until `count` ends of runs were received.
     pub(crate) async fn until_completed(&self, count: usize) -> Result<()> {
         let (mut completed, mut trouble) =
             (self.0.completed.subscribe(), self.0.trouble.subscribe());
@@ -70,7 +70,7 @@ impl Audience {
             .with_context(|| format!("heard of {} ends of {count}", *self.0.completed.borrow()))?
     }
 
-    /// Allows whatever is asked from now on.
+    /// Allows all approvals from now on.
     pub(crate) fn answer_with(&self, desk: Arc<Desk>) -> Answering {
         let shared = Arc::clone(&self.0);
         let questions = locked(&self.0.questions).take();
@@ -89,21 +89,21 @@ impl Audience {
     }
 }
 
-/// Somebody who says yes.
+/// A task that allows approvals.
 pub(crate) struct Answering {
     shared: Arc<Shared>,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Answering {
-    /// From what was asked to what came of it, each.
+    /// The time of each round trip.
     pub(crate) fn finish(self) -> Vec<Duration> {
         self.task.abort();
         std::mem::take(&mut *locked(&self.shared.ran))
     }
 }
 
-/// One who follows a session.
+/// A subscriber of a session.
 pub(crate) struct Listener {
     arrivals: Arc<Mutex<Vec<(u64, Duration)>>>,
     task: tokio::task::JoinHandle<()>,
@@ -150,7 +150,7 @@ impl Listener {
                 }
                 match socket.read_buf(&mut bytes).await {
                     Ok(read) if read > 0 => {}
-                    // The server is gone; who waits for something will say so.
+                    // The server is gone; the waiting functions report it.
                     _ => return,
                 }
             }
@@ -174,7 +174,7 @@ async fn connect(desk: &Desk, session: &str) -> Result<TcpStream> {
         socket.write_all(request.as_bytes()).await?;
         let mut first = [0; 16];
         let peeked = socket.peek(&mut first).await?;
-        // Asked too much at once.
+        // The server limits the rate.
         if !first[..peeked].starts_with(b"HTTP/1.1 429") {
             return Ok(socket);
         }
@@ -191,7 +191,7 @@ struct Following {
 }
 
 impl Following {
-    /// Takes whole chunks out of what has come, and whole events out of those.
+    /// Takes complete chunks out of the buffer, and complete events out of those.
     fn take(&mut self, bytes: &mut Vec<u8>, stream: &mut Vec<u8>) -> Result<()> {
         while let Some(line) = bytes.windows(2).position(|pair| pair == b"\r\n") {
             let size = std::str::from_utf8(&bytes[..line])?;
@@ -238,7 +238,7 @@ impl Following {
             let told: Value = serde_json::from_str(data)?;
             let id = told["approval"]["id"].as_str().context("an approval has an id")?;
             locked(&self.shared.waiting).insert(self.session.clone(), Instant::now());
-            // Whoever answers may have gone.
+            // The answering task may have ended.
             let _ = self.shared.asked.send(id.to_owned());
         } else if kind == "message"
             && data.contains(r#""type":"tool_result""#)

@@ -1,6 +1,6 @@
 //! An engine that answers every prompt with a recording whose text deltas are repeated, as fast as the pipe takes it.
 //!
-//! SDKs start it with arguments of their own making, so an environment variable tells this program to be it.
+//! SDKs start it with their own arguments, so an environment variable makes this program the fake engine.
 
 use std::io::{BufRead, Write};
 
@@ -13,10 +13,10 @@ pub(crate) const VARIABLE: &str = "OSTLER_BENCH_DELTAS";
 /// How often the recorded deltas are written in one go.
 const BLOCK: usize = 100;
 
-/// What an engine said to a host that wanted partial messages.
+/// A recording with partial messages.
 const RECORDED: &str = include_str!("../../../fixtures/wire/ts325-partial.stdout.jsonl");
 
-/// Speaks to a host until it closes the input.
+/// Answers a host until it closes the input.
 pub(crate) fn speak(n_deltas: usize) -> Result<()> {
     let recording = Recording::read(RECORDED)?;
     let mut output = std::io::stdout().lock();
@@ -60,7 +60,7 @@ impl Recording {
         Ok(Self { answer, before, deltas, after })
     }
 
-    /// The recorded answer to `initialize`, which does for everything that is asked.
+    /// The recorded answer to `initialize`, used for all requests.
     fn answer(&self, id: &Value) -> Value {
         let mut answer = self.answer.clone();
         answer["response"]["request_id"] = id.clone();
@@ -69,7 +69,7 @@ impl Recording {
 
     fn play(&self, n_deltas: usize, output: &mut impl Write) -> Result<()> {
         output.write_all(self.before.as_bytes())?;
-        // Many at once, so that the one who reads is the one who takes the time.
+        // Many at once, so that the reader takes most of the time.
         let block = self.deltas.concat().repeat(BLOCK);
         let n_block = self.deltas.len() * BLOCK;
         for _ in 0..n_deltas / n_block {

@@ -1,12 +1,13 @@
-//! For clients from before 1.0, which say no `protocolVersion`: they throw a run away over what they do not know.
+//! Support for clients older than 1.0, which send no `protocolVersion` and discard a run that has anything they do
+//! not know.
 
 use crate::event::{Body, Event, Outcome};
 use crate::message::Content;
 
-/// What such a client can read of an event.
+/// Rewrites an event for such a client.
 ///
-/// Calls that wait for the client are found by it without being listed; a result is its text; and a run that was stopped
-/// ends with an error, because the only other ending those clients know reads as success.
+/// Pending calls are not listed, because the client finds them itself; a result becomes plain text; a stopped run
+/// ends with an error, because the only other ending such clients know means success.
 pub fn for_old_peer(mut event: Event) -> Event {
     match &mut event.body {
         Body::RunFinished { outcome: Some(Outcome::Success { pending_tool_call_ids }), .. } => {
@@ -44,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_wait_are_not_listed() {
+    fn pending_calls_are_not_listed() {
         check(
             json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": {"type": "success", "pendingToolCallIds": ["a"]}}),
             json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": {"type": "success"}}),
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_its_text() {
+    fn a_result_becomes_plain_text() {
         let image = json!({"type": "image", "source": {"type": "data", "value": "aGk=", "mimeType": "image/png"}});
         check(
             json!({"type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": [{"type": "text", "text": "one"}, image]}),

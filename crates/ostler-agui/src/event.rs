@@ -1,7 +1,7 @@
 //! The 31 events of AG-UI 1.0.
 //!
-//! An [`Event`] is a [`Body`] (what happened, one variant per type) and what any event may carry. Nothing undeclared
-//! can be written, and what is absent is left out: clients of 1.0 take a `null` in most places for a fault.
+//! An [`Event`] is a [`Body`] (one variant per type) and the fields that any event may carry. Undeclared fields
+//! cannot be written, and absent ones are left out: 1.0 clients reject `null` in most places.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -17,27 +17,27 @@ pub struct Event {
     /// What happened.
     #[serde(flatten)]
     pub body: Body,
-    /// The subagent it happened to; only for events that allow it, see [`Event::of_subagent`].
+    /// The subagent it belongs to; only for events that allow it, see [`Event::of_subagent`].
     #[serde(rename = "subagentRunId", skip_serializing_if = "Option::is_none")]
     subagent_run_id: Option<String>,
-    /// When, in milliseconds since 1970.
+    /// Milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<i64>,
-    /// What it was made from.
+    /// The message it was translated from.
     #[serde(rename = "rawEvent", skip_serializing_if = "Option::is_none")]
     pub raw_event: Option<Value>,
-    /// More about it.
+    /// Additional data by key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
 
 impl Event {
-    /// An event with nothing else said about it.
+    /// Makes an event with only a body.
     pub fn new(body: Body) -> Self {
         Self { body, subagent_run_id: None, timestamp: None, raw_event: None, metadata: None }
     }
 
-    /// Says whose event it is. An event that cannot belong to a subagent stays as it is.
+    /// Sets the subagent. An event that cannot belong to a subagent is left unchanged.
     #[must_use]
     pub fn of_subagent(mut self, run: Option<&str>) -> Self {
         if self.body.is_attributable() {
@@ -46,19 +46,19 @@ impl Event {
         self
     }
 
-    /// Adds a remark.
+    /// Adds an entry to the metadata.
     #[must_use]
     pub fn with_metadata(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.metadata.get_or_insert_default().insert(key.to_owned(), value.into());
         self
     }
 
-    /// The subagent it happened to.
+    /// The subagent it belongs to.
     pub fn subagent_run_id(&self) -> Option<&str> {
         self.subagent_run_id.as_deref()
     }
 
-    /// Whether the run is over with it.
+    /// Whether it ends the run.
     pub fn is_terminal(&self) -> bool {
         matches!(self.body, Body::RunFinished { .. } | Body::RunError { .. })
     }
@@ -75,7 +75,7 @@ impl From<Body> for Event {
     }
 }
 
-/// Reads what clients would read: unknown fields are passed over.
+/// Decodes as clients do: unknown fields are skipped.
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -95,12 +95,12 @@ impl<'de> Deserialize<'de> for Event {
     }
 }
 
-/// What happened.
+/// The type of an event, with its fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
-#[expect(missing_docs, reason = "the fields are the protocol's; its words are better than ours")]
+#[expect(missing_docs, reason = "the protocol documents its fields")]
 pub enum Body {
-    /// A run begins.
+    /// A run starts.
     RunStarted {
         thread_id: String,
         run_id: String,
@@ -111,7 +111,7 @@ pub enum Body {
         #[serde(skip_serializing_if = "Option::is_none")]
         input: Option<Box<RunAgentInput>>,
     },
-    /// It ended as it should, or was stopped on purpose.
+    /// The run succeeded, was interrupted, or was stopped on purpose.
     RunFinished {
         thread_id: String,
         run_id: String,
@@ -122,7 +122,7 @@ pub enum Body {
         #[serde(skip_serializing_if = "Option::is_none")]
         usage: Option<Vec<TokenUsage>>,
     },
-    /// It failed.
+    /// The run failed.
     RunError {
         message: String,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,11 +130,11 @@ pub enum Body {
         #[serde(skip_serializing_if = "Option::is_none")]
         usage: Option<Vec<TokenUsage>>,
     },
-    /// A named phase begins.
+    /// A named step starts.
     StepStarted { step_name: String },
-    /// And ends.
+    /// A named step ends.
     StepFinished { step_name: String },
-    /// Text begins.
+    /// A text message starts.
     TextMessageStart {
         message_id: String,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,11 +142,11 @@ pub enum Body {
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
-    /// More of it.
+    /// A text delta.
     TextMessageContent { message_id: String, delta: String },
-    /// Its end.
+    /// A text message ends.
     TextMessageEnd { message_id: String },
-    /// All three in one, for producers that do not know where text begins.
+    /// Start, content and end in one, for producers that do not know where a message starts.
     TextMessageChunk {
         #[serde(skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
@@ -157,18 +157,18 @@ pub enum Body {
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
-    /// A tool is called.
+    /// A tool call starts.
     ToolCallStart {
         tool_call_id: String,
         tool_call_name: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         parent_message_id: Option<String>,
     },
-    /// More of its arguments.
+    /// An arguments delta.
     ToolCallArgs { tool_call_id: String, delta: String },
     /// The arguments are complete.
     ToolCallEnd { tool_call_id: String },
-    /// All three in one.
+    /// Start, arguments and end in one.
     ToolCallChunk {
         #[serde(skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<String>,
@@ -179,7 +179,7 @@ pub enum Body {
         #[serde(skip_serializing_if = "Option::is_none")]
         delta: Option<String>,
     },
-    /// What the tool answered.
+    /// The result of a tool call.
     ToolCallResult {
         message_id: String,
         tool_call_id: String,
@@ -187,13 +187,13 @@ pub enum Body {
         #[serde(skip_serializing_if = "Option::is_none")]
         role: Option<ToolRole>,
     },
-    /// The shared state, whole.
+    /// The whole shared state.
     StateSnapshot { snapshot: Value },
-    /// A change of it.
+    /// A change of the shared state.
     StateDelta { delta: Vec<Operation> },
-    /// The conversation, whole.
+    /// The whole conversation.
     MessagesSnapshot { messages: Vec<Message> },
-    /// Something that goes on, whole.
+    /// The whole content of an activity.
     ActivitySnapshot {
         message_id: String,
         activity_type: String,
@@ -201,32 +201,32 @@ pub enum Body {
         #[serde(skip_serializing_if = "Option::is_none")]
         replace: Option<bool>,
     },
-    /// A change of it.
+    /// A change of an activity.
     ActivityDelta { message_id: String, activity_type: String, patch: Vec<Operation> },
-    /// The model begins to reason.
+    /// The model starts to reason.
     ReasoningStart { message_id: String },
-    /// And stops.
+    /// The model stops reasoning.
     ReasoningEnd { message_id: String },
-    /// A visible thought begins.
+    /// A reasoning message starts.
     ReasoningMessageStart { message_id: String, role: ReasoningRole },
-    /// More of it.
+    /// A reasoning delta.
     ReasoningMessageContent { message_id: String, delta: String },
-    /// Its end.
+    /// A reasoning message ends.
     ReasoningMessageEnd { message_id: String },
-    /// All three in one.
+    /// Start, content and end in one.
     ReasoningMessageChunk {
         #[serde(skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         delta: Option<String>,
     },
-    /// What the provider wants back with a thought or a call.
+    /// Opaque data that the provider needs back with a reasoning message or a call.
     ReasoningEncryptedValue {
         subtype: EncryptedSubtype,
         entity_id: String,
         encrypted_value: String,
     },
-    /// A subagent begins.
+    /// A subagent starts.
     SubagentStarted {
         subagent_run_id: String,
         name: String,
@@ -239,7 +239,7 @@ pub enum Body {
         #[serde(skip_serializing_if = "Option::is_none")]
         parent_message_id: Option<String>,
     },
-    /// It is done, or waits.
+    /// A subagent succeeded or is suspended.
     SubagentFinished {
         subagent_run_id: String,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -247,20 +247,20 @@ pub enum Body {
         #[serde(skip_serializing_if = "Option::is_none")]
         outcome: Option<SubagentOutcome>,
     },
-    /// It failed.
+    /// A subagent failed.
     SubagentError {
         subagent_run_id: String,
         message: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         code: Option<String>,
     },
-    /// Something of the layer below, as it is.
+    /// An event of the layer below, unchanged.
     Raw {
         event: Value,
         #[serde(skip_serializing_if = "Option::is_none")]
         source: Option<String>,
     },
-    /// Something of our own.
+    /// An event that AG-UI does not define.
     Custom { name: String, value: Value },
 }
 
@@ -280,7 +280,7 @@ impl Body {
     }
 }
 
-/// Whose text it is.
+/// The role of a text message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the protocol's words")]
@@ -299,7 +299,7 @@ pub enum ToolRole {
     Tool,
 }
 
-/// The only role of a thought.
+/// The only role of a reasoning message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the protocol's word")]
@@ -321,42 +321,42 @@ pub enum EncryptedSubtype {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum Outcome {
-    /// Well.
+    /// It succeeded.
     Success {
-        /// Calls of this run that the client is to answer.
+        /// Calls of this run that the client must answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         pending_tool_call_ids: Option<Vec<String>>,
     },
-    /// With a question; the next run brings the answers.
+    /// It ended with questions; the next run brings the answers.
     Interrupt {
         /// The questions, at least one.
         interrupts: Vec<Interrupt>,
     },
-    /// Stopped on purpose.
+    /// It was stopped on purpose.
     Cancelled {},
 }
 
-/// A question to whoever sits at the client.
+/// A question to the user of the client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Interrupt {
-    /// Its name, unique in the run.
+    /// Unique in the run.
     pub id: String,
-    /// What kind it is: `tool_call`, `input_required`, `confirmation`, or `vendor:name`.
+    /// `tool_call`, `input_required`, `confirmation`, or `vendor:name`.
     pub reason: String,
-    /// In words.
+    /// The question as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The call it is about.
+    /// The call in question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// What an answer must look like.
+    /// JSON Schema of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Metadata>,
-    /// Until when an answer counts (ISO 8601).
+    /// When the question expires (ISO 8601).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// More about it.
+    /// Additional data by key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
     /// The subagent that asks.
@@ -364,46 +364,46 @@ pub struct Interrupt {
     pub subagent_run_id: Option<String>,
 }
 
-/// How a subagent's part of a run ended.
+/// How a subagent ended within a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum SubagentOutcome {
-    /// It is done.
+    /// It succeeded.
     Success {},
-    /// It goes on in a later run.
+    /// It continues in a later run.
     Suspended {
-        /// What it waits for.
+        /// The questions it waits for.
         #[serde(skip_serializing_if = "Option::is_none")]
         interrupt_ids: Option<Vec<String>>,
     },
 }
 
-/// What a run used, per provider and model. What is absent is not known.
+/// Token usage of a run, per provider and model. An absent number is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
-    /// Who served the model.
+    /// The provider that served the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// The model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// All input, cached or not.
+    /// All input tokens, cached or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
-    /// All output.
+    /// All output tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
-    /// Both together.
+    /// Input and output tokens together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
-    /// Of the output, reasoning.
+    /// The part of the output that is reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
-    /// Of the input, read from a cache.
+    /// The part of the input that was read from a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input_tokens: Option<u64>,
-    /// Of the input, written to a cache.
+    /// The part of the input that was written to a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_input_tokens: Option<u64>,
 }

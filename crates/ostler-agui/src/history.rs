@@ -1,63 +1,63 @@
-//! What of a conversation that a client sends again is new.
+//! Finds what is new in a conversation that a client sends again.
 //!
-//! A client sends all of it with every run. What the user said is the backbone: as long as the messages of the user that
-//! are known come again in their order and unchanged, what is behind them is new. Where they do not, the user went back
-//! and said something else, or wants another answer, and the conversation goes on from there.
+//! A client sends the whole conversation with every run. The user's messages decide: as long as the known ones come
+//! again, in order and unchanged, everything after them is new. Where they differ, the user edited a message or wants
+//! another answer, and the conversation continues from there.
 
 use serde::{Deserialize, Serialize};
 
 use crate::message::{Message, MessageBody};
 
-/// What is known of a thread.
+/// The known messages of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Known {
     prompts: Vec<KnownPrompt>,
-    /// Tool messages that have been heard.
+    /// Ids of tool messages already received.
     answers: Vec<String>,
 }
 
-/// A message of the user that was heard.
+/// A user message already received.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct KnownPrompt {
     id: String,
     digest: u64,
-    /// Messages that came in answer to it.
+    /// Ids of the messages that answered it.
     replies: Vec<String>,
-    /// Where the engine's conversation stood before it.
+    /// The position in the engine's conversation before it.
     before: Option<String>,
 }
 
-/// What a client wants with a conversation.
+/// What a client wants by sending a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Unseen<'a> {
-    /// Nothing: there is nothing new in it.
+    /// Nothing: it contains no new message.
     Nothing,
-    /// To go on with these messages: of the user and of tools.
+    /// To continue with these messages of the user and of tools.
     New(Vec<&'a Message>),
-    /// Another answer to the last message of the user.
+    /// Another answer to the last user message.
     Again {
-        /// How many messages of the user come before it.
+        /// How many user messages precede it.
         kept: usize,
-        /// Where in the input it is.
+        /// Its index in the input.
         from: usize,
     },
-    /// To go on from an earlier point.
+    /// To continue from an earlier point.
     Rewritten {
-        /// How many messages of the user still hold.
+        /// How many user messages stay valid.
         kept: usize,
-        /// Where in the input the new begins.
+        /// The index in the input where the new part starts.
         from: usize,
     },
 }
 
 impl Known {
-    /// Whether nothing was ever heard.
+    /// Whether no message was received yet.
     pub fn is_empty(&self) -> bool {
         self.prompts.is_empty()
     }
 
-    /// What is new in a conversation. The client never had the first `left_off` messages of the user, or may have left
-    /// off more of them. `waits_for` says whether a call waits for its answer.
+    /// Finds what is new in a conversation. The client never had the first `left_off` user messages, and may have
+    /// left off more. `waits_for` says whether a call waits for its result.
     pub fn compare<'a>(
         &self,
         messages: &'a [Message],
@@ -66,7 +66,7 @@ impl Known {
     ) -> Unseen<'a> {
         let users: Vec<(usize, &Message)> =
             messages.iter().enumerate().filter(|(_, message)| is_user(message)).collect();
-        // A client may have left off the beginning of a long conversation.
+        // A client may leave off the beginning of a long conversation.
         let first = users.first().and_then(|(_, message)| self.position(message));
         let first = first.unwrap_or(left_off).min(self.prompts.len());
         let known = &self.prompts[first..];
@@ -92,7 +92,7 @@ impl Known {
         if new.is_empty() { self.again(messages, &users) } else { Unseen::New(new) }
     }
 
-    /// Nothing is new; but a conversation that ends with the user, who has an answer already, wants another one.
+    /// Nothing is new; but a conversation that ends with an answered user message asks for another answer.
     fn again<'a>(&self, messages: &[Message], users: &[(usize, &Message)]) -> Unseen<'a> {
         let Some((from, last)) = users.last() else { return Unseen::Nothing };
         let Some(kept) = self.position(last) else { return Unseen::Nothing };
@@ -110,13 +110,13 @@ impl Known {
         self.prompts.iter().position(|known| known.id == message.id)
     }
 
-    /// How many messages of the user come before a part of the conversation, which has these messages in it.
+    /// How many user messages precede the part of the conversation that contains these message ids.
     pub fn before<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> usize {
         let place = |id: &str| self.prompts.iter().position(|known| known.id == id);
         ids.into_iter().find_map(place).unwrap_or(self.prompts.len())
     }
 
-    /// Notes a message that was heard. `before` is where the engine's conversation stood.
+    /// Records a received message. `before` is the position in the engine's conversation.
     pub fn heard(&mut self, message: &Message, before: Option<&str>) {
         match &message.body {
             MessageBody::User { .. } => self.prompts.push(KnownPrompt {
@@ -130,27 +130,28 @@ impl Known {
         }
     }
 
-    /// Notes what a run said.
+    /// Records the ids of a run's messages.
     pub fn said(&mut self, ids: &[String]) {
         if let Some(last) = self.prompts.last_mut() {
             last.replies.extend_from_slice(ids);
         }
     }
 
-    /// Goes back to the first `kept` messages of the user. Where the engine's conversation stood then, if that is known.
+    /// Forgets all but the first `kept` user messages. Returns the position in the engine's conversation at that
+    /// point, if known.
     pub fn go_back(&mut self, kept: usize) -> Option<String> {
         let before = self.prompts.get(kept).and_then(|prompt| prompt.before.clone());
         self.prompts.truncate(kept);
         before
     }
 
-    /// All messages of the thread that came from runs.
+    /// Ids of all messages that came from runs.
     pub fn replies(&self) -> impl Iterator<Item = &str> {
         self.prompts.iter().flat_map(|prompt| &prompt.replies).map(String::as_str)
     }
 }
 
-/// Where in a conversation that nobody knows yet the new begins: behind all that is answered.
+/// Where the new part of an unknown conversation starts: after everything that is answered.
 pub fn begin(messages: &[Message]) -> usize {
     let is_answer = |message: &Message| {
         matches!(message.body, MessageBody::Assistant { .. } | MessageBody::Tool { .. })
@@ -168,7 +169,7 @@ fn is_user(message: &Message) -> bool {
     matches!(message.body, MessageBody::User { .. })
 }
 
-/// A number that changes with the content; FNV-1a, which is the same in every build.
+/// A hash of the content; FNV-1a, which is the same in every build.
 fn digest(message: &Message) -> u64 {
     let content = match &message.body {
         MessageBody::User { content } => serde_json::to_string(content).unwrap_or_default(),
@@ -223,20 +224,20 @@ mod tests {
     const NO: fn(&str) -> bool = |_| false;
 
     #[test]
-    fn what_is_behind_the_known_is_new() {
+    fn messages_after_the_known_ones_are_new() {
         let input = [user("u1"), reply("a1"), user("u2"), reply("a2"), user("u3"), user("u4")];
         assert_eq!(new(thread().compare(&input, 0, NO)), ["u3", "u4"]);
         assert_eq!(new(Known::default().compare(&input[..1], 0, NO)), ["u1"]);
     }
 
     #[test]
-    fn a_conversation_without_its_beginning_goes_on() {
+    fn a_conversation_without_its_beginning_is_recognised() {
         let input = [user("u2"), reply("a2"), user("u3")];
         assert_eq!(new(thread().compare(&input, 0, NO)), ["u3"]);
     }
 
     #[test]
-    fn nothing_new_is_nothing() {
+    fn a_known_conversation_has_nothing_new() {
         let input = [user("u1"), reply("a1"), user("u2"), reply("a2")];
         assert_eq!(thread().compare(&input, 0, NO), Unseen::Nothing);
         assert_eq!(
@@ -254,14 +255,14 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_was_taken_off_is_wanted_again() {
+    fn a_conversation_that_ends_with_an_answered_prompt_asks_for_another_answer() {
         let input = [user("u1"), reply("a1"), user("u2")];
         assert_eq!(thread().compare(&input, 0, NO), Unseen::Again { kept: 1, from: 2 });
         assert_eq!(thread().compare(&input[..1], 0, NO), Unseen::Again { kept: 0, from: 0 });
     }
 
     #[test]
-    fn a_message_of_the_user_that_changed_begins_anew_from_there() {
+    fn a_changed_user_message_rewrites_the_conversation_from_there() {
         for changed in [user("u2b"), said("u2", "other words")] {
             let input = [user("u1"), reply("a1"), changed];
             assert_eq!(thread().compare(&input, 0, NO), Unseen::Rewritten { kept: 1, from: 2 });
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_a_tool_is_new_once_and_only_if_its_call_waits() {
+    fn a_tool_result_is_new_once_and_only_if_its_call_is_pending() {
         let input =
             [user("u1"), reply("a1"), user("u2"), reply("a2"), tool("t1", "c1"), tool("t2", "c2")];
         assert_eq!(new(thread().compare(&input, 0, |call| call == "c2")), ["t2"]);

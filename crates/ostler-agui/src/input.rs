@@ -1,4 +1,4 @@
-//! What a client sends to begin a run.
+//! The request of a client that starts a run.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -8,36 +8,36 @@ use crate::message::Message;
 pub use crate::read::InputError;
 use crate::read::Reader;
 
-/// The body of a request for a run.
+/// The body of a run request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunAgentInput {
-    /// The conversation, named by the application.
+    /// The conversation; the application chooses the id.
     pub thread_id: String,
     /// This run.
     pub run_id: String,
     /// The whole conversation so far.
     pub messages: Vec<Message>,
-    /// The client's version of the protocol; `None` from clients before 1.0.
+    /// The client's version of the protocol; `None` before 1.0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
-    /// The run that this one branches off.
+    /// The run from which this one branches off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<String>,
-    /// The shared state as the client holds it; `None` where it said nothing.
+    /// The shared state as the client has it; `None` if the field is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Value>,
     /// Tools that the client runs.
     pub tools: Vec<Tool>,
-    /// What the model should know.
+    /// Context for the model.
     pub context: Vec<Context>,
-    /// The application's own channel; not to be trusted.
+    /// Data of the application; untrusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forwarded_props: Option<Value>,
-    /// Answers to the questions the last run ended with.
+    /// Answers to the questions of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<Vec<Resume>>,
-    /// What was odd about it, for the log.
+    /// Oddities of the input, for the log.
     #[serde(skip)]
     pub warnings: Vec<String>,
 }
@@ -47,22 +47,22 @@ pub struct RunAgentInput {
 pub struct Tool {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// What it does, for the model.
     pub description: String,
-    /// What it takes, as JSON Schema.
+    /// JSON Schema of its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Value>,
-    /// More about it.
+    /// Additional data by key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
 
-/// Something the model should know.
+/// A piece of context for the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Context {
-    /// What it is.
+    /// What `value` is.
     pub description: String,
-    /// The thing itself.
+    /// The content.
     pub value: String,
 }
 
@@ -70,33 +70,33 @@ pub struct Context {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resume {
-    /// The question.
+    /// The question's id.
     pub interrupt_id: String,
-    /// Whether it is answered or given up.
+    /// Whether the question is answered or cancelled.
     pub status: ResumeStatus,
     /// The answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
-    /// More about it.
+    /// Additional data by key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
 
-/// Whether a question is answered.
+/// The state of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResumeStatus {
-    /// It is.
+    /// The question is answered.
     Resolved,
-    /// It was given up.
+    /// The question is cancelled.
     Cancelled,
 }
 
 impl RunAgentInput {
-    /// Reads a request's body.
+    /// Decodes a request body.
     ///
     /// # Errors
-    /// When it is not JSON, or a known field is missing or not what it must be; the error says which.
+    /// If it is not JSON, or a known field is missing or invalid; the error names the field.
     pub fn from_json(body: &[u8]) -> Result<Self, InputError> {
         let value: Value = serde_json::from_slice(body).map_err(|error| InputError {
             field: "the body".to_owned(),
@@ -105,7 +105,7 @@ impl RunAgentInput {
         Self::from_value(&value)
     }
 
-    /// The same from a value.
+    /// Decodes a JSON value.
     ///
     /// # Errors
     /// As [`RunAgentInput::from_json`].
@@ -118,7 +118,7 @@ impl RunAgentInput {
             messages: messages.into_iter().flatten().collect(),
             protocol_version: reader.maybe_string("protocolVersion")?,
             parent_run_id: reader.maybe_string("parentRunId")?,
-            // Here `null` is a value: applications may share nothing at all.
+            // `null` is a value here: an application may share an empty state.
             state: reader.maybe_any("state").cloned(),
             tools: reader.maybe_list("tools", Tool::read)?.unwrap_or_default(),
             context: reader.maybe_list("context", Context::read)?.unwrap_or_default(),
@@ -130,12 +130,12 @@ impl RunAgentInput {
         Ok(input)
     }
 
-    /// Whether the client is from before 1.0.
+    /// Whether the client is older than 1.0.
     pub fn is_old_peer(&self) -> bool {
         self.protocol_version.is_none()
     }
 
-    /// The major version the client asks for, where it is not ours. What cannot be read is nobody's major version.
+    /// The client's major version if it differs from ours. An unreadable version does not count as another one.
     pub fn foreign_major(&self) -> Option<u64> {
         let version = self.protocol_version.as_deref()?;
         let major = version.split('.').next()?.parse().ok()?;
@@ -152,9 +152,9 @@ impl<'de> Deserialize<'de> for RunAgentInput {
 impl Tool {
     fn read(reader: &Reader<'_>) -> Result<Self, InputError> {
         let parameters = reader.maybe("parameters");
-        // The protocol allows anything here, the model only objects.
+        // The protocol allows any value here, the model only objects.
         if parameters.is_some_and(|schema| !schema.is_object()) {
-            reader.warn("parameters", "not the schema of an object; taken as no schema");
+            reader.warn("parameters", "not the schema of an object; ignored");
         }
         Ok(Self {
             name: reader.string("name")?,

@@ -1,12 +1,12 @@
-//! AG-UI 1.0 for a server, without the server: types and pure functions only, no IO, no clock.
+//! AG-UI 1.0 for servers: types and pure functions, no IO, no clock.
 //!
-//! - [`event`]: the 31 events a run may send; [`message`]: the conversation as both sides write it;
-//! - [`input`]: what a client sends to begin a run;
-//! - [`verify`]: the order of events that official clients insist on;
-//! - [`translate`]: what the agent's messages become as events;
-//! - [`downgrade`]: the same for clients from before 1.0;
-//! - [`patch`]: differences of JSON values, for shared state;
-//! - [`history`]: what of a resent conversation is new; [`prompt`]: what the agent is told of it.
+//! - [`event`]: the 31 events that a run may send; [`message`]: the conversation as both sides write it;
+//! - [`input`]: the request that starts a run;
+//! - [`verify`]: the order of events that official clients require;
+//! - [`translate`]: turns the agent's messages into events;
+//! - [`downgrade`]: rewrites events for clients older than 1.0;
+//! - [`patch`]: differences between JSON values, for shared state;
+//! - [`history`]: finds what is new in a resent conversation; [`prompt`]: turns it into a prompt for the agent.
 //!
 //! ```
 //! use ostler_agui::input::RunAgentInput;
@@ -35,8 +35,8 @@ pub mod transcript;
 pub mod translate;
 pub mod verify;
 
-/// The version of the protocol that this crate speaks.
+/// The version of the protocol that this crate implements.
 pub const PROTOCOL_VERSION: &str = "1.0";
 
-/// Whatever somebody wants to say about a thing, by key.
+/// Additional data by key.
 pub type Metadata = serde_json::Map<String, serde_json::Value>;

@@ -1,4 +1,4 @@
-//! The conversation as both sides write it: messages, their content, and the parts of that.
+//! Messages, their content and its parts.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -10,18 +10,18 @@ use crate::read::{InputError, Reader};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Message {
-    /// Its name in the thread.
+    /// Unique in the thread.
     pub id: String,
-    /// Who says it, and what.
+    /// Its role and content.
     #[serde(flatten)]
     pub body: MessageBody,
-    /// The name of who says it.
+    /// The name of the author.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What the provider wants back with it.
+    /// Opaque data that the provider needs back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encrypted_value: Option<String>,
-    /// More about it.
+    /// Additional data by key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
     /// The subagent it belongs to.
@@ -29,45 +29,45 @@ pub struct Message {
     pub subagent_run_id: Option<String>,
 }
 
-/// Who says something, and what.
+/// Role and content of a message.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "role", rename_all = "lowercase", rename_all_fields = "camelCase")]
 #[expect(missing_docs, reason = "the fields are the protocol's")]
 pub enum MessageBody {
-    /// The application's author.
+    /// From the author of the application.
     Developer { content: String },
-    /// The application.
+    /// From the application.
     System { content: String },
-    /// The person.
+    /// From the user.
     User { content: Content },
-    /// The model.
+    /// From the model.
     Assistant {
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         tool_calls: Option<Vec<ToolCall>>,
     },
-    /// A tool.
+    /// The result of a tool call.
     Tool {
         content: Content,
         tool_call_id: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// The model, to itself.
+    /// The model's reasoning.
     Reasoning { content: String },
-    /// Something that goes on; right clients do not send it back.
+    /// An activity. Clients should not send it back.
     Activity { activity_type: String, content: Metadata },
 }
 
 impl Message {
-    /// A message with nothing else said about it.
+    /// Makes a message with only an id and a body.
     pub fn new(id: impl Into<String>, body: MessageBody) -> Self {
         let id = id.into();
         Self { id, body, name: None, encrypted_value: None, metadata: None, subagent_run_id: None }
     }
 
-    /// Reads a message; `None` for a role that 1.0 does not know.
+    /// Reads a message; `None` for a role unknown to 1.0.
     pub(crate) fn read(reader: &Reader<'_>) -> Result<Option<Self>, InputError> {
         let role = reader.string("role")?;
         let body = match role.as_str() {
@@ -89,7 +89,7 @@ impl Message {
                 content: reader.object("content")?,
             },
             _ => {
-                reader.warn("role", &format!("no such role: {role}; the message is left out"));
+                reader.warn("role", &format!("unknown role {role}; the message is left out"));
                 return Ok(None);
             }
         };
@@ -110,17 +110,17 @@ impl<'de> Deserialize<'de> for Message {
         let message = Reader::over(&value, "").and_then(|reader| Self::read(&reader));
         message
             .map_err(serde::de::Error::custom)?
-            .ok_or_else(|| serde::de::Error::custom("a message of an unknown role"))
+            .ok_or_else(|| serde::de::Error::custom("a message with an unknown role"))
     }
 }
 
-/// Content: a string, or parts.
+/// A string, or a list of parts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Content {
     /// Text.
     Text(String),
-    /// Text and other things.
+    /// Text, images, documents.
     Parts(Vec<Part>),
 }
 
@@ -136,7 +136,7 @@ impl Content {
         }
     }
 
-    /// All text in it, parts joined with newlines.
+    /// All text, parts joined with newlines.
     pub fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -150,7 +150,7 @@ impl Content {
         }
     }
 
-    /// Whether there is anything but text in it.
+    /// Whether any part is not text.
     pub fn has_media(&self) -> bool {
         let Self::Parts(parts) = self else { return false };
         parts.iter().any(|part| !matches!(part.body, PartBody::Text { .. }))
@@ -186,12 +186,12 @@ pub struct Part {
     /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// More about it; `filename` is customary.
+    /// Additional data by key; `filename` is customary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
 }
 
-/// What a part is.
+/// The type of a part, with its data.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the fields are the protocol's")]
@@ -204,23 +204,23 @@ pub enum PartBody {
 }
 
 impl Part {
-    /// A text.
+    /// Makes a text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self { body: PartBody::Text { text: text.into() }, id: None, metadata: None }
     }
 
-    /// A picture, as base64.
+    /// Makes an image part from base64.
     pub fn image(value: impl Into<String>, mime_type: impl Into<String>) -> Self {
         let source = Source::Data { value: value.into(), mime_type: mime_type.into() };
         Self { body: PartBody::Image { source }, id: None, metadata: None }
     }
 
-    /// The name of the file it was, if it says so.
+    /// The file name in the metadata, if any.
     pub fn filename(&self) -> Option<&str> {
         self.metadata.as_ref()?.get("filename")?.as_str()
     }
 
-    /// Reads a part; `None` for a type that 1.0 does not know.
+    /// Reads a part; `None` for a type unknown to 1.0.
     fn read(reader: &Reader<'_>) -> Result<Option<Self>, InputError> {
         let kind = reader.string("type")?;
         if kind == "binary" {
@@ -234,7 +234,7 @@ impl Part {
             "video" => PartBody::Video { source: source()? },
             "document" => PartBody::Document { source: source()? },
             _ => {
-                reader.warn("type", &format!("no such part: {kind}; it is left out"));
+                reader.warn("type", &format!("unknown part {kind}; it is left out"));
                 return Ok(None);
             }
         };
@@ -242,7 +242,7 @@ impl Part {
         Ok(Some(Self { body, id: reader.maybe_string("id")?, metadata }))
     }
 
-    /// The one kind of attachment that clients before 1.0 had.
+    /// The one kind of attachment before 1.0.
     fn read_binary(reader: &Reader<'_>) -> Result<Option<Self>, InputError> {
         let mime_type = reader.string("mimeType")?;
         let data = reader.maybe_string("data")?;
@@ -272,7 +272,7 @@ impl Part {
 #[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
 #[expect(missing_docs, reason = "the fields are the protocol's")]
 pub enum Source {
-    /// Here, as base64.
+    /// Inline, as base64.
     Data { value: String, mime_type: String },
     /// At an address.
     Url {
@@ -280,7 +280,7 @@ pub enum Source {
         #[serde(skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },
-    /// Uploaded somewhere before; never to be looked into.
+    /// Uploaded to the provider before; the id is opaque.
     File {
         value: String,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -306,7 +306,7 @@ impl Source {
     }
 }
 
-/// A call in a message of the assistant.
+/// A tool call in an assistant message.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
@@ -314,12 +314,12 @@ pub struct ToolCall {
     pub id: String,
     /// Always `function`.
     pub r#type: FunctionType,
-    /// What is called.
+    /// The called function.
     pub function: FunctionCall,
-    /// What the provider wants back with it.
+    /// Opaque data that the provider needs back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encrypted_value: Option<String>,
-    /// More about it.
+    /// Additional data by key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
@@ -333,7 +333,7 @@ pub enum FunctionType {
     Function,
 }
 
-/// What is called, with what.
+/// A function with its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FunctionCall {
     /// The tool.

@@ -1,28 +1,28 @@
-//! Differences between JSON values, as JSON Patch (RFC 6902): made by [`diff`], carried out by [`apply`].
+//! JSON Patch (RFC 6902): [`diff`] makes patches, [`apply`] applies them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One step of a patch. Paths are JSON Pointers.
+/// One operation of a patch. Paths are JSON Pointers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the fields are those of RFC 6902")]
 pub enum Operation {
-    /// Puts a value there; into a list, it moves the rest up.
+    /// Adds a value; in a list, later elements move up.
     Add { path: String, value: Value },
-    /// Takes a value away.
+    /// Removes a value.
     Remove { path: String },
-    /// Puts a value in place of the one that is there.
+    /// Replaces an existing value.
     Replace { path: String, value: Value },
-    /// Takes a value from one place to another.
+    /// Moves a value.
     Move { from: String, path: String },
-    /// Puts a copy of a value elsewhere.
+    /// Copies a value.
     Copy { from: String, path: String },
-    /// Fails unless the value there is this one.
+    /// Fails unless the value is equal.
     Test { path: String, value: Value },
 }
 
-/// A step that does not fit the value.
+/// An operation that cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("step {step} of the patch does not fit: {reason}")]
 pub struct PatchError {
@@ -30,7 +30,7 @@ pub struct PatchError {
     reason: String,
 }
 
-/// The steps that make `new` out of `old`: none when they are equal.
+/// The operations that turn `old` into `new`; empty if they are equal.
 ///
 /// ```
 /// use ostler_agui::patch::{apply, diff};
@@ -68,7 +68,7 @@ fn compare(old: &Value, new: &Value, path: &str, steps: &mut Vec<Operation>) {
             for (index, (before, value)) in old.iter().zip(new).enumerate() {
                 compare(before, value, &format!("{path}/{index}"), steps);
             }
-            // From the end, so that earlier places stay where they are.
+            // From the end, so that earlier indices stay valid.
             for index in (new.len()..old.len()).rev() {
                 steps.push(Operation::Remove { path: format!("{path}/{index}") });
             }
@@ -85,19 +85,19 @@ fn below(path: &str, name: &str) -> String {
     format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The value with all steps carried out. All or nothing.
+/// Applies all operations, or none.
 ///
 /// # Errors
-/// When a step names a place that is not there, or a test fails.
+/// If an operation names a path that does not exist, or a test fails.
 pub fn apply(value: &Value, patch: &[Operation]) -> Result<Value, PatchError> {
     let mut value = value.clone();
     for (step, operation) in patch.iter().enumerate() {
-        carry_out(&mut value, operation).map_err(|reason| PatchError { step, reason })?;
+        apply_one(&mut value, operation).map_err(|reason| PatchError { step, reason })?;
     }
     Ok(value)
 }
 
-fn carry_out(root: &mut Value, operation: &Operation) -> Result<(), String> {
+fn apply_one(root: &mut Value, operation: &Operation) -> Result<(), String> {
     match operation {
         Operation::Add { path, value } => add(root, path, value.clone()),
         Operation::Remove { path } => remove(root, path).map(drop),
@@ -127,7 +127,7 @@ fn place<'a>(root: &'a mut Value, path: &str) -> Result<&'a mut Value, String> {
     root.pointer_mut(path).ok_or_else(|| format!("there is nothing at {path:?}"))
 }
 
-/// The value that holds the one at a path, and the last piece of the path.
+/// The parent of the value at a path, and the last segment of the path.
 fn parent<'a>(root: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), String> {
     let (parent, last) =
         path.rsplit_once('/').ok_or_else(|| format!("no JSON Pointer: {path:?}"))?;
@@ -169,7 +169,7 @@ fn remove(root: &mut Value, path: &str) -> Result<Value, String> {
     }
 }
 
-/// A place in a list, as the RFC writes it: without signs or leading zeros.
+/// A list index, as the RFC writes it: without signs or leading zeros.
 fn index(text: &str) -> Option<usize> {
     let plain = text == "0" || !text.starts_with('0');
     (plain && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()
@@ -200,7 +200,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_difference_makes_the_new_out_of_the_old(old in value(), new in value()) {
+        fn applying_a_diff_to_the_old_value_gives_the_new_one(old in value(), new in value()) {
             let patch = diff(&old, &new);
             prop_assert_eq!(apply(&old, &patch).unwrap(), new.clone());
             prop_assert_eq!(patch.is_empty(), old == new);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_step_is_carried_out() {
+    fn every_operation_is_applied() {
         let patch = steps(json!([
             {"op": "test", "path": "/a/0", "value": 1},
             {"op": "add", "path": "/a/1", "value": 9},
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_does_not_fit_says_which_and_why() {
+    fn an_operation_that_cannot_be_applied_is_named_with_a_reason() {
         let value = json!({"a": [1]});
         for (step, words) in [
             (json!({"op": "remove", "path": "/b"}), "nothing at \"/b\""),

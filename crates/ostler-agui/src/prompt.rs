@@ -1,4 +1,4 @@
-//! What the agent is told of what a client sent: prompts, answers of the client's tools, and what stands around them.
+//! Turns what a client sent into input for the agent: prompts, results of client tools, and context.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use ostler_proto::api::{
 use crate::input::RunAgentInput;
 use crate::message::{Content, Message, MessageBody, Part, PartBody, Source};
 
-/// What was made of something, and what of it could not be used.
+/// Content for the model, and what had to be left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Blocks {
     /// For the model.
@@ -39,8 +39,8 @@ impl Blocks {
             PartBody::Text { text } => return self.add_text(text),
             PartBody::Image { source } => image(source),
             PartBody::Document { source } => document(source, part.filename()),
-            PartBody::Audio { .. } => Err("the model cannot hear".to_owned()),
-            PartBody::Video { .. } => Err("the model cannot watch videos".to_owned()),
+            PartBody::Audio { .. } => Err("the model does not support audio".to_owned()),
+            PartBody::Video { .. } => Err("the model does not support video".to_owned()),
         };
         match block {
             Ok(block) => self.blocks.push(block),
@@ -49,7 +49,7 @@ impl Blocks {
     }
 }
 
-/// What a message of the user or of a tool becomes.
+/// Converts the content of a user or tool message.
 pub fn blocks(content: &Content) -> Blocks {
     let mut blocks = Blocks::default();
     blocks.add(content);
@@ -61,7 +61,9 @@ fn image(source: &Source) -> Result<ContentBlock, String> {
         |mime: &str| matches!(mime, "image/jpeg" | "image/png" | "image/gif" | "image/webp");
     let source = match source {
         Source::Data { value, mime_type } if known(mime_type) => data(value, mime_type),
-        Source::Data { mime_type, .. } => return Err(format!("no pictures of type {mime_type}")),
+        Source::Data { mime_type, .. } => {
+            return Err(format!("images of type {mime_type} are not supported"));
+        }
         Source::Url { value, .. } => url(value),
         Source::File { .. } => return Err(FOREIGN_FILE.to_owned()),
     };
@@ -82,7 +84,9 @@ fn document(source: &Source, title: Option<&str>) -> Result<ContentBlock, String
                 extra: Extra::default(),
             })
         }
-        Source::Data { mime_type, .. } => return Err(format!("no documents of type {mime_type}")),
+        Source::Data { mime_type, .. } => {
+            return Err(format!("documents of type {mime_type} are not supported"));
+        }
         Source::Url { value, .. } => url(value),
         Source::File { .. } => return Err(FOREIGN_FILE.to_owned()),
     };
@@ -107,7 +111,7 @@ fn url(value: &str) -> ApiSource {
     ApiSource::Url(UrlSource { url: value.to_owned(), extra: Extra::default() })
 }
 
-/// What the system prompt gets from a client: what its application says, what the model should know, and the state.
+/// The client's part of the system prompt: system messages, context and shared state.
 pub fn surroundings(input: &RunAgentInput) -> Option<String> {
     let mut parts = Vec::new();
     for message in &input.messages {
@@ -131,7 +135,7 @@ pub fn surroundings(input: &RunAgentInput) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
-/// A conversation of which the agent has no memory of its own, told in words; pictures and documents are kept.
+/// Renders a conversation that the agent does not remember as text; images and documents are kept.
 pub fn retold(messages: &[Message]) -> Blocks {
     let mut told = Blocks::default();
     let mut lines = String::new();
@@ -197,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_become_what_the_model_takes() {
+    fn parts_become_content_blocks() {
         check(json!({"type": "text", "text": "hi"}), Ok(json!({"type": "text", "text": "hi"})));
         let source = json!({"type": "data", "value": "aGk=", "mimeType": "image/png"});
         check(
@@ -227,7 +231,7 @@ mod tests {
                 json!({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "hi"}}),
             ),
         );
-        // What clients before 1.0 attach.
+        // Attachments of clients before 1.0.
         check(
             json!({"type": "binary", "mimeType": "image/png", "data": "aGk="}),
             Ok(
@@ -237,10 +241,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_left_out_and_said() {
+    fn unsupported_parts_are_left_out_and_reported() {
         let data = |mime: &str| json!({"type": "data", "value": "aGk=", "mimeType": mime});
-        check(json!({"type": "audio", "source": data("audio/wav")}), Err("hear"));
-        check(json!({"type": "video", "source": data("video/mp4")}), Err("videos"));
+        check(json!({"type": "audio", "source": data("audio/wav")}), Err("support audio"));
+        check(json!({"type": "video", "source": data("video/mp4")}), Err("support video"));
         check(json!({"type": "image", "source": data("image/tiff")}), Err("image/tiff"));
         check(
             json!({"type": "document", "source": data("application/zip")}),
@@ -259,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_prompt_gets_all_that_stands_around_the_conversation() {
+    fn the_system_prompt_gets_system_messages_context_and_state() {
         let text = surroundings(&input(json!({
             "messages": [{"id": "1", "role": "system", "content": "Be brief."}, {"id": "2", "role": "user", "content": "hi"}],
             "context": [{"description": "page", "value": "/cart"}, {"description": "user", "value": "Ada"}],
@@ -274,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_is_retold_with_its_calls_and_pictures() {
+    fn an_unknown_conversation_is_rendered_with_its_calls_and_images() {
         let input = input(json!({"messages": [
             {"id": "1", "role": "user", "content": [{"type": "text", "text": "look"},
                 {"type": "image", "source": {"type": "data", "value": "aGk=", "mimeType": "image/png"}}]},

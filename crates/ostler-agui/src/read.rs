@@ -1,6 +1,6 @@
-//! Reading JSON by hand, because a client wants to know which of its fields is wrong.
+//! A JSON reader whose errors name the invalid field.
 //!
-//! Unknown fields are passed over. A field that may be missing may be `null` as well: clients before 1.0 write that.
+//! Unknown fields are skipped. An optional field may be `null`, as clients before 1.0 write it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,17 +9,17 @@ use serde_json::{Map, Value};
 
 use crate::Metadata;
 
-/// A field of the input that is not what it must be.
+/// A field of the input is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` must be {expected}")]
 pub struct InputError {
-    /// Where it stands, as in `messages[2].content`.
+    /// Its path, such as `messages[2].content`.
     pub field: String,
     /// What it must be.
     pub expected: String,
 }
 
-/// One object of the input, and where it stands.
+/// One object of the input, and its path.
 pub(crate) struct Reader<'a> {
     object: &'a Map<String, Value>,
     path: String,
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         InputError { field: self.at(name), expected: expected.to_owned() }
     }
 
-    /// Notes something that does not keep the run from beginning.
+    /// Records a warning that does not prevent the run.
     pub(crate) fn warn(&self, name: &str, what: &str) {
         self.warnings.borrow_mut().push(format!("`{}`: {what}", self.at(name)));
     }
@@ -62,12 +62,12 @@ impl<'a> Reader<'a> {
         self.warnings.borrow().clone()
     }
 
-    /// A field that is there and not `null`.
+    /// The field, unless it is missing or `null`.
     pub(crate) fn maybe(&self, name: &str) -> Option<&'a Value> {
         self.object.get(name).filter(|value| !value.is_null())
     }
 
-    /// A field where `null` is a value.
+    /// The field, if present; `null` is a value.
     pub(crate) fn maybe_any(&self, name: &str) -> Option<&'a Value> {
         self.object.get(name)
     }

@@ -1,4 +1,4 @@
-//! The conversation that a client has when it has heard events, for clients that have not.
+//! The conversation that a client has after a list of events.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::patch;
 pub struct Transcript(Vec<Message>);
 
 impl Transcript {
-    /// Adds what somebody said.
+    /// Adds a message.
     pub fn said(&mut self, message: Message) {
         self.0.push(message);
     }
@@ -26,12 +26,12 @@ impl Transcript {
         self.0.is_empty()
     }
 
-    /// Forgets all but the first messages.
+    /// Removes all but the first `len` messages.
     pub fn truncate(&mut self, len: usize) {
         self.0.truncate(len);
     }
 
-    /// The ids that are taken.
+    /// The ids of all messages, in order.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.iter().map(|message| message.id.as_str())
     }
@@ -41,7 +41,7 @@ impl Transcript {
         self.0
     }
 
-    /// Takes an event, as a client would.
+    /// Applies an event, as a client does.
     pub fn apply(&mut self, event: &Event) {
         match &event.body {
             Body::TextMessageStart { message_id, .. } => {
@@ -95,7 +95,7 @@ impl Transcript {
     }
 
     fn find(&mut self, id: &str) -> Option<&mut Message> {
-        // What is changed is among the last.
+        // Searched from the end: recent messages change.
         self.0.iter_mut().rev().find(|message| message.id == id)
     }
 
@@ -152,7 +152,7 @@ impl Transcript {
         else {
             return;
         };
-        // A change that does not fit leaves what was there, as with clients.
+        // A patch that cannot be applied is ignored, as clients do.
         if let Ok(Value::Object(changed)) = patch::apply(&Value::Object(content.clone()), delta) {
             *content = changed;
         }
@@ -165,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    fn heard(events: Value) -> Value {
+    fn messages_after(events: Value) -> Value {
         let events: Vec<Event> = serde_json::from_value(events).unwrap();
         let mut transcript = Transcript::default();
         events.iter().for_each(|event| transcript.apply(event));
@@ -173,8 +173,8 @@ mod tests {
     }
 
     #[test]
-    fn texts_thoughts_calls_and_results_are_kept_as_a_client_keeps_them() {
-        let messages = heard(json!([
+    fn text_reasoning_calls_and_results_become_messages() {
+        let messages = messages_after(json!([
             {"type": "REASONING_MESSAGE_START", "messageId": "r", "role": "reasoning"},
             {"type": "REASONING_MESSAGE_CONTENT", "messageId": "r", "delta": "Hm"},
             {"type": "REASONING_ENCRYPTED_VALUE", "subtype": "message", "entityId": "r", "encryptedValue": "c2ln"},
@@ -202,8 +202,8 @@ mod tests {
     }
 
     #[test]
-    fn an_activity_changes_in_its_place() {
-        let messages = heard(json!([
+    fn an_activity_is_updated_in_place() {
+        let messages = messages_after(json!([
             {"type": "ACTIVITY_SNAPSHOT", "messageId": "p", "activityType": "PLAN", "content": {"done": 1}},
             {"type": "ACTIVITY_DELTA", "messageId": "p", "activityType": "PLAN", "patch": [{"op": "replace", "path": "/done", "value": 2}]},
             {"type": "ACTIVITY_DELTA", "messageId": "p", "activityType": "PLAN", "patch": [{"op": "remove", "path": "/nothing"}]},

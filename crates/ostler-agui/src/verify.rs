@@ -1,7 +1,6 @@
-//! The order of events that official clients insist on, and the little more that the protocol asks for.
+//! The order of events that official clients require, and a few more rules of the protocol.
 //!
-//! A run that breaks one of these rules is thrown away by the client, so tests and debug builds have every stream pass
-//! through here.
+//! A client discards a run that breaks a rule, so tests and debug builds verify every stream.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +10,13 @@ use crate::event::{Body, Event, Outcome};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("event {number}: {rule}")]
 pub struct Violation {
-    /// Which event, from 0.
+    /// The index of the event, from 0.
     pub number: usize,
     /// What is wrong with it.
     pub rule: String,
 }
 
-/// Where a stream stands.
+/// The state of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     #[default]
@@ -27,19 +26,19 @@ enum Phase {
     Failed,
 }
 
-/// Whose thing it is: `None` for the run itself.
+/// A subagent; `None` for the run itself.
 type Owner = Option<String>;
 
-/// Follows one stream of events.
+/// Verifies one stream of events.
 #[derive(Clone, Debug, Default)]
 pub struct Verifier {
     number: usize,
     phase: Phase,
     ids: (String, String),
-    texts: Things,
-    calls: Things,
-    thoughts: Things,
-    spans: Things,
+    texts: OpenItems,
+    calls: OpenItems,
+    thoughts: OpenItems,
+    spans: OpenItems,
     steps: BTreeSet<(Owner, String)>,
     subagents: BTreeMap<String, bool>,
     /// Calls of this run in order, and whether they are answered.
@@ -47,16 +46,16 @@ pub struct Verifier {
     activities: BTreeSet<String>,
 }
 
-/// Things that are opened and closed by id, with their owners.
+/// Items that are opened and closed by id, with their owners.
 #[derive(Clone, Debug, Default)]
-struct Things(BTreeMap<String, (Owner, bool)>);
+struct OpenItems(BTreeMap<String, (Owner, bool)>);
 
-impl Things {
+impl OpenItems {
     fn open(&mut self, what: &str, id: &str, owner: Owner) -> Result<(), String> {
         match self.0.get(id) {
             Some((_, true)) => return Err(format!("{what} {id:?} is open already")),
             Some((other, false)) if *other != owner => {
-                return Err(format!("{what} {id:?} is opened again by somebody else"));
+                return Err(format!("{what} {id:?} is opened again by another agent"));
             }
             _ => {}
         }
@@ -64,16 +63,16 @@ impl Things {
         Ok(())
     }
 
-    fn go_on(&self, what: &str, id: &str, owner: &Owner) -> Result<(), String> {
+    fn check_open(&self, what: &str, id: &str, owner: &Owner) -> Result<(), String> {
         match self.0.get(id) {
             Some((opener, true)) if owner.is_none() || opener == owner => Ok(()),
-            Some((_, true)) => Err(format!("{what} {id:?} goes on for somebody else")),
+            Some((_, true)) => Err(format!("{what} {id:?} belongs to another agent")),
             _ => Err(format!("{what} {id:?} is not open")),
         }
     }
 
     fn close(&mut self, what: &str, id: &str, owner: &Owner) -> Result<(), String> {
-        self.go_on(what, id, owner)?;
+        self.check_open(what, id, owner)?;
         if let Some(thing) = self.0.get_mut(id) {
             thing.1 = false;
         }
@@ -93,23 +92,23 @@ impl Things {
 }
 
 impl Verifier {
-    /// Takes the next event.
+    /// Verifies the next event.
     ///
     /// # Errors
-    /// When it may not come here.
+    /// If it is not allowed here.
     pub fn check(&mut self, event: &Event) -> Result<(), Violation> {
         let number = self.number;
         self.number += 1;
         self.rule(event).map_err(|rule| Violation { number, rule })
     }
 
-    /// At the end of the stream.
+    /// Verifies the end of the stream.
     ///
     /// # Errors
-    /// When a run has no end.
+    /// If a run has no end.
     pub fn finish(&self) -> Result<(), Violation> {
         let over = matches!(self.phase, Phase::Finished | Phase::Failed);
-        let rule = || "the stream ends without an end of the run".to_owned();
+        let rule = || "the stream ends without RUN_FINISHED or RUN_ERROR".to_owned();
         if over { Ok(()) } else { Err(Violation { number: self.number, rule: rule() }) }
     }
 
@@ -132,14 +131,14 @@ impl Verifier {
             }
             Body::TextMessageStart { message_id, .. } => self.open_text(message_id, owner),
             Body::TextMessageContent { message_id, .. } => {
-                self.texts.go_on("text", message_id, &owner)
+                self.texts.check_open("text", message_id, &owner)
             }
             Body::TextMessageEnd { message_id } => self.texts.close("text", message_id, &owner),
             Body::ToolCallStart { tool_call_id, parent_message_id, .. } => {
                 self.open_call(tool_call_id, parent_message_id.as_deref(), owner)
             }
             Body::ToolCallArgs { tool_call_id, .. } => {
-                self.calls.go_on("call", tool_call_id, &owner)
+                self.calls.check_open("call", tool_call_id, &owner)
             }
             Body::ToolCallEnd { tool_call_id } => self.calls.close("call", tool_call_id, &owner),
             Body::ToolCallResult { tool_call_id, message_id, .. } => {
@@ -149,7 +148,7 @@ impl Verifier {
             Body::ReasoningEnd { message_id } => self.spans.close("span", message_id, &owner),
             Body::ReasoningMessageStart { message_id, .. } => self.open_thought(message_id, owner),
             Body::ReasoningMessageContent { message_id, .. } => {
-                self.thoughts.go_on("thought", message_id, &owner)
+                self.thoughts.check_open("thought", message_id, &owner)
             }
             Body::ReasoningMessageEnd { message_id } => {
                 self.thoughts.close("thought", message_id, &owner)
@@ -186,7 +185,7 @@ impl Verifier {
             Body::TextMessageChunk { .. }
             | Body::ToolCallChunk { .. }
             | Body::ReasoningMessageChunk { .. } => {
-                Err("this producer writes no chunks".to_owned())
+                Err("chunk events are not allowed here".to_owned())
             }
             Body::StateSnapshot { .. }
             | Body::StateDelta { .. }
@@ -203,25 +202,25 @@ impl Verifier {
         match self.phase {
             Phase::Before if starts || fails => Ok(()),
             Phase::Before => Err("a stream begins with RUN_STARTED or RUN_ERROR".to_owned()),
-            Phase::Running if starts => Err("a run begins while another goes on".to_owned()),
+            Phase::Running if starts => Err("a run starts while another is active".to_owned()),
             Phase::Running => Ok(()),
             Phase::Finished if starts || fails => Ok(()),
-            Phase::Finished => Err("something comes after the end of the run".to_owned()),
+            Phase::Finished => Err("an event follows the end of the run".to_owned()),
             Phase::Failed if starts => Ok(()),
-            Phase::Failed => Err("something comes after the failure of the run".to_owned()),
+            Phase::Failed => Err("an event follows the failure of the run".to_owned()),
         }
     }
 
     fn open_text(&mut self, id: &str, owner: Owner) -> Result<(), String> {
         if self.thoughts.0.contains_key(id) || self.activities.contains(id) {
-            return Err(format!("text {id:?} has the id of something else"));
+            return Err(format!("text {id:?} has the id of another message"));
         }
         self.texts.open("text", id, owner)
     }
 
     fn open_thought(&mut self, id: &str, owner: Owner) -> Result<(), String> {
         if self.texts.0.contains_key(id) || self.activities.contains(id) {
-            return Err(format!("thought {id:?} has the id of something else"));
+            return Err(format!("reasoning {id:?} has the id of another message"));
         }
         self.thoughts.open("thought", id, owner)
     }
@@ -229,10 +228,10 @@ impl Verifier {
     fn open_call(&mut self, id: &str, parent: Option<&str>, owner: Owner) -> Result<(), String> {
         let of_parent = parent.and_then(|parent| self.texts.owner(parent));
         if of_parent.is_some_and(|other| *other != owner) {
-            return Err(format!("call {id:?} is in a message of somebody else"));
+            return Err(format!("call {id:?} is in a message of another agent"));
         }
         if self.calls.0.contains_key(id) {
-            return Err(format!("call {id:?} is made twice"));
+            return Err(format!("call {id:?} starts twice"));
         }
         self.answered.push((id.to_owned(), false));
         self.calls.open("call", id, owner)
@@ -261,18 +260,20 @@ impl Verifier {
 
     fn begin_subagent(&mut self, id: &str, parent: Option<&str>) -> Result<(), String> {
         if parent.is_some_and(|parent| !self.subagents.contains_key(parent)) {
-            return Err(format!("subagent {id:?} begins before the one it belongs to"));
+            return Err(format!("subagent {id:?} starts before its parent"));
         }
         match self.subagents.insert(id.to_owned(), true) {
             None => Ok(()),
-            Some(_) => Err(format!("subagent {id:?} begins twice")),
+            Some(_) => Err(format!("subagent {id:?} starts twice")),
         }
     }
 
     fn end(&mut self, thread: &str, run: &str, outcome: Option<&Outcome>) -> Result<(), String> {
         self.phase = Phase::Finished;
         if (thread, run) != (self.ids.0.as_str(), self.ids.1.as_str()) {
-            return Err(format!("another run ends than began: {thread:?} {run:?}"));
+            return Err(format!(
+                "the run that ends is not the one that started: {thread:?} {run:?}"
+            ));
         }
         self.texts.none_open("text")?;
         self.calls.none_open("call")?;
@@ -294,10 +295,10 @@ impl Verifier {
             }
             Some(Outcome::Success { pending_tool_call_ids: Some(pending) }) => {
                 let mut open = self.answered.iter().filter(|(_, answered)| !answered);
-                // Calls of earlier runs may wait as well; those of this one must be listed, and in order.
+                // Calls of earlier runs may be pending as well; those of this run must be listed, in order.
                 let listed = |(id, _): &(String, bool)| pending.contains(id);
                 match open.find(|call| !listed(call)) {
-                    Some((id, _)) => Err(format!("call {id:?} waits and is not listed")),
+                    Some((id, _)) => Err(format!("call {id:?} is pending and not listed")),
                     None if pending.is_empty() => Err("an empty list of pending calls".to_owned()),
                     None => Ok(()),
                 }

@@ -21,7 +21,7 @@ async fn main() -> std::io::Result<()> {
     let count = tool_with_context("count", "Counts to three", |(): (), context| async move {
         for step in 1..=3 {
             context.progress(step.into(), Some(3.0), format!("step {step}"));
-            // Work takes its time, and some clients overlook progress that comes together with the result.
+            // Slow on purpose: some clients miss progress that arrives together with the result.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         Ok::<_, Infallible>("counted")

@@ -1,4 +1,4 @@
-//! What travels in results: blocks of content and parts of resources, the same types for servers and for the client.
+//! Content blocks and resource contents, shared by servers and the client.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -11,13 +11,13 @@ pub enum Content {
     Text(String),
     /// An image.
     Image(Media),
-    /// A sound.
+    /// Audio.
     Audio(Media),
-    /// A resource, whole.
+    /// The contents of a resource.
     Resource(ResourceContents),
     /// The address of a resource.
     Link(ResourceLink),
-    /// A kind this version does not know, as it came.
+    /// An unknown type, unchanged.
     Unknown(Value),
 }
 
@@ -32,7 +32,7 @@ impl Content {
         Self::Image(Media { data: data.into(), mime_type: mime_type.into() })
     }
 
-    /// A sound; `data` is base64.
+    /// Audio; `data` is base64.
     pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Audio(Media { data: data.into(), mime_type: mime_type.into() })
     }
@@ -45,7 +45,7 @@ impl Content {
         }
     }
 
-    /// As MCP writes it.
+    /// Converts to MCP's JSON.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Text(text) => json!({"type": "text", "text": text}),
@@ -57,10 +57,10 @@ impl Content {
         }
     }
 
-    /// Reads what MCP writes. A known kind that cannot be read is an error, an unknown one is kept.
+    /// Reads MCP's JSON. An invalid block of a known type is an error; an unknown type is kept.
     ///
     /// # Errors
-    /// Says which kind of block is malformed, and how.
+    /// Names the type of the malformed block and the reason.
     pub fn from_value(value: Value) -> Result<Self, String> {
         let kind = value.get("type").and_then(Value::as_str).map(str::to_owned);
         let kind = kind.ok_or_else(|| format!("content without a type: {value}"))?;
@@ -94,32 +94,32 @@ fn read<T: serde::de::DeserializeOwned>(kind: &str, value: Value) -> Result<T, S
         .map_err(|error| format!("content of type `{kind}` is malformed: {error}"))
 }
 
-/// An image or a sound.
+/// An image or audio.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Media {
     /// The bytes in base64.
     pub data: String,
-    /// Their format, like `image/png`.
+    /// Their MIME type, such as `image/png`.
     pub mime_type: String,
 }
 
-/// A part of a resource: its address and either text or bytes.
+/// Contents of a resource: its address, and either text or bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceContents {
     /// The address.
     pub uri: String,
-    /// The format.
+    /// The MIME type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The text, if it is text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The bytes in base64, if it is not.
+    /// The bytes in base64, if it is not text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
-    /// The server's own remarks.
+    /// The server's own metadata.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
 }
@@ -135,7 +135,7 @@ impl ResourceContents {
         Self { uri: uri.into(), blob: Some(blob.into()), ..Self::default() }
     }
 
-    /// Names the format.
+    /// Sets the MIME type.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
@@ -143,7 +143,7 @@ impl ResourceContents {
     }
 }
 
-/// Says where a resource is.
+/// A reference to a resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceLink {
@@ -152,7 +152,7 @@ pub struct ResourceLink {
     /// A name for programs.
     #[serde(default)]
     pub name: String,
-    /// A name for people.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it is.

@@ -1,14 +1,14 @@
-//! MCP, the Model Context Protocol: servers inside this program, and a client for everybody else's.
+//! MCP, the Model Context Protocol: servers inside this program, and a client for external servers.
 //!
-//! A [`Server`] is a list of tools, resources and prompts that are functions of this program. It is reached message
-//! by message ([`Server::connect`]), which is what the `mcp_message` requests of an agent's wire protocol need, or
-//! served as a program of its own ([`Server::serve_stdio`]).
+//! A [`Server`] is a list of tools, resources and prompts that are functions of this program. It is called message by
+//! message ([`Server::connect`]), as the `mcp_message` requests of an agent's wire protocol need it, or served as a
+//! separate program ([`Server::serve_stdio`]).
 #![cfg_attr(
     feature = "client",
     doc = "\nA [`Client`] reaches a server wherever it is ([`Endpoint`]): a program, an address, or this program."
 )]
 //!
-//! The client is behind the feature `client`, which is on by default; without it this crate is light to build.
+//! The client is behind the feature `client`, which is on by default; without it this crate compiles faster.
 
 #![warn(missing_docs)]
 

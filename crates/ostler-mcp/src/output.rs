@@ -1,4 +1,4 @@
-//! The result of a tool call: what a tool of ours returns and what the client gets from somebody else's.
+//! The result of a tool call, for servers and the client.
 
 use std::any::TypeId;
 
@@ -18,18 +18,18 @@ use crate::content::{Content, ResourceContents};
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Output {
-    /// What the model is shown.
+    /// For the model.
     pub content: Vec<Content>,
-    /// The same for programs: a JSON object.
+    /// For programs: a JSON object.
     pub structured: Option<Value>,
-    /// Whether the call failed, in a way the model should know about.
+    /// Whether the call failed; the content tells the model why.
     pub is_error: bool,
-    /// Remarks for programs, not for the model.
+    /// Metadata for programs, not for the model.
     pub meta: Option<Value>,
 }
 
 impl Output {
-    /// Nothing at all.
+    /// An empty result.
     pub fn new() -> Self {
         Self::default()
     }
@@ -39,7 +39,7 @@ impl Output {
         Self::new().block(Content::text(text))
     }
 
-    /// A failure the model should read about.
+    /// A failure, with a message for the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
@@ -63,7 +63,7 @@ impl Output {
         self.block(Content::Resource(contents))
     }
 
-    /// Sets what programs read.
+    /// Sets the structured content, for programs.
     #[must_use]
     pub fn structured(mut self, object: Map<String, Value>) -> Self {
         self.structured = Some(Value::Object(object));
@@ -75,7 +75,7 @@ impl Output {
         self.content.iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n")
     }
 
-    /// As MCP writes it.
+    /// Converts to MCP's JSON.
     pub fn to_value(&self) -> Value {
         let content: Vec<_> = self.content.iter().map(Content::to_value).collect();
         let mut object = Map::new();
@@ -92,10 +92,10 @@ impl Output {
         Value::Object(object)
     }
 
-    /// Reads what MCP writes.
+    /// Reads MCP's JSON.
     ///
     /// # Errors
-    /// Says what is malformed.
+    /// Names what is malformed.
     pub fn from_value(mut value: Value) -> Result<Self, String> {
         let Some(object) = value.as_object_mut() else {
             return Err(format!("the result of a tool call is not an object: {value}"));
@@ -117,12 +117,12 @@ impl Output {
     }
 }
 
-/// What a tool may return: an [`Output`], or anything that serialises.
+/// The return value of a tool: an [`Output`], or anything serializable.
 ///
-/// A string becomes text; `()` becomes `ok`; everything else becomes JSON text, and an object is there for programs
-/// as well, as structured content.
+/// A string becomes text; `()` becomes `ok`; everything else becomes JSON text, and an object is also added as
+/// structured content.
 pub trait IntoOutput {
-    /// Makes the result.
+    /// Converts the value.
     fn into_output(self) -> Output;
 }
 
@@ -135,7 +135,7 @@ impl IntoOutput for Output {
 impl<T: Serialize + 'static> IntoOutput for T {
     fn into_output(self) -> Output {
         if TypeId::of::<T>() == TypeId::of::<()>() {
-            // Not an empty text: the Messages API refuses those.
+            // Not an empty text, which the Messages API refuses.
             return Output::text("ok");
         }
         match serde_json::to_value(&self) {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_serialises_becomes_a_result() {
+    fn serializable_values_become_results() {
         check("plain", text("plain"));
         check(String::from("owned"), text("owned"));
         check((), text("ok"));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_an_error_for_the_model() {
+    fn a_value_that_cannot_be_serialized_is_an_error_for_the_model() {
         let output = BTreeMap::from([((1, 2), 3)]).into_output();
         assert!(output.is_error, "{output:?}");
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn results_of_others_are_read_with_care() {
+    fn malformed_results_are_refused() {
         assert_eq!(Output::from_value(json!({})), Ok(Output::new()));
         assert!(Output::from_value(json!("text")).is_err());
         assert!(Output::from_value(json!({"content": "text"})).is_err());

@@ -1,8 +1,8 @@
-//! The envelope of every message: JSON-RPC 2.0.
+//! JSON-RPC 2.0.
 
 use serde_json::{Value, json};
 
-/// A message, taken out of its envelope.
+/// A parsed message.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Message {
     Request {
@@ -14,11 +14,11 @@ pub(crate) enum Message {
         method: String,
         params: Value,
     },
-    /// An answer to something we asked.
+    /// An answer to a request of ours.
     Response,
 }
 
-/// A failure the other side's program should know about.
+/// A JSON-RPC error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) code: i64,
@@ -26,7 +26,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Not a request at all.
+    /// The message is not a valid request.
     pub(crate) fn invalid_request(message: impl Into<String>) -> Self {
         Self { code: -32600, message: message.into() }
     }
@@ -43,13 +43,13 @@ impl Failure {
         Self { code: -32603, message: message.into() }
     }
 
-    /// MCP's own code.
+    /// An error code of MCP.
     pub(crate) fn resource_not_found(uri: &str) -> Self {
         Self { code: -32002, message: format!("there is no resource `{uri}`") }
     }
 }
 
-/// Takes a message out of its envelope; the id goes with the failure if there was one.
+/// Parses a message. An error carries the message's id, if it has one.
 pub(crate) fn open(mut message: Value) -> Result<Message, (Value, Failure)> {
     let Some(object) = message.as_object_mut() else {
         return Err((Value::Null, Failure::invalid_request("a message is a JSON object")));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_notifications_and_responses_are_told_apart() {
+    fn requests_notifications_and_responses_are_distinguished() {
         let request = json!({"jsonrpc": "2.0", "id": 0, "method": "ping"});
         let (id, method) = (json!(0), "ping".to_owned());
         let params = Value::Null;
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_message_is_refused_with_its_id_if_it_has_one() {
+    fn an_invalid_message_is_refused_with_its_id_if_it_has_one() {
         assert_eq!(refused(json!("ping")), (Value::Null, -32600));
         assert_eq!(refused(json!({"id": 3, "method": "ping"})), (json!(3), -32600));
         assert_eq!(refused(json!({"jsonrpc": "2.0", "id": 3, "method": 4})), (json!(3), -32600));

@@ -1,4 +1,4 @@
-//! The environment of a child process: this process's own with something added, or another one altogether.
+//! The environment of a child process: additions to this process's environment, or a replacement for it.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -17,7 +17,7 @@ use std::process::Command;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// Whether it is all there is; otherwise it is added to this process's own.
+    /// Whether the child gets only these variables; otherwise they are added to this process's own.
     pub replaces: bool,
     /// The variables.
     pub variables: BTreeMap<String, String>,
@@ -30,7 +30,7 @@ impl Environment {
         self.variables.get(name).cloned().or_else(inherited)
     }
 
-    /// All variables as the child sees them. What is not text is shown with replacement characters.
+    /// All variables as the child sees them. Invalid UTF-8 is shown with replacement characters.
     pub fn all(&self) -> BTreeMap<String, String> {
         let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         let own = std::env::vars_os().filter(|_| !self.replaces);
@@ -39,7 +39,7 @@ impl Environment {
         all
     }
 
-    /// The same with more variables; those it has already get a new value.
+    /// A copy with more variables; existing ones are overwritten.
     #[must_use]
     pub fn with(&self, more: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut variables = self.variables.clone();
@@ -47,7 +47,7 @@ impl Environment {
         Self { replaces: self.replaces, variables }
     }
 
-    /// Gives it to a command, in place of what was set there before if it replaces everything.
+    /// Sets it on a command. With `replaces`, variables set there before are removed.
     pub fn give_to(&self, command: &mut Command) {
         if self.replaces {
             command.env_clear();
@@ -56,7 +56,7 @@ impl Environment {
     }
 }
 
-/// Variables that are added to this process's own.
+/// Variables added to this process's own.
 impl<N: Into<String>, V: Into<String>, const COUNT: usize> From<[(N, V); COUNT]> for Environment {
     fn from(variables: [(N, V); COUNT]) -> Self {
         let variables = variables.map(|(name, value)| (name.into(), value.into()));

@@ -1,8 +1,8 @@
-//! Temporary folders of processes that were killed, and how to tell them from those in use.
+//! Removes temporary folders of killed processes, without touching those in use.
 //!
-//! A folder in use has a file that its process holds a lock on. The system gives the lock back when the process ends,
-//! however it ends. A folder without such a file may just be being made, so it is left alone for a minute. The file is the
-//! last that is removed of a folder, so that whoever is killed meanwhile leaves a folder that the next one can finish.
+//! A folder in use has a file that its process holds a lock on. The system releases the lock when the process ends,
+//! however it ends. A folder without such a file may be in the making, so it is left alone for a minute. The lock
+//! file is removed last, so that a process killed during removal leaves a folder that the next one can finish.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,14 +10,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// The file with the lock, and its name until it is locked.
+/// The lock file, and its name until it is locked.
 const LOCK: &str = ".lock";
 const UNFINISHED: &str = ".lock.new";
 
-/// How long it takes at most to make a folder and its lock.
+/// How long making a folder and its lock may take.
 const MAKING: Duration = Duration::from_secs(60);
 
-/// Shows that a folder is in use, as long as it is not dropped.
+/// Marks a folder as in use until dropped.
 #[derive(Debug)]
 pub struct Claim(#[expect(dead_code, reason = "held for its lock")] File);
 
@@ -25,9 +25,9 @@ impl Claim {
     /// Claims a folder that this process has just made.
     ///
     /// # Errors
-    /// When the lock cannot be written.
+    /// If the lock file cannot be written.
     pub fn new(folder: &Path) -> io::Result<Self> {
-        // Locked under another name first: a lock file that nobody holds means that the folder can go.
+        // Locked under another name first: a lock file without a lock means that the folder can be removed.
         let new = folder.join(UNFINISHED);
         let file = File::create_new(&new)?;
         file.lock()?;
@@ -36,9 +36,9 @@ impl Claim {
     }
 }
 
-/// Removes the folders whose name begins with `prefix` that belong to this user and whose process is gone.
+/// Removes folders whose name starts with `prefix`, that belong to this user and whose process is gone.
 ///
-/// Returns how many. What cannot be looked at or removed stays.
+/// Returns how many. Folders that cannot be read or removed stay.
 pub fn remove(parent: &Path, prefix: &str) -> usize {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let named =
@@ -76,8 +76,8 @@ fn remove_unclaimed(folder: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Removes a folder whose process was killed while it made it. Such a folder has nothing in it but the lock that was not in
-/// its place yet. Whatever has more in it may be somebody's own.
+/// Removes a folder whose process was killed while it made it. Such a folder contains nothing but the lock file under
+/// its first name. A folder with more in it may belong to the user.
 fn remove_unfinished(folder: &Path) -> io::Result<bool> {
     let unfinished = folder.join(UNFINISHED);
     for entry in fs::read_dir(folder)? {
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_folders_that_nobody_claims_are_removed() {
+    fn only_unclaimed_folders_are_removed() {
         let parent = std::env::temp_dir().join(format!("leftover-{}", std::process::id()));
         let folder = |name: &str| parent.join(name);
         for name in ["mine-live", "mine-dead", "mine-new", "mine-fifo", "other-dead"] {
@@ -111,7 +111,7 @@ mod tests {
             std::process::Command::new("mkfifo").arg(folder("mine-fifo").join(LOCK)).status();
         assert!(mkfifo.unwrap().success());
         std::os::unix::fs::symlink(folder("other-dead"), folder("mine-link")).unwrap();
-        // Mutant: without `try_lock` the live one goes as well.
+        // Mutant: without `try_lock` the folder in use is removed as well.
         assert_eq!(remove(&parent, "mine-"), 1);
         assert!(!folder("mine-dead").exists());
         for name in ["mine-live", "mine-new", "mine-fifo", "mine-link", "other-dead"] {
@@ -119,10 +119,10 @@ mod tests {
         }
         drop(live);
         assert_eq!(remove(&parent, "mine-"), 1);
-        // Mutant: one without a lock is left alone however old it is.
+        // Mutant: a folder without a lock is left alone however old it is.
         let long_ago = std::time::SystemTime::now() - 2 * MAKING;
         File::open(folder("mine-new")).unwrap().set_modified(long_ago).unwrap();
-        // Mutant: everything without a lock goes, and with it what somebody else has under such a name.
+        // Mutant: every folder without a lock is removed, also one of the user with such a name.
         fs::create_dir(folder("mine-own")).unwrap();
         fs::write(folder("mine-own").join("notes"), "").unwrap();
         File::open(folder("mine-own")).unwrap().set_modified(long_ago).unwrap();

@@ -1,15 +1,16 @@
-//! A child process that takes along everything it started when it ends, when it is dropped, and when this process dies.
+//! Child processes that end together with everything they started: when they end, when they are dropped, and when
+//! this process dies.
 //!
-//! The child leads a session of its own, so it cannot ask at the user's terminal. What it starts may leave that session
-//! (`setsid`) and lose its parent (a double fork), so every child carries a marker in its environment that all
-//! its descendants inherit (`marker.rs`). The end of a child is the end of its group and of all that carries the marker,
-//! with their children (`members.rs`). Should this process be killed, one watchdog does the same (`watchdog.rs`).
-//! (The kernel's parent-death signal would reach the child alone, not its children, and would fire when the *thread*
-//! that spawned it ends.)
+//! The child leads its own session, so it cannot prompt at the user's terminal. Its descendants may leave that
+//! session (`setsid`) and lose their parent (a double fork), so every child carries a marker in its environment that
+//! all descendants inherit (`marker.rs`). Ending a child ends its group and everything with the marker, including
+//! children of those (`members.rs`). If this process is killed, a watchdog does the same (`watchdog.rs`). (The
+//! kernel's parent-death signal would reach only the child, not its children, and would fire when the *thread* that
+//! spawned it ends.)
 //!
-//! While children run, it is noted who started whom (`tracking.rs`). A process that drops the marker from its
-//! environment, begins a session of its own and loses its parent within a tenth of a second escapes, unless the program has
-//! called [`adopt_orphans`]. `ostler` does.
+//! While children run, their descendants are recorded (`tracking.rs`). A process that drops the marker from its
+//! environment, starts its own session and loses its parent within a tenth of a second escapes, unless the program
+//! has called [`adopt_orphans`]. `ostler` does.
 #![warn(missing_docs)]
 
 mod environment;
@@ -36,38 +37,38 @@ pub use self::tracking::adopt_orphans;
 pub use self::tracking::look;
 use self::watchdog::News;
 
-/// What happens to a child that is dropped while it runs.
+/// What happens to a running child that is dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnDrop {
     /// It is killed at once.
     #[default]
     Kill,
-    /// It is asked to end (SIGTERM) and killed after two seconds. For programs that end their own children.
+    /// It gets SIGTERM, and SIGKILL after two seconds. For programs that end their own children.
     Terminate,
-    /// Its input ends; after two seconds it is asked to end, after two more it is killed. For MCP servers.
+    /// Its input is closed; after two seconds it gets SIGTERM, after two more SIGKILL. For MCP servers.
     CloseInput,
 }
 
-/// A running child with all it started.
+/// A running child with everything it started.
 #[derive(Debug)]
 pub struct Group {
     leader: Box<dyn ChildWrapper>,
     id: Pid,
     number: u64,
-    /// When the child began; what is older does not belong to it.
+    /// When the child started; older processes do not belong to it.
     started: u64,
     on_drop: OnDrop,
     is_live: bool,
 }
 
 impl Group {
-    /// Starts a command as the leader of a group of its own.
+    /// Starts a command as the leader of its own group.
     ///
     /// # Errors
-    /// When it cannot be started, or cannot be watched.
+    /// If it cannot be started or watched.
     pub fn spawn(mut command: Command) -> io::Result<Self> {
-        // It is ended in our own way.
+        // Dropping ends it in our own way.
         command.kill_on_drop(false);
         let number = marker::next_number();
         marker::put_on(command.as_std_mut(), &marker::of_child(number));
@@ -84,24 +85,24 @@ impl Group {
         Ok(group)
     }
 
-    /// Says what happens if it is dropped while it runs; otherwise it is killed.
+    /// Sets what happens if it is dropped while it runs; the default is to kill it.
     #[must_use]
     pub fn on_drop(mut self, on_drop: OnDrop) -> Self {
         self.on_drop = on_drop;
         self
     }
 
-    /// The child's input, once, if it is a pipe.
+    /// The child's stdin, once, if it is a pipe.
     pub fn stdin(&mut self) -> Option<ChildStdin> {
         self.leader.stdin().take()
     }
 
-    /// The child's output, once, if it is a pipe.
+    /// The child's stdout, once, if it is a pipe.
     pub fn stdout(&mut self) -> Option<ChildStdout> {
         self.leader.stdout().take()
     }
 
-    /// The child's error output, once, if it is a pipe.
+    /// The child's stderr, once, if it is a pipe.
     pub fn stderr(&mut self) -> Option<ChildStderr> {
         self.leader.stderr().take()
     }
@@ -111,41 +112,41 @@ impl Group {
         self.id.as_raw().unsigned_abs()
     }
 
-    /// Waits for the child itself. Safe to drop and call again.
+    /// Waits for the child itself. Cancel-safe.
     ///
     /// # Errors
-    /// When the system cannot tell.
+    /// If the system call fails.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.leader.wait().await
     }
 
-    /// Asks everything in the group to end.
+    /// Sends SIGTERM to the whole group.
     pub fn terminate(&self) {
         self.signal(Signal::SIGTERM);
     }
 
-    /// Asks the child alone to end. For programs that end their own children: one of those that is only about to leave the
-    /// group would end before the child, which would take that for the end of a command.
+    /// Sends SIGTERM to the child only. For programs that end their own children: a grandchild that is about to leave
+    /// the group would otherwise end first, and the child would take that for the end of a command.
     pub fn terminate_leader(&self) {
-        // It fails when nobody is left, which is as well.
+        // Fails if the process is gone, which is fine.
         if self.is_live && self.leader.id().is_some() {
             let _ = kill(self.id, Signal::SIGTERM);
         }
     }
 
-    /// Ends the child and all it started, also what has left the group.
+    /// Kills the child and everything it started, also what has left the group.
     pub fn kill(&mut self) {
         if !self.is_live {
             return;
         }
-        // First, as long as it can be seen who is whose child.
+        // First, while parents and children can still be matched.
         tracking::over(self.number);
         members::end(self.id, self.started, self.number);
         self.signal(Signal::SIGKILL);
         self.forget(News::Over);
     }
 
-    /// Leaves the rest to the watchdog. From here on the group's number may be given to somebody else.
+    /// Leaves the rest to the watchdog. From now on the group id may be reused by another process.
     fn forget(&mut self, news: News) {
         self.is_live = false;
         // Without a watchdog it was killed just now, or is killed when it is dropped.
@@ -154,7 +155,7 @@ impl Group {
 
     fn signal(&self, signal: Signal) {
         if self.is_live {
-            // It fails when nobody is left, which is as well, and when the child has no group yet.
+            // Fails if the group is gone, which is fine, and if the child has no group yet.
             if killpg(self.id, signal).is_err() && self.leader.id().is_some() {
                 let _ = kill(self.id, signal);
             }

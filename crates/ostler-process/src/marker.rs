@@ -1,15 +1,15 @@
-//! A variable in the environment of every child. Everything the child starts inherits it, whatever session, group or
-//! parent it has later, so that it can be found again.
+//! An environment variable of every child. Everything the child starts inherits it, whatever its session, group or
+//! parent, so that it can be found.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The variable. Its value is a list: a command that is itself an agent adds its own markers to those it inherited.
+/// The variable. Its value is a list: a command that is itself an agent adds its markers to the inherited ones.
 pub(crate) const VARIABLE: &str = "OSTLER_COMMAND_ID";
 
-/// What marks the children of this process, and nothing else: random, because process ids come back.
+/// Marks the children of this process only: random, because process ids are reused.
 pub(crate) fn of_this_process() -> &'static str {
     static MARKER: OnceLock<String> = OnceLock::new();
     MARKER.get_or_init(|| {
@@ -18,18 +18,18 @@ pub(crate) fn of_this_process() -> &'static str {
     })
 }
 
-/// A number of its own for each child.
+/// A unique number for each child.
 pub(crate) fn next_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// What marks one child. With an end, so that the marker of child 1 does not find child 12.
+/// Marks one child. It has a terminator, so that the marker of child 1 does not match child 12.
 pub(crate) fn of_child(number: u64) -> String {
     format!("{}{number};", of_this_process())
 }
 
-/// Marks a child that is about to start, in addition to what this process is marked with.
+/// Marks a child that is about to start, in addition to this process's own markers.
 pub(crate) fn put_on(command: &mut Command, marker: &str) {
     let inherited = std::env::var(VARIABLE).unwrap_or_default();
     command.env(VARIABLE, format!("{inherited}{marker}"));

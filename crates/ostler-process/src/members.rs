@@ -1,12 +1,12 @@
-//! Which processes belong to a child: its session and group, all that carries its marker, and their children.
+//! The processes that belong to a child: its session and group, everything with its marker, and their children.
 //!
-//! Read from `/proc`. Where there is none, only the process group is known.
+//! Read from `/proc`. Without `/proc`, only the process group is known.
 
 use std::collections::{HashMap, HashSet};
 
 use nix::unistd::Pid;
 
-use crate::processes::{Found, Mark, Process, all, end_all, with_descendants};
+use crate::processes::{Mark, Process, ScanResult, all, end_all, with_descendants};
 use crate::{marker, tracking};
 
 /// Kills everything that belongs to a child until nothing is left.
@@ -15,7 +15,7 @@ pub(crate) fn end(leader: Pid, started: u64, number: u64) {
     end_all(|known| of(leader.as_raw(), started, number, &marker, known));
 }
 
-fn of(leader: i32, started: u64, number: u64, marker: &str, known: &HashSet<i32>) -> Found {
+fn of(leader: i32, started: u64, number: u64, marker: &str, known: &HashSet<i32>) -> ScanResult {
     let processes = all();
     let tracked = tracking::of(number, &processes);
     let own = std::process::id().cast_signed();
@@ -36,5 +36,5 @@ fn of(leader: i32, started: u64, number: u64, marker: &str, known: &HashSet<i32>
     let members = processes.iter().filter(is_member).map(|it| it.id).collect();
     let members = with_descendants(members, &processes);
     let is_unclear = marks.iter().any(|(id, it)| *it == Mark::Unclear && !members.contains(id));
-    Found { members, is_unclear }
+    ScanResult { members, is_unclear }
 }

@@ -1,6 +1,6 @@
-//! The processes of this system, read from `/proc`, and how a set of them is killed.
+//! The processes of this system, read from `/proc`, and how to kill a set of them.
 //!
-//! Where there is no `/proc`, no process is known.
+//! Without `/proc`, no process is known.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,50 +9,50 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// How long the processes may take to disappear after they were killed. Only one that the kernel holds takes longer.
+/// How long killed processes may take to disappear. Only one blocked in the kernel takes longer.
 const LIMIT: Duration = Duration::from_secs(2);
-/// Between two looks.
+/// Between two scans.
 const PAUSE: Duration = Duration::from_millis(1);
-/// How long a process without any environment is taken for one that is just replacing its program.
+/// How long a process with an empty environment is assumed to be in the middle of `exec`.
 const EXEC_LIMIT: Duration = Duration::from_millis(50);
 
-/// The kernel's own flag for its threads (`PF_KTHREAD`).
+/// The kernel's flag for its own threads (`PF_KTHREAD`).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// A process, as far as it matters here.
+/// The relevant fields of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) id: i32,
     pub(crate) parent: i32,
     pub(crate) group: i32,
     pub(crate) session: i32,
-    /// Since the start of the system, in ticks of the clock.
+    /// Clock ticks since the system started.
     pub(crate) started: u64,
-    /// It has ended and waits for its parent.
+    /// It has ended and its parent has not waited for it.
     pub(crate) is_zombie: bool,
-    /// A thread of the kernel, which never has an environment.
+    /// A kernel thread, which never has an environment.
     pub(crate) is_kernel: bool,
 }
 
-/// What one look at all processes found.
+/// The result of one scan of all processes.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct ScanResult {
     pub(crate) members: HashSet<i32>,
     /// A process may carry the marker, but its environment cannot be read at this moment.
     pub(crate) is_unclear: bool,
 }
 
-/// Kills what a look finds, and looks again until nothing is left.
-pub(crate) fn end_all(look: impl Fn(&HashSet<i32>) -> Found) {
+/// Kills what a scan finds, and scans again until nothing is left.
+pub(crate) fn end_all(look: impl Fn(&HashSet<i32>) -> ScanResult) {
     let begun = Instant::now();
     let mut last_member = begun;
-    // A process that was killed may have started another one between the look and the kill.
+    // A killed process may have started another one between the scan and the kill.
     let mut known = HashSet::new();
     loop {
-        let Found { members, is_unclear } = look(&known);
+        let ScanResult { members, is_unclear } = look(&known);
         known.extend(&members);
         for id in &members {
-            // It fails when the process has just ended.
+            // Fails if the process has just ended.
             let _ = kill(Pid::from_raw(*id), Signal::SIGKILL);
         }
         if !members.is_empty() {
@@ -66,12 +66,12 @@ pub(crate) fn end_all(look: impl Fn(&HashSet<i32>) -> Found) {
     }
 }
 
-/// When a process began; 0 if that is not known, which is before all others.
+/// When a process started; 0 if unknown, which is earlier than all others.
 pub(crate) fn started(id: Pid) -> u64 {
     read(id.as_raw()).map_or(0, |process| process.started)
 }
 
-/// Who has thrown the marker away is still somebody's child, or in the session of somebody found.
+/// Adds processes without the marker that are children of a member or in a member's session.
 pub(crate) fn with_descendants(mut members: HashSet<i32>, processes: &[Process]) -> HashSet<i32> {
     loop {
         let follows = |it: &&Process| {
@@ -86,7 +86,7 @@ pub(crate) fn with_descendants(mut members: HashSet<i32>, processes: &[Process])
     }
 }
 
-/// All processes, this one too, and those that have ended and wait for their parent.
+/// All processes, including this one and zombies.
 pub(crate) fn all() -> Vec<Process> {
     let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
     folders.filter_map(|folder| read(folder.file_name().to_str()?.parse().ok()?)).collect()
@@ -96,7 +96,7 @@ fn read(id: i32) -> Option<Process> {
     parse(id, &fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
 }
 
-/// The fields of `/proc/…/stat`. The second is the program's name in parentheses, which may contain anything.
+/// Parses `/proc/…/stat`. The second field is the program's name in parentheses, which may contain anything.
 fn parse(id: i32, stat: &str) -> Option<Process> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let is_zombie = matches!(fields.next()?, "Z" | "X" | "x");
@@ -113,7 +113,7 @@ fn parse(id: i32, stat: &str) -> Option<Process> {
 pub(crate) enum Mark {
     Carried,
     Missing,
-    /// The environment is empty, as it is for a moment while a process replaces its program (`exec`).
+    /// The environment is empty, as during `exec`.
     Unclear,
 }
 
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_may_have_any_name() {
+    fn a_program_name_may_contain_any_character() {
         let stat = "7 (a) b) S 1 2 3 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 5 6";
         let process = parse(7, stat);
         let expected = Process {
@@ -162,21 +162,20 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_environment_says_nothing_about_the_marker() {
+    fn an_empty_environment_leaves_the_marker_unknown() {
         assert_eq!(Mark::within(b"A=1\0ID=x1;\0", b"x1;"), Mark::Carried);
         assert_eq!(Mark::within(b"A=1\0ID=x12;\0", b"x1;"), Mark::Missing);
         assert_eq!(Mark::within(b"", b"x1;"), Mark::Unclear);
     }
 
-    /// A process that replaces its program at the only look would escape.
-    /// Mutant: `is_unclear` not looked at.
+    /// A process that calls `exec` during the only scan would escape. Mutant: `is_unclear` ignored.
     #[test]
-    fn nothing_found_is_not_the_end_while_an_environment_cannot_be_read() {
+    fn scanning_continues_while_an_environment_cannot_be_read() {
         let nobody = i32::MAX;
         let looks = [
-            Found { members: HashSet::new(), is_unclear: true },
-            Found { members: HashSet::from([nobody]), is_unclear: false },
-            Found::default(),
+            ScanResult { members: HashSet::new(), is_unclear: true },
+            ScanResult { members: HashSet::from([nobody]), is_unclear: false },
+            ScanResult::default(),
         ];
         let looks = std::cell::RefCell::new(looks.into_iter());
         end_all(|_| looks.borrow_mut().next().unwrap());
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_read_as_it_is() {
+    fn this_process_is_read_correctly() {
         let own = Pid::this();
         let process = read(own.as_raw()).unwrap();
         assert_eq!(process.parent, Pid::parent().as_raw());

@@ -1,9 +1,9 @@
-//! How a child gets a session of its own without a copy of this process.
+//! Starts a child in its own session without forking this process.
 //!
-//! The standard library starts a program with `posix_spawn`, which shares this process's memory until the program runs,
-//! and its cost does not depend on how much that is. As soon as something has to be called in the child first (`setsid`),
-//! it forks instead and copies all page tables: 80 ms for a server of 1.7 GB. So the call is left to the utility
-//! `setsid`, which then becomes the program. Where it is missing, or where the child has another user, it is a fork.
+//! The standard library starts a program with `posix_spawn`, which shares this process's memory until the program
+//! runs, so its cost does not depend on the memory size. If something has to be called in the child first (`setsid`),
+//! it forks instead and copies all page tables: 80 ms for a server of 1.7 GB. So the utility `setsid` makes that call
+//! and then becomes the program. If the utility is missing, or the child has another user, the child is forked.
 
 use std::ffi::OsStr;
 use std::io;
@@ -33,24 +33,24 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     }
 }
 
-/// The utility, by its full path: what a project puts on PATH shall not stand in for it.
+/// The utility, by its full path: a file of a project on PATH must not replace it.
 fn utility() -> Option<&'static Path> {
     static UTILITY: OnceLock<Option<&'static Path>> = OnceLock::new();
     let known = || ["/usr/bin/setsid", "/bin/setsid"].into_iter().map(Path::new);
     *UTILITY.get_or_init(|| known().find(|path| is_executable(path)))
 }
 
-/// Starts the command as the leader of a session of its own.
+/// Starts the command as the leader of its own session.
 pub(crate) fn spawn(mut command: Command) -> io::Result<Box<dyn ChildWrapper>> {
     if utility().is_some_and(|utility| command.as_std().get_program() == utility) {
         is_there(command.as_std())?;
         return Ok(Box::new(command.spawn()?));
     }
-    // The wrapper's own `wait` would block a thread until the whole group is gone: take the plain child out.
+    // The wrapper's own `wait` would block a thread until the whole group is gone, so the plain child is taken out.
     Ok(CommandWrap::from(command).wrap(ProcessSession).spawn()?.into_inner())
 }
 
-/// Fails as the system would for a program that does not exist: the utility itself can always be started.
+/// Fails as the system would for a missing program, because the utility itself always starts.
 fn is_there(command: &std::process::Command) -> io::Result<()> {
     let Some(program) = command.get_args().nth(1).map(Path::new) else { return Ok(()) };
     let folders = match program.components().count() {
@@ -66,7 +66,8 @@ fn is_there(command: &std::process::Command) -> io::Result<()> {
     }
 }
 
-/// Where the child looks for programs. Whether its environment was cleared is not known here; then it is the usual places.
+/// Where the child looks for programs. Whether its environment was cleared is not visible here; then these are the
+/// usual folders.
 fn search_path(command: &std::process::Command) -> Vec<PathBuf> {
     let own = command.get_envs().find(|(name, _)| *name == "PATH").map(|(_, value)| value);
     let path = match own {

@@ -1,8 +1,8 @@
-//! Which processes the running children have started, looked up again and again while they run.
+//! Records the descendants of running children by repeated scans.
 //!
-//! A process that drops the marker from its environment, begins a session of its own and loses its parent cannot be
-//! traced afterwards. So its ancestry is noted while it can be seen, and a program that calls [`adopt_orphans`]
-//! becomes the parent of whatever loses its own. The watchdog gets the list, for the case that this process is killed.
+//! A process that drops the marker from its environment, starts its own session and loses its parent cannot be traced
+//! afterwards. So its ancestry is recorded while it is visible, and a program that calls [`adopt_orphans`] becomes
+//! the parent of orphaned descendants. The watchdog gets the list, in case this process is killed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -13,14 +13,14 @@ use std::time::Duration;
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{Pid, getsid};
 
-use crate::processes::{self, Found, Process};
+use crate::processes::{self, Process, ScanResult};
 use crate::{marker, watchdog};
 
-/// Between the start of a child and the first look; later looks are further and further apart. A look reads `/proc`.
+/// Between the start of a child and the first scan; the interval grows later. A scan reads `/proc`.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The owner of orphans whose origin is not known; children have higher numbers.
+/// The owner of orphans of unknown origin; children have higher numbers.
 const STRAY: u64 = 0;
 
 static ADOPTS: AtomicBool = AtomicBool::new(false);
@@ -32,11 +32,11 @@ static TRACKING: Mutex<Tracking> = Mutex::new(Tracking {
 });
 static NEWS: Condvar = Condvar::new();
 
-/// Makes this process the parent of everything that its children started and that loses its own parent. From then on no
-/// such process outlives the child, whatever it does to hide.
+/// Makes this process the parent of its children's orphaned descendants. From then on no such process outlives the
+/// child, whatever it does to hide.
 ///
 /// For programs whose child processes all come from this crate or share this program's session: it also ends daemons
-/// that other code of the program starts while a child runs. Does nothing where the system has no such thing.
+/// that other code of the program starts while a child runs. Does nothing on systems without this feature.
 pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     if nix::sys::prctl::set_child_subreaper(true).is_ok() {
@@ -57,13 +57,13 @@ struct Child {
     leader: i32,
     started: u64,
     state: State,
-    /// What it has started, with the time of each start: process ids come back.
+    /// Its descendants, with their start times: process ids are reused.
     found: BTreeMap<i32, u64>,
 }
 
 struct Tracking {
     children: BTreeMap<u64, Child>,
-    /// Orphans of unknown origin, and what they started.
+    /// Orphans of unknown origin, and their descendants.
     strays: BTreeMap<i32, u64>,
     is_looking: bool,
     has_news: bool,
@@ -73,7 +73,7 @@ fn tracking() -> MutexGuard<'static, Tracking> {
     TRACKING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a child. Under the lock, because a child that is not known yet looks like an orphan.
+/// Starts a child, under the lock, because an unregistered child looks like an orphan.
 pub(crate) fn start<T>(
     number: u64,
     spawn: impl FnOnce() -> io::Result<(T, Pid)>,
@@ -99,7 +99,7 @@ pub(crate) fn over(number: u64) {
     }
 }
 
-/// A child was dropped; one that was not ended has been handed over.
+/// A child was dropped; if it was not ended, it has been handed over.
 pub(crate) fn dropped(number: u64) {
     if let Some(child) = tracking().children.get_mut(&number)
         && child.state == State::Running
@@ -108,7 +108,7 @@ pub(crate) fn dropped(number: u64) {
     }
 }
 
-/// What belongs to a child that is being ended, as far as it is known here. Collects orphans that have ended.
+/// The recorded processes of a child that is being ended. Also collects orphans that have ended.
 pub(crate) fn of(number: u64, processes: &[Process]) -> HashSet<i32> {
     let mut tracking = tracking();
     tracking.reap(processes);
@@ -120,8 +120,8 @@ pub(crate) fn of(number: u64, processes: &[Process]) -> HashSet<i32> {
 }
 
 impl Tracking {
-    /// An orphan whose origin is not known belongs to the last of the children that may have started it: the end of one
-    /// command must not disturb another one.
+    /// An orphan of unknown origin belongs to the last child that may have started it: the end of one command must
+    /// not disturb another.
     fn is_orphan_of(&self, number: u64, process: &Process) -> bool {
         let may_have_started = |(other, child): (&u64, &Child)| {
             *other != number && child.state != State::Over && child.started <= process.started
@@ -132,8 +132,8 @@ impl Tracking {
                 || processes::has(process.id, &marker::of_child(number)))
     }
 
-    /// Whether this process has adopted it. Children always have a session of their own, other processes of this
-    /// program share its session.
+    /// Whether this process has adopted it. Children always have their own session; other processes of this program
+    /// share its session.
     fn is_orphan(&self, process: &Process) -> bool {
         ADOPTS.load(Ordering::Relaxed)
             && process.parent == Pid::this().as_raw()
@@ -143,12 +143,12 @@ impl Tracking {
 
     fn reap(&self, processes: &[Process]) {
         for process in processes.iter().filter(|it| it.is_zombie && self.is_orphan(it)) {
-            // It fails when another thread was faster.
+            // Fails if another thread was faster.
             let _ = waitpid(Pid::from_raw(process.id), Some(WaitPidFlag::WNOHANG));
         }
     }
 
-    /// Forgets children that were ended and collected, but for one that is still needed.
+    /// Removes children that were ended and collected, except one that is still needed.
     fn forget_gone(&mut self, processes: &[Process], needed: Option<u64>) {
         let there: HashSet<i32> = processes.iter().map(|it| it.id).collect();
         self.children.retain(|number, it| {
@@ -156,7 +156,7 @@ impl Tracking {
         });
     }
 
-    /// Notes what every child has started. Returns the children that the watchdog has ended since the last look.
+    /// Records the descendants of every child. Returns the children that the watchdog has ended since the last scan.
     fn look(&mut self, processes: &[Process]) -> Vec<u64> {
         self.reap(processes);
         let alive: HashMap<i32, u64> =
@@ -210,7 +210,7 @@ impl Tracking {
     }
 }
 
-/// Looks until no child is left.
+/// Scans until no child is left.
 fn keep_looking() {
     let mut pause = FIRST_PAUSE;
     loop {
@@ -221,7 +221,7 @@ fn keep_looking() {
         if !waited.timed_out() {
             guard.has_news = false;
             drop(guard);
-            // What just began has not started anything yet.
+            // A child that just started has no descendants yet.
             std::thread::sleep(FIRST_PAUSE);
             pause = FIRST_PAUSE;
             guard = tracking();
@@ -235,7 +235,7 @@ fn keep_looking() {
     }
 }
 
-/// Notes now what every child has started. For tests; it happens by itself.
+/// Scans now. For tests; otherwise scans happen by themselves.
 #[doc(hidden)]
 pub fn look() {
     let processes = processes::all();
@@ -250,11 +250,11 @@ pub fn look() {
     }
 }
 
-/// Kills what a child left behind that the watchdog has ended.
+/// Kills what is left of a child that the watchdog has ended.
 fn end_rest(number: u64) {
     processes::end_all(|_| {
         let processes = processes::all();
         let members = processes::with_descendants(of(number, &processes), &processes);
-        Found { members, is_unclear: false }
+        ScanResult { members, is_unclear: false }
     });
 }

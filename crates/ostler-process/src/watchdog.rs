@@ -1,7 +1,7 @@
-//! The one process that outlives this one for a moment, and ends what this one left running.
+//! A process that briefly outlives this one and ends what it left running.
 //!
-//! A library is not told of `exit`, of a signal or of a crash. A pipe is: its other end is closed by the system. So a
-//! shell waits for that, in a process group of its own that no Ctrl-C reaches.
+//! A library is not notified of `exit`, of a signal or of a crash. A pipe is: the system closes its other end. So a
+//! shell waits for that, in its own process group that no Ctrl-C reaches.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -14,39 +14,39 @@ use nix::unistd::Pid;
 use crate::marker;
 
 const SCRIPT: &str = include_str!("watchdog.sh");
-/// What it is called in a list of processes.
+/// Its name in a list of processes.
 const NAME: &str = "ostler-watchdog";
 
-/// What the watchdog is told about a child.
+/// What the watchdog learns about a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
     /// It runs.
     Started,
-    /// It and all it started are gone.
+    /// It and everything it started are gone.
     Over,
-    /// It was asked to end; end it and all it started if it does not.
+    /// It got SIGTERM; kill it and everything it started if it does not end.
     Terminate,
-    /// Its input has ended; ask it to end if it does not by itself, then end it and all it started.
+    /// Its input is closed; send SIGTERM if it does not end, then kill it and everything it started.
     Close,
 }
 
 #[derive(Default)]
 struct Watchdog {
     input: Option<ChildStdin>,
-    /// Its children and their numbers, for the next watchdog should somebody kill this one.
+    /// Its children and their numbers, for the next watchdog if this one is killed.
     children: BTreeMap<i32, u64>,
-    /// What its children started, as it was last told.
+    /// The descendants it was last sent.
     tracked: String,
 }
 
 fn watchdog() -> MutexGuard<'static, Watchdog> {
-    // One per process, however many engines there are in it: that is the point.
+    // One per process, however many engines it has.
     static WATCHDOG: Mutex<Watchdog> =
         Mutex::new(Watchdog { input: None, children: BTreeMap::new(), tracked: String::new() });
     WATCHDOG.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sees to it that there is a watchdog before there is anything to watch.
+/// Makes sure that a watchdog runs before anything is started.
 pub(crate) fn prepare() -> io::Result<()> {
     let mut watchdog = watchdog();
     if watchdog.input.is_none() {
@@ -55,7 +55,7 @@ pub(crate) fn prepare() -> io::Result<()> {
     Ok(())
 }
 
-/// Tells the watchdog about a child.
+/// Sends the watchdog news about a child.
 pub(crate) fn tell(group: Pid, number: u64, news: News) -> io::Result<()> {
     let mut watchdog = watchdog();
     let verb = match news {
@@ -72,17 +72,17 @@ pub(crate) fn tell(group: Pid, number: u64, news: News) -> io::Result<()> {
     if watchdog.write(&line).is_ok() {
         return Ok(());
     }
-    // Somebody has killed it.
+    // The watchdog was killed.
     watchdog.start()?;
     watchdog.write(&line)
 }
 
-/// Tells the watchdog which processes to end in addition, as ` ID:START …`.
+/// Sends the watchdog the processes to end in addition, as ` ID:START …`.
 pub(crate) fn tell_tracked(list: &str) {
     let mut watchdog = watchdog();
     if watchdog.tracked != list {
         list.clone_into(&mut watchdog.tracked);
-        // If somebody has killed it, the next one is told.
+        // If the watchdog was killed, the next one gets the list.
         let _ = watchdog.write(&format!("tracked{list}\n"));
     }
 }
@@ -96,7 +96,7 @@ impl Watchdog {
     fn start(&mut self) -> io::Result<()> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", SCRIPT, NAME, marker::of_this_process()]);
-        // What a project puts on PATH shall not stand in for its tools.
+        // A file of a project on PATH must not replace the tools of the watchdog.
         command.env("PATH", "/usr/bin:/bin").current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut process = command.process_group(0).spawn()?;

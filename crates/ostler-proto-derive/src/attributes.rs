@@ -2,7 +2,7 @@
 
 use syn::{Attribute, LitStr, Type};
 
-/// What `#[wire(…)]` says on a type.
+/// The `#[wire(…)]` attributes of a type.
 pub(crate) struct TypeRules {
     pub(crate) tag: Option<String>,
     pub(crate) tag_optional: bool,
@@ -38,7 +38,7 @@ impl TypeRules {
     }
 }
 
-/// What `#[wire(…)]` says on a field or variant.
+/// The `#[wire(…)]` attributes of a field or variant.
 #[derive(Default)]
 pub(crate) struct ItemRules {
     name: Option<String>,
@@ -96,7 +96,7 @@ impl Case {
         }
     }
 
-    /// Renames a Rust identifier, be it a `field_name` or a `VariantName`.
+    /// Converts a `field_name` or a `VariantName`.
     fn apply(self, ident: &str) -> String {
         let words = words(ident);
         match self {

@@ -83,7 +83,7 @@ impl Field {
     fn read_arm(&self) -> TokenStream {
         let Self { slot, name, .. } = self;
         if self.optional && !self.nullable {
-            // A plain optional field is normally left out, so a `null` is the remarkable case.
+            // An optional field is normally absent, so only `null` is recorded.
             quote! { #name => {
                 #slot = crate::wire::field(&mut map, #name)?;
                 extra.written_otherwise(#name, #slot.is_none());
@@ -96,7 +96,7 @@ impl Field {
     fn finish(&self) -> TokenStream {
         let Self { ident, slot, name, .. } = self;
         if self.nullable {
-            // A nullable field is normally there, so its absence is the remarkable case.
+            // A nullable field is normally present, so only its absence is recorded.
             quote! { #ident: #slot.unwrap_or_else(|| { extra.written_otherwise(#name, true); None }), }
         } else if self.optional {
             quote! { #ident: #slot, }

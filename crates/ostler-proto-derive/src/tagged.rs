@@ -1,4 +1,4 @@
-//! Enums of objects: one field, the tag, says which struct the rest of the object is.
+//! Enums of objects: the tag field determines the struct.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -1,4 +1,4 @@
-//! Enums of words: a JSON string out of a known set, or another one that is kept.
+//! String enums: a known JSON string, or another one that is kept.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -25,7 +25,7 @@ pub(crate) fn expand(
             _ => {
                 return Err(Error::new_spanned(
                     variant,
-                    "a word has no fields; a tagged enum needs #[wire(tag = …)]",
+                    "a variant of a string enum has no fields; a tagged enum needs #[wire(tag = …)]",
                 ));
             }
         }
@@ -36,7 +36,7 @@ pub(crate) fn expand(
 
     Ok(quote! {
         impl #ident {
-            /// The word as it stands on the wire.
+            /// The string on the wire.
             pub fn as_str(&self) -> &str {
                 match self {
                     #(Self::#variants => #names,)*

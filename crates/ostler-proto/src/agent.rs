@@ -35,24 +35,24 @@ pub struct AgentDefinition {
     /// Repeated to the model with every turn.
     #[wire(name = "criticalSystemReminder_EXPERIMENTAL")]
     pub critical_system_reminder: Option<String>,
-    /// Said before the first prompt.
+    /// Sent before the first prompt.
     pub initial_prompt: Option<String>,
     /// Whether it always runs in the background.
     pub background: Option<bool>,
     /// Which memory it keeps: `user`, `project` or `local`.
     pub memory: Option<String>,
-    /// How hard it tries: a word or a number.
+    /// Its effort: a level or a number.
     pub effort: Option<Value>,
     /// Its permission mode, never wider than its parent's.
     pub permission_mode: Option<PermissionMode>,
-    /// Whether it does without the project's CLAUDE.md.
+    /// Whether it ignores the project's CLAUDE.md.
     #[wire(name = "omitClaudeMd")]
     pub omit_claude_md: Option<bool>,
-    /// At how many tokens its context is compacted.
+    /// The number of tokens at which its context is compacted.
     pub auto_compact_window: Option<u64>,
     /// An agent that watches it.
     pub observer: Option<String>,
-    /// What the observer is told.
+    /// The message for the observer.
     pub observer_message: Option<String>,
     /// Unknown fields.
     pub extra: Extra,
@@ -61,9 +61,9 @@ pub struct AgentDefinition {
 /// An MCP server of a subagent: the name of a known one, or new ones with their configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentMcpServer {
-    /// A server the session has.
+    /// A server of the session.
     Named(String),
-    /// Servers of its own.
+    /// Its own servers.
     Own(BTreeMap<String, McpServerConfig>),
 }
 

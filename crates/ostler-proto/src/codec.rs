@@ -1,7 +1,7 @@
-//! Lines in, frames out: an incremental decoder that takes bytes in any portions, and the way back.
+//! An incremental decoder from bytes to frames, and an encoder.
 //!
-//! One JSON object per line, UTF-8. `\r\n` and a missing last newline are accepted, blank lines skipped. A line
-//! that cannot be read is reported and does not end the stream: the next one is read as if nothing had been.
+//! One JSON object per line, UTF-8. `\r\n` and a missing last newline are accepted, blank lines skipped. An invalid
+//! line is reported and does not end the stream: decoding continues with the next one.
 
 mod pieces;
 
@@ -13,7 +13,7 @@ use crate::frame::Frame;
 
 pub use self::pieces::Pieces;
 
-/// The longest line the Python SDK reads by default, newline included. An engine should cut what it sends to stay below.
+/// The longest line that the Python SDK reads by default, newline included. An engine should stay below it.
 pub const PYTHON_LINE_LIMIT: usize = 1024 * 1024;
 
 /// Turns bytes into frames.
@@ -49,12 +49,12 @@ impl<F: Frame> FrameDecoder<F> {
         Self { lines: LineDecoder::with_limit(limit), frame: PhantomData }
     }
 
-    /// Takes more bytes.
+    /// Adds bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.lines.push(bytes);
     }
 
-    /// There will be no more bytes: what is left counts as a line.
+    /// Ends the input: the remaining bytes count as a line.
     pub fn finish(&mut self) {
         self.lines.finish();
     }
@@ -75,9 +75,9 @@ impl<F: Frame> Default for FrameDecoder<F> {
 #[derive(Debug, Default)]
 pub struct LineDecoder {
     buffer: Vec<u8>,
-    /// Where the first unread line begins.
+    /// Where the first unread line starts.
     start: usize,
-    /// Up to where there is no newline after `start`; spares searching a long line again and again.
+    /// How far after `start` was searched for a newline, so that a long line is not searched again.
     searched: usize,
     limit: Option<usize>,
     /// The line was too long and reported; its rest is to be skipped.
@@ -96,9 +96,9 @@ impl LineDecoder {
         Self { limit: Some(limit), ..Self::default() }
     }
 
-    /// Takes more bytes.
+    /// Adds bytes.
     pub fn push(&mut self, bytes: &[u8]) {
-        // Room is reclaimed here and not per line, so that a burst of short lines is moved once.
+        // Memory is reclaimed here and not per line, so that a burst of short lines is moved once.
         if self.start > 0 {
             self.buffer.drain(..self.start);
             self.searched -= self.start;
@@ -107,7 +107,7 @@ impl LineDecoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// There will be no more bytes: what is left counts as a line.
+    /// Ends the input: the remaining bytes count as a line.
     pub fn finish(&mut self) {
         self.finished = true;
     }
@@ -133,9 +133,9 @@ impl LineDecoder {
         }
     }
 
-    /// The complete lines that come next, as far as they begin with something: how many, and their bytes.
+    /// The next complete lines that start with `beginning`: how many, and their bytes.
     fn lines_beginning_with(&mut self, beginning: &[u8]) -> Option<(usize, &[u8])> {
-        // Lines that may be too long are looked at one by one.
+        // Lines that may be too long are checked one by one.
         if self.skipping || self.limit.is_some() {
             return None;
         }
@@ -162,7 +162,7 @@ impl LineDecoder {
         (self.finished && self.start < self.buffer.len()).then_some(self.buffer.len())
     }
 
-    /// Reports an unfinished line that is already too long, once, and forgets its bytes.
+    /// Reports an unfinished line that is already too long, once, and drops its bytes.
     fn too_long(&mut self) -> Option<DecodeError> {
         let limit = self.limit?;
         let line = &self.buffer[self.start..];
@@ -177,7 +177,7 @@ impl LineDecoder {
 }
 
 fn too_long(limit: usize, line: &[u8]) -> DecodeError {
-    // Only the beginning is looked at; replacement characters at a cut are harmless in a quotation.
+    // Only the start is quoted; replacement characters at the cut are harmless.
     let beginning = &line[..line.len().min(1024)];
     DecodeError::TooLong { limit, text: shortened(&String::from_utf8_lossy(beginning)) }
 }
@@ -193,7 +193,7 @@ fn read_utf8(bytes: &[u8]) -> Result<&str, DecodeError> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the frame ({summary}) has {length} bytes, more than the {limit} its reader accepts")]
 pub struct FrameTooLong {
-    /// What kind of frame it is.
+    /// The kind of frame.
     pub summary: String,
     /// Its length.
     pub length: usize,
@@ -203,7 +203,7 @@ pub struct FrameTooLong {
 
 /// The frame as one line, unless that would be longer than `limit` bytes.
 ///
-/// What to do then is the caller's policy: cut a tool's output, split a text, or send it all the same.
+/// The caller decides what to do then: cut a tool's output, split a text, or send it anyway.
 ///
 /// # Errors
 /// When the line is too long.
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_in_any_of_the_usual_ways() {
+    fn all_usual_line_endings_are_accepted() {
         assert_eq!(lines(b"a\nb\r\n\n \t\r\nc"), ["a", "b", "c"]);
         assert_eq!(lines(b"\n\n"), [""; 0]);
         assert_eq!(lines(b""), [""; 0]);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_just_the_limit_passes() {
+    fn a_line_exactly_at_the_limit_passes() {
         let mut decoder = LineDecoder::with_limit(4);
         decoder.push(b"1234\n12345\n1");
         assert_eq!(decoder.next_line(), Some(Ok("1234")));

@@ -1,18 +1,18 @@
-//! Which parts of the traffic this version only passed through without knowing them.
+//! Reports which parts of the traffic this version does not know.
 //!
-//! Peers grow faster than this crate. Nothing is lost when they do, but one wants to know: wrap decoding in
-//! [`observe`] and look at the list. The tests do so over recorded traffic of every supported version.
+//! Peers change faster than this crate. Unknown parts are kept, but should be noticed: wrap decoding in [`observe`]
+//! and read the list. The tests do so with recorded traffic of every supported version.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 thread_local! {
-    // Per thread and only while `observe` runs: decoding goes through serde, which has no room for a context.
+    // Per thread and only while `observe` runs, because serde has no context parameter.
     static SEEN: RefCell<Option<BTreeSet<String>>> = const { RefCell::new(None) };
 }
 
-/// Runs `decode` and returns its value with everything it met that is not known: fields as `Struct.field`,
-/// enum values and object tags as `Enum = value`.
+/// Runs `decode` and returns its value with everything unknown it met: fields as `Struct.field`, enum values and
+/// object tags as `Enum = value`.
 ///
 /// ```
 /// use ostler_proto::drift;

@@ -1,4 +1,4 @@
-//! What can be wrong with a line.
+//! Errors in a line.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub enum DecodeError {
     /// The line is not JSON.
     #[error("not JSON: {reason}; the line was: {text}")]
     NotJson {
-        /// What the parser says.
+        /// The parser's message.
         reason: String,
         /// The line, shortened.
         text: String,
@@ -20,7 +20,7 @@ pub enum DecodeError {
     /// The line is JSON, but not an object.
     #[error("expected a JSON object, found {found}; the line was: {text}")]
     NotAnObject {
-        /// What it is instead.
+        /// The type that was found.
         found: &'static str,
         /// The line, shortened.
         text: String,
@@ -54,7 +54,7 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// A second, slower look at a line that did not decode: repairs what is repairable, says what is not.
+    /// Decodes a failed line again, more slowly: repairs what is repairable, and reports the rest.
     #[cold]
     pub(crate) fn look_closer<F: Frame>(line: &str, error: &serde_json::Error) -> Result<F, Self> {
         let value: Value = match serde_json::from_str(line) {
@@ -110,7 +110,7 @@ mod tests {
     use crate::frame::{Frame, ToHost};
 
     #[test]
-    fn errors_say_what_is_wrong_where() {
+    fn errors_name_the_problem_and_its_place() {
         for (line, expected) in [
             ("hello", "not JSON: expected value at line 1 column 1; the line was: hello"),
             ("[1]", "expected a JSON object, found an array; the line was: [1]"),

@@ -38,19 +38,19 @@ pub enum ToEngine {
 #[wire(tag = "type", tag_optional)]
 #[non_exhaustive]
 pub enum ToHost {
-    /// The engine reports about itself.
+    /// A report of the engine.
     System(System),
-    /// The model says something.
+    /// A finished block of the model.
     Assistant(Box<Assistant>),
     /// A tool answers, or a prompt is echoed.
     User(Box<User>),
     /// A turn ends.
     Result(Box<TurnResult>),
-    /// The model is saying something.
+    /// A streamed event of the model.
     StreamEvent(Box<StreamEventMessage>),
     /// A tool is still running.
     ToolProgress(ToolProgress),
-    /// A login is going on.
+    /// A login is in progress.
     AuthStatus(AuthStatus),
     /// Several tool calls in one sentence.
     ToolUseSummary(ToolUseSummary),
@@ -60,13 +60,13 @@ pub enum ToHost {
     PromptSuggestion(PromptSuggestion),
     /// The conversation was cleared.
     ConversationReset(ConversationReset),
-    /// How far a prompt has got.
+    /// The state of a prompt.
     CommandLifecycle(CommandLifecycle),
     /// Lines just written to a session file.
     TranscriptMirror(TranscriptMirror),
     /// The goal of a remote session.
     ActiveGoal(ActiveGoal),
-    /// How near compaction is.
+    /// How close compaction is.
     AutocompactState(AutocompactState),
     /// Text in the old reduced output mode.
     StreamlinedText(StreamlinedText),
@@ -85,7 +85,7 @@ pub enum ToHost {
     Unknown(UnknownObject),
 }
 
-/// Both directions in common: reading from and writing to a line.
+/// A frame of either direction: decodes from and encodes to a line.
 pub trait Frame: WireObject + Serialize + DeserializeOwned {
     /// Reads a frame from one line, with or without its line ending.
     ///
@@ -112,7 +112,7 @@ pub trait Frame: WireObject + Serialize + DeserializeOwned {
         line
     }
 
-    /// One line for a debug log: the type and what is inside, without any content.
+    /// One line for a debug log: the types, without any content.
     fn summary(&self) -> String;
 }
 
@@ -129,7 +129,7 @@ impl Frame for ToEngine {
 
 impl Frame for ToHost {
     fn from_line(line: &str) -> Result<Self, DecodeError> {
-        // By far the most, where there are many.
+        // By far the most frequent frame.
         match piece::read(line) {
             Some(piece) => Ok(Self::StreamEvent(piece)),
             None => read_line(line),
@@ -189,7 +189,7 @@ mod tests {
     use super::{Frame, ToEngine, ToHost};
 
     #[test]
-    fn a_summary_names_the_type_and_what_is_inside() {
+    fn a_summary_names_the_types() {
         for (line, summary) in [
             (r#"{"type":"keep_alive"}"#, "keep_alive"),
             (r#"{"type":"system","subtype":"new_thing"}"#, "system new_thing"),

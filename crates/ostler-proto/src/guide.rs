@@ -1,4 +1,4 @@
-//! The protocol in prose, for whoever writes an engine, a host, or a tool in between.
+//! The protocol in prose, for authors of engines, hosts, and tools in between.
 //!
 //! Two levels are described: *old* is CLI 2.1.50 with the TypeScript SDK 0.2.50, *new* is CLI 2.1.325 with the
 //! TypeScript SDK 0.3.325 and the Python SDK 0.2.182. The protocol only grew: an engine that does what the old one

@@ -9,7 +9,7 @@ macro_rules! id {
         pub struct $name(Box<str>);
 
         impl $name {
-            /// The identifier as it stands on the wire.
+            /// The identifier on the wire.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -50,7 +50,7 @@ macro_rules! id {
 }
 
 id! {
-    /// A control request, chosen by whoever asks and echoed in the answer.
+    /// A control request; the sender chooses it, the answer repeats it.
     RequestId
 }
 id! {

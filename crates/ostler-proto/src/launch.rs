@@ -17,7 +17,7 @@ use crate::permission::PermissionMode;
 pub use self::extra::{OddArgument, split_rules};
 pub use self::price::ModelPrice;
 
-/// Everything the command line of an engine can say. The default says nothing: the engine decides.
+/// All options of an engine's command line. By default none is set: the engine decides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Launch {
     /// The model.
@@ -30,7 +30,7 @@ pub struct Launch {
     pub thinking: Option<Thinking>,
     /// How much of its thinking is shown: `summarized` or `omitted`.
     pub thinking_display: Option<String>,
-    /// How much trouble the model takes: `low`, `medium`, `high`, `xhigh`, `max`.
+    /// The effort level: `low`, `medium`, `high`, `xhigh`, `max`.
     pub effort: Option<String>,
 
     /// The most model calls per prompt.
@@ -39,18 +39,18 @@ pub struct Launch {
     pub max_budget_usd: Option<f64>,
     /// The API's own budget for a task, in tokens.
     pub task_budget: Option<u64>,
-    /// What models cost, by name; a `*` at the end of a name stands for any end. Only `ostler` itself knows of them.
+    /// Model prices by name; a name may end in `*`. Only `ostler` supports them.
     pub model_prices: BTreeMap<String, ModelPrice>,
 
-    /// How freely tools run.
+    /// The permission mode.
     pub permission_mode: Option<PermissionMode>,
-    /// Whether the mode that asks nothing may be used at all.
+    /// Whether `bypassPermissions` may be used.
     pub allow_skip_permissions: bool,
-    /// Who answers permission questions.
+    /// Who answers permission requests.
     pub permission_prompts: Option<Answerer>,
     /// The tools there are; `None` for the engine's own.
     pub tools: Option<ToolSet>,
-    /// Rules for calls that run without a question.
+    /// Rules for calls that run without approval.
     pub allowed_tools: Vec<String>,
     /// Rules for calls that never run.
     pub disallowed_tools: Vec<String>,
@@ -91,22 +91,22 @@ pub struct Launch {
     /// Whether prompts are sent back as they are taken up.
     pub replay_user_messages: bool,
 
-    /// Hooks that prepare or tend the folder run first.
+    /// Setup hooks that run first.
     pub setup: Option<SetupTrigger>,
-    /// It ends when hooks have had their say at its start.
+    /// Ends after the setup hooks.
     pub only_setup: bool,
 
-    /// Which conversation it is.
+    /// The conversation to use.
     pub session: SessionChoice,
-    /// Whether nothing is kept on disk.
+    /// Whether no session file is written.
     pub no_session_persistence: bool,
-    /// Whether what is kept on disk is also sent to the host.
+    /// Whether session file lines are also sent to the host.
     pub session_mirror: bool,
 
     /// Whether the run is recorded, or replayed from a recording.
     pub tape: TapeChoice,
 
-    /// Arguments this version has no name for; without a value they stand alone.
+    /// Arguments unknown to this version, with or without a value.
     pub extra: Vec<(String, Option<String>)>,
 }
 
@@ -122,13 +122,13 @@ pub enum Thinking {
     Disabled,
 }
 
-/// Who answers permission questions.
+/// Who answers permission requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Answerer {
     /// The host, with `can_use_tool`.
     Host,
-    /// Nobody: what would be asked is denied.
+    /// No one: calls that need approval are denied.
     Nobody,
     /// A tool of an MCP server.
     Tool(String),
@@ -144,40 +144,40 @@ pub enum ToolSet {
     Only(Vec<String>),
 }
 
-/// Which conversation an engine takes up.
+/// The conversation that an engine uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionChoice {
-    /// The newest one of the folder.
+    /// Continue the newest one of the folder.
     pub go_on: bool,
-    /// This one.
+    /// Resume this one.
     pub resume: Option<String>,
-    /// Whether to go on in a copy.
+    /// Whether to continue in a copy.
     pub fork: bool,
-    /// Up to this message only.
+    /// Resume up to this message only.
     pub resume_at: Option<String>,
-    /// The prompt that may be lost by that.
+    /// The prompt that may be lost by `resume_at`.
     pub resume_drops_turn: Option<String>,
     /// The id of a new one.
     pub id: Option<String>,
 }
 
-/// A recording of the model's traffic. Only `ostler` itself knows of them.
+/// A recording of the model's traffic. Only `ostler` supports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TapeChoice {
-    /// The file that the run is added to.
+    /// Record to this file.
     pub record: Option<String>,
-    /// The file that answers in the model's place.
+    /// Replay from this file.
     pub replay: Option<String>,
     /// Where the results of tools come from in a replay: `real` or `recorded`.
     pub replay_tools: Option<String>,
-    /// How alike a request must be to a recorded one: `strict` or `loose`.
+    /// How closely a request must match a recorded one: `strict` or `loose`.
     pub replay_match: Option<String>,
-    /// When events come in a replay: `instant` or `recorded`.
+    /// The timing of events in a replay: `instant` or `recorded`.
     pub replay_timing: Option<String>,
 }
 
 impl Launch {
-    /// The arguments, always in the same order. Each value is one argument together with its flag, so that none can be
+    /// The arguments, always in the same order. Each value is in one argument with its flag, so that it cannot be
     /// taken for a flag; no shell is involved.
     pub fn to_args(&self) -> Vec<String> {
         let mut args = Arguments::default();
@@ -247,7 +247,7 @@ impl Launch {
         if let Some(sources) = &self.setting_sources {
             args.value("setting-sources", Some(&sources.join(",")));
         }
-        // These two read everything up to the next flag, so that the value has to stand by itself. It begins with a
+        // These two read everything up to the next flag, so the value must be a separate argument. It starts with a
         // brace, or is a path.
         args.pair("settings", self.settings.as_deref());
         args.pair("managed-settings", self.managed_settings.as_deref());
@@ -346,7 +346,7 @@ mod tests {
 
     use super::*;
 
-    /// The arguments beside those that are always there.
+    /// The arguments without those that are always present.
     fn args(launch: Launch) -> String {
         let args = launch.to_args();
         let always = ["--output-format=stream-json", "--verbose", "--input-format=stream-json"];

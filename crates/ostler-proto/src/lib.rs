@@ -1,7 +1,7 @@
-//! The Claude Agent SDK wire protocol as types: what a host (an SDK) and an engine (a CLI) say to each other over
-//! stdin and stdout, one JSON object per line.
+//! The Claude Agent SDK wire protocol as types: the frames between a host (an SDK) and an engine (a CLI) over stdin
+//! and stdout, one JSON object per line.
 //!
-//! This crate moves no bytes, opens no file and knows no time. It holds:
+//! This crate has no IO and no clock. It contains:
 //!
 //! - [`frame`]: everything that may stand on a line, [`frame::ToEngine`] on stdin and [`frame::ToHost`] on stdout;
 //! - [`message`], [`api`], [`control`], [`permission`], [`hook`], [`mcp`], [`agent`], [`sandbox`], [`tool`]: the
@@ -14,9 +14,9 @@
 //! - [`version`]: which versions of the other side were tried;
 //! - [`guide`]: the protocol in prose. Start there to implement it.
 //!
-//! Two promises hold for every type. **Unknown is kept**: message types, subtypes, fields and words this version
-//! has no name for survive reading and writing unchanged, also the difference between `null` and absent.
-//! **Malformed is reported**: a known type that does not decode is an error that names the type and the field.
+//! Two rules hold for every type. **Unknown is kept**: unknown message types, subtypes, fields and values survive
+//! decoding and encoding unchanged, also the difference between `null` and absent. **Malformed is reported**: a known
+//! type that does not decode is an error that names the type and the field.
 //!
 //! # A host in twenty lines
 //!

@@ -14,7 +14,7 @@ use crate::{Extra, Num, UnknownObject};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum McpServerConfig {
-    /// A child process that speaks over its standard streams.
+    /// A child process; messages go over its standard streams.
     Stdio(StdioServer),
     /// A server behind the older event-stream transport.
     Sse(RemoteServer),
@@ -103,7 +103,7 @@ pub struct RemoteServer {
     pub url: String,
     /// Sent with every request.
     pub headers: Option<BTreeMap<String, String>>,
-    /// How single tools are to be treated.
+    /// Policies for single tools.
     pub tools: Option<Vec<ToolPolicy>>,
     /// How long one call may take, in milliseconds.
     pub timeout: Option<Num>,
@@ -120,7 +120,7 @@ pub struct SdkServer {
     pub name: String,
     /// How long one call may take, in milliseconds.
     pub timeout: Option<Num>,
-    /// How single tools are to be treated.
+    /// Policies for single tools.
     pub tools: Option<Vec<ToolPolicy>>,
     /// Unknown fields.
     pub extra: Extra,
@@ -139,7 +139,7 @@ pub struct ProxyServer {
     pub extra: Extra,
 }
 
-/// How one tool of a server is to be treated.
+/// The policy for one tool of a server.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct ToolPolicy {
     /// The tool.
@@ -163,7 +163,7 @@ pub struct McpServerProvenance {
     pub extra: Extra,
 }
 
-/// How a server is doing.
+/// The state of a server.
 #[derive(Clone, Debug, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct McpServerStatus {
@@ -171,7 +171,7 @@ pub struct McpServerStatus {
     pub name: String,
     /// Its state.
     pub status: McpConnection,
-    /// What it says about itself.
+    /// Its own description.
     pub server_info: Option<McpServerInfo>,
     /// Why it failed.
     pub error: Option<String>,
@@ -179,7 +179,7 @@ pub struct McpServerStatus {
     pub config: Option<McpServerConfig>,
     /// Where it was configured.
     pub scope: Option<String>,
-    /// The same, in the new level's words.
+    /// The same, in the format of the new level.
     pub source: Option<String>,
     /// How it is reached.
     pub transport: Option<String>,
@@ -196,13 +196,13 @@ pub struct McpServerStatus {
 #[wire(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum McpConnection {
-    /// It works.
+    /// Connected.
     Connected,
-    /// It does not.
+    /// Failed.
     Failed,
     /// A login is needed.
     NeedsAuth,
-    /// It is being made.
+    /// Connecting.
     Pending,
     /// It is switched off.
     Disabled,
@@ -211,7 +211,7 @@ pub enum McpConnection {
     Other(Box<str>),
 }
 
-/// What a server says about itself.
+/// A server's own description.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct McpServerInfo {
     /// Its name.
@@ -231,7 +231,7 @@ pub struct McpToolStatus {
     pub description: Option<String>,
     /// Hints: `readOnly`, `destructive`, `openWorld`.
     pub annotations: Option<Value>,
-    /// The server's own remarks.
+    /// The server's own metadata.
     #[wire(name = "_meta")]
     pub meta: Option<Value>,
     /// Unknown fields.

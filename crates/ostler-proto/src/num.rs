@@ -1,4 +1,4 @@
-//! Numbers that may be whole or not, written back as they came.
+//! Numbers that are written back as they were read.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ impl From<i32> for Num {
 /// Written without a fraction when it has none, as JavaScript does. JSON has no infinities: they become 0.
 impl From<f64> for Num {
     fn from(value: f64) -> Self {
-        // Beyond 2^53 neighbouring integers are the same float, and nobody means them one by one.
+        // Beyond 2^53, a float does not represent single integers.
         if value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0 {
             return Self((value as i64).into());
         }
@@ -71,7 +71,7 @@ mod tests {
     use super::Num;
 
     #[test]
-    fn a_number_is_written_as_it_came() {
+    fn a_number_is_written_as_it_was_read() {
         for text in ["0", "-3", "3.0", "0.1", "18446744073709551615", "1e-7"] {
             let num: Num = serde_json::from_str(text).unwrap();
             assert_eq!(serde_json::to_string(&num).unwrap(), text);

@@ -1,9 +1,9 @@
-//! [`Peer`]: who waits for which answer, on one side of a connection. Pure: it moves nothing and knows no time.
+//! [`Peer`]: the pending requests of one side of a connection. Pure: no IO, no clock.
 //!
-//! Both sides of the control protocol ask and answer, many questions at once. A `Peer` holds the two tables this
-//! needs: *asked*, our requests that wait for an answer, each with a token of type `A` (say, a channel to whoever
-//! asked); and *serving*, requests of the other side that we are working on, each with a token of type `S` (say, a
-//! handle that stops the work).
+//! Both sides of the control protocol send and answer many requests concurrently. A `Peer` has the two tables for
+//! this: *asked*, our pending requests, each with a token of type `A` (such as a channel to the caller); and
+//! *serving*, requests of the other side that we are working on, each with a token of type `S` (such as a handle that
+//! stops the work).
 //!
 //! ```
 //! use ostler_proto::control::ControlResponse;
@@ -38,12 +38,12 @@ pub struct Peer<A, S> {
 }
 
 impl<A, S> Peer<A, S> {
-    /// An empty table. `prefix` begins the ids of our requests, for readers of logs.
+    /// An empty table. `prefix` is the prefix of our request ids, for readers of logs.
     pub fn new(prefix: &'static str) -> Self {
         Self { prefix, last_id: 0, asked: HashMap::new(), serving: HashMap::new(), closed: None }
     }
 
-    /// Registers a request of ours and gives it an id. Send it afterwards.
+    /// Registers a request of ours and returns its id. Send the request afterwards.
     ///
     /// # Errors
     /// When the stream is closed: nobody would answer.
@@ -58,7 +58,7 @@ impl<A, S> Peer<A, S> {
         Ok(id)
     }
 
-    /// Takes an answer: who waited for it, and what it says. `None` for an id nobody waits for (any more).
+    /// Handles an answer: returns the waiting token and the result. `None` for an id that is not awaited (any more).
     pub fn answered(&mut self, answer: ControlResponse) -> Option<(A, Result<Success, CallError>)> {
         let id = answer.response.request_id()?;
         let waiting = self.asked.remove(&id)?;
@@ -79,20 +79,20 @@ impl<A, S> Peer<A, S> {
         Some((waiting, result))
     }
 
-    /// Gives up on a request of ours: who waited for it, and the frame that tells the other side.
+    /// Cancels a request of ours: returns its token, and the frame that notifies the other side.
     pub fn cancel(&mut self, id: &RequestId) -> Option<(A, ControlCancelRequest)> {
         let waiting = self.asked.remove(id)?;
         Some((waiting, ControlCancelRequest { request_id: id.clone(), extra: Extra::default() }))
     }
 
-    /// Gives up on all requests of ours, oldest first.
+    /// Cancels all requests of ours, oldest first.
     pub fn cancel_all(&mut self) -> Vec<(A, ControlCancelRequest)> {
         let mut ids: Vec<_> = self.asked.keys().cloned().collect();
         ids.sort_by_key(|id| (id.as_str().len(), id.clone()));
         ids.iter().filter_map(|id| self.cancel(id)).collect()
     }
 
-    /// Notes a request of the other side that is now being worked on.
+    /// Registers a request of the other side that is being served.
     ///
     /// # Errors
     /// When a request with that id is being worked on already, or the stream is closed. The token comes back.
@@ -104,26 +104,26 @@ impl<A, S> Peer<A, S> {
         Ok(())
     }
 
-    /// Whether a request of the other side is being worked on.
+    /// Whether a request of the other side is being served.
     pub fn is_serving(&self, id: &RequestId) -> bool {
         self.serving.contains_key(id)
     }
 
-    /// The work on a request is done. The answer is to be written only if this gives the token back: a cancelled
-    /// request, or one of a closed stream, gets none.
+    /// Ends the work on a request. Send the answer only if this returns the token: a cancelled request, or one of a
+    /// closed stream, gets none.
     pub fn served(&mut self, id: &RequestId) -> Option<S> {
         self.serving.remove(id)
     }
 
-    /// The other side no longer wants an answer. Gives the token back, to stop the work with.
+    /// The other side cancelled a request. Returns the token to stop the work with.
     pub fn cancelled(&mut self, cancel: &ControlCancelRequest) -> Option<S> {
         self.serving.remove(&cancel.request_id)
     }
 
-    /// The stream ended. Everybody who waits gets an error that says why; from now on `ask` fails.
+    /// Ends the stream. All pending requests get an error with the reason; from now on `ask` fails.
     ///
-    /// Work for the other side stays noted until [`Peer::stop_serving`]: a host that closed its end may still
-    /// be interested in what it asked for.
+    /// Work for the other side stays registered until [`Peer::stop_serving`]: a host that closed its end may still
+    /// want the results.
     pub fn close(&mut self, reason: impl Into<String>) -> Vec<(A, CallError)> {
         let reason = self.closed.get_or_insert(reason.into()).clone();
         let mut waiting: Vec<_> = self.asked.drain().collect();
@@ -134,17 +134,17 @@ impl<A, S> Peer<A, S> {
             .collect()
     }
 
-    /// Drops all work for the other side, to be stopped by the caller.
+    /// Returns the tokens of all work for the other side, to be stopped by the caller.
     pub fn stop_serving(&mut self) -> Vec<S> {
         self.serving.drain().map(|(_, work)| work).collect()
     }
 
-    /// How many of our requests wait for an answer.
+    /// How many of our requests are pending.
     pub fn waiting(&self) -> usize {
         self.asked.len()
     }
 
-    /// How many requests of the other side are being worked on.
+    /// How many requests of the other side are being served.
     pub fn working(&self) -> usize {
         self.serving.len()
     }
@@ -154,12 +154,12 @@ impl<A, S> Peer<A, S> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The other side said no.
+    /// The other side refused.
     #[error("{id} was refused: {error}")]
     Refused {
         /// The request.
         id: RequestId,
-        /// In words.
+        /// As text.
         error: String,
         /// For programs.
         code: Option<String>,
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn cancelling_all_goes_by_age() {
+    fn cancelling_all_starts_with_the_oldest() {
         let mut peer = Peer::<u8, ()>::new("r");
         (1..=11).for_each(|token| _ = peer.ask(token).unwrap());
         let cancelled: Vec<_> = peer.cancel_all().into_iter().map(|(token, _)| token).collect();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_carries_the_words_and_the_code() {
+    fn a_refusal_carries_the_message_and_the_code() {
         let mut peer = Peer::<u8, ()>::new("r");
         let id = peer.ask(1).unwrap();
         let (_, result) =
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_end_nobody_can_ask() {
+    fn after_the_end_requests_fail() {
         let mut peer = Peer::<u8, ()>::new("r");
         peer.ask(1).unwrap();
         assert_eq!(peer.close("gone").len(), 1);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_piece_of_work_gets_no_answer() {
+    fn a_cancelled_request_gets_no_answer() {
         let mut peer = Peer::<(), &str>::new("r");
         peer.serve("1".into(), "one").unwrap();
         peer.serve("2".into(), "two").unwrap();

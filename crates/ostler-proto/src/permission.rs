@@ -1,25 +1,25 @@
-//! Permissions: modes, rules, and the host's answer to "may I use this tool?".
+//! Permissions: modes, rules, and the host's answer to `can_use_tool`.
 
 use ostler_proto_derive::Wire;
 use serde_json::Value;
 
 use crate::{Extra, ToolUseId, UnknownObject};
 
-/// How freely tools run.
+/// The permission mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Wire)]
 #[wire(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum PermissionMode {
-    /// Reads and harmless commands run, the rest asks.
+    /// Reads and harmless commands run, other calls require approval.
     #[default]
     Default,
     /// Edits inside the working directory run too.
     AcceptEdits,
-    /// Everything runs, except what must be answered by a person.
+    /// Everything runs, except calls that only a user can answer.
     BypassPermissions,
     /// Nothing that changes anything runs.
     Plan,
-    /// What would ask is denied.
+    /// Calls that require approval are denied.
     DontAsk,
     /// A classifier decides.
     Auto,
@@ -43,7 +43,7 @@ pub enum PermissionBehavior {
     Other(Box<str>),
 }
 
-/// Where a change of permissions is kept.
+/// Where a change of permissions is saved.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Wire)]
 #[wire(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -75,16 +75,16 @@ pub struct PermissionRule {
     pub extra: Extra,
 }
 
-/// A change of permissions, suggested by the engine or ordered by the host.
+/// A change of permissions, suggested by the engine or requested by the host.
 #[derive(Clone, Debug, PartialEq, Wire)]
 #[wire(tag = "type", rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum PermissionUpdate {
     /// Add rules.
     AddRules(RulesUpdate),
-    /// Replace all rules of that behaviour at that place.
+    /// Replace all rules of that behaviour at that destination.
     ReplaceRules(RulesUpdate),
-    /// Take rules away.
+    /// Remove rules.
     RemoveRules(RulesUpdate),
     /// Change the mode.
     SetMode(SetModeUpdate),
@@ -104,7 +104,7 @@ pub struct RulesUpdate {
     pub rules: Vec<PermissionRule>,
     /// What they do.
     pub behavior: PermissionBehavior,
-    /// Where they are kept.
+    /// Where they are saved.
     pub destination: PermissionDestination,
     /// Unknown fields.
     pub extra: Extra,
@@ -115,7 +115,7 @@ pub struct RulesUpdate {
 pub struct SetModeUpdate {
     /// The mode.
     pub mode: PermissionMode,
-    /// Where it is kept.
+    /// Where it is saved.
     pub destination: PermissionDestination,
     /// Unknown fields.
     pub extra: Extra,
@@ -126,7 +126,7 @@ pub struct SetModeUpdate {
 pub struct DirectoriesUpdate {
     /// The directories.
     pub directories: Vec<String>,
-    /// Where they are kept.
+    /// Where they are saved.
     pub destination: PermissionDestination,
     /// Unknown fields.
     pub extra: Extra,
@@ -159,7 +159,7 @@ pub struct Allow {
     /// The call.
     #[wire(name = "toolUseID")]
     pub tool_use_id: Option<ToolUseId>,
-    /// What the person meant.
+    /// The user's choice.
     pub decision_classification: Option<DecisionClassification>,
     /// Unknown fields.
     pub extra: Extra,
@@ -169,28 +169,28 @@ pub struct Allow {
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct Deny {
-    /// What the model is told.
+    /// The message for the model.
     pub message: String,
     /// Whether the turn ends too.
     pub interrupt: Option<bool>,
     /// The call.
     #[wire(name = "toolUseID")]
     pub tool_use_id: Option<ToolUseId>,
-    /// What the person meant.
+    /// The user's choice.
     pub decision_classification: Option<DecisionClassification>,
     /// Unknown fields.
     pub extra: Extra,
 }
 
-/// What a person meant by an answer.
+/// The user's choice.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum DecisionClassification {
-    /// Yes, this once.
+    /// Allow once.
     UserTemporary,
-    /// Yes, always.
+    /// Always allow.
     UserPermanent,
-    /// No.
+    /// Deny.
     UserReject,
     /// A meaning this version does not know.
     #[wire(other)]

@@ -1,4 +1,4 @@
-//! Where peers differ from what one would expect, in one place.
+//! All oddities of peers, in one place.
 //!
 //! | quirk | here |
 //! |---|---|
@@ -20,8 +20,8 @@ use crate::frame::ToHost;
 use crate::message::{ToolProgress, ToolUseSummary};
 use crate::permission::{Allow, PermissionResult};
 
-/// Makes a callback's answer fit to be sent: an allow always carries the input to run, and the call is the one
-/// that was asked about.
+/// Completes a callback's answer before it is sent: an allow always carries the input to run, and the call is the one
+/// in question.
 pub fn complete_answer(request: &CanUseTool, mut answer: PermissionResult) -> PermissionResult {
     match &mut answer {
         PermissionResult::Allow(allow) => {
@@ -60,25 +60,25 @@ pub fn summarised_calls(summary: &ToolUseSummary, calls: &Calls) -> Vec<ToolUseI
     }
 }
 
-/// Follows the tool calls of a conversation through whatever order the frames come in.
+/// Tracks the tool calls of a conversation, in any order of frames.
 #[derive(Clone, Debug, Default)]
 pub struct Calls(Vec<(ToolUseId, CallState)>);
 
-/// How far a tool call has got. It never goes back.
+/// The state of a tool call. It never goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CallState {
     /// The model is still writing its input.
     Announced,
     /// The input is complete.
     Complete,
-    /// The tool shows signs of life.
+    /// The tool has reported progress.
     Running,
     /// There is a result.
     Done,
 }
 
 impl Calls {
-    /// Takes the next frame of the stream.
+    /// Handles the next frame of the stream.
     pub fn handle(&mut self, frame: &ToHost) {
         match frame {
             ToHost::StreamEvent(event) => {
@@ -113,7 +113,7 @@ impl Calls {
         }
     }
 
-    /// How far a call has got.
+    /// The state of a call.
     pub fn state(&self, id: &ToolUseId) -> Option<CallState> {
         self.0.iter().find(|(known, _)| known == id).map(|(_, state)| *state)
     }
@@ -131,8 +131,8 @@ impl Calls {
     }
 }
 
-/// Replaces `\uD8xx` escapes that stand alone, which JSON allows and Rust's strings do not, by `\uFFFD`.
-/// `None` when there are none, and so nothing to gain from another look at the line.
+/// Replaces lone `\uD8xx` escapes, which JSON allows and Rust's strings do not, by `\uFFFD`. `None` if there are
+/// none, so that decoding the line again is pointless.
 pub fn replace_lone_surrogates(line: &str) -> Option<String> {
     let mut repaired = String::with_capacity(line.len());
     let mut rest = line;

@@ -44,7 +44,7 @@ fn an_allow_without_input_is_sent_with_the_original_one() {
 }
 
 #[test]
-fn a_changed_input_is_left_as_it_is() {
+fn a_changed_input_is_sent_unchanged() {
     let allow = Allow { updated_input: Some(json!({"command": "pwd"})), ..Allow::default() };
     let answer = complete_answer(&request(), PermissionResult::Allow(allow.clone()));
     assert_eq!(serde_json::to_value(answer).unwrap()["updatedInput"], json!({"command": "pwd"}));
@@ -104,7 +104,7 @@ fn progress_may_come_before_or_after_the_end_of_the_block() {
         assert_eq!(calls.state(&id), Some(CallState::Announced));
         order.iter().for_each(|frame| calls.handle(frame));
         assert_eq!(calls.state(&id), Some(CallState::Running));
-        // The finished block may even come after the tool began: the call does not go back.
+        // The finished block may arrive after the tool has started: the state does not go back.
         calls.handle(&frame(
             json!({"type": "assistant", "message": {"role": "assistant", "model": "m", "content":
             [{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {}}]},
@@ -136,7 +136,7 @@ fn a_summary_without_ids_is_about_the_most_recent_pending_call() {
 }
 
 #[test]
-fn half_a_character_is_replaced_and_the_rest_of_the_frame_survives() {
+fn a_lone_surrogate_is_replaced_and_the_rest_of_the_frame_survives() {
     let line = r#"{"type":"x","text":"cut \ud83d","ok":"\ud83d\ude00 \\ud83d \u00e9","low":"\uDE00!","nl":"\n"}"#;
     let ToHost::Unknown(object) = ToHost::from_line(line).unwrap() else { panic!("not kept") };
     assert_eq!(object.get("text").unwrap(), "cut \u{fffd}");

@@ -13,7 +13,7 @@ use crate::Extra;
 pub struct SandboxSettings {
     /// Whether commands run in a sandbox.
     pub enabled: Option<bool>,
-    /// Whether to refuse to start where no sandbox is to be had.
+    /// Whether to refuse to start if no sandbox is available.
     pub fail_if_unavailable: Option<bool>,
     /// Whether a sandboxed command needs no permission.
     pub auto_allow_bash_if_sandboxed: Option<bool>,
@@ -21,19 +21,19 @@ pub struct SandboxSettings {
     pub allow_unsandboxed_commands: Option<bool>,
     /// Commands that always run outside.
     pub excluded_commands: Option<Vec<String>>,
-    /// What the network lets through.
+    /// Network access.
     pub network: Option<SandboxNetwork>,
-    /// What the file system lets through.
+    /// File system access.
     pub filesystem: Option<SandboxFilesystem>,
-    /// Secrets that commands do not get to see.
+    /// Secrets hidden from commands.
     pub credentials: Option<SandboxCredentials>,
-    /// Violations to pass over, by command.
+    /// Violations to ignore, by command.
     pub ignore_violations: Option<BTreeMap<String, Vec<String>>>,
-    /// Whether to make do with less inside another container.
+    /// Whether to accept a weaker sandbox inside another container.
     pub enable_weaker_nested_sandbox: Option<bool>,
     /// Whether commands may make user namespaces of their own.
     pub allow_nested_user_namespaces: Option<bool>,
-    /// Whether to make do with less isolation of the network.
+    /// Whether to accept weaker network isolation.
     pub enable_weaker_network_isolation: Option<bool>,
     /// Whether macOS automation passes.
     pub allow_apple_events: Option<bool>,
@@ -48,18 +48,18 @@ pub struct SandboxSettings {
 }
 
 impl SandboxSettings {
-    /// Why an engine without a sandbox does not start with these settings. Only `failIfUnavailable: false` lets commands
-    /// run without the sandbox that was asked for.
+    /// Why an engine without a sandbox does not start with these settings. Only `failIfUnavailable: false` lets
+    /// commands run without the requested sandbox.
     pub fn refusal(&self) -> Option<&'static str> {
         let is_needed = self.enabled == Some(true) && self.fail_if_unavailable != Some(false);
         is_needed.then_some(
             "a sandbox was requested (sandbox.enabled), and this version does not have one. Set \
-             sandbox.failIfUnavailable to false to run commands without it, or take sandbox.enabled out",
+             sandbox.failIfUnavailable to false to run commands without it, or remove sandbox.enabled",
         )
     }
 }
 
-/// What the network lets through.
+/// Network access.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct SandboxNetwork {
@@ -83,13 +83,13 @@ pub struct SandboxNetwork {
     pub http_proxy_port: Option<u16>,
     /// A SOCKS proxy to use instead of the built-in one.
     pub socks_proxy_port: Option<u16>,
-    /// Certificates for looking into TLS.
+    /// Certificates for TLS interception.
     pub tls_terminate: Option<SandboxTls>,
     /// Unknown fields.
     pub extra: Extra,
 }
 
-/// Certificates for looking into TLS.
+/// Certificates for TLS interception.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct SandboxTls {
@@ -101,27 +101,27 @@ pub struct SandboxTls {
     pub extra: Extra,
 }
 
-/// What the file system lets through.
+/// File system access.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct SandboxFilesystem {
-    /// Further places to write.
+    /// Further writable paths.
     pub allow_write: Option<Vec<String>>,
-    /// Places not to write.
+    /// Paths that must not be written.
     pub deny_write: Option<Vec<String>>,
-    /// Places not to read.
+    /// Paths that must not be read.
     pub deny_read: Option<Vec<String>>,
-    /// Places to read all the same.
+    /// Exceptions that may be read.
     pub allow_read: Option<Vec<String>>,
-    /// Whether only an administrator's list of readable places counts.
+    /// Whether only an administrator's list of readable paths counts.
     pub allow_managed_read_paths_only: Option<bool>,
-    /// Whether the file system is left alone.
+    /// Whether file system rules are disabled.
     pub disabled: Option<bool>,
     /// Unknown fields.
     pub extra: Extra,
 }
 
-/// Secrets that commands do not get to see.
+/// Secrets hidden from commands.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct SandboxCredentials {

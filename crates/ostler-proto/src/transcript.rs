@@ -25,23 +25,23 @@ pub enum TranscriptLine {
     User(Box<Entry<UserContent>>),
     /// One block of a response.
     Assistant(Box<Entry<Message>>),
-    /// A remark of the engine, such as a compaction boundary.
+    /// A note of the engine, such as a compaction boundary.
     System(Box<SystemEntry>),
     /// Progress of a tool or hook (old level).
     Progress(Box<ProgressEntry>),
-    /// A prompt was queued or taken up.
+    /// A prompt was queued or started.
     QueueOperation(QueueOperation),
-    /// Which files could be put back, as of a prompt.
+    /// Which files can be restored, as of a prompt.
     FileHistorySnapshot(FileHistorySnapshot),
-    /// One more file that could be put back.
+    /// One more file that can be restored.
     FileHistoryDelta(FileHistoryDelta),
     /// The latest prompt, for listings.
     LastPrompt(LastPrompt),
     /// What the session has cost so far.
     CostState(CostState),
-    /// A title somebody gave.
+    /// A title given by the user.
     CustomTitle(CustomTitle),
-    /// A title the model gave.
+    /// A title given by the model.
     AiTitle(AiTitle),
     /// A tag.
     Tag(TagLine),
@@ -58,16 +58,16 @@ impl Frame for TranscriptLine {
     }
 }
 
-/// A message of the conversation: `M` is what the user or the model said.
+/// A message of the conversation: `M` is the content of the user or the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry<M> {
     /// Role and content.
     pub message: M,
-    /// Where the line stands in the tree, and under which circumstances it was written.
+    /// The line's place in the tree, and its context.
     pub place: Place,
 }
 
-// The derive knows neither type parameters nor shared groups of fields; here both are worth a few lines.
+// Written by hand because the derive supports neither type parameters nor shared groups of fields.
 impl<M: serde::Serialize + serde::de::DeserializeOwned> WireObject for Entry<M> {
     const NAME: &'static str = "Entry";
 
@@ -92,7 +92,7 @@ impl<M: serde::Serialize + serde::de::DeserializeOwned> WireObject for Entry<M> 
     }
 }
 
-/// What message lines say beside the message.
+/// The other fields of message lines.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct Place {
@@ -121,7 +121,7 @@ pub struct Place {
     pub git_branch: Option<String>,
     /// A readable name of the session.
     pub slug: Option<String>,
-    /// Whether the line is not part of what was said.
+    /// Whether the line is not part of the conversation.
     pub is_meta: Option<bool>,
     /// Whether it is a summary made by compaction.
     pub is_compact_summary: Option<bool>,
@@ -158,7 +158,7 @@ pub struct Place {
     pub requested_model: Option<String>,
     /// Whether the prompt cache was asked for.
     pub prompt_cache_requested: Option<Value>,
-    /// How hard the model was asked to try.
+    /// The effort level.
     pub effort: Option<Value>,
     /// The same, for this turn only.
     pub per_turn_effort: Option<Value>,
@@ -205,7 +205,7 @@ pub struct SystemEntry {
     pub parent_uuid: Option<Uuid>,
     /// The line that was before a compaction.
     pub logical_parent_uuid: Option<Uuid>,
-    /// What kind of remark.
+    /// The kind of note.
     pub subtype: String,
     /// For people.
     pub content: Option<String>,
@@ -221,7 +221,7 @@ pub struct SystemEntry {
     pub timestamp: String,
     /// Whether it belongs to a subagent.
     pub is_sidechain: Option<bool>,
-    /// Whether the line is not part of what was said.
+    /// Whether the line is not part of the conversation.
     pub is_meta: Option<bool>,
     /// `external`.
     pub user_type: Option<String>,
@@ -246,7 +246,7 @@ pub struct ProgressEntry {
     /// The line before.
     #[wire(nullable)]
     pub parent_uuid: Option<Uuid>,
-    /// What goes on.
+    /// The progress data.
     pub data: Value,
     /// The call, or something under it.
     #[wire(name = "toolUseID")]
@@ -390,7 +390,7 @@ pub struct CostState {
     pub total_duration: Option<Num>,
     /// Lines added to files.
     pub total_lines_added: Option<u64>,
-    /// Lines taken out of files.
+    /// Lines removed from files.
     pub total_lines_removed: Option<u64>,
     /// When the process began (Unix milliseconds).
     pub start_time: Option<Num>,

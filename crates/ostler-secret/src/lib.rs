@@ -1,7 +1,7 @@
-//! What must not be in a recording, a log or an event: keys, tokens, and the values of variables that sound like them.
+//! Finds secrets in text: API keys, tokens, and values of variables whose names suggest a secret.
 //!
-//! The engine's recordings and the server's logs are other people's reading. Both look for secrets here, and put a word
-//! in their place in their own ways.
+//! Recordings of the engine and logs of the server are read by other people. Both find secrets here and redact them
+//! in their own ways.
 #![warn(missing_docs)]
 
 mod open;
@@ -13,17 +13,17 @@ use std::sync::{LazyLock, OnceLock};
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 
-/// What a text is, which says how a secret is written in it.
+/// The format of a text, which determines how a secret is escaped in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Text.
+    /// Plain text.
     Plain,
-    /// The inside of a piece of JSON, where quotes and the like are escaped.
+    /// The inside of a JSON string, where quotes and the like are escaped.
     Json,
 }
 
 impl Form {
-    /// A text as it stands in this form.
+    /// Escapes a text for this format.
     pub fn write(self, text: &str) -> String {
         match self {
             Self::Plain => text.to_owned(),
@@ -35,11 +35,11 @@ impl Form {
     }
 }
 
-/// Secrets that are known by their value, each with the name it goes by.
+/// Secrets known by value, each with its name.
 #[derive(Clone, Default)]
 pub struct Secrets {
     known: BTreeMap<String, String>,
-    /// Finds all of them in one pass, in either form; made when it is needed.
+    /// Finds all of them in one pass, per format; built on first use.
     plain: OnceLock<Finder>,
     json: OnceLock<Finder>,
 }
@@ -53,18 +53,18 @@ struct Finder {
 impl Finder {
     fn new(known: &BTreeMap<String, String>, form: Form) -> Self {
         let words: Vec<String> = known.keys().map(|value| form.write(value)).collect();
-        let words = AhoCorasick::new(&words).expect("nobody has secrets by the million");
+        let words = AhoCorasick::new(&words).expect("there are far fewer than a million secrets");
         Self { words, names: known.values().cloned().collect() }
     }
 }
 
-/// A shorter value would be found everywhere.
+/// A shorter value would match everywhere.
 const SHORTEST: usize = 6;
-/// Fewer letters of a secret tell nothing, and are the beginning of many words.
+/// Fewer characters of a secret reveal nothing, and match many texts.
 const LEAST: usize = 3;
 
 impl Secrets {
-    /// Adds a value that is a secret, whatever its name.
+    /// Adds a secret value, whatever its name.
     pub fn add(&mut self, name: &str, value: &str) {
         let value = value.trim();
         if value.len() < SHORTEST {
@@ -74,29 +74,29 @@ impl Secrets {
         for spelling in spellings(value) {
             self.known.entry(spelling).or_insert_with(|| name.to_owned());
         }
-        // What is known already is told again and again by whoever reads it again, and must cost nothing.
+        // Callers add the same secrets repeatedly, which must cost nothing.
         if self.known.len() > known {
             (self.plain, self.json) = (OnceLock::new(), OnceLock::new());
         }
     }
 
-    /// Adds a variable of the environment if it sounds like a secret.
+    /// Adds an environment variable if its name suggests a secret.
     pub fn add_variable(&mut self, name: &str, value: &str) {
-        // The places of keys and the like are no secrets, and neither are numbers: `MAX_TOKENS` is one.
+        // Paths to keys are not secrets, and neither are numbers such as `MAX_TOKENS`.
         let is_plain = value.starts_with(['/', '.', '~']) || value.parse::<f64>().is_ok();
         if sounds_secret(name) && !is_plain {
             self.add(name, value);
         }
     }
 
-    /// How much of a text's end may be the beginning of a secret, or of more of one, in bytes. What comes in pieces is held
-    /// back by that much until the next one shows.
+    /// How many bytes at the end of a text may be the start of a secret, or its continuation. A stream holds back
+    /// that much until the next part arrives.
     pub fn open_end(&self, text: &str) -> usize {
         let open = self.known_open(text).max(open::end(text));
         if open == 0 {
             return 0;
         }
-        // A secret is not cut in two by the beginning of another one in it.
+        // A secret is not cut in two by the start of another one in it.
         let whole = self.find(text, Form::Plain).into_iter().filter_map(|(range, _)| {
             let cut = text.len() - open;
             (range.start < cut && cut < range.end).then(|| text.len() - range.start)
@@ -111,13 +111,13 @@ impl Secrets {
                 known.as_bytes()[length - 1] == last
                     && text.as_bytes().ends_with(&known.as_bytes()[..*length])
             };
-            // From the longest on; a character is not cut.
+            // From the longest; never inside a character.
             (LEAST..known.len()).rev().filter(|length| known.is_char_boundary(*length)).find(fits)
         };
         self.known.keys().filter_map(begun).max().unwrap_or(0)
     }
 
-    /// Where there are secrets in a text, with their names.
+    /// The secrets in a text, with their names.
     pub fn find(&self, text: &str, form: Form) -> Vec<(Range<usize>, Option<&str>)> {
         let finder = match form {
             Form::Plain => &self.plain,
@@ -125,7 +125,7 @@ impl Secrets {
         };
         let Finder { words, names } = finder.get_or_init(|| Finder::new(&self.known, form));
         let mut found = Vec::new();
-        // Also those that overlap: what is left of one would tell of it.
+        // Overlapping matches too: the rest of one would reveal it.
         for word in words.find_overlapping_iter(text) {
             found.push((word.range(), Some(names[word.pattern().as_usize()].as_str())));
         }
@@ -136,11 +136,11 @@ impl Secrets {
 
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Secrets({} [hidden])", self.known.len())
+        write!(f, "Secrets({} [redacted])", self.known.len())
     }
 }
 
-/// Whether a variable of this name holds a secret.
+/// Whether a variable's name suggests a secret.
 fn sounds_secret(name: &str) -> bool {
     const WORDS: [&str; 12] = [
         "KEY", "KEYS", "PASS", "PWD", "PAT", "AUTH", "COOKIE", "PRIVATE", "DSN", "JWT", "BEARER",
@@ -157,7 +157,7 @@ fn sounds_secret(name: &str) -> bool {
         "AUTHORIZATION",
     ];
     let name = name.to_ascii_uppercase();
-    // These are where the shell is and was.
+    // The shell's current and previous directory.
     if name == "PWD" || name == "OLDPWD" {
         return false;
     }
@@ -165,13 +165,13 @@ fn sounds_secret(name: &str) -> bool {
         || PARTS.iter().any(|part| name.contains(part))
 }
 
-/// What looks like a secret, whoever it belongs to. A group is the secret; without one it is all that was found.
+/// Patterns of secrets of any origin. A group is the secret; without one it is the whole match.
 static LOOKS_SECRET: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let quote = r#"\\?["']?"#;
     let value = r"[A-Za-z0-9._~+/=-]{8,}";
     [
         r"\bsk-[A-Za-z0-9_-]{16,}".to_owned(),
-        // Our own: tokens of the server, codes and cookies.
+        // Our own: server tokens, codes and cookies.
         r"\bostler_[A-Za-z0-9_-]{43}".to_owned(),
         r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,})".to_owned(),
         r"\b(?:xox[abeprs]-[A-Za-z0-9-]{10,}|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[A-Za-z0-9_-]{30,}|npm_[A-Za-z0-9]{30,})\b"
@@ -208,13 +208,14 @@ fn percent_encoded(value: &str) -> String {
     value.as_bytes().iter().map(encode).collect()
 }
 
-/// How requests, web pages and dumps would write a value.
+/// Encodings of a value in requests, web pages and dumps.
 fn spellings(value: &str) -> Vec<String> {
     let percent = percent_encoded(value);
     let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
     let mut spellings =
         vec![value.to_owned(), lower_percent(&percent), percent, hex.to_uppercase(), hex];
-    // Three letters stand for two bytes or less at each end, so the middle looks different for each place in a group.
+    // In base64, up to two bytes at each end share a character with their neighbours, so the middle differs for each
+    // offset in a group.
     for before in 0..3 {
         let coded = base64(value.as_bytes(), before);
         let is_telling = coded.len() >= SHORTEST;
@@ -236,7 +237,7 @@ fn lower_percent(text: &str) -> String {
     lower
 }
 
-/// The letters that stand for these bytes alone, when so many others come before them in their group of three.
+/// The base64 characters that encode only these bytes, at offset `before` in a group of three.
 fn base64(bytes: &[u8], before: usize) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let padded: Vec<u8> = std::iter::repeat_n(0, before).chain(bytes.iter().copied()).collect();
@@ -244,13 +245,13 @@ fn base64(bytes: &[u8], before: usize) -> String {
     for group in padded.chunks(3) {
         let byte = |number: usize| u32::from(group.get(number).copied().unwrap_or(0));
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        // What is left of the last group does not end a letter of its own: it is found by what comes before.
+        // The rest of the last group shares its last character; the secret is found by what precedes it.
         for number in 0..(group.len() * 8 / 6) {
             let letter = bits >> (18 - 6 * number) & 63;
             text.push(char::from(LETTERS[letter as usize]));
         }
     }
-    // A letter that the bytes before have a part in is not theirs.
+    // Skips a character that also encodes preceding bytes.
     text.split_off((before * 8).div_ceil(6).min(text.len()))
 }
 
@@ -258,7 +259,7 @@ fn base64(bytes: &[u8], before: usize) -> String {
 mod tests {
     use super::*;
 
-    fn hidden(secrets: &Secrets, text: &str) -> String {
+    fn redacted(secrets: &Secrets, text: &str) -> String {
         let mut ranges: Vec<_> =
             secrets.find(text, Form::Plain).into_iter().map(|(range, _)| range).collect();
         ranges.sort_by_key(|range| range.start);
@@ -275,25 +276,25 @@ mod tests {
     fn a_known_value_is_found_in_every_spelling() {
         let mut secrets = Secrets::default();
         secrets.add("KEY", "p@ss/word");
-        assert_eq!(hidden(&secrets, "a p@ss/word, p%40ss%2Fword"), "a *, *");
-        assert_eq!(hidden(&secrets, "cEBzcy93b3Jk and word"), "* and word");
-        // In the middle of something longer, as in `user:p@ss/word` and `me:p@ss/word!`.
-        assert_eq!(hidden(&secrets, "dXNlcjpwQHNzL3dvcmQ="), "dXNlcjp*Q=");
-        assert_eq!(hidden(&secrets, "bWU6cEBzcy93b3JkIQ=="), "bWU6*IQ==");
+        assert_eq!(redacted(&secrets, "a p@ss/word, p%40ss%2Fword"), "a *, *");
+        assert_eq!(redacted(&secrets, "cEBzcy93b3Jk and word"), "* and word");
+        // In the middle of a longer text, as in `user:p@ss/word` and `me:p@ss/word!`.
+        assert_eq!(redacted(&secrets, "dXNlcjpwQHNzL3dvcmQ="), "dXNlcjp*Q=");
+        assert_eq!(redacted(&secrets, "bWU6cEBzcy93b3JkIQ=="), "bWU6*IQ==");
         assert_eq!(
-            hidden(&secrets, "70407373 2f776f7264 704073732f776f7264"),
+            redacted(&secrets, "70407373 2f776f7264 704073732f776f7264"),
             "70407373 2f776f7264 *"
         );
-        assert_eq!(hidden(&secrets, "p%40ss%2fword"), "*");
+        assert_eq!(redacted(&secrets, "p%40ss%2fword"), "*");
         secrets.add("SHORT", "abc");
-        assert_eq!(hidden(&secrets, "abc"), "abc");
+        assert_eq!(redacted(&secrets, "abc"), "abc");
         let quoted = "say \\\"hunter2\\\"";
         secrets.add("QUOTED", "\"hunter2\"");
         assert_eq!(secrets.find(quoted, Form::Json).len(), 1);
     }
 
     #[test]
-    fn an_end_that_may_be_a_beginning_is_known() {
+    fn a_text_end_that_may_start_a_secret_is_recognised() {
         let mut secrets = Secrets::default();
         secrets.add("KEY", "hunter22");
         for (text, expected) in [
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_secrets_by_their_names() {
+    fn variables_are_secrets_if_their_names_suggest_it() {
         for (name, value, expected) in [
             ("MY_API_KEY", "value-1", true),
             ("GITHUB_TOKEN", "value-1", true),
@@ -329,8 +330,8 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_secret_is_one() {
-        let key = |text: &str| hidden(&Secrets::default(), text);
+    fn known_patterns_of_secrets_are_found() {
+        let key = |text: &str| redacted(&Secrets::default(), text);
         assert_eq!(key(&format!("sk-ant-{}!", "x1".repeat(9))), "*!");
         assert_eq!(key("ghp_0123456789abcdefghij0123"), "*");
         assert_eq!(key(&format!("ostler_{}.", "a-Z_9".repeat(9).split_at(43).0)), "*.");

@@ -1,11 +1,11 @@
-//! Texts that break off in the middle of what may be a secret. What looks like one is known by its beginning or by what
-//! stands before it; how far it goes shows only when something comes that cannot be part of it.
+//! Texts that end in the middle of a possible secret. A secret is recognised by its start or by what precedes it; its
+//! end shows only when a character follows that cannot be part of it.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// What may go on where the text ends. A group is the secret; without one it is all that was found.
+/// Patterns that may continue after the end of the text. A group is the secret; without one it is the whole match.
 static OPEN: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let (quote, value) = (r#"\\?["']?"#, "[A-Za-z0-9._~+/=-]");
     [
@@ -23,7 +23,7 @@ static OPEN: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     .collect()
 });
 
-/// How many bytes at the end may belong to something that looks like a secret.
+/// How many bytes at the end may belong to a secret.
 pub(crate) fn end(text: &str) -> usize {
     let begun = OPEN.iter().filter_map(|pattern| {
         let found = pattern.captures(text)?;
@@ -33,7 +33,7 @@ pub(crate) fn end(text: &str) -> usize {
     begun.max().unwrap_or(0).max(private_key(text))
 }
 
-/// A private key ends where it says so.
+/// A private key ends with its own footer.
 fn private_key(text: &str) -> usize {
     let Some(begun) = text.rfind("-----BEGIN ") else { return 0 };
     let key = &text[begun..];
@@ -48,7 +48,7 @@ mod tests {
 
     // Seen to fail without each of the patterns.
     #[test]
-    fn what_may_go_on_is_open() {
+    fn an_unfinished_secret_at_the_end_is_recognised() {
         for (text, open) in [
             ("my key is sk-ant-abc", "sk-ant-abc"),
             ("my key is sk", ""),

@@ -1,10 +1,10 @@
-//! Commands of the shell itself that can change what later words mean, or that compute, which can run commands.
+//! Shell builtins that can change the meaning of later words, or that evaluate arithmetic, which can run commands.
 
 use crate::Part;
 use crate::table::is_plain_variable;
 use crate::word::Word;
 
-/// Why it cannot be told what a builtin of the shell does. Nothing for programs, and for uses that are understood.
+/// Why the effect of a builtin is unclear. `None` for programs, and for known uses of builtins.
 pub(crate) fn doubt(part: &Part) -> Option<String> {
     let words = part.argv.get(1..).unwrap_or_default();
     let is_understood = match part.name() {
@@ -20,20 +20,20 @@ pub(crate) fn doubt(part: &Part) -> Option<String> {
         | "shopt" | "typeset" | "unalias" | "[" => false,
         _ => true,
     };
-    (!is_understood).then(|| format!("what {} does here cannot be told", part.name()))
+    (!is_understood).then(|| format!("the effect of {} here is unclear", part.name()))
 }
 
-/// `read -r name`: other names have a meaning, and the index of an array is computed.
+/// `read -r name`: other names have a meaning, and an array index is evaluated.
 fn is_plain_name(word: &Word) -> bool {
     word.as_literal().is_some_and(|text| text == "-r" || is_plain_variable(text))
 }
 
-/// Words that are not written out do no harm where the format is.
+/// Non-literal arguments are harmless if the format is literal.
 fn has_plain_format(words: &[Word]) -> bool {
     words.first().is_some_and(|format| crate::special::printf(std::slice::from_ref(format)).is_ok())
 }
 
-/// `test a = b` with an operator that does not compute.
+/// `test a = b` with an operator that does not evaluate arithmetic.
 fn is_comparison(words: &[Word]) -> bool {
     let operators =
         ["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];

@@ -1,20 +1,20 @@
-//! Simple commands that change files they name, and nothing else.
+//! Simple commands that only change files named on the command line.
 
 use crate::Part;
 use crate::word::{Word, WordKind};
 
-/// The files a part changes.
+/// The files that a part changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// Files and folders it makes, changes or removes.
+    /// Files and folders it creates, changes or removes.
     pub written: Vec<Word>,
     /// Files it reads.
     pub read: Vec<Word>,
-    /// Whether whole folders go with it.
+    /// Whether it changes whole folders.
     pub whole_folders: bool,
 }
 
-/// Which files a part changes, if it is one of a few simple commands and names them plainly.
+/// The files that a part changes, if it is one of a few simple commands with literal paths.
 pub fn change(part: &Part) -> Option<Change> {
     if !part.has_safe_environment() {
         return None;
@@ -49,7 +49,7 @@ pub fn change(part: &Part) -> Option<Change> {
     let (written, read) = match (name, operands.split_last()) {
         (_, None) => return None,
         ("mv" | "cp", Some((_, []))) => return None,
-        // The target may be a folder: what is made then has the name of what is copied.
+        // The target may be a folder; the new file then has the name of the copied one.
         ("mv" | "cp", Some((target, sources))) => {
             let mut written = vec![target.clone()];
             written.extend(sources.iter().filter_map(|source| inside(target, source)));

@@ -1,7 +1,7 @@
-//! `git` where it only reads a repository: the options of each subcommand, as an allow-list.
+//! `git` commands that only read a repository: an allow-list of options per subcommand.
 //!
-//! Never here: `--output`, `--ext-diff`, `--textconv`, `--no-index`, `-O`, `--contents`, `--exclude-from`, formats with
-//! `%G` (they start gpg). Whether the repository's own configuration starts programs is judged elsewhere.
+//! Never listed: `--output`, `--ext-diff`, `--textconv`, `--no-index`, `-O`, `--contents`, `--exclude-from`, formats
+//! with `%G` (they start gpg). Whether the repository's own configuration starts programs is checked elsewhere.
 
 use crate::options::Value::{self, Number, Pattern};
 use crate::options::{Operands, Program, Sorted};
@@ -22,7 +22,7 @@ const fn row(
     Program { name, flags, values, long, operands: Operands::Paths, most_operands: usize::MAX }
 }
 
-/// What a `git` command reads, if it does nothing else.
+/// What a `git` command reads, if it only reads.
 pub(crate) fn look(words: &[Word]) -> Result<Look, String> {
     let words = after_globals(words);
     let Some((command, rest)) = words.split_first() else {
@@ -38,7 +38,7 @@ pub(crate) fn look(words: &[Word]) -> Result<Look, String> {
     let Some(program) = PROGRAMS.iter().find(|program| program.name == command) else {
         return Err(format!("git {command} is not known to only read"));
     };
-    // What would be an option for one version is an operand for another once it stands behind `--`.
+    // After `--`, an option of one version is an operand for another.
     if matches!(command, "branch" | "tag" | "remote") && rest.iter().any(|word| word.text == "--") {
         return Err(format!("git {command} is not known to only read with --"));
     }
@@ -66,7 +66,7 @@ fn is_first(words: &[Word], options: &[&str]) -> bool {
     first.is_some_and(|first| options.contains(&first))
 }
 
-/// The files among the operands. Names of commits among them do no harm: they are judged as files that are not there.
+/// The files among the operands. Commit names among them are harmless: they are treated as missing files.
 fn read(command: &str, sorted: Sorted) -> Result<Look, String> {
     const PATCH: &[&str] =
         &["-p", "-u", "-U", "--patch", "-S", "-G", "--unified", "--word-diff", "--check"];
@@ -96,7 +96,7 @@ fn read(command: &str, sorted: Sorted) -> Result<Look, String> {
     Ok(Look { paths, files_only: false, searches })
 }
 
-/// `git config` reads when its first words say so: what follows a name is a value to be written.
+/// `git config` only reads if its first words say so: a word after a name is a value to write.
 fn config(words: &[Word]) -> Result<Look, String> {
     let texts: Vec<_> = words.iter().filter_map(Word::as_literal).collect();
     let is_open = |name: &str| {
@@ -121,7 +121,7 @@ fn list(command: &str, words: &[Word]) -> Result<Look, String> {
     }
 }
 
-/// The words after options before the subcommand that change nothing. `-c` can name a program, `-C` leads elsewhere.
+/// The words after harmless global options. `-c` can name a program, `-C` changes the directory.
 pub(crate) fn after_globals(words: &[Word]) -> &[Word] {
     let is_harmless = |word: &&Word| {
         word.kind == WordKind::Literal && matches!(word.text.as_str(), "--no-pager" | "-P")
@@ -129,7 +129,7 @@ pub(crate) fn after_globals(words: &[Word]) -> &[Word] {
     words.get(words.iter().take_while(is_harmless).count()..).unwrap_or_default()
 }
 
-/// What `log`, `diff`, `show` and `shortlog` share. Values are joined where git takes none from the next word.
+/// Options of `log`, `diff`, `show` and `shortlog`. Values must be joined where git takes none from the next word.
 const HISTORY: Long = &[
     ("--abbrev-commit", None),
     ("--abbrev=", NUMBER),

@@ -1,10 +1,10 @@
-//! Here-documents: does the shell end them where the tree does, and does it expand what is in them?
+//! Here-documents: do they end where the tree says, and are their contents expanded?
 
 use tree_sitter::Node;
 
 use crate::word::slice;
 
-/// Whether two here-documents begin on one line, which the grammar gets wrong.
+/// Whether two here-documents start on one line, which the grammar parses wrongly.
 pub(crate) fn share_a_line(root: Node<'_>) -> bool {
     let mut rows = Vec::new();
     let mut open = vec![root];
@@ -20,7 +20,7 @@ pub(crate) fn share_a_line(root: Node<'_>) -> bool {
     rows.len() != n_rows
 }
 
-/// Whether this is the body of a here-document with a quoted delimiter, in which nothing is expanded.
+/// Whether this is the body of a here-document with a quoted delimiter, which is not expanded.
 pub(crate) fn is_literal_body(node: Node<'_>, source: &str) -> bool {
     node.kind() == "heredoc_body"
         && node.parent().and_then(|parent| part(parent, "heredoc_start")).is_some_and(|start| {
@@ -28,9 +28,9 @@ pub(crate) fn is_literal_body(node: Node<'_>, source: &str) -> bool {
         })
 }
 
-/// Checks that a here-document ends where the shell would end it.
+/// Checks that a here-document ends where the shell ends it.
 pub(crate) fn check(node: Node<'_>, source: &str) -> Result<(), String> {
-    let wrong = || "where its here-document ends cannot be told".to_owned();
+    let wrong = || "the end of its here-document is unclear".to_owned();
     let start = part(node, "heredoc_start").ok_or_else(wrong)?;
     let end = part(node, "heredoc_end").ok_or_else(wrong)?;
     let (delimiter, is_quoted) = delimiter(slice(start, source)).ok_or_else(wrong)?;
@@ -39,7 +39,7 @@ pub(crate) fn check(node: Node<'_>, source: &str) -> Result<(), String> {
     let strip = |line: &str| {
         if strips_tabs { line.trim_start_matches('\t').to_owned() } else { line.to_owned() }
     };
-    // The body begins on the line after the one the document is announced on.
+    // The body starts on the line after the operator.
     let after = source.get(start.end_byte()..).unwrap_or_default();
     let first = start.end_byte() + after.find('\n').ok_or_else(wrong)? + 1;
     let body = source.get(first..).unwrap_or_default();
@@ -62,7 +62,7 @@ fn part<'t>(node: Node<'t>, kind: &str) -> Option<Node<'t>> {
     (0..node.child_count()).filter_map(|index| node.child(index)).find(|child| child.kind() == kind)
 }
 
-/// The delimiter without its quotes, and whether it had any.
+/// The delimiter without quotes, and whether it was quoted.
 fn delimiter(written: &str) -> Option<(&str, bool)> {
     let quoted = |mark: char| written.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark));
     let (word, is_quoted) = match quoted('\'').or_else(|| quoted('"')) {

@@ -1,28 +1,28 @@
-//! The literal grammar: the only commands that may run without a question.
+//! The literal grammar: only these commands may run without approval.
 //!
-//! Simple commands joined by `&&`, `||`, `;` and `|`. Words are plain characters of an allow-list, text in single quotes,
-//! and text in double quotes in which nothing is expanded. What stands here means the same to every shell, so nothing has
-//! to be guessed. Everything else (assignments, expansions, braces, here-documents, groups, loops) is left to rules and
-//! to the user.
+//! Simple commands joined by `&&`, `||`, `;` and `|`. Words consist of allowed plain characters, text in single
+//! quotes, and text in double quotes without expansions. Such a command means the same to every shell, so nothing has
+//! to be guessed. Everything else (assignments, expansions, braces, here-documents, groups, loops) needs a rule or
+//! the user's approval.
 //!
-//! Two things go a little further, and are marked in the words: a pattern with `*` or `?` ([`WordKind::Glob`]), and
-//! `$NAME` or `${NAME}` ([`WordKind::Unknown`]), which only rules accept.
+//! Two extensions are marked in the words: a pattern with `*` or `?` ([`WordKind::Glob`]), and `$NAME` or `${NAME}`
+//! ([`WordKind::Unknown`]), which only rules accept.
 
 use crate::word::{Word, WordKind};
 use crate::{Assignment, Joint, Judged, LONGEST, Part, Redirect, table};
 
-/// Why a command is outside of the literal grammar.
+/// Why a command is outside the literal grammar.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct NotLiteral {
-    /// What the grammar does not have, for people.
+    /// The reason, for people.
     pub reason: String,
 }
 
-/// Reads a command in the literal grammar. Wrappers such as `timeout` are plain commands here.
+/// Parses a command in the literal grammar. Wrappers such as `timeout` are ordinary commands here.
 ///
 /// # Errors
-/// When the command contains anything else.
+/// If the command contains anything else.
 pub fn literal(command: &str) -> Result<Judged, NotLiteral> {
     if command.len() > LONGEST {
         return refuse("it is too long to be judged");
@@ -39,7 +39,7 @@ pub fn literal(command: &str) -> Result<Judged, NotLiteral> {
     Ok(reader.found)
 }
 
-/// Characters that do not show, or that show something else than what runs.
+/// Characters that are invisible, or that hide what runs.
 pub(crate) fn is_invisible(c: char) -> bool {
     match c {
         ' ' | '\t' => false,
@@ -67,12 +67,12 @@ struct Reader<'t> {
     found: Judged,
 }
 
-/// One word, and how it was written.
+/// One word, and how it is written.
 struct Read {
     word: Word,
-    /// Whether nothing of it is quoted.
+    /// Whether no part of it is quoted.
     is_bare: bool,
-    /// How many characters stand before the first quote or expansion.
+    /// How many characters precede the first quote or expansion.
     n_bare: usize,
 }
 
@@ -104,7 +104,7 @@ impl Reader<'_> {
         }
         loop {
             self.command()?;
-            // `|&` and `&` are not operators of this grammar, and the next command would begin with `&`.
+            // `|&` and `&` are not in this grammar; the next command would start with `&`.
             let joint = if self.take("&&") {
                 Some(Joint::And)
             } else if self.take("||") {
@@ -158,7 +158,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads a redirection, if one stands here.
+    /// Parses a redirection, if there is one here.
     fn redirect(&mut self) -> Result<bool, NotLiteral> {
         let start = self.at;
         let both = self.rest().starts_with("&>");
@@ -192,7 +192,7 @@ impl Reader<'_> {
         let Some(path) = target.as_literal() else {
             return refuse("the file of a redirection is not written out");
         };
-        // The shell itself gives some of these a meaning: `/dev/tcp/host/port` is a connection.
+        // Some paths have a meaning for the shell: `/dev/tcp/host/port` is a connection.
         let is_device = path.starts_with('/') && path.trim_start_matches('/').starts_with("dev/");
         if is_device && path != "/dev/null" || path.is_empty() {
             return refuse("it redirects to a device");
@@ -240,7 +240,7 @@ impl Reader<'_> {
                     word.text.push(c);
                     self.at += 1;
                 }
-                // Behind a letter or a digit it is part of a name, as in `HEAD~1`, and not a home directory.
+                // After an alphanumeric character it is part of a name, as in `HEAD~1`, and not a home directory.
                 c if is_plain(c) || c == '~' && self.is_behind_name() => {
                     word.text.push(c);
                     self.at += 1;
@@ -249,7 +249,7 @@ impl Reader<'_> {
             }
         }
         match word.kind {
-            // A quoted `*` is itself; beside one that is a pattern it would be taken for another.
+            // A quoted `*` is literal; next to an unquoted one it would be taken for a pattern.
             WordKind::Glob if quotes_pattern || word.text.contains("**") => {
                 return refuse("a pattern of it is too complicated");
             }
@@ -262,7 +262,7 @@ impl Reader<'_> {
         Ok(Read { n_bare: n_bare.unwrap_or(word.text.len()), word, is_bare })
     }
 
-    /// The text up to the closing quote; the opening one stands here.
+    /// The text up to the closing quote; the opening one is here.
     fn until(&mut self, quote: char) -> Result<String, NotLiteral> {
         let inside = self.rest().get(1..).unwrap_or_default();
         let Some(end) = inside.find(quote) else { return refuse("a quote of it is not closed") };
@@ -312,15 +312,15 @@ impl Reader<'_> {
     }
 }
 
-/// The name of a variable that text begins with; empty when there is none.
+/// The variable name at the start of the text; empty if there is none.
 fn leading_name(text: &str) -> &str {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let end = text.find(|c: char| !is_part(c)).unwrap_or(text.len());
     if text.starts_with(|c: char| c.is_ascii_digit()) { "" } else { &text[..end] }
 }
 
-/// Characters without a meaning of their own wherever they stand in a word. Left out, besides what shells expand:
-/// `~` (home directories), `#` (comments), `!` (history), `{` `}` `[` `]` (patterns), and all that is not ASCII.
+/// Characters without a special meaning anywhere in a word. Left out, in addition to what shells expand: `~` (home
+/// directories), `#` (comments), `!` (history), `{` `}` `[` `]` (patterns), and everything outside ASCII.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_./,:=+@%^-".contains(c)
 }
@@ -332,7 +332,7 @@ fn take_word(part: &mut Part, read: Read) -> Result<(), NotLiteral> {
         part.argv.push(word);
         return Ok(());
     }
-    // What is an assignment is decided by the text before the first quote.
+    // The text before the first quote decides whether it is an assignment.
     let name = leading_name(&word.text);
     if !name.is_empty() && name.len() < n_bare && word.text[name.len()..].starts_with('=') {
         if word.kind != WordKind::Literal || !table::is_safe_variable(name) {

@@ -1,4 +1,4 @@
-//! Commands that only read, and what they read. `programs.rs` and `git.rs` have the tables.
+//! Commands that only read, and which files they read. `programs.rs` and `git.rs` have the tables.
 
 use crate::options::{Operands, Sorted};
 use crate::programs::program;
@@ -6,12 +6,12 @@ pub use crate::reading::Look;
 use crate::word::{Word, WordKind};
 use crate::{Part, git, special};
 
-/// Whether a part only reads. Which files it reads is for [`look`] to say and for others to judge.
+/// Whether a part only reads. [`look`] lists which files.
 pub fn is_harmless(part: &Part) -> bool {
     look(part).is_ok()
 }
 
-/// What a part reads, if it does nothing else.
+/// What a part reads, if it only reads.
 ///
 /// # Errors
 /// Why that is not certain, for people.
@@ -43,7 +43,7 @@ pub fn look(part: &Part) -> Result<Look, String> {
     }
 }
 
-/// Whether the shell itself does what this name says.
+/// Whether this name is a shell builtin.
 pub fn is_builtin(name: &str) -> bool {
     matches!(
         name,
@@ -51,8 +51,8 @@ pub fn is_builtin(name: &str) -> bool {
     )
 }
 
-/// Whether a part that is not one of [`look`]'s may show files that its words do not name: it searches folders, copies
-/// them, or takes names from a list.
+/// Whether a part not known to [`look`] may show files that its words do not name: it searches folders, copies them,
+/// or takes names from a list.
 pub fn may_show_others(part: &Part) -> bool {
     match part.name().rsplit('/').next().unwrap_or_default() {
         "ack" | "ag" | "cksum" | "cp" | "diff" | "du" | "egrep" | "fgrep" | "file" | "find"
@@ -86,7 +86,7 @@ pub fn may_show_others(part: &Part) -> bool {
     }
 }
 
-/// The name of a program without the folder of the system it is in; nothing for one in another folder.
+/// The name of a program in a system folder; `None` for one in another folder.
 fn base_name(name: &str) -> Option<&str> {
     let base = name.strip_prefix("/usr/bin/").or_else(|| name.strip_prefix("/bin/"));
     let base = base.unwrap_or(name);
@@ -115,7 +115,7 @@ fn paths(operands: Operands, has_pattern: bool, sorted: Sorted) -> Result<Vec<Wo
     let is_pattern = |word: &Word| word.kind == WordKind::Glob;
     let mut words = words.into_iter();
     let mut paths: Vec<Word> = match operands {
-        // The shell puts the names of files in for a pattern, and they are shown.
+        // The shell replaces a pattern with file names, which are shown.
         Operands::Text => words.filter(is_pattern).collect(),
         Operands::Paths | Operands::Files => words.collect(),
         Operands::PatternPaths if has_pattern => words.collect(),

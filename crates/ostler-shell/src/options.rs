@@ -1,55 +1,55 @@
-//! Options of programs, as allow-lists. An option that is not listed, or not written exactly as listed, is refused.
+//! Allow-lists of program options. An option that is not listed, or not written exactly as listed, is refused.
 
 use crate::word::{Word, WordKind};
 
-/// What a program may be given.
+/// The options and operands that a program may get.
 pub(crate) struct Program {
     pub(crate) name: &'static str,
-    /// Options of one letter without a value; they may be joined.
+    /// Short options without a value; they may be joined.
     pub(crate) flags: &'static str,
-    /// Options of one letter with a value, joined or in the next word.
+    /// Short options with a value, joined or in the next word.
     pub(crate) values: &'static [(char, Value)],
-    /// Long options. `=` in a name: the value is joined to it and nowhere else.
+    /// Long options. A name ending in `=` takes a joined value only.
     pub(crate) long: &'static [(&'static str, Option<Value>)],
     pub(crate) operands: Operands,
     pub(crate) most_operands: usize,
 }
 
-/// What the value of an option is.
+/// The type of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// Digits, perhaps with a sign and a unit.
+    /// Digits, optionally with a sign and a unit.
     Number,
     /// `1,20` or `5,+3`.
     Lines,
-    /// Text that names no file.
+    /// Text that is not a file name.
     Text,
-    /// The pattern that otherwise is the first operand.
+    /// The pattern that would otherwise be the first operand.
     Pattern,
 }
 
-/// What the words after the options are.
+/// The meaning of the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operands {
-    /// Text that names no file.
+    /// Text that is not a file name.
     Text,
     /// Files and folders.
     Paths,
-    /// Files. Given a folder, the program would show what is in it.
+    /// Files. Given a folder, the program would show its contents.
     Files,
     /// A pattern, then files and folders.
     PatternPaths,
 }
 
-/// The words of a command, sorted.
+/// The classified words of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sorted {
-    /// Options as they stand in the table, without their values.
+    /// Options as in the table, without their values.
     pub(crate) options: Vec<String>,
     pub(crate) operands: Vec<Word>,
-    /// Whether an option holds the pattern.
+    /// Whether an option contains the pattern.
     pub(crate) has_pattern: bool,
-    /// Words that look like options and stand after an operand: some programs take them for operands.
+    /// Words that look like options and follow an operand: some programs treat them as operands.
     pub(crate) late: Vec<Word>,
 }
 
@@ -60,7 +60,7 @@ impl Sorted {
 }
 
 impl Program {
-    /// Sorts words into options and operands.
+    /// Classifies words as options and operands.
     pub(crate) fn sort(&self, words: &[Word]) -> Result<Sorted, String> {
         let mut sorted = Sorted::default();
         let mut words = words.iter();

@@ -1,13 +1,13 @@
-//! What a command reads that does nothing else.
+//! The files that a read-only command reads.
 
 use crate::word::Word;
 
-/// What a part reads when it does nothing else.
+/// What a part reads that only reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// Files and folders it reads or lists. Empty for a command that reads none, or only the working directory.
     pub paths: Vec<Word>,
-    /// Whether the paths must not be folders, because their contents would be shown, links and all.
+    /// Whether the paths must not be folders, because their contents would be shown, including links.
     pub files_only: bool,
     /// Whether it shows the contents of files that it finds itself.
     pub searches: bool,

@@ -1,4 +1,4 @@
-//! Programs that only read and whose words do not follow the usual pattern of options and operands.
+//! Read-only programs whose arguments do not follow the usual form of options and operands.
 
 use crate::options::{Operands, Program, Value};
 use crate::reading::Look;
@@ -6,7 +6,7 @@ use crate::word::{Word, WordKind};
 
 type Seen = Result<Look, String>;
 
-/// All words as text, if each is exactly that.
+/// All words as text, if each is literal.
 fn texts<'w>(name: &str, words: &'w [Word]) -> Result<Vec<&'w str>, String> {
     let texts: Option<Vec<_>> = words.iter().map(Word::as_literal).collect();
     texts.ok_or_else(|| format!("a word of {name} is a pattern for names of files"))
@@ -20,7 +20,7 @@ fn reads(paths: &[Word]) -> Look {
     Look { paths: paths.to_vec(), ..Look::default() }
 }
 
-/// `cd` changes where later commands look; alone it does nothing.
+/// `cd` changes the directory of later commands; alone it is harmless.
 pub(crate) fn cd(words: &[Word]) -> Seen {
     match words {
         [folder]
@@ -34,7 +34,7 @@ pub(crate) fn cd(words: &[Word]) -> Seen {
     }
 }
 
-/// The shell's own prints whatever it is given; it shows the names that a pattern stands for.
+/// The builtin prints its arguments, also the file names that match a pattern.
 pub(crate) fn echo(words: &[Word]) -> Seen {
     let patterns = words.iter().filter(|word| word.kind == WordKind::Glob);
     Ok(Look { paths: patterns.cloned().collect(), ..Look::default() })
@@ -58,7 +58,7 @@ pub(crate) fn sleep(words: &[Word]) -> Seen {
     }
 }
 
-/// The shell's own: `%n` and `-v` set variables.
+/// The builtin: `%n` and `-v` set variables.
 pub(crate) fn printf(words: &[Word]) -> Seen {
     let texts = texts("printf", words)?;
     let Some(format) = texts.first().filter(|format| !format.starts_with('-')) else {
@@ -68,7 +68,7 @@ pub(crate) fn printf(words: &[Word]) -> Seen {
     if rest.contains('%') { unknown("printf") } else { Ok(Look::default()) }
 }
 
-/// `-v` computes the index of an array, which can run commands.
+/// `-v` evaluates an array index, which can run commands.
 pub(crate) fn test(words: &[Word]) -> Seen {
     match texts("test", words)?.as_slice() {
         ["-e" | "-f" | "-d" | "-r" | "-w" | "-x" | "-s" | "-L" | "-h", _] => Ok(reads(&words[1..])),
@@ -104,7 +104,7 @@ pub(crate) fn date(words: &[Word]) -> Seen {
     }
 }
 
-/// `sed -n '1,20p' file`, which prints lines by their numbers. Anything else can write and run.
+/// `sed -n '1,20p' file`, which prints lines by number. Anything else can write and run.
 pub(crate) fn sed(words: &[Word]) -> Seen {
     let [option, script, files @ ..] = words else { return unknown("sed") };
     let is_address = |text: &str| {
@@ -121,7 +121,7 @@ pub(crate) fn sed(words: &[Word]) -> Seen {
     if is_known { Ok(reads(files)) } else { unknown("sed") }
 }
 
-/// Predicates of `find` that neither write nor start anything, and how many words follow each.
+/// Predicates of `find` that neither write nor start anything, by how many words follow each.
 const FIND: &[(usize, &[&str])] = &[
     (
         0,
@@ -209,7 +209,7 @@ pub(crate) fn find(words: &[Word]) -> Seen {
     Ok(look)
 }
 
-/// Programs for `jq` can read other files and the environment, so only known words stand in them.
+/// A `jq` program can read other files and the environment, so only known words are accepted.
 pub(crate) fn jq(words: &[Word]) -> Seen {
     const JQ: Program = Program {
         name: "jq",
@@ -295,7 +295,7 @@ fn is_plain_jq(program: &str) -> bool {
     if program.contains(['\\', '$', '@', '#']) {
         return false;
     }
-    // Every second piece stands in quotes.
+    // Every second piece is quoted.
     let pieces: Vec<_> = program.split('"').collect();
     let mut code = pieces.iter().step_by(2).map(|piece| format!(" {piece} "));
     pieces.len() % 2 == 1

@@ -1,6 +1,6 @@
-//! Tables: variables and words with a meaning of their own.
+//! Tables of variables and reserved words.
 
-/// Variables that programs may see without doing anything else because of them.
+/// Variables that programs may inherit without changing their behaviour.
 const SAFE_VARIABLES: &[&str] = &[
     "CI",
     "CLICOLOR",
@@ -24,21 +24,21 @@ const SAFE_VARIABLES: &[&str] = &[
     "TZ",
 ];
 
-/// Words of the shell's grammar. They are not the name of a program.
+/// Reserved words of the shell. They are not names of programs.
 pub(crate) const RESERVED: &[&str] = &[
     "!", "[[", "]]", "]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "until", "while", "{", "}", "((", "))", "[",
 ];
 
-/// Whether programs may see this variable without doing anything else because of it.
+/// Whether programs may inherit this variable without changing their behaviour.
 pub(crate) fn is_safe_variable(name: &str) -> bool {
     SAFE_VARIABLES.contains(&name) || name.starts_with("LC_")
 }
 
-/// Whether setting this variable changes neither what the shell runs nor what programs run that inherit it.
+/// Whether setting this variable changes neither what the shell runs nor what programs that inherit it run.
 ///
-/// Names in lower case are the user's own, but for those that bash and some programs took. All others may mean
-/// something (`PATH`, `RANDOM`, `BASH_CMDS`, `GIT_DIR`), and lists of those are never complete.
+/// Lower-case names are the user's own, except those that bash and some programs use. All others may have a meaning
+/// (`PATH`, `RANDOM`, `BASH_CMDS`, `GIT_DIR`), and lists of those are never complete.
 pub(crate) fn is_plain_variable(name: &str) -> bool {
     const TAKEN: &[&str] = &["auto_resume", "histchars", "path", "fpath", "cdpath", "prompt"];
     let is_lower = name.starts_with(|c: char| c.is_ascii_lowercase())

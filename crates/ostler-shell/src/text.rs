@@ -1,4 +1,4 @@
-//! Looking at text itself: characters and expansions that the syntax tree does not show.
+//! Checks of the text itself: characters and expansions that the syntax tree does not show.
 
 /// Why a command's characters alone make it unclear.
 pub(crate) fn odd_character(command: &str) -> Option<String> {
@@ -8,12 +8,12 @@ pub(crate) fn odd_character(command: &str) -> Option<String> {
         .map(|c| format!("it contains the character U+{:04X}", u32::from(c)))
 }
 
-/// Whether a newline behind a backslash may join two words. Grammar and shell differ there.
+/// Whether a backslash and a newline may join two words. Grammar and shell differ there.
 pub(crate) fn joins_lines(command: &str) -> bool {
     command.match_indices("\\\n").any(|(at, _)| !command[..at].ends_with([' ', '\t']))
 }
 
-/// Characters on which shell and grammar may differ, and those that do not show on a screen.
+/// Characters that shell and grammar may treat differently, and invisible ones.
 fn is_odd(c: char) -> bool {
     match c {
         ' ' | '\t' | '\n' => false,
@@ -23,7 +23,7 @@ fn is_odd(c: char) -> bool {
     }
 }
 
-/// What a shell would expand in text that the tree shows as plain.
+/// An expansion in text that the tree shows as plain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hidden {
     /// Nothing.
@@ -34,7 +34,7 @@ pub(crate) enum Hidden {
     Command,
 }
 
-/// Looks for expansions in a piece of text. A backslash takes away the meaning of what follows.
+/// Looks for expansions in a text. A backslash escapes the next character.
 pub(crate) fn hidden(text: &str) -> Hidden {
     let mut found = Hidden::No;
     let mut chars = text.chars().peekable();
@@ -58,7 +58,7 @@ pub(crate) fn hidden(text: &str) -> Hidden {
     found
 }
 
-/// Whether a shell would read this as one word without quotes.
+/// Whether a shell reads this as one word without quotes.
 pub(crate) fn is_one_word(text: &str) -> bool {
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -73,8 +73,8 @@ pub(crate) fn is_one_word(text: &str) -> bool {
     true
 }
 
-/// Whether `${…}` is of a form that only looks up and cuts a value. Quotes and expansions in it mean one thing within
-/// double quotes and another outside, so none stands in a plain one; `=` would set the variable.
+/// Whether `${…}` only looks up and cuts a value. Quotes and expansions in it have a different meaning inside double
+/// quotes than outside, so a plain one has none; `=` would set the variable.
 pub(crate) fn is_plain_expansion(text: &str) -> bool {
     let Some(inside) = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) else {
         return false;
@@ -87,7 +87,7 @@ pub(crate) fn is_plain_expansion(text: &str) -> bool {
     }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./,:+@%^- *?#".contains(c);
     match rest.strip_prefix(':') {
-        // A substring's bounds are computed.
+        // The bounds of a substring are evaluated.
         Some(cut) if !cut.starts_with(['-', '?', '+']) => {
             cut.chars().all(|c| c.is_ascii_digit() || ": -".contains(c))
         }
@@ -100,7 +100,7 @@ pub(crate) fn is_plain_expansion(text: &str) -> bool {
     }
 }
 
-/// Whether arithmetic computes with numbers only. The value of a variable is computed as text, and can run commands.
+/// Whether arithmetic uses numbers only. The value of a variable is evaluated as text, and can run commands.
 pub(crate) fn is_plain_arithmetic(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_digit() || " \t+-*/%()<>=&|^!~?:,$".contains(c))
         && !text.strip_prefix('$').unwrap_or(text).contains('$')

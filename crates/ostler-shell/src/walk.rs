@@ -1,4 +1,4 @@
-//! The walk over the syntax tree that collects what a command would do.
+//! Walks the syntax tree and collects what a command would do.
 
 use tree_sitter::{Node, Parser};
 
@@ -9,12 +9,12 @@ use crate::{
     Assignment, Judged, LONGEST, Part, Redirect, Unclear, builtin, heredoc, literal, table,
 };
 
-/// How deep commands may be nested before they are not judged.
+/// How deep commands may be nested.
 const DEEPEST: usize = 120;
-/// How often text may be run as commands inside text that is run as commands.
+/// How deep quoted scripts may be nested.
 const MOST_SCRIPTS: usize = 3;
 
-/// Judges a command that stands `scripts` levels deep in quoted scripts.
+/// Analyses a command that is `scripts` levels deep in quoted scripts.
 pub(crate) fn judge(command: &str, scripts: usize) -> Result<Judged, Unclear> {
     let mut walk = Walk { source: command, scripts, found: Judged::default(), unclear: None };
     if let Ok(list) = literal(command) {
@@ -26,7 +26,7 @@ pub(crate) fn judge(command: &str, scripts: usize) -> Result<Judged, Unclear> {
         walk.unclear(odd);
     } else {
         if text::joins_lines(command) {
-            walk.unclear("a word of it goes on in the next line");
+            walk.unclear("a word of it continues in the next line");
         }
         walk.parse();
     }
@@ -44,7 +44,7 @@ struct Walk<'s> {
 }
 
 impl Walk<'_> {
-    /// Remembers the first reason; the walk goes on, so that a forbidden part is still found.
+    /// Records the first reason; the walk continues, so that a forbidden part is still found.
     fn unclear(&mut self, reason: impl Into<String>) {
         self.unclear.get_or_insert(reason.into());
     }
@@ -55,7 +55,7 @@ impl Walk<'_> {
             Ok(()) => parser.parse(self.source, None),
             Err(_) => None,
         };
-        let Some(tree) = tree else { return self.unclear("the shell grammar is not there") };
+        let Some(tree) = tree else { return self.unclear("the shell grammar is missing") };
         let root = tree.root_node();
         if root.has_error() {
             self.unclear("it is not a complete shell command");
@@ -63,7 +63,7 @@ impl Walk<'_> {
         let mut covered = 0;
         self.cover(root, &mut covered, 0);
         if self.source.get(covered..).is_none_or(|rest| !is_gap(rest)) {
-            self.unclear("its end is not understood");
+            self.unclear("its end cannot be parsed");
         }
         if heredoc::share_a_line(root) {
             self.unclear("two here-documents begin on one line");
@@ -71,7 +71,7 @@ impl Walk<'_> {
         self.statement(root, 0);
     }
 
-    /// Every character belongs to a leaf of the tree or is a gap between words.
+    /// Every character belongs to a leaf of the tree or to a gap between words.
     fn cover(&mut self, node: Node<'_>, covered: &mut usize, depth: usize) {
         if depth > DEEPEST {
             return self.unclear("it is nested too deeply");
@@ -82,18 +82,18 @@ impl Walk<'_> {
         if node.child_count() == 0 || matches!(node.kind(), "string" | "heredoc_body") {
             let gap = self.source.get(*covered..node.start_byte());
             if node.start_byte() > *covered && gap.is_none_or(|gap| !is_gap(gap)) {
-                self.unclear("a piece of it is not understood");
+                self.unclear("a part of it cannot be parsed");
             }
             *covered = node.end_byte().max(*covered);
         }
         let mut end = None;
         for child in children(node) {
-            // A newline ends a simple command; the grammar at times reads on.
+            // A newline ends a simple command; the grammar sometimes continues.
             let gap = end.and_then(|end| self.source.get(end..child.start_byte()));
             if is_on_one_line(node.kind())
                 && gap.is_some_and(|gap| gap.replace("\\\n", "").contains('\n'))
             {
-                self.unclear("a command goes on behind the end of its line");
+                self.unclear("a command continues after the end of its line");
             }
             end = Some(child.end_byte());
             self.cover(child, covered, depth + 1);
@@ -138,10 +138,10 @@ impl Walk<'_> {
             | "herestring_redirect" => self.all(node, depth),
             "compound_statement" => {
                 if !raw.starts_with("((") && !raw[1..].starts_with([' ', '\t', '\n']) {
-                    self.unclear("what looks like a group is none");
+                    self.unclear("a pair of braces in it is not a group");
                 }
                 if raw.starts_with("((") && !text::is_plain_arithmetic(raw) {
-                    self.unclear("it computes with variables, which can run commands");
+                    self.unclear("it evaluates arithmetic with variables, which can run commands");
                 }
                 self.all(node, depth);
             }
@@ -158,12 +158,12 @@ impl Walk<'_> {
                 self.all(node, depth);
             }
             "c_style_for_statement" => {
-                self.unclear("it computes with variables, which can run commands");
+                self.unclear("it evaluates arithmetic with variables, which can run commands");
                 self.all(node, depth);
             }
             "arithmetic_expansion" => {
                 if !text::is_plain_arithmetic(&raw.replace(['[', ']'], " ")) {
-                    self.unclear("it computes with variables, which can run commands");
+                    self.unclear("it evaluates arithmetic with variables, which can run commands");
                 }
                 self.all(node, depth);
             }
@@ -203,7 +203,7 @@ impl Walk<'_> {
             | "parenthesized_expression" => self.all(node, depth),
             "word" | "number" | "extglob_pattern" | "regex" => {
                 if matches!(node.kind(), "word" | "number") && !text::is_one_word(raw) {
-                    self.unclear("a word of it is more than one");
+                    self.unclear("a word of it may become several words");
                 }
                 if text::hidden(raw) == Hidden::Command {
                     self.unclear("a substitution is hidden in a word");
@@ -216,17 +216,17 @@ impl Walk<'_> {
                 }
             }
             "subscript" => {
-                self.unclear("the index of an array is computed, which can run commands");
+                self.unclear("it evaluates an array index, which can run commands");
                 self.all(node, depth);
             }
             "comment" => {
                 let before =
                     self.source.get(..node.start_byte()).and_then(|text| text.chars().last());
                 if before.is_some_and(|c| !c.is_whitespace() && !";&|()".contains(c)) {
-                    self.unclear("what looks like a comment is none");
+                    self.unclear("a `#` in it does not start a comment");
                 }
             }
-            // A shell that computes with such text runs it, and there are many ways to compute.
+            // A shell that evaluates such text as arithmetic runs it, and there are many ways to do so.
             "raw_string" => {
                 if raw.contains("$(") || raw.contains('`') {
                     self.unclear("quoted text of it could be run as a command");
@@ -246,7 +246,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Text around substitutions must not hold any the tree does not show.
+    /// Text around substitutions must not contain any that the tree does not show.
     fn check_rest(&mut self, node: Node<'_>) {
         let mut at = node.start_byte() + if node.kind() == "expansion" { 2 } else { 0 };
         let mut rest = String::new();
@@ -270,7 +270,7 @@ impl Walk<'_> {
         for child in children(node) {
             let is_word = !child.kind().ends_with("_redirect");
             if is_word && end == Some(child.start_byte()) {
-                self.unclear("two words of it are one");
+                self.unclear("two of its words may be one word");
             }
             end = is_word.then_some(child.end_byte());
             match child.kind() {
@@ -333,7 +333,7 @@ impl Walk<'_> {
 
     fn script(&mut self, script: &str) {
         if self.scripts >= MOST_SCRIPTS {
-            return self.unclear("it runs text as commands too many times over");
+            return self.unclear("it nests too many scripts in quoted text");
         }
         let inner = match judge(script, self.scripts + 1) {
             Ok(inner) => inner,
@@ -352,7 +352,7 @@ impl Walk<'_> {
         let name = node.child_by_field_name("name");
         let value = node.child_by_field_name("value");
         if name.is_none_or(|name| name.kind() != "variable_name") {
-            self.unclear("the index of an array is computed, which can run commands");
+            self.unclear("it evaluates an array index, which can run commands");
         }
         self.all(node, depth);
         let name = name.map(|name| slice(name, self.source).to_owned()).unwrap_or_default();
@@ -361,18 +361,18 @@ impl Walk<'_> {
             self.unclear(format!("{name} is no variable"));
         }
         if !table::is_plain_variable(&name) {
-            self.unclear(format!("what the variable {name} changes cannot be told"));
+            self.unclear(format!("the effect of the variable {name} is unclear"));
         }
         let value = value.map_or(Word::literal(""), |value| word::read(value, self.source));
         Assignment { name, value, exported }
     }
 
-    /// `for PATH in …` sets a variable like any assignment; `select` does, too.
+    /// `for PATH in …` sets a variable like any assignment; so does `select`.
     fn loop_variable(&mut self, node: Node<'_>) {
         let name = node.child_by_field_name("variable").map(|name| slice(name, self.source));
         match name {
             Some(name) if table::is_plain_variable(name) => {}
-            _ => self.unclear("what the variable of a loop changes cannot be told"),
+            _ => self.unclear("the effect of a loop's variable is unclear"),
         }
     }
 
@@ -387,9 +387,9 @@ impl Walk<'_> {
                 }
                 "variable_name" if table::is_plain_variable(raw) => {}
                 "word" if matches!(raw, "-x" | "-r" | "-g") => {}
-                // `-n` makes another name for a variable, `-i` computes.
+                // `-n` makes a reference to a variable, `-i` evaluates arithmetic.
                 _ => {
-                    self.unclear(format!("what is declared by {raw} cannot be told"));
+                    self.unclear(format!("the effect of the declaration {raw} is unclear"));
                     self.statement(child, depth + 1);
                 }
             }
@@ -400,7 +400,7 @@ impl Walk<'_> {
         for child in children(node).into_iter().skip(1) {
             let raw = slice(child, self.source);
             if child.kind() != "variable_name" || !table::is_plain_variable(raw) {
-                self.unclear(format!("what becomes of {raw} cannot be told"));
+                self.unclear(format!("the effect of unsetting {raw} is unclear"));
             }
         }
     }
@@ -420,7 +420,7 @@ impl Walk<'_> {
         let destinations = node.child_by_field_name("destination");
         let Some(target) = destinations else {
             if !matches!(operator, ">&-" | "<&-") {
-                self.unclear("a redirection leads nowhere");
+                self.unclear("a redirection has no target");
             }
             return;
         };
@@ -443,7 +443,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `[ … ]` and `[[ … ]]`: they only compare, unless they compute or redirect.
+    /// `[ … ]` and `[[ … ]]`: they only compare, unless they evaluate arithmetic or redirect.
     fn test(&mut self, node: Node<'_>, depth: usize) {
         let raw = slice(node, self.source);
         let double = raw.starts_with("[[");
@@ -451,24 +451,24 @@ impl Walk<'_> {
         let inside = raw.strip_prefix(open).and_then(|raw| raw.strip_suffix(close));
         let blank = |c: char| matches!(c, ' ' | '\t' | '\n');
         if inside.is_none_or(|inside| !inside.starts_with(blank) || !inside.ends_with(blank)) {
-            self.unclear("what looks like a test is none");
+            self.unclear("a bracket in it is not a test");
         }
         if !double && raw.contains(['<', '>', '\n', ';', '&', '|', '(']) {
-            self.unclear("a test is not as simple as it looks");
+            self.unclear("a test in it is too complicated");
         }
         if !double && !is_plain_test(node, self.source) {
-            self.unclear("a test is not as simple as it looks");
+            self.unclear("a test in it is too complicated");
         }
         let computes = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
         let mut words = raw.split_ascii_whitespace();
         if words.any(|word| word == "-v" || word == "-R" || (double && computes.contains(&word))) {
-            self.unclear("its test computes with variables, which can run commands");
+            self.unclear("its test evaluates arithmetic with variables, which can run commands");
         }
         self.all(node, depth);
     }
 }
 
-/// `[ -f x ]` and `[ a = b ]`. Expansions outside of quotes could add operators, and `-v` computes.
+/// `[ -f x ]` and `[ a = b ]`. Unquoted expansions could add operators, and `-v` evaluates an index.
 fn is_plain_test(node: Node<'_>, source: &str) -> bool {
     const UNARY: &[&str] = &["-f", "-d", "-e", "-r", "-w", "-x", "-s", "-L", "-h", "-n", "-z"];
     const BINARY: &[&str] =
@@ -494,7 +494,7 @@ fn children(node: Node<'_>) -> Vec<Node<'_>> {
     (0..node.child_count()).filter_map(|index| node.child(index)).collect()
 }
 
-/// What a newline cannot stand in, but for quotes.
+/// Nodes that cannot contain a newline outside quotes.
 fn is_on_one_line(kind: &str) -> bool {
     matches!(
         kind,
@@ -526,7 +526,7 @@ fn is_substitution(kind: &str) -> bool {
     )
 }
 
-/// Whether words are apart here. A newline behind a backslash alone joins them, which the grammar does not see.
+/// Whether this separates words. A backslash and a newline alone join them, which the grammar misses.
 fn is_gap(text: &str) -> bool {
     let rest = text.replace("\\\n", "");
     rest.chars().all(|c| matches!(c, ' ' | '\t' | '\n')) && (text.is_empty() || !rest.is_empty())

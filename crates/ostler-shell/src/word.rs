@@ -1,4 +1,4 @@
-//! Words of a command: what they are once quotes are taken off, and how much of that is known.
+//! Words of a command without their quotes, and how much of them is known.
 
 use tree_sitter::Node;
 
@@ -7,7 +7,7 @@ use crate::text::{Hidden, hidden};
 /// One word of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// Without quotes where it is known, as written where not.
+    /// Without quotes if it is known, as written if not.
     pub text: String,
     /// How much is known.
     pub kind: WordKind,
@@ -16,18 +16,18 @@ pub struct Word {
 /// How much is known about a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WordKind {
-    /// It is exactly the text.
+    /// Exactly the text.
     Literal,
     /// The text, with a leading `~` standing for a home directory.
     Tilde,
-    /// The text is a pattern that file names are put in for.
+    /// The text is a pattern that the shell replaces with file names.
     Glob,
-    /// It depends on variables, on output, or on input.
+    /// It depends on variables, output or input.
     Unknown,
 }
 
 impl Word {
-    /// A word that is exactly this text.
+    /// A literal word.
     pub fn literal(text: impl Into<String>) -> Self {
         Self { text: text.into(), kind: WordKind::Literal }
     }
@@ -36,18 +36,18 @@ impl Word {
         Self { text: text.into(), kind: WordKind::Unknown }
     }
 
-    /// The text, if the word is known to be exactly that.
+    /// The text, if the word is literal.
     pub fn as_literal(&self) -> Option<&str> {
         (self.kind == WordKind::Literal).then_some(self.text.as_str())
     }
 }
 
-/// Reads a word from its node. Substitutions in it are not followed here.
+/// Reads a word from its node, without following substitutions.
 pub(crate) fn read(node: Node<'_>, source: &str) -> Word {
     let mut text = String::new();
     let mut kind = WordKind::Literal;
     append(node, source, &mut text, &mut kind);
-    // Pieces that are plain on their own may be an expansion together: `$` and `$`.
+    // Pieces that are plain alone may be an expansion together: `$` and `$`.
     let raw = slice(node, source);
     if raw.contains("$$") || (!raw.contains('\'') && hidden(&no_process(raw)) != Hidden::No) {
         kind = WordKind::Unknown;
@@ -55,7 +55,7 @@ pub(crate) fn read(node: Node<'_>, source: &str) -> Word {
     if kind == WordKind::Unknown {
         return Word::unknown(slice(node, source));
     }
-    // A pattern written in braces becomes several words.
+    // A pattern in braces becomes several words.
     if is_braced(node, source) {
         kind = kind.max(WordKind::Glob);
     }
@@ -97,14 +97,14 @@ fn append(node: Node<'_>, source: &str, text: &mut String, kind: &mut WordKind) 
                 append(child, source, text, kind);
             }
         }
-        // A dollar is itself only where nothing follows it.
+        // A dollar is literal only if nothing follows it.
         "$" if raw == "$" => {
             match source.get(node.end_byte()..).and_then(|rest| rest.chars().next()) {
                 None | Some(' ' | '\t' | '\n' | ';' | '&' | '|' | ')') => text.push('$'),
                 Some(_) => *kind = WordKind::Unknown,
             }
         }
-        // Operators that stand as words: `test a == b`.
+        // Operators used as words: `test a == b`.
         "==" | "=~" if raw == node.kind() => text.push_str(raw),
         _ => *kind = WordKind::Unknown,
     }
@@ -131,7 +131,7 @@ fn unescape(raw: &str, text: &mut String, kind: &mut WordKind) {
                 *kind = (*kind).max(WordKind::Glob);
                 text.push(c);
             }
-            // These would have been read as something else, were they what they seem.
+            // The tree would show these differently if they had their usual meaning.
             '\'' | '"' | ';' | '&' | '|' | '(' | ')' | '<' | '>' | '\n' => {
                 *kind = WordKind::Unknown
             }
@@ -168,7 +168,7 @@ pub(crate) fn no_process(text: &str) -> String {
     text.replace("<(", "< (").replace(">(", "> (")
 }
 
-/// Whether unquoted braces may make several words of this one.
+/// Whether unquoted braces may turn this word into several.
 fn is_braced(node: Node<'_>, source: &str) -> bool {
     let raw = slice(node, source);
     (raw.contains(',') || raw.contains("..")) && has_brace(node, source)

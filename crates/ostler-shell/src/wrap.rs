@@ -1,4 +1,4 @@
-//! Commands that start other commands: what they start, where that is certain.
+//! Commands that start other commands, and what they start if that is certain.
 
 use crate::word::{Word, WordKind};
 use crate::{Assignment, Part};
@@ -8,13 +8,13 @@ pub(crate) enum Starts {
     Nothing,
     /// These commands.
     Parts(Vec<Part>),
-    /// This text, as a shell would read it.
+    /// A script for a shell.
     Script(String),
-    /// It cannot be told; why.
+    /// Unclear, with the reason.
     Unclear(String),
 }
 
-/// Looks at what a part starts. A wrapper that does nothing else is marked as such.
+/// What a part starts. A wrapper that does nothing else is marked as such.
 pub(crate) fn starts(part: &mut Part) -> Starts {
     let name = part.name().rsplit('/').next().unwrap_or_default().to_owned();
     let starts = match name.as_str() {
@@ -23,19 +23,19 @@ pub(crate) fn starts(part: &mut Part) -> Starts {
         "trap" => match part.argv.get(1).map(|word| (word.as_literal(), word)) {
             None | Some((Some("-l" | "-p" | "-"), _)) => return Starts::Nothing,
             Some((Some(text), _)) if !text.starts_with('-') => Starts::Script(text.to_owned()),
-            _ => Starts::Unclear("what it traps is computed".to_owned()),
+            _ => Starts::Unclear("the command it traps is computed".to_owned()),
         },
         "coproc" | "parallel" | "watch" | "script" | "unshare" | "chroot" | "nsenter" | "flock"
         | "su" | "runuser" | "strace" | "ltrace" | "gdb" | "at" | "batch" | "systemd-run"
         | "tmux" | "screen" | "expect" | "entr" => {
-            return Starts::Unclear(format!("what {name} starts cannot be told"));
+            return Starts::Unclear(format!("the command that {name} starts is unclear"));
         }
         "source" | "." if part.argv.get(1).is_none_or(is_input) => {
             return Starts::Unclear("the file it runs is computed".to_owned());
         }
         "find" => return find(part),
         "sudo" | "doas" => {
-            // Not a plain wrapper: what it starts can do more than the user.
+            // Not a plain wrapper: what it starts has more rights than the user.
             return inner(part, skip(&part.argv, &["-n", "-E", "-H", "-S"], &["-u", "-g"], 0), &[]);
         }
         "command"
@@ -54,9 +54,9 @@ fn wrapper(part: &Part, name: &str) -> Starts {
     let (start, added): (_, &[&str]) = match name {
         "command" => (skip(argv, &["-p"], &[], 0), &[]),
         "builtin" | "nohup" | "busybox" | "toybox" => (skip(argv, &[], &[], 0), &[]),
-        // A word of the shell's grammar: what follows may set variables first.
+        // A reserved word: what follows may set variables first.
         "time" if argv.iter().skip(1).take(2).any(|word| word.text.contains('=')) => {
-            return Starts::Unclear("what time starts cannot be told".to_owned());
+            return Starts::Unclear("the command that time starts is unclear".to_owned());
         }
         "time" => (skip(argv, &["-p", "-v"], &[], 0), &[]),
         "setsid" => (skip(argv, &["-w", "-f", "-c"], &[], 0), &[]),
@@ -72,7 +72,7 @@ fn wrapper(part: &Part, name: &str) -> Starts {
         "exec" => (skip(argv, &["-c", "-l"], &["-a"], 0), &[]),
         "xargs" => {
             let flags = ["-0", "-r", "-t", "-x", "--null", "--no-run-if-empty"];
-            // `-I`, `-i` and `--replace` put the input in for words, also for the name.
+            // `-I`, `-i` and `--replace` insert the input into words, also into the name.
             (skip(argv, &flags, &["-n", "-P", "-L", "-s", "-d"], 0), &["<input>"])
         }
         "env" => return env(part),
@@ -81,13 +81,14 @@ fn wrapper(part: &Part, name: &str) -> Starts {
     inner(part, start, added)
 }
 
-/// The index of the first word that is neither a known option nor one of `operands` leading words.
+/// The index of the first word after known options and `operands` leading operands.
 fn skip(argv: &[Word], flags: &[&str], valued: &[&str], operands: usize) -> Result<usize, String> {
     let mut at = 1;
     let mut left = operands;
     while let Some(word) = argv.get(at) {
-        let text =
-            word.as_literal().ok_or_else(|| format!("what {} starts is computed", argv[0].text))?;
+        let text = word
+            .as_literal()
+            .ok_or_else(|| format!("the command that {} starts is computed", argv[0].text))?;
         if text == "--" {
             at += 1;
             break;
@@ -139,7 +140,7 @@ fn env(part: &Part) -> Starts {
         let is_name =
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if !is_name || word.kind == WordKind::Glob {
-            return Starts::Unclear("what env sets cannot be told".to_owned());
+            return Starts::Unclear("the variables that env sets are unclear".to_owned());
         }
         let value = Word { text: value.to_owned(), kind: word.kind };
         assignments.push(Assignment { name: name.to_owned(), value, exported: true });
@@ -165,13 +166,13 @@ fn script(words: &[Word]) -> Starts {
     }
 }
 
-/// `bash -c '…'`; a shell that runs a file is a command like any other, one that runs its input can run anything.
+/// `bash -c '…'`; a shell that runs a file is an ordinary command, one that runs its input can run anything.
 fn shell(part: &mut Part) -> Starts {
     let mut words = part.argv[1..].iter();
     let mut is_text = false;
     for word in words.by_ref() {
         let Some(text) = word.as_literal() else {
-            return Starts::Unclear("what the shell runs is computed".to_owned());
+            return Starts::Unclear("the script of the shell is computed".to_owned());
         };
         if is_text && !text.starts_with(['-', '+']) {
             // `BASH_ENV=file bash -c ls` runs the file, too.
@@ -189,10 +190,10 @@ fn shell(part: &mut Part) -> Starts {
             None => return Starts::Nothing,
         }
     }
-    Starts::Unclear("what the shell runs is in its input".to_owned())
+    Starts::Unclear("the shell reads its script from its input".to_owned())
 }
 
-/// Whether a file is not certainly one on the disk: a pipe, a computed name.
+/// Whether a file may not be one on disk: a pipe, a computed name.
 fn is_input(file: &Word) -> bool {
     file.kind > WordKind::Tilde
         || file.text == "-"
@@ -200,7 +201,7 @@ fn is_input(file: &Word) -> bool {
         || file.text.contains("/proc/")
 }
 
-/// `find … -exec cmd {} ;`: what it starts is taken out of it.
+/// `find … -exec cmd {} ;`: extracts the command that it starts.
 fn find(part: &mut Part) -> Starts {
     let mut kept = Vec::new();
     let mut inner = Vec::new();
@@ -222,7 +223,7 @@ fn find(part: &mut Part) -> Starts {
             argv.push(word);
         }
         if !ended || argv.is_empty() {
-            unclear = Some("what find starts does not end".to_owned());
+            unclear = Some("the command of find -exec has no end".to_owned());
         } else {
             inner.push(argv);
         }

@@ -1,45 +1,45 @@
-//! Files with a head and a body: YAML between two lines of `---`, then text for the model.
+//! Files with a YAML head between two lines of `---` and a text body for the model.
 //!
-//! Skills, commands, agents and styles are such files. The engine reads them for its sessions and the server for its
-//! tasks; neither knows the other, so what they agree on is here. Which files may be opened, each decides for itself.
+//! Skills, commands, agents and styles are such files. The engine reads them for sessions and the server for tasks;
+//! neither depends on the other, so the format is here. Each decides for itself which files it opens.
 #![warn(missing_docs)]
 
 use std::io::{BufRead as _, BufReader, Read};
 
 use serde_json::{Map, Value};
 
-/// A head longer than this is none.
+/// The size limit of a head, in bytes.
 const LONGEST_HEAD: u64 = 64 * 1024;
-/// A body longer than this is not for a model to read.
+/// The size limit of a file, in bytes.
 const LONGEST_FILE: u64 = 1024 * 1024;
 const FENCE: &str = "---";
 
-/// A file in its two parts.
+/// A parsed file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
-    /// What it says about itself.
+    /// The fields of the head.
     pub head: Head,
-    /// What it says to the model.
+    /// The text for the model.
     pub body: String,
 }
 
-/// What the head of a file says.
+/// The fields of a head.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Head(pub Map<String, Value>);
 
 impl Head {
-    /// A field with one value; numbers and truth values are taken for what they look like.
+    /// A field with one value; numbers and booleans are converted to text.
     pub fn text(&self, name: &str) -> Option<String> {
         match self.0.get(name)? {
             Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
             value @ (Value::Number(_) | Value::Bool(_)) => Some(value.to_string()),
-            // `[file]` is what people write as a hint, and a list as YAML reads it.
+            // YAML reads `[file]`, which people write as an argument hint, as a list.
             Value::Array(list) => Some(format!("[{}]", plain(list).join(", "))),
             _ => None,
         }
     }
 
-    /// A field with several values: a list, or words between commas.
+    /// A field with several values: a list, or a string with commas.
     pub fn list(&self, name: &str) -> Option<Vec<String>> {
         let list = match self.0.get(name)? {
             Value::Array(list) => plain(list),
@@ -49,7 +49,7 @@ impl Head {
         Some(list)
     }
 
-    /// A field that is true or false.
+    /// A boolean field.
     pub fn flag(&self, name: &str) -> Option<bool> {
         match self.0.get(name)? {
             Value::Bool(flag) => Some(*flag),
@@ -64,7 +64,7 @@ fn plain(list: &[Value]) -> Vec<String> {
     list.iter().map(text).collect()
 }
 
-/// Takes a list apart at commas that are not inside parentheses: `Bash(a, b), Read`.
+/// Splits a list at commas that are not inside parentheses: `Bash(a, b), Read`.
 pub fn split(text: &str) -> Vec<String> {
     let mut depth = 0_usize;
     let parts = text.split(|c: char| {
@@ -78,10 +78,10 @@ pub fn split(text: &str) -> Vec<String> {
     parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
 }
 
-/// Reads the head of an open file and no more of it than that.
+/// Reads only the head of an open file.
 ///
 /// # Errors
-/// In words, when the file cannot be read or the head makes no sense.
+/// A message, if the file cannot be read or the head is invalid.
 pub fn head(file: impl Read) -> Result<Head, String> {
     let mut lines = BufReader::new(file.take(LONGEST_HEAD));
     let mut line = || -> Result<String, String> {
@@ -96,7 +96,9 @@ pub fn head(file: impl Read) -> Result<Head, String> {
     loop {
         let next = line()?;
         if next.is_empty() {
-            return Err(format!("the head that begins with {FENCE} has no end"));
+            return Err(format!(
+                "the head that starts with {FENCE} has no end; close it with a line of {FENCE}"
+            ));
         }
         if next.trim_end() == FENCE {
             return parse(&text);
@@ -105,10 +107,10 @@ pub fn head(file: impl Read) -> Result<Head, String> {
     }
 }
 
-/// Reads the whole of an open file.
+/// Reads a whole open file.
 ///
 /// # Errors
-/// In words, when the file cannot be read, is too long, or its head makes no sense.
+/// A message, if the file cannot be read, is too long, or its head is invalid.
 pub fn read(file: impl Read) -> Result<Document, String> {
     let mut bytes = Vec::new();
     file.take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(|it| it.to_string())?;
@@ -118,10 +120,10 @@ pub fn read(file: impl Read) -> Result<Document, String> {
     document(&String::from_utf8_lossy(&bytes))
 }
 
-/// Takes a text apart.
+/// Parses a text.
 ///
 /// # Errors
-/// In words, when the head has no end or makes no sense.
+/// A message, if the head has no end or is invalid.
 pub fn document(text: &str) -> Result<Document, String> {
     let text = text.trim_start_matches('\u{feff}');
     let mut lines = text.split_inclusive('\n');
@@ -135,20 +137,20 @@ pub fn document(text: &str) -> Result<Document, String> {
         }
         head.push_str(line);
     }
-    Err(format!("the head that begins with {FENCE} has no end"))
+    Err(format!("the head that starts with {FENCE} has no end; close it with a line of {FENCE}"))
 }
 
 fn parse(text: &str) -> Result<Head, String> {
     if text.trim().is_empty() {
         return Ok(Head::default());
     }
-    // Nobody needs to refer back in a head, and those who do anyway are mostly out for memory.
+    // Anchors and aliases are not needed in a head, and can be used to exhaust memory.
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_aliases: 16, max_events: 10_000 },
     };
     match serde_saphyr::from_str_with_options::<Option<Map<String, Value>>>(text, options) {
         Ok(map) => Ok(Head(map.unwrap_or_default())),
-        // People write `description: Use when: x`, which is no YAML.
+        // People write `description: Use when: x`, which is not valid YAML.
         Err(error) => by_lines(text).ok_or_else(|| {
             let error = error.to_string();
             format!("its head is not YAML: {}", error.lines().next().unwrap_or_default())
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_colon_in_a_value_is_forgiven_and_nonsense_is_not() {
+    fn a_colon_in_a_value_is_accepted_and_invalid_yaml_is_not() {
         let head = head_of("description: Use when: x\nname: \"b\"");
         assert_eq!(head.text("description").as_deref(), Some("Use when: x"));
         assert_eq!(head.text("name").as_deref(), Some("b"));
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_of_aliases_does_not_go_off() {
+    fn nested_yaml_aliases_do_not_exhaust_memory() {
         let mut text = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for (this, last) in ["b", "c", "d", "e", "f", "g", "h", "i"].iter().zip("abcdefgh".chars())
         {
@@ -230,7 +232,7 @@ mod tests {
                 vec![format!("*{last}"); 10].join(", ")
             ));
         }
-        // What is left are the lines as they stand.
+        // Falls back to reading line by line.
         let head = head_of(text.trim_end());
         assert_eq!(head.text("b").unwrap(), format!("&b [{}]", ["*a"; 10].join(", ")));
     }

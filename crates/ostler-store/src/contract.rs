@@ -1,10 +1,10 @@
-//! What every [`Store`] promises, as tests. A new one passes them all before it is used:
+//! The contract of [`Store`], as tests. A new implementation must pass them all:
 //!
 //! ```text
 //! ostler_store::contract_tests!(my_subject());
 //! ```
 //!
-//! They are part of the crate so that stores outside of it can be held to them, and panic where a promise is broken.
+//! They are part of the crate so that stores in other crates can run them. They panic when the contract is broken.
 #![allow(missing_docs, reason = "the names of the checks say what they check")]
 
 pub mod due;
@@ -21,15 +21,15 @@ use serde_json::{Value, json};
 
 use crate::{Body, Event, Lease, NewEvent, Store, StreamId};
 
-/// An empty store to be examined.
+/// An empty store under test.
 #[async_trait]
 pub trait Subject: Send + Sync + 'static {
     fn store(&self) -> Arc<dyn Store>;
 
-    /// Another server on the same store, where there can be one; else the same again.
+    /// A second server on the same store, if the store allows several; otherwise the same store.
     fn other(&self) -> Arc<dyn Store>;
 
-    /// Lets this much time pass for the store.
+    /// Advances the store's clock.
     async fn pass(&self, time: Duration);
 }
 
@@ -40,8 +40,8 @@ fn stream(name: &str) -> StreamId {
     StreamId::new(name).expect("the names here are plain")
 }
 
-fn said(text: impl Into<Value>) -> NewEvent {
-    NewEvent::new("said", json!({ "text": text.into() }))
+fn message(text: impl Into<Value>) -> NewEvent {
+    NewEvent::new("message", json!({ "text": text.into() }))
 }
 
 fn text(event: &Event) -> String {
@@ -54,10 +54,10 @@ fn body(value: Value) -> Body {
 }
 
 async fn claim(store: &Arc<dyn Store>, name: &str) -> Lease {
-    store.claim(&stream(name), "me", LEASE).await.expect("nobody else holds it")
+    store.claim(&stream(name), "me", LEASE).await.expect("no other owner holds it")
 }
 
-/// Everything in a stream, in pages of this size.
+/// Reads a whole stream, `page` events at a time.
 async fn read_all(store: &Arc<dyn Store>, name: &str, page: usize) -> Vec<Event> {
     let (stream, mut events) = (stream(name), Vec::<Event>::new());
     loop {
@@ -71,33 +71,33 @@ async fn read_all(store: &Arc<dyn Store>, name: &str, page: usize) -> Vec<Event>
     }
 }
 
-/// One test per promise; the expression makes a [`Subject`] and is awaited.
+/// Generates one test per rule of the contract. The expression makes a [`Subject`] and is awaited.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! contract_tests {
     ($subject:expr) => {
         $crate::contract_tests! { $subject;
-            lease { one_at_a_time, an_old_epoch_cannot_append, a_released_lease_is_worth_nothing,
-                a_lease_that_ran_out_can_be_renewed_until_somebody_claims,
-                renewing_keeps_others_out, an_owner_can_claim_again, claims_race_for_one_winner }
+            lease { only_one_owner_holds_a_stream, an_old_epoch_cannot_append, a_released_lease_cannot_append,
+                an_expired_lease_can_be_renewed_until_another_owner_claims_it,
+                renewing_a_lease_blocks_other_owners, an_owner_can_claim_its_own_stream_again, one_of_many_concurrent_claims_wins }
             log { events_are_numbered_from_one, an_append_is_all_or_nothing,
-                a_known_key_returns_the_event_that_is_there, a_repeated_append_changes_no_record,
-                new_and_known_keys_may_mix, some_keys_and_some_without_is_refused,
-                fifty_appenders_leave_no_gap, fleeting_events_keep_their_place,
-                pages_add_up, nothing_is_behind_the_end, whoever_follows_is_told,
-                what_is_announced_can_be_read, bodies_come_back_as_written,
-                what_is_too_large_is_refused, streams_are_apart }
-            record { versions_count_up, a_conflict_changes_nothing, one_of_many_writers_wins,
-                a_removed_version_never_comes_back, removing_minds_the_version,
-                lists_are_filtered_and_paged, records_are_counted_by_a_field, records_are_replaced_together, lists_go_by_another_field_if_asked_to,
-                names_are_checked }
-            forget { drafts_are_read_until_the_whole_is_there, a_draft_has_no_key,
-                a_forgotten_stream_is_gone_and_so_are_its_leases,
+                a_known_key_returns_the_stored_event, a_repeated_append_changes_no_record,
+                new_and_known_keys_may_mix, an_append_where_only_some_events_have_keys_is_refused,
+                fifty_concurrent_appenders_leave_no_gap, fleeting_events_keep_their_order,
+                all_pages_together_are_the_whole_stream, reading_past_the_end_returns_nothing, followers_are_notified_of_new_events,
+                an_announced_event_can_be_read, bodies_are_read_back_as_written,
+                an_event_that_is_too_large_is_refused, streams_are_independent }
+            record { each_change_raises_the_version, a_conflict_changes_nothing, one_of_many_writers_wins,
+                the_version_of_a_removed_record_is_never_reused, removing_a_record_checks_its_version,
+                lists_are_filtered_and_paged, records_are_counted_by_a_field, records_are_replaced_all_or_none, lists_can_be_ordered_by_another_field,
+                invalid_names_are_refused }
+            forget { drafts_are_readable_until_the_complete_event_arrives, a_draft_has_no_key,
+                a_deleted_stream_loses_its_events_and_leases,
                 the_rest_of_a_trimmed_stream_can_be_verified,
-                a_list_has_those_with_any_of_some_values }
-            due { what_is_due_is_claimed_once, the_earliest_comes_first,
-                an_abandoned_claim_goes_to_another, a_completed_one_is_gone_or_due_again,
-                rescheduling_voids_a_claim, an_id_used_again_does_not_revive_a_claim }
+                a_list_can_be_filtered_by_several_values }
+            due { a_due_timer_is_claimed_once, the_earliest_timer_is_claimed_first,
+                an_expired_claim_can_be_taken_over, a_completed_timer_is_removed_or_rescheduled,
+                rescheduling_a_timer_invalidates_its_claim, reusing_a_timer_id_does_not_revive_an_old_claim }
         }
     };
     ($subject:expr; $($module:ident { $($check:ident),+ })+) => {

@@ -1,27 +1,28 @@
-//! Things to be done at a time.
+//! Timers.
 
 use crate::{Body, Timestamp};
 
-/// Something to be done at a time, by whichever server comes first.
+/// A timer. The first server that claims it when it is due performs it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Due {
-    /// Which; there is one of an id.
+    /// Unique among all timers.
     pub id: String,
-    /// Not before this.
+    /// The earliest time it may be performed.
     pub at: Timestamp,
-    /// What.
+    /// What to do, as JSON.
     pub body: Body,
 }
 
-/// The right to do what is due, for a while. When it ends without [`crate::Store::complete`], somebody else gets it.
+/// The right to perform a due timer, for a limited time. If it expires without [`crate::Store::complete`], another
+/// server may claim the timer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DueClaim {
-    /// What is to be done. Its `at` is the time it was meant for, which may be long ago.
+    /// The timer. Its `at` is the scheduled time, which may be long ago.
     pub due: Due,
-    /// Who does it.
+    /// The server that holds the claim.
     pub owner: String,
-    /// A number that no other claim ever has.
+    /// Unique among all claims ever made.
     pub epoch: u64,
-    /// When others may claim it, by the clock of the store.
+    /// When the claim expires, by the store's clock.
     pub until: Timestamp,
 }

@@ -1,63 +1,63 @@
-//! What can go wrong.
+//! The errors of a store.
 
 use crate::{InvalidName, StreamId, Timestamp};
 
-/// Why a store did not do what it was asked to.
+/// Why a store refused or failed a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Somebody else holds the stream.
+    /// Another owner holds the stream.
     #[error("{stream} is held by {by} until {until}; try again then")]
     Held {
-        /// Which.
+        /// The stream.
         stream: StreamId,
-        /// Who.
+        /// The owner that holds it.
         by: String,
-        /// Until when, by the clock of the store.
+        /// When its lease expires, by the store's clock.
         until: Timestamp,
     },
-    /// The lease or claim is lost: somebody else has it now, or it was given back. Nothing was written; stop.
+    /// The lease or claim is lost: another owner has it, or it was released. Nothing was written; stop.
     #[error(
-        "the claim {epoch} on {what} is no longer valid; somebody else may be at it, so nothing was written"
+        "the claim {epoch} on {what} is no longer valid because another owner may have it; nothing was written"
     )]
     Fenced {
-        /// The stream, or the id of what was due.
+        /// The stream, or the id of the timer.
         what: String,
-        /// The number of the lost claim.
+        /// The epoch of the lost claim.
         epoch: u64,
     },
-    /// A record is not as expected. Nothing was written.
-    #[error("{kind} {id} {}; nothing was written, read it again", found_text(.found))]
+    /// A record does not have the expected version. Nothing was written.
+    #[error("{kind} {id} {}; nothing was written: read the record and try again", found_text(.found))]
     Conflict {
         /// The record's kind.
         kind: String,
         /// The record's id.
         id: String,
-        /// The version that is there.
+        /// The stored version; `None` if there is no such record.
         found: Option<u64>,
     },
-    /// Something is larger than may be stored.
+    /// Something exceeds a size limit.
     #[error("{what} has {bytes} bytes; at most {limit} can be stored")]
     TooLarge {
-        /// What.
+        /// What is too large.
         what: String,
-        /// How large.
+        /// Its size.
         bytes: usize,
-        /// The most there may be.
+        /// The limit.
         limit: usize,
     },
-    /// The request cannot be, whatever is in the store.
+    /// The request is invalid, whatever the store contains.
     #[error("{0}")]
     Invalid(String),
-    /// What is stored is not what was written.
+    /// Stored data is not what was written.
     #[error("{what} is damaged: {why}; restore it from a backup")]
     Damaged {
-        /// What.
+        /// What is damaged.
         what: String,
-        /// How that shows.
+        /// How the damage was detected.
         why: String,
     },
-    /// The disk is full. Nothing was written; the same may work when there is room.
+    /// The disk is full. Nothing was written; retry when there is space.
     #[error("the disk with {place} is full; make room and try again")]
     Full {
         /// The file or folder.
@@ -68,22 +68,22 @@ pub enum Error {
     Open {
         /// The folder or address.
         place: String,
-        /// Why not, and what to do.
+        /// The reason, and what to do.
         why: String,
     },
-    /// The store has failed and takes no more changes until [`crate::Store::reopen`] succeeds. Whether this one was stored is not
-    /// known: try again under the same key.
+    /// The store has failed and accepts no changes until [`crate::Store::reopen`] succeeds. It is unknown whether
+    /// this change was stored: retry it under the same key.
     #[error("the store failed and must be opened again: {0}")]
     Broken(String),
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
-    /// Something went wrong this once; nothing was written.
+    /// A transient failure; nothing was written.
     #[error("{doing}: {why}")]
     Failed {
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
-        /// What went wrong.
+        /// The reason.
         why: String,
     },
 }
@@ -96,7 +96,7 @@ impl From<InvalidName> for Error {
 
 fn found_text(found: &Option<u64>) -> String {
     match found {
-        Some(version) => format!("is there in version {version}, which was not expected"),
-        None => "is not there".to_owned(),
+        Some(version) => format!("has version {version}, which was not expected"),
+        None => "does not exist".to_owned(),
     }
 }

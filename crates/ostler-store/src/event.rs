@@ -1,4 +1,4 @@
-//! Events, what they carry, and the right to add them.
+//! Events, their bodies, and leases on streams.
 
 use std::sync::Arc;
 
@@ -8,38 +8,38 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{StreamId, Timestamp};
 
-/// JSON as text, on one line: written once, then passed on to every reader without being parsed. Cheap to clone.
+/// JSON on one line, as text: serialized once, then passed to every reader unparsed. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Body(Arc<RawValue>);
 
 impl Body {
-    /// What `value` is as JSON. Fails for what has no JSON, such as a map whose keys are no strings.
+    /// Serializes `value`. Fails if it has no JSON form, such as a map whose keys are not strings.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
         to_raw_value(value).map(|raw| Self(raw.into()))
     }
 
-    /// Text that is JSON already. Line breaks around its values become spaces.
+    /// Takes text that is JSON already. Line breaks between its values become spaces.
     pub fn from_text(mut text: String) -> Result<Self, serde_json::Error> {
-        // Inside of strings they are always escaped.
+        // Inside strings they are always escaped.
         if text.contains(['\n', '\r']) {
             text = text.replace(['\n', '\r'], " ");
         }
         RawValue::from_string(text).map(|raw| Self(raw.into()))
     }
 
-    /// The JSON.
+    /// The JSON text.
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
 
-    /// The JSON as a value of a type.
+    /// Deserializes the JSON.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.as_str())
     }
 }
 
 impl PartialEq for Body {
-    /// The same text; `1.0` and `1` are not.
+    /// Compares the text; `1.0` and `1` differ.
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()
     }
@@ -70,88 +70,89 @@ impl<'de> Deserialize<'de> for Body {
     }
 }
 
-/// Something that happened, to be added to a stream.
+/// An event to append to a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewEvent {
-    /// What happened, in one word such as `message` or `approval.answered`.
+    /// Such as `message` or `approval.answered`.
     pub kind: String,
-    /// The particulars.
+    /// The event's data.
     pub body: Body,
-    /// Whoever adds it again under the same key gets the event that is there. In one append all events have a key, or
-    /// none has.
+    /// Idempotency key: a second event with the same key is not added; the stored one is returned. In one append
+    /// either all events have a key or none has.
     pub key: Option<String>,
-    /// Whether [`crate::Store::append`] returns only when nothing can take it away any more. Pieces of text that will be
-    /// repeated as a whole do not need that; everything somebody relies on does. Readers see neither kind before it is
-    /// on disk, and should not be shown it in another way: after a crash its number may belong to another event, which
-    /// a reader who believes to have seen it would miss.
+    /// Whether [`crate::Store::append`] waits until the event is on disk. Text deltas, which are repeated in a
+    /// complete message later, need not wait; everything a client relies on must. Readers see neither kind before it
+    /// is on disk, and must not receive it in another way: after a crash its number may belong to another event,
+    /// which a reader that saw the lost one would skip.
     pub durable: bool,
-    /// For a part of something that comes whole later, such as a text delta: what it is a part of. It has a number and
-    /// is read like any event until an event drops it; then its number stays unused. It cannot have a key.
+    /// For a part of something that arrives complete later, such as a text delta: the name of the whole. A draft has
+    /// a number and is read like any event until an event drops it; its number then stays unused. It cannot have a
+    /// key.
     pub draft: Option<String>,
-    /// The drafts that end with this event: those whose name of a whole begins like this.
+    /// Drops all drafts whose `draft` name starts with this.
     pub drops: Option<String>,
 }
 
 impl NewEvent {
-    /// A durable event without a key.
+    /// Makes a durable event without a key.
     pub fn new(kind: impl Into<String>, body: impl Into<Body>) -> Self {
         let (kind, body) = (kind.into(), body.into());
         Self { kind, body, key: None, durable: true, draft: None, drops: None }
     }
 
-    /// Added at most once under this key, however often that is tried.
+    /// Sets the idempotency key.
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Self {
         Self { key: Some(key.into()), ..self }
     }
 
-    /// The appender does not wait for the disk; a crash within some milliseconds may lose it.
+    /// The append does not wait for the disk; a crash within a few milliseconds may lose the event.
     #[must_use]
     pub fn fleeting(self) -> Self {
         Self { durable: false, ..self }
     }
 
-    /// A part of a whole that comes later, see [`NewEvent::draft`]. It is fleeting too.
+    /// Marks the event as a draft of `whole`, see [`NewEvent::draft`]. A draft is fleeting too.
     #[must_use]
     pub fn draft(self, whole: impl Into<String>) -> Self {
         Self { draft: Some(whole.into()), durable: false, ..self }
     }
 
-    /// Drops the drafts of all wholes whose name begins like this; a draft may drop itself.
+    /// Drops all drafts whose name starts with this; a draft may drop itself.
     #[must_use]
     pub fn drops(self, wholes: impl Into<String>) -> Self {
         Self { drops: Some(wholes.into()), ..self }
     }
 }
 
-/// Something that happened, at its place in a stream.
+/// A stored event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Where.
+    /// The stream it belongs to.
     pub stream: StreamId,
-    /// Its number: from 1, without gaps but for drafts that were dropped.
+    /// Numbered from 1 without gaps, except for dropped drafts.
     pub seq: u64,
-    /// When, by the clock of the store; in one stream never earlier than the event before.
+    /// When it was stored, by the store's clock; never earlier than the event before it in the stream.
     pub at: Timestamp,
-    /// What, in one word.
+    /// Such as `message` or `approval.answered`.
     pub kind: String,
-    /// The particulars.
+    /// The event's data.
     pub body: Body,
 }
 
-/// The right to add to a stream, for a while.
+/// The right to append to a stream, for a limited time.
 ///
-/// It is lost when somebody else has claimed the stream, which nobody can before `until`. So whoever cannot renew it
-/// stops what it does for the stream *before* that, by a clock of its own that began when it asked.
+/// It is lost when another owner claims the stream, which is impossible before `until`. An owner that cannot renew it
+/// must stop working on the stream *before* that, measured by its own clock from when it sent the claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// To what.
+    /// The stream it is for.
     pub stream: StreamId,
-    /// Whose it is: one name per process that is started, never used again.
+    /// One name per started process, never reused.
     pub owner: String,
-    /// How often the stream has been claimed. A lease with a lower number than the latest is worth nothing.
+    /// How often the stream has been claimed. A lease with a lower epoch than the latest is invalid.
     pub epoch: u64,
-    /// When others may claim it, by the clock of the store.
+    /// When the lease expires, by the store's clock.
     pub until: Timestamp,
 }
 
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_inside_other_json_is_as_it_was_written() {
+    fn a_body_embedded_in_other_json_is_unchanged() {
         let body: Body = serde_json::from_str("{ \"n\": 1.50 }").unwrap();
         assert_eq!(serde_json::to_string(&[&body]).unwrap(), "[{ \"n\": 1.50 }]");
         assert_eq!(Body::from(json!({"n": 1})).as_str(), "{\"n\":1}");

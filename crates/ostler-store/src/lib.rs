@@ -1,13 +1,12 @@
-//! What the server remembers: logs of events, records, and timers.
+//! The server's storage: event logs, records and timers.
 //!
-//! [`Store`] is the narrow door to it. Nothing behind the door may be taken for granted: there may be several servers on
-//! one store, so whoever writes to a log holds a [`Lease`] on it, and a lease that was lost is *fenced*: what it
-//! writes is refused, however late it arrives. What happens is recorded exactly once; that it is *done* only once is
-//! up to whoever does it.
+//! [`Store`] is the interface. Several servers may share one store, so appending to a log requires a [`Lease`] on it.
+//! A lost lease is *fenced*: the store refuses its appends, however late they arrive. Each event is recorded exactly
+//! once; that its effect happens only once is up to the caller.
 //!
-//! - A **stream** is a log of [`Event`]s, one per session. They are numbered from 1 without gaps, and only ever added.
+//! - A **stream** is a log of [`Event`]s, one per session. They are numbered from 1 without gaps and never changed.
 //! - A **record** is a small document with a version: a task, an approval, a rule, a user ([`Record`]).
-//! - A **due** is something to be done at a time, by one of the servers ([`Due`]).
+//! - A **due** is a timer that one of the servers performs ([`Due`]).
 #![warn(missing_docs)]
 
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! Names that callers choose, and what they may look like.
+//! Validation of stream names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 
 const LONGEST: usize = 128;
 
-/// The name of a stream: 1 to 128 letters, digits, and any of `. _ : -`. Cheap to clone.
+/// The name of a stream: 1 to 128 ASCII letters, digits, and any of `. _ : -`. Cheap to clone. // plain-english:
+/// ASCII letters
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StreamId(Arc<str>);
 
 impl StreamId {
-    /// Fails for a name that breaks the rules above.
+    /// Fails if the name breaks the rules above.
     pub fn new(name: impl AsRef<str>) -> Result<Self, InvalidName> {
         let name = name.as_ref();
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
@@ -30,13 +31,13 @@ impl StreamId {
     }
 }
 
-/// A name that cannot be a stream's.
+/// A name that is not valid for a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{name:?} cannot name a stream: it takes 1 to 128 ASCII letters, digits, and any of . _ : -"
 )]
 pub struct InvalidName {
-    /// How it begins.
+    /// The beginning of the refused name.
     pub name: String,
 }
 
@@ -73,7 +74,7 @@ mod tests {
     use super::StreamId;
 
     #[test]
-    fn a_name_is_plain_and_not_long() {
+    fn a_stream_name_has_at_most_128_plain_characters() {
         for name in ["a", "run:7", "0b1c.session_2-x", &"x".repeat(128)] {
             assert_eq!(StreamId::new(name).unwrap().as_str(), name);
         }

@@ -1,4 +1,4 @@
-//! Records: small documents that change, with a version.
+//! Records: small documents with a version.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,11 +8,11 @@ use crate::Timestamp;
 /// A document with a version: a task, an approval, a rule, a schedule, a user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// What it is, in one word.
+    /// Such as `task`.
     pub kind: String,
-    /// Which one of its kind.
+    /// Unique within its kind.
     pub id: String,
-    /// Grows with every change, and is never used twice for the same id, also when the record was removed in between.
+    /// Grows with every change and is never used twice for the same id, even after the record was removed.
     pub version: u64,
     /// The user it belongs to.
     pub owner: Option<String>,
@@ -22,83 +22,83 @@ pub struct Record {
     pub updated: Timestamp,
 }
 
-/// A change: the whole new document, and what is expected to be there.
+/// A write of a whole document, with the version it expects to replace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Put {
-    /// What it is, in one word.
+    /// Such as `task`.
     pub kind: String,
-    /// Which one of its kind.
+    /// Unique within its kind.
     pub id: String,
     /// The user it belongs to.
     pub owner: Option<String>,
     /// The document.
     pub body: Value,
-    /// What must be there for the change to happen.
+    /// What must be stored for the write to happen.
     pub expected: Expected,
 }
 
 impl Put {
-    /// A document that is not there yet.
+    /// Creates a record; it must not exist yet.
     pub fn new(kind: impl Into<String>, id: impl Into<String>, body: Value) -> Self {
         Self { kind: kind.into(), id: id.into(), owner: None, body, expected: Expected::Absent }
     }
 
-    /// A record as it was read, and changed since; only if nobody else changed it.
+    /// Writes back a record that was read and changed; refused if another writer changed it meanwhile.
     pub fn update(record: Record) -> Self {
         let Record { kind, id, version, owner, body, .. } = record;
         Self { kind, id, owner, body, expected: Expected::Version(version) }
     }
 
-    /// Belonging to this user.
+    /// Sets the owner.
     #[must_use]
     pub fn owner(self, owner: impl Into<String>) -> Self {
         Self { owner: Some(owner.into()), ..self }
     }
 
-    /// Only if this is there.
+    /// Sets what must be stored for the write to happen.
     #[must_use]
     pub fn expected(self, expected: Expected) -> Self {
         Self { expected, ..self }
     }
 }
 
-/// What must be there for a change to happen.
+/// What must be stored for a change to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// No such record.
+    /// The record must not exist.
     Absent,
-    /// This version of it.
+    /// The record must have this version.
     Version(u64),
-    /// Whatever is there, or nothing. The last one wins.
+    /// No condition. The last write wins.
     Any,
 }
 
-/// Which records of a kind; all conditions that are given must hold.
+/// Selects records of a kind; all given conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Those of this user.
+    /// Owned by this user.
     pub owner: Option<String>,
-    /// Those whose id begins like this.
+    /// The id starts with this.
     pub prefix: Option<String>,
-    /// Those whose body has this field, on top, with this string in it. Looking for `state` is fast.
+    /// This top-level field of the body is this string. `state` is indexed.
     pub field: Option<(String, String)>,
-    /// Those whose body has this field, on top, with one of these strings in it. Looking for `state` is fast.
+    /// This top-level field of the body is one of these strings. `state` is indexed.
     pub any_of: Option<(String, Vec<String>)>,
-    /// Those whose body has this field, on top, with a string that has this one in it, letter by letter.
+    /// This top-level field of the body contains this string; case matters.
     pub contains: Option<(String, String)>,
 }
 
-/// Which part of a list, ordered by id unless it says otherwise.
+/// Selects a part of a list. The default order is by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Only what comes after this id; whether there is a record of that id does not matter.
+    /// Start after this id; a record with it need not exist.
     pub after: Option<String>,
-    /// At most so many; a store may return fewer when they are large, but never none while there are some.
+    /// The most records to return. A store may return fewer if they are large, but at least one if any is left.
     pub limit: usize,
-    /// From the last id to the first.
+    /// Reverses the order.
     pub descending: bool,
-    /// Ordered by this field of the body, on top, in place of the id; `after` is then a value of it. It has strings that no
-    /// two records of the kind share. Records without it are left out. Order by `place` is fast.
+    /// Order by this top-level field of the body instead of the id; `after` is then a value of it. Its values are
+    /// strings, unique within the kind. Records without it are left out. `place` is indexed.
     pub by: Option<String>,
 }
 

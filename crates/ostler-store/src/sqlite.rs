@@ -1,10 +1,9 @@
-//! A store in a folder of this machine: SQLite with a write-ahead log, one thread that writes, some connections that
-//! read.
+//! A store in a local folder: SQLite with a write-ahead log, one writer thread, a pool of read connections.
 //!
-//! The folder belongs to one process at a time (`folder`). All that changes goes through one thread, which commits
-//! together what waits together (`writer`); a commit is on disk before anybody learns of it, and what readers see is
-//! committed. `lease`, `log`, `record` and `due` are the statements, `check` says what may be stored at all, and
-//! `chain` finds what the disk has changed.
+//! The folder belongs to one process at a time (`folder`). All changes go through one thread, which commits waiting
+//! requests together (`writer`). A commit is on disk before any caller is answered, and readers see only committed
+//! data. `lease`, `log`, `record` and `due` hold the SQL statements, `check` validates input, and `chain` detects
+//! data that the disk changed.
 
 mod backup;
 mod chain;
@@ -46,9 +45,9 @@ use crate::{
 pub use self::backup::{back_up, check, restore};
 pub use self::clock::{Clock, SystemClock};
 
-/// A [`Store`] in a folder of this machine. Dropping it writes what waits, and lets go of the folder.
+/// A [`Store`] in a local folder. Dropping it writes pending requests and unlocks the folder.
 pub struct Sqlite {
-    // In this order they are dropped: nobody uses the folder when its lock goes.
+    // Dropped in this order: nothing uses the folder when its lock is released.
     writer: Writer,
     readers: Readers,
     time: Time,
@@ -57,15 +56,15 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens the store in a folder, or makes one. What a process before this one had claimed is free.
+    /// Opens or creates the store in a folder. Leases of an earlier process are free.
     ///
-    /// [`Error::Open`] when another process uses the folder, when it is on a network file system, or when a newer
-    /// program wrote it.
+    /// [`Error::Open`] if another process uses the folder, if it is on a network file system, or if a newer program
+    /// wrote it.
     pub async fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_with(folder, Arc::new(SystemClock::default())).await
     }
 
-    /// The same with a clock of the caller's.
+    /// Like [`Self::open`], with a clock of the caller.
     pub async fn open_with(folder: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let path = folder.as_ref().to_owned();
         let opened = tokio::task::spawn_blocking(move || Self::open_blocking(&path, clock));
@@ -90,7 +89,7 @@ impl Sqlite {
         Ok(Self { writer, readers, time, records_read, _folder: folder })
     }
 
-    /// Takes what was deleted out of the files.
+    /// Removes deleted data from the files.
     async fn reclaim(&self) -> Result<(), Error> {
         while self.writer.write(0, forget::shrink).await? {}
         self.readers.ask_aside(forget::empty_log).await
@@ -102,19 +101,20 @@ impl Sqlite {
         self.records_read.load(Ordering::Relaxed)
     }
 
-    /// Has the next commit fail with this error of SQLite.
+    /// For tests: the next commit fails with this SQLite error code.
     #[doc(hidden)]
     pub fn fail_next_commit(&self, code: i32) {
         self.writer.shared().fail_commit.store(code, Ordering::Relaxed);
     }
 
-    /// Has all commits fail with this error of SQLite, until it is 0.
+    /// For tests: all commits fail with this SQLite error code until it is set to 0.
     #[doc(hidden)]
     pub fn fail_commits(&self, code: i32) {
         self.writer.shared().fail_commits.store(code, Ordering::Relaxed);
     }
 
-    /// Lets the database grow by so many pages and no further, as on a disk that is nearly full; `None` lifts that.
+    /// For tests: lets the database grow by at most `pages`, like a disk that is nearly full; `None` removes the
+    /// limit.
     #[doc(hidden)]
     pub async fn limit_growth(&self, pages: Option<u32>) -> Result<(), Error> {
         let limit = move |cx: &mut writer::Cx<'_>| {
@@ -178,7 +178,7 @@ impl Store for Sqlite {
 
     fn follow(&self, stream: &StreamId) -> watch::Receiver<u64> {
         let head = || self.readers.ask_now(|reader| Ok(log::head(reader, stream)?));
-        // Without an answer it starts at 0: it is only a hint.
+        // Without an answer it starts at 0, which is harmless: the number is only a hint.
         self.writer.shared().followers.follow(stream, || head().unwrap_or(0))
     }
 
@@ -316,14 +316,14 @@ impl Store for Sqlite {
     async fn close(&self) -> Result<(), Error> {
         self.readers.close().await;
         if let Some(thread) = self.writer.stop() {
-            // A panic inside was caught, and everybody told.
+            // A panic inside was caught, and every waiting caller was answered.
             _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
         Ok(())
     }
 }
 
-/// SQLite's integers end earlier than ours; nothing here ever gets that far.
+/// SQLite's integers are signed; no number here gets that large.
 fn int(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

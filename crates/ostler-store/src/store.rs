@@ -1,4 +1,4 @@
-//! The door: what the server asks of whatever remembers for it.
+//! The storage interface of the server.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,28 +13,29 @@ use crate::{
 
 /// Logs, records and timers that survive the process.
 ///
-/// When a method returns, what it did is on disk, with the one exception that [`NewEvent::durable`] describes. When it
-/// fails, nothing was done, except after [`Error::Broken`], where that is unknown. A future that is dropped may still
-/// do its work.
+/// When a method returns, its changes are on disk, with the one exception that [`NewEvent::durable`] describes. When
+/// it fails, nothing was changed, except after [`Error::Broken`], where that is unknown. A dropped future may still
+/// complete its work.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Takes a stream, which need not exist, and with it the only right to add to it. The lease has a higher epoch than
-    /// all before it, so they are worth nothing from now on.
+    /// Claims a stream, which need not exist, and with it the exclusive right to append. The lease has a higher epoch
+    /// than all before it, which are invalid from now on.
     ///
-    /// [`Error::Held`] while somebody else's lease lasts. An owner can take its own stream again at any time.
+    /// [`Error::Held`] while another owner's lease lasts. An owner can claim its own stream again at any time.
     async fn claim(&self, stream: &StreamId, owner: &str, lease: Duration) -> Result<Lease, Error>;
 
-    /// Makes the lease last this long from now. [`Error::Fenced`] when it is lost; one that has merely run out is not.
+    /// Extends the lease to `lasting` from now. [`Error::Fenced`] if it is lost; an expired lease that no one else
+    /// claimed is not lost.
     async fn renew(&self, lease: &Lease, lasting: Duration) -> Result<Lease, Error>;
 
-    /// Gives the stream back, so that anybody can claim it. [`Error::Fenced`] when the lease is lost anyway.
+    /// Releases the stream, so that any owner can claim it. [`Error::Fenced`] if the lease is lost.
     async fn release(&self, lease: &Lease) -> Result<(), Error>;
 
-    /// Adds events and changes records: all of it, or nothing. The events get the next numbers, in their order.
+    /// Appends events and changes records: all of it, or nothing. The events get the next numbers, in order.
     ///
-    /// [`Error::Fenced`] when the lease is lost; [`Error::Conflict`] when a record is not as expected. An event whose key
-    /// is known is not added: the one that is there is returned in its place. When that is so for all events, this
-    /// is a repetition of an append that has happened, and the records are left alone too.
+    /// [`Error::Fenced`] if the lease is lost; [`Error::Conflict`] if a record is not as expected. An event whose key
+    /// is known is not added: the stored one is returned in its place. If that is so for all events, this is a
+    /// repeated append, and the records are left alone too.
     async fn append(
         &self,
         lease: &Lease,
@@ -42,10 +43,10 @@ pub trait Store: Send + Sync + 'static {
         puts: Vec<Put>,
     ) -> Result<Vec<Event>, Error>;
 
-    /// Events with higher numbers than `after`, in order and without gaps but for dropped drafts. At most `limit`; fewer when they are large,
-    /// but never none while there are some. What can be read is on disk.
+    /// Reads events after number `after`, in order and without gaps except for dropped drafts. Returns at most
+    /// `limit`; fewer if they are large, but at least one if any is left. What can be read is on disk.
     ///
-    /// [`Error::Damaged`] names the first that is not what was written; what comes after it can still be read.
+    /// [`Error::Damaged`] names the first damaged event; those after it can still be read.
     async fn read_from(
         &self,
         stream: &StreamId,
@@ -53,27 +54,27 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Event>, Error>;
 
-    /// The number of the last event that can be read; 0 when there is none.
+    /// The number of the last readable event; 0 for an empty stream.
     async fn head(&self, stream: &StreamId) -> Result<u64, Error>;
 
-    /// Tells when [`Store::head`] has grown, whoever added to the stream: a store that several servers write to looks
-    /// for what the others did, so that not every reader has to. It ends when the store is closed or has failed.
+    /// Notifies when [`Store::head`] grows, whichever server appended. A store shared by several servers polls for
+    /// the others' changes, so that not every reader has to. It ends when the store is closed or has failed.
     fn follow(&self, stream: &StreamId) -> watch::Receiver<u64>;
 
-    /// Changes records: all of them, or none. Returns them as they are now.
+    /// Changes records: all of them, or none. Returns them as stored.
     async fn put(&self, puts: Vec<Put>) -> Result<Vec<Record>, Error>;
 
-    /// One record.
+    /// Reads one record.
     async fn get(&self, kind: &str, id: &str) -> Result<Option<Record>, Error>;
 
-    /// The records of a kind that fit, ordered by id.
+    /// The matching records of a kind, in the order of the page.
     async fn list(&self, kind: &str, filter: &Filter, page: &Page) -> Result<Vec<Record>, Error>;
 
-    /// How many records of a kind fit, counted up to `most`.
+    /// How many records of a kind match, counted up to `most`.
     async fn count(&self, kind: &str, filter: &Filter, most: usize) -> Result<usize, Error>;
 
-    /// How many records of a kind fit, for each value that a field of theirs has, on top; records without a string there are
-    /// left out. At most `most` values, which must not be relied on to be certain ones.
+    /// How many records of a kind match, per value of a top-level field; records without a string there are left out.
+    /// Returns at most `most` values; which ones is unspecified.
     async fn count_by(
         &self,
         kind: &str,
@@ -82,20 +83,20 @@ pub trait Store: Send + Sync + 'static {
         most: usize,
     ) -> Result<Vec<(String, usize)>, Error>;
 
-    /// Changes records and takes others away (kind, id and what is expected): all of it, or nothing.
+    /// Changes records and removes others (kind, id and what is expected): all of it, or nothing.
     async fn replace(
         &self,
         puts: Vec<Put>,
         removed: Vec<(String, String, Expected)>,
     ) -> Result<(), Error>;
 
-    /// Takes a record away. With [`Expected::Any`] it need not be there.
+    /// Removes a record. With [`Expected::Any`] it need not exist.
     async fn remove(&self, kind: &str, id: &str, expected: Expected) -> Result<(), Error>;
 
-    /// Has something done at a time. What was scheduled under this id is replaced, and a claim on it is void.
+    /// Schedules a timer. It replaces a timer with the same id and invalidates claims on it.
     async fn schedule(&self, due: Due) -> Result<(), Error>;
 
-    /// Takes what is due by the clock of the store and not claimed by anybody, the earliest first.
+    /// Claims timers that are due by the store's clock and unclaimed, the earliest first.
     async fn claim_due(
         &self,
         owner: &str,
@@ -103,43 +104,43 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<DueClaim>, Error>;
 
-    /// What was due is done: it is due again at `next`, or gone. [`Error::Fenced`] when the claim is lost.
+    /// Completes a timer: it is due again at `next`, or removed. [`Error::Fenced`] if the claim is lost.
     async fn complete(&self, claim: &DueClaim, next: Option<Timestamp>) -> Result<(), Error>;
 
-    /// Forgets what was scheduled, if it was, and voids a claim on it.
+    /// Removes a timer if it exists, and invalidates claims on it.
     async fn unschedule(&self, id: &str) -> Result<(), Error>;
 
-    /// The drafts of a stream that no event has dropped, in order. After a crash that is what was streamed and never
-    /// came whole.
+    /// The drafts of a stream that no event has dropped, in order. After a crash that is what was streamed but never
+    /// completed.
     async fn drafts(&self, stream: &StreamId) -> Result<Vec<Event>, Error>;
 
-    /// Takes a stream away with all its events, whoever holds it, and these records (kind and id), whether or not they are
-    /// there: all of it, or nothing. When this returns, neither can be found in the files of the store. Leases on the
-    /// stream are lost, those who follow it learn of its end, and a stream of the same name begins at 1 again.
+    /// Deletes a stream with all its events, whether or not it is leased, and these records (kind and id), whether or
+    /// not they exist: all of it, or nothing. When this returns, the store's files no longer contain the data. Leases
+    /// on the stream are lost, its followers end, and a new stream of that name starts at 1.
     ///
-    /// [`Error::Failed`] when it is gone, but its text may still be in the log of a database: forget it once more.
+    /// [`Error::Failed`] if it is deleted, but its text may still be in the write-ahead log: call this again.
     async fn forget(&self, stream: &StreamId, records: Vec<(String, String)>) -> Result<(), Error>;
 
-    /// Takes away the events of a stream with lower numbers than `before`. The rest keeps its numbers and can be verified.
+    /// Deletes the events of a stream with numbers below `before`. The rest keeps its numbers and can be verified.
     async fn trim(&self, stream: &StreamId, before: u64) -> Result<(), Error>;
 
-    /// Reads a whole stream and checks that every event is what was written, and where.
+    /// Reads a whole stream and verifies that every event is as written, and in its place.
     async fn verify(&self, stream: &StreamId) -> Result<(), Error>;
 
-    /// Looks at everything: the structure of the store, and every event of every stream. Returns what is damaged.
-    /// Takes as long as reading it all, and nobody waits for it meanwhile; once a night is often enough.
+    /// Checks the structure of the store and every event of every stream. Returns what is damaged. Takes as long as
+    /// reading everything, without blocking other requests; once a night is enough.
     async fn examine(&self) -> Result<Vec<Error>, Error>;
 
-    /// Writes everything, as of one moment, to a file that must not exist yet.
+    /// Writes everything, as of one moment, to a new file.
     async fn backup(&self, to: &Path) -> Result<(), Error>;
 
-    /// The time by the clock of the store.
+    /// The store's clock.
     async fn now(&self) -> Result<Timestamp, Error>;
 
-    /// Takes changes again after [`Error::Broken`], if that is possible by now. All leases and claims are lost, as after a
-    /// restart. A store that has not failed stays as it is.
+    /// Accepts changes again after [`Error::Broken`], if possible. All leases and claims are lost, as after a
+    /// restart. Does nothing if the store has not failed.
     async fn reopen(&self) -> Result<(), Error>;
 
-    /// Finishes what was begun and lets go of everything. What is asked later is answered with [`Error::Closed`].
+    /// Completes pending requests and releases all resources. Later requests fail with [`Error::Closed`].
     async fn close(&self) -> Result<(), Error>;
 }

@@ -22,13 +22,13 @@ pub enum Block {
     Thinking {
         /// The thought, whole or in the pieces it is streamed in.
         thinking: Text,
-        /// What the API would check the thought by.
+        /// The signature by which the API would check the thinking.
         signature: String,
         /// Into how many deltas to cut a whole thought.
         #[serde(default = "default_pieces")]
         split: usize,
     },
-    /// Thinking the API keeps to itself.
+    /// Thinking that the API redacts.
     RedactedThinking {
         /// The opaque content.
         data: String,
@@ -83,7 +83,7 @@ pub struct ToolUse {
     /// Into how many deltas to cut the arguments.
     #[serde(default = "default_pieces")]
     pub split: usize,
-    /// Text to stream in place of the arguments, to play a model that writes broken JSON.
+    /// Text to stream instead of the arguments, to imitate a model that writes invalid JSON.
     #[serde(default)]
     pub raw_input: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Endpoints under `/__scripted` through which tests in other languages see and steer the server.
+//! Endpoints under `/__scripted` through which tests in other languages inspect and control the server.
 
 use axum::extract::{Query, State as Shared};
 use axum::http::StatusCode;
@@ -63,7 +63,7 @@ async fn release(Shared(state): Shared<State>, Json(gate): Json<NamedGate>) -> J
     Json(json!({}))
 }
 
-/// Answers when so many responses have come to the gate, or with 408 when they do not come.
+/// Answers when `arrivals` responses have reached the gate, or with 408 after a timeout.
 async fn reached(Shared(state): Shared<State>, Json(wanted): Json<WantedArrivals>) -> Answer {
     let gate = state.gates.named(&wanted.gate);
     if gate.is_reached_by(wanted.arrivals).await {

@@ -1,13 +1,13 @@
-//! Reads a Messages API request body: what was asked, by whom, at which turn.
+//! Reads a Messages API request body: prompt, turn, tools, results.
 //!
-//! Everything that looks inside a request goes through [`Conversation`], so that rules, templates, recorded
-//! requests and error reports agree on what "the prompt" or "the tool results" are. It never fails: a body of
-//! the wrong shape simply has no messages. Judging the shape is the business of `validate`.
+//! Everything that reads a request uses [`Conversation`], so that rules, templates, recorded requests and error
+//! reports agree on what "the prompt" or "the tool results" are. It never fails: an invalid body simply has no
+//! messages. `validate` checks validity.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Text blocks that start like this are notes from the agent's harness, not something the user said.
+/// Text blocks that start like this are notes from the agent's harness, not text of the user.
 const HARNESS_NOTE: &str = "<system-reminder>";
 
 /// A borrowed view of one request body.
@@ -54,7 +54,7 @@ impl<'a> Conversation<'a> {
             .unwrap_or_default()
     }
 
-    /// The tool results in the last message. Instructions that follow it are not part of what was said.
+    /// The tool results in the last message. Instructions after it are ignored.
     pub(crate) fn tool_results(self) -> Vec<ToolResult> {
         let last = self.messages().iter().rev().find(|message| message["role"] != "system");
         last.map(|message| self.results_in(message)).unwrap_or_default()
@@ -72,7 +72,7 @@ impl<'a> Conversation<'a> {
         self.messages().iter().any(|message| any_string(message, &|text| text.contains(needle)))
     }
 
-    /// What tells this conversation from others: its first message.
+    /// What distinguishes this conversation from others: its first message.
     pub(crate) fn identity(self) -> String {
         self.messages().first().map(Value::to_string).unwrap_or_default()
     }
@@ -158,7 +158,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_prompt_is_the_newest_user_text_that_is_no_tool_result_and_no_harness_note() {
+    fn the_prompt_is_the_newest_user_text_without_tool_results_and_harness_notes() {
         let body = json!({"messages": [
             {"role": "user", "content": "first"},
             {"role": "assistant", "content": "ok"},
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_of_another_shape_has_no_messages() {
+    fn an_invalid_body_has_no_messages() {
         let body = json!([1, 2]);
         assert!(Conversation::of(&body).messages().is_empty());
         assert_eq!(Conversation::of(&body).prompt(), "");

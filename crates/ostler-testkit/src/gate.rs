@@ -1,4 +1,4 @@
-//! Gates: places where a response waits until the test lets it go on.
+//! Gates: points where a response waits until the test releases it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::patience::Patience;
 
-/// A named place where responses wait. Once released it stays open.
+/// A named point where responses wait. Once released it stays open.
 #[derive(Clone)]
 pub struct Gate {
     name: String,
@@ -16,18 +16,18 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Waits until a response has come to this gate, now or earlier.
+    /// Waits until a response has reached this gate, now or earlier.
     ///
     /// # Panics
-    /// When none comes within [`WAIT_LIMIT`](crate::WAIT_LIMIT).
+    /// If none does within [`WAIT_LIMIT`](crate::WAIT_LIMIT).
     pub async fn reached(&self) {
         self.reached_by(1).await;
     }
 
-    /// Waits until this many responses have come to this gate.
+    /// Waits until this many responses have reached this gate.
     ///
     /// # Panics
-    /// When they do not come within [`WAIT_LIMIT`](crate::WAIT_LIMIT).
+    /// If they do not within [`WAIT_LIMIT`](crate::WAIT_LIMIT).
     pub async fn reached_by(&self, arrivals: usize) {
         if !self.is_reached_by(arrivals).await {
             panic!(
@@ -38,23 +38,23 @@ impl Gate {
         }
     }
 
-    /// How many responses have come to this gate.
+    /// How many responses have reached this gate.
     pub fn arrivals(&self) -> usize {
         self.state.borrow().arrivals
     }
 
-    /// Opens the gate for everything that waits there and everything that will come.
+    /// Opens the gate for all waiting and all future responses.
     pub fn release(&self) {
         self.state.send_modify(|state| state.open = true);
     }
 
-    /// Whether this many responses come to this gate before patience runs out.
+    /// Whether this many responses reach this gate within the limit.
     pub(crate) async fn is_reached_by(&self, arrivals: usize) -> bool {
         let mut state = self.state.subscribe();
         self.patience.wait(state.wait_for(|state| state.arrivals >= arrivals)).await.is_some()
     }
 
-    /// Notes an arrival and waits until the gate is open.
+    /// Records an arrival and waits until the gate is open.
     pub(crate) async fn pass(&self) {
         self.state.send_modify(|state| state.arrivals += 1);
         let mut state = self.state.subscribe();
@@ -63,7 +63,7 @@ impl Gate {
     }
 }
 
-/// All gates of one server, made when first named.
+/// All gates of one server, created when first named.
 pub(crate) struct Gates {
     known: Mutex<HashMap<String, Gate>>,
     patience: Patience,

@@ -1,6 +1,7 @@
-//! Hostile input for tests of every door: commands that try to run code without approval, and a stranger's project.
+//! Hostile input for tests of every entry point: commands that try to run code without approval, and an untrusted
+//! project.
 //!
-//! One list for `ostler -p`, the SDKs, REST, WebSocket, AG-UI, schedules and the page, so that a command that is added is
+//! One list for `ostler -p`, the SDKs, REST, WebSocket, AG-UI, schedules and the page, so that an added command is
 //! tried everywhere.
 
 use std::fs;
@@ -8,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-/// In the file outside of a hostile project; must not be in any request to the model.
+/// In a file outside a hostile project; must not be in any request to the model.
 pub const SECRET: &str = "CANARY-7f3a";
 
 const COMMANDS: &str = include_str!("hostile/commands.txt");
@@ -25,7 +26,7 @@ pub fn commands(canary: &Path) -> Vec<String> {
     lines(COMMANDS, canary)
 }
 
-/// Rules that deny, each with a command that tries to get around it in the mode `bypassPermissions`.
+/// Deny rules, each with a command that tries to circumvent it in the mode `bypassPermissions`.
 pub fn denied(canary: &Path) -> Vec<(String, String)> {
     let split = |line: String| {
         let (rule, command) = line.split_once('\t').expect("each line has a rule and a command");
@@ -45,7 +46,7 @@ pub fn deny_settings() -> String {
 /// itself, and a repository whose configuration starts a program.
 ///
 /// # Errors
-/// When a file cannot be written or git fails.
+/// If a file cannot be written or git fails.
 pub fn repositories(folder: &Path, canary: &Path) -> io::Result<()> {
     let canary = canary.display();
     git(folder, &["init", "-q"])?;
@@ -68,11 +69,11 @@ pub fn repositories(folder: &Path, canary: &Path) -> io::Result<()> {
     git(&folder.join("hostile"), &["config", "core.fsmonitor", &format!("touch {canary}; :")])
 }
 
-/// Makes a folder into a stranger's project: instructions, commands, skills, agents and styles that lead to a file with
-/// [`SECRET`] in `outside`, and settings, hooks and servers that would create `canary`.
+/// Makes a folder into an untrusted project: instructions, commands, skills, agents and styles that lead to a file
+/// with [`SECRET`] in `outside`, and settings, hooks and servers that would create `canary`.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// If a file cannot be written.
 pub fn project(folder: &Path, outside: &Path, canary: &Path) -> io::Result<()> {
     let document = format!("---\nname: leak\ndescription: {SECRET}\n---\nbody {SECRET}\n");
     write(outside, "leak.md", &document)?;

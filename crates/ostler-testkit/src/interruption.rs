@@ -1,27 +1,27 @@
-//! What can happen to a stream between two of its events: faults, pings and gates.
+//! Actions between two events of a stream: faults, pings and gates.
 
 use serde::Deserialize;
 
-/// Something done to a stream after so many of its events.
+/// An action after `after_events` events of a stream.
 ///
-/// Events are counted from `message_start`; pings and whatever other interruptions insert do not count. A
-/// number beyond the last event means the end of the stream. Interruptions at the same place happen in the
-/// order of the script.
+/// Events are counted from `message_start`; pings and events that other interruptions insert do not count. A number
+/// beyond the last event means the end of the stream. Interruptions at the same place happen in the order of the
+/// script.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interruption {
-    /// How many events come first.
+    /// How many events precede it.
     #[serde(default)]
     pub after_events: usize,
-    /// What happens then.
+    /// The action.
     #[serde(rename = "do")]
     pub action: Action,
 }
 
-/// What an [`Interruption`] does. In JSON a word, or an object of one word with its argument.
+/// The action of an [`Interruption`]. In JSON a string, or an object with one field.
 ///
-/// A call without a stream has no events, so only some actions touch it: `Gate` holds the answer back, `Stall`
-/// never gives it, `Cut` breaks the connection in the middle of the body, `MalformedJson` sends half of it.
+/// A call without a stream has no events, so only some actions apply: `Gate` delays the answer, `Stall` never sends
+/// it, `Cut` breaks the connection in the middle of the body, `MalformedJson` sends half of it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Action {
@@ -31,12 +31,12 @@ pub enum Action {
     Cut,
     /// Ends the body properly, as if the message were complete.
     End,
-    /// Sends an event whose data is broken JSON, then goes on.
+    /// Sends an event whose data is invalid JSON, then continues.
     MalformedJson,
-    /// Sends lines that are no event-stream fields, and one event without the blank line that would end it, so
-    /// that it runs into the next; then goes on.
+    /// Sends lines that are not valid event-stream fields, and one event without the blank line at its end, so that
+    /// it runs into the next; then continues.
     MalformedSse,
-    /// Sends events in an order the protocol does not allow, then goes on.
+    /// Sends events in an order that the protocol does not allow, then continues.
     OutOfOrder(Disorder),
     /// Sends an `error` event and ends the stream, as the API does when it fails midway.
     ErrorEvent {

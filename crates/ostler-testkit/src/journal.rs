@@ -1,4 +1,4 @@
-//! The server's memory: every request in order of arrival, every failure, and a way to wait for either.
+//! The journal: every request in order of arrival, every failure, and a way to wait for either.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::patience::Patience;
 use crate::record::{Endpoint, Outcome, RecordedRequest};
 
-/// Remembers requests and failures. Cloning gives another handle to the same memory.
+/// Records requests and failures. Clones share the same journal.
 #[derive(Clone)]
 pub(crate) struct Journal {
     pages: Arc<watch::Sender<Pages>>,
@@ -20,7 +20,7 @@ impl Journal {
         Self { pages: Arc::default(), patience }
     }
 
-    /// Records a request; the entry returned follows it to its end.
+    /// Records a request; the returned entry tracks it to its end.
     pub(crate) fn record(&self, mut request: RecordedRequest) -> Entry {
         let mut sequence = 0;
         self.pages.send_modify(|pages| {
@@ -49,7 +49,7 @@ impl Journal {
         taken
     }
 
-    /// Waits until the message requests so far satisfy `enough`; `None` when that takes too long.
+    /// Waits until the message requests so far satisfy `enough`; `None` after a timeout.
     pub(crate) async fn wait_for(
         &self,
         enough: impl Fn(&[&RecordedRequest]) -> bool,
@@ -62,7 +62,7 @@ impl Journal {
     }
 }
 
-/// The record of one request while it is being answered. Dropped before its end, it notes that the client left.
+/// The record of one request while it is answered. If it is dropped before its end, it records that the client left.
 pub(crate) struct Entry {
     journal: Journal,
     pub(crate) sequence: usize,
@@ -99,14 +99,14 @@ impl Drop for Entry {
     }
 }
 
-/// A request that should not have been made.
+/// A request that should not have been sent.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failure {
     /// Which request, by [`RecordedRequest::sequence`].
     pub sequence: usize,
     /// What was wrong with it.
     pub kind: FailureKind,
-    /// The whole story for a reader: the reason, the conversation and, where rules matter, why none applied.
+    /// The full report: the reason, the conversation and, for an unmatched request, why no rule applied.
     pub report: String,
 }
 

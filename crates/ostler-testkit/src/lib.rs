@@ -128,7 +128,7 @@
 //! pieces. Before its pieces a tool input has one empty delta, and an empty input has only that, as in the real
 //! API. `{{prompt}}` and `{{tool_result}}` in texts and inputs stand for the prompt and the newest tool result.
 //!
-//! ## Beside the rules
+//! ## Other endpoints
 //!
 //! `count_tokens` at the top of a script is what that endpoint answers; without it, a quarter of the bytes of
 //! system prompt, tools and messages as compact JSON.

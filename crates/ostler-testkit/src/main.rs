@@ -1,7 +1,7 @@
 //! `scripted-api`: the scripted Messages API as a program, for tests in other languages.
 //!
-//! Owns the flags, the one line on standard output, the end of the program and its exit code; everything else
-//! is the library's.
+//! Owns the flags, the line on standard output, the end of the program and its exit code; everything else is in the
+//! library.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::PathBuf;
@@ -13,9 +13,9 @@ use clap::Parser;
 use ostler_testkit::{Failure, Script, ScriptedApi};
 use tokio::sync::oneshot;
 
-/// Bad flags and bad scripts; clap uses the same code.
+/// Invalid flags and invalid scripts; clap uses the same code.
 const USAGE_ERROR: u8 = 2;
-/// The server was asked for something it must not be asked for.
+/// A request was invalid, or no rule covered it.
 const FAILURES: u8 = 1;
 
 /// Serve a scripted Anthropic Messages API on the loopback interface.
@@ -33,7 +33,7 @@ struct Arguments {
     /// JSON file with the script; without it, send one to /__scripted/script
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// Outlive whoever started it: run until signalled
+    /// Keep running when the parent ends: run until signalled
     #[arg(long)]
     keep: bool,
 }
@@ -67,8 +67,8 @@ fn run(arguments: &Arguments) -> Result<Vec<Failure>, String> {
 }
 
 async fn serve(arguments: &Arguments, script: Script) -> io::Result<Vec<Failure>> {
-    // Before the line that says it is ready: from then on a signal must not end the program without a report, and
-    // the parent may be gone.
+    // Before the line that says it is ready: from then on a signal must not end the program without a report, and the
+    // parent may be gone.
     let mut signals = Signals::new()?;
     let parent = parent_id();
     let server = ScriptedApi::bind(arguments.port, script).await?;
@@ -81,16 +81,16 @@ async fn serve(arguments: &Arguments, script: Script) -> io::Result<Vec<Failure>
     Ok(server.take_failures())
 }
 
-/// Resolves when whoever started the program is gone: their end of standard input is closed or, where that says
-/// nothing, their process has ended. `parent` is that process as of the start.
+/// Resolves when the program that started this one is gone: its end of standard input is closed or, where that is not
+/// conclusive, its process has ended. `parent` is its process id at the start.
 async fn owner_left(parent: Option<u32>) {
     if input_is_a_dead_end() { ended(parent).await } else { input_closed().await }
 }
 
-/// Resolves when the parent is no longer the one it was.
+/// Resolves when the parent process has changed.
 async fn ended(parent: Option<u32>) {
     let mut ticks = tokio::time::interval(Duration::from_millis(500));
-    // Where parents are not known, only a signal ends the program.
+    // Where the parent is unknown, only a signal ends the program.
     while parent.is_none() || parent_id() == parent {
         ticks.tick().await;
     }
@@ -109,7 +109,7 @@ fn parent_id() -> Option<u32> {
 /// Resolves when standard input reaches its end or fails.
 async fn input_closed() {
     let (closed, wait) = oneshot::channel::<()>();
-    // A thread of its own: the runtime would wait for a read it started itself before it lets the program end.
+    // A separate thread: the runtime would wait for its own read before it lets the program end.
     thread::spawn(move || {
         let mut ignored = [0; 1024];
         while matches!(io::stdin().read(&mut ignored), Ok(1..)) {}
@@ -118,7 +118,7 @@ async fn input_closed() {
     let _ = wait.await;
 }
 
-/// Whether standard input is something like `/dev/null`, which ends at once whether or not the parent lives.
+/// Whether standard input is like `/dev/null`, which ends at once whether or not the parent lives.
 #[cfg(unix)]
 fn input_is_a_dead_end() -> bool {
     use std::os::fd::AsFd;
@@ -170,12 +170,12 @@ impl Signals {
     }
 
     async fn received(&mut self) {
-        // Without the signal there is still standard input to end the program.
+        // Without the signal, standard input still ends the program.
         let _ = tokio::signal::ctrl_c().await;
     }
 }
 
 fn complain(text: &str) {
-    // A closed standard error leaves nobody to tell.
+    // If standard error is closed, the message is lost.
     let _ = writeln!(io::stderr(), "scripted-api: {text}");
 }

@@ -1,4 +1,4 @@
-//! Turns a reply into the message for one request: templates filled in, ids given, tokens counted.
+//! Turns a reply into the message for one request: fills in templates, assigns ids, counts tokens.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -117,7 +117,7 @@ impl ComposedBlock {
             None if input.as_object().is_some_and(serde_json::Map::is_empty) => String::new(),
             None => input.to_string(),
         };
-        // The API opens every tool input with an empty piece.
+        // The API starts every tool input with an empty delta.
         let pieces = [String::new()].into_iter().chain(split_text(&streamed, call.split));
         Self {
             start: json!({"type": kind, "id": id, "name": call.name, "input": {}}),
@@ -129,7 +129,7 @@ impl ComposedBlock {
     }
 }
 
-/// Hands out ids that are unique in one server and the same in every run that asks in the same order.
+/// Assigns ids that are unique in one server and the same in every run with the same order of requests.
 #[derive(Default)]
 pub(crate) struct Ids {
     messages: AtomicU64,
@@ -178,14 +178,14 @@ fn usage(reply: &Reply, body: &Value, blocks: &[ComposedBlock]) -> Value {
     })
 }
 
-/// What the placeholders in a reply stand for.
+/// The values of the placeholders in a reply.
 struct Template {
     prompt: String,
     tool_result: String,
 }
 
 impl Template {
-    /// Replaces in one pass, so that a placeholder inside the prompt stays what the user wrote.
+    /// Replaces in one pass, so that a placeholder inside the prompt stays literal.
     fn fill(&self, text: &str) -> String {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;

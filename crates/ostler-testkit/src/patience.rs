@@ -1,10 +1,10 @@
-//! How long the testkit waits for something a test expects, and by whose clock.
+//! The timeout of waiting functions, and the clock that measures it.
 
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-/// The longest that any `wait_for…` or `reached…` waits before it panics with what it saw.
+/// The timeout of every `wait_for…` and `reached…`, after which it panics with what it saw.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// Bounds waiting by the clock of the server's runtime.

@@ -82,7 +82,7 @@ impl StreamPlan<'_> {
         }
     }
 
-    /// Does what is due before the event at `position`.
+    /// Performs what is due before the event at `position`.
     fn interrupt(
         &mut self,
         action: &Action,
@@ -112,7 +112,7 @@ impl StreamPlan<'_> {
     }
 
     fn disorder(&mut self, disorder: Disorder, events: &mut [Event], position: usize) {
-        // One past the last block: no block of this message has that number.
+        // One past the last block: no block of this message has that index.
         let unknown = self.message.blocks.len();
         let stray = match disorder {
             Disorder::DeltaWithoutStart => Event::block_delta(
@@ -132,7 +132,7 @@ impl StreamPlan<'_> {
         self.send(&stray.encode());
     }
 
-    /// What comes between two events.
+    /// The pauses and pings between two events.
     fn pace(&mut self, position: usize) {
         if position == 0 {
             return;
@@ -174,7 +174,7 @@ mod tests {
         stream_steps(reply, &message)
     }
 
-    /// One word per step: the name of an event, or what else happens.
+    /// One name per step: that of an event, or of another action.
     fn check(reply: Reply, expected: &str) {
         let words: Vec<String> = steps(&reply)
             .into_iter()
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_inserted_does_not_move_later_interruptions() {
+    fn inserted_events_do_not_move_later_interruptions() {
         let reply = hello()
             .interrupt(1, Action::Ping)
             .gate(1, "a")

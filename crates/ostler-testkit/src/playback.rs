@@ -12,7 +12,7 @@ use crate::journal::Entry;
 use crate::plan::Step;
 use crate::record::Outcome;
 
-/// A response body that performs `steps` and notes in `entry` how it ended.
+/// A response body that performs `steps` and records in `entry` how it ended.
 pub(crate) fn body(steps: Vec<Step>, gates: Arc<Gates>, entry: Entry) -> Body {
     let playback = Playback { steps: steps.into(), gates, entry };
     Body::from_stream(stream::unfold(playback, async |mut playback| {
@@ -37,8 +37,8 @@ impl Playback {
                 // Ends when the client leaves or the server stops: either drops this future.
                 Some(Step::Stall) => std::future::pending().await,
                 Some(Step::Cut) => {
-                    // The connection flushes what it has whenever the body is not ready. Without this pause an
-                    // error right after the last event would throw that event away.
+                    // The connection flushes its buffer whenever the body is not ready. Without this pause an error
+                    // right after the last event would discard that event.
                     tokio::task::yield_now().await;
                     self.entry.end(Outcome::Cut);
                     return Some(Err(io::ErrorKind::ConnectionAborted.into()));

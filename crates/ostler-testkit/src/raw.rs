@@ -1,5 +1,5 @@
-//! An HTTP server that answers with bytes of the test's choice: floods, bombs and streams without an end, which no
-//! script describes. Repeated parts cost nothing to hold.
+//! An HTTP server that answers with arbitrary bytes: floods, decompression bombs and endless streams, which scripts
+//! cannot describe. Repeated parts take no additional memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,10 +10,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// What a [`RawApi`] answers to one request.
+/// The answer of a [`RawApi`] to one request.
 #[derive(Clone, Debug)]
 pub struct RawReply {
-    /// The status line's number.
+    /// The HTTP status.
     pub status: u16,
     /// Headers, each as `name: value`.
     pub headers: Vec<String>,
@@ -30,12 +30,12 @@ pub struct RawPart {
     pub bytes: Bytes,
     /// How often they are sent.
     pub times: u64,
-    /// How long to wait after each time.
+    /// The pause after each time.
     pub pause: Duration,
 }
 
 impl RawReply {
-    /// An event stream that begins with these parts.
+    /// An event stream that starts with these parts.
     pub fn events(parts: Vec<RawPart>) -> Self {
         let headers = vec!["content-type: text/event-stream".to_owned()];
         Self { status: 200, headers, parts, resets: false }
@@ -72,19 +72,19 @@ impl RawPart {
         Self::repeated(bytes, 1)
     }
 
-    /// Bytes that are sent so many times.
+    /// Bytes that are sent `times` times.
     pub fn repeated(bytes: impl Into<Bytes>, times: u64) -> Self {
         Self { bytes: bytes.into(), times, pause: Duration::ZERO }
     }
 
-    /// Waits after each time.
+    /// Sets a pause after each time.
     pub fn pausing(mut self, pause: Duration) -> Self {
         self.pause = pause;
         self
     }
 }
 
-/// Answers every request as a function of its number, from 0, and its body says. Ends when it is dropped.
+/// Answers every request with the result of a function of its number, from 0, and its body. Ends when it is dropped.
 #[derive(Debug)]
 pub struct RawApi {
     url: String,
@@ -93,10 +93,10 @@ pub struct RawApi {
 }
 
 impl RawApi {
-    /// Starts on a free port of this machine.
+    /// Starts on a free loopback port.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there is none.
     pub async fn start(answer: impl Fn(usize, &[u8]) -> RawReply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("a bound port"));
@@ -107,7 +107,7 @@ impl RawApi {
             while let Ok((stream, _)) = listener.accept().await {
                 let (count, answer) = (Arc::clone(&count), Arc::clone(&answer));
                 connections.spawn(async move {
-                    // A client that leaves early is what these tests hope for.
+                    // A client that leaves early is expected.
                     let _ = serve(stream, &count, &*answer).await;
                 });
             }
@@ -115,12 +115,12 @@ impl RawApi {
         Self { url, n_requests, task }
     }
 
-    /// Where it is.
+    /// The URL of the server.
     pub fn base_url(&self) -> String {
         self.url.clone()
     }
 
-    /// How many requests have come.
+    /// How many requests have arrived.
     pub fn n_requests(&self) -> usize {
         self.n_requests.load(Ordering::SeqCst)
     }
@@ -153,7 +153,7 @@ async fn serve(
         }
     }
     if reply.resets {
-        // Without a time to linger, closing a connection resets it.
+        // Without linger time, closing a connection resets it.
         stream.set_zero_linger()?;
         return Ok(());
     }

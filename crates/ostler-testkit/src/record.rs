@@ -1,4 +1,4 @@
-//! What the server remembers of a request, for tests to assert on.
+//! A recorded request, for assertions in tests.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use serde_json::Value;
 
 use crate::conversation::{Conversation, ToolResult};
 
-/// One request as it arrived, and what became of it.
+/// A request, and how it was answered.
 #[derive(Clone, Debug, Serialize)]
 pub struct RecordedRequest {
-    /// The place in the order of arrival, from 0, counting every request to the server.
+    /// The index in the order of arrival, from 0, counting every request to the server.
     pub sequence: usize,
-    /// What was called.
+    /// The endpoint.
     pub endpoint: Endpoint,
     /// The HTTP method.
     pub method: String,
     /// The path, without the query.
     pub path: String,
-    /// The query string, without the question mark; empty when there is none.
+    /// The query string, without the question mark; empty if there is none.
     pub query: String,
     /// The headers by lower-case name; repeated ones are joined by commas, secrets replaced by `[redacted]`.
     pub headers: BTreeMap<String, String>,
@@ -28,7 +28,7 @@ pub struct RecordedRequest {
     pub has_api_key: bool,
     /// The JSON body; a string when the body was not JSON, null when there was none.
     pub body: Value,
-    /// The rule that answered, by its place in the script.
+    /// The rule that answered, by its index in the script.
     pub rule: Option<usize>,
     /// The name of that rule, if it has one.
     pub rule_name: Option<String>,
@@ -93,7 +93,7 @@ impl RecordedRequest {
         self.conversation().tool_names()
     }
 
-    /// The conversation in lines, as [`render_conversation`](crate::render_conversation) writes it.
+    /// The conversation as lines, as [`render_conversation`](crate::render_conversation) writes it.
     pub fn transcript(&self) -> String {
         crate::render_conversation(self.messages())
     }
@@ -108,7 +108,7 @@ impl RecordedRequest {
     }
 }
 
-/// What a request was for.
+/// The endpoint of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Endpoint {
@@ -118,14 +118,14 @@ pub enum Endpoint {
     CountTokens,
     /// `GET …/v1/models`.
     Models,
-    /// `GET` or `HEAD` of the root: a client looking whether somebody is there.
+    /// `GET` or `HEAD` of the root: a client checks whether the server is there.
     Probe,
     /// Anything else; answered with 404.
     Unknown,
 }
 
 impl Endpoint {
-    /// Finds the endpoint whatever the prefix: clients may be given a base URL with a path.
+    /// Finds the endpoint with any prefix: clients may have a base URL with a path.
     pub(crate) fn of(method: &Method, path: &str) -> Self {
         let path = path.trim_end_matches('/');
         match *method {
@@ -144,7 +144,7 @@ impl Endpoint {
 pub enum Outcome {
     /// It has not ended yet.
     Open,
-    /// The whole answer was handed to the connection.
+    /// The whole answer was passed to the connection.
     Complete,
     /// The script broke the connection.
     Cut,

@@ -62,7 +62,7 @@ impl Reply {
         self.block(Block::thinking(thinking, signature))
     }
 
-    /// Adds thinking the API keeps to itself.
+    /// Adds thinking that the API redacts.
     pub fn redacted_thinking(self, data: impl Into<String>) -> Self {
         self.block(Block::RedactedThinking { data: data.into() })
     }
@@ -85,7 +85,7 @@ impl Reply {
         self
     }
 
-    /// Says more about the stop reason, as the API does for a refusal.
+    /// Adds details of the stop reason, as the API does for a refusal.
     pub fn stop_details(mut self, details: Value) -> Self {
         self.stop_details = Some(details);
         self
@@ -97,7 +97,7 @@ impl Reply {
         self
     }
 
-    /// Names another model than the one asked for.
+    /// Names a model other than the requested one.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
@@ -109,7 +109,7 @@ impl Reply {
         self
     }
 
-    /// Keeps the whole response back, headers included, until the gate of this name is released.
+    /// Delays the whole response, headers included, until the gate of this name is released.
     pub fn hold(mut self, gate: impl Into<String>) -> Self {
         self.hold = Some(gate.into());
         self
@@ -127,10 +127,10 @@ impl Reply {
         self
     }
 
-    /// Sends the bytes of a stream in pieces of this size, wherever that cuts.
+    /// Sends the bytes of a stream in chunks of this size, cut anywhere.
     ///
     /// # Panics
-    /// When `size` is zero.
+    /// If `size` is zero.
     pub fn chunk_bytes(mut self, size: usize) -> Self {
         self.chunk_bytes = Some(NonZeroUsize::new(size).expect("a chunk has at least one byte"));
         self
@@ -148,7 +148,7 @@ impl Reply {
         self
     }
 
-    /// Does something to the stream after its first `after_events` events; see [`Action`].
+    /// Performs an action after the first `after_events` events; see [`Action`].
     pub fn interrupt(mut self, after_events: usize, action: Action) -> Self {
         self.interruptions.push(Interruption { after_events, action });
         self
@@ -185,7 +185,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// So many tokens in and out, with nothing cached.
+    /// Input and output tokens, with nothing cached.
     pub fn tokens(input_tokens: u64, output_tokens: u64) -> Self {
         Self {
             input_tokens: Some(input_tokens),

@@ -42,7 +42,7 @@ pub(crate) async fn answer(Shared(state): Shared<State>, request: Request) -> Re
     }
 }
 
-/// One request on its way to its answer.
+/// One request that is being answered.
 struct Exchange {
     state: State,
     entry: Entry,
@@ -158,7 +158,7 @@ impl Exchange {
         }
     }
 
-    /// Answers like the real API and remembers that the client asked for something broken.
+    /// Answers like the real API and records the invalid request.
     fn refuse(self, reason: &str) -> Response {
         let conversation = render_conversation(Conversation::of(&self.body).messages());
         let sequence = self.entry.sequence;
@@ -188,7 +188,7 @@ impl Exchange {
     }
 }
 
-/// The body as JSON, or as a string with the reason why it is not JSON. Nothing at all is null.
+/// The body as JSON, or as a string with the reason why it is not JSON. An empty body is null.
 fn read_json(bytes: &[u8]) -> (Value, Option<String>) {
     match serde_json::from_slice(bytes) {
         Ok(body) => (body, None),

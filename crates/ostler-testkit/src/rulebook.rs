@@ -1,4 +1,4 @@
-//! Chooses the rule for a request, counts uses, and explains when there is none.
+//! Chooses the rule for a request, counts uses, and explains why none applies.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use crate::reply::Reply;
 use crate::script::{Rule, Script};
 use crate::transcript::render_conversation;
 
-/// The script being played: its rules, and how often each was used.
+/// The rules of the script, and how often each was used.
 pub(crate) struct Rulebook {
     rules: Vec<RuleInUse>,
     pub(crate) count_tokens: Option<u64>,
@@ -23,14 +23,14 @@ impl Rulebook {
         rulebook
     }
 
-    /// Adds the rules of another script after those that are there; they keep their uses.
+    /// Appends the rules of another script; existing rules keep their uses.
     pub(crate) fn append(&mut self, script: Script) {
         self.rules
             .extend(script.rules.into_iter().map(|rule| RuleInUse { rule, uses: HashMap::new() }));
         self.count_tokens = script.count_tokens.or(self.count_tokens);
     }
 
-    /// Takes the first rule that matches and has uses left; else says for each rule why it does not apply.
+    /// Takes the first rule that matches and has uses left; the error says for each rule why it does not apply.
     pub(crate) fn choose(&mut self, body: &Value) -> Result<Choice, Vec<String>> {
         let request = Conversation::of(body);
         let mut reasons = Vec::new();
@@ -88,7 +88,7 @@ pub(crate) fn uncovered_report(sequence: usize, body: &Value, reasons: &[String]
 
 struct RuleInUse {
     rule: Rule,
-    /// Uses by conversation, or all under the empty name when the rule does not tell them apart.
+    /// Uses by conversation, or all under the empty name if the rule does not distinguish them.
     uses: HashMap<String, usize>,
 }
 

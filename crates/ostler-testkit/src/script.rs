@@ -1,6 +1,6 @@
-//! The script: which replies the API gives to which requests, and how it is read from JSON.
+//! Scripts: which replies the API gives to which requests, and how they are read from JSON.
 //!
-//! A [`Script`] is a plain value. Counting uses and choosing a rule for a request belongs to `rulebook`.
+//! A [`Script`] is a plain value. `rulebook` counts uses and chooses a rule for a request.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ impl Script {
         Self::default()
     }
 
-    /// Adds a rule: requests that fit `when` get `replies`, one reply or a list to be used one after another.
+    /// Adds a rule: requests that match `when` get `replies`, one reply or a list used in order.
     pub fn rule(self, when: When, replies: impl Into<Replies>) -> Self {
         self.with(Rule::new(when, replies))
     }
@@ -51,7 +51,7 @@ impl Script {
         let Object(script) =
             serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
                 let place = error.path().to_string();
-                // At the top level the path is a lone dot, or a question mark where the text breaks off.
+                // At the top level the path is a single dot, or a question mark where the text ends.
                 let place =
                     if matches!(place.as_str(), "." | "?") { "script".to_owned() } else { place };
                 ScriptError::Malformed { place, source: error.into_inner() }
@@ -82,13 +82,13 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule without a name and without limits of its own.
+    /// A rule without a name and without limits.
     ///
-    /// With a single reply it can be used without end. With a list it is used up when its list is, so that one
-    /// retry too many is noticed; give [`Rule::times`] to repeat the last reply.
+    /// With a single reply it can be used any number of times. With a list it is used up with its last reply, so that
+    /// one retry too many is noticed; [`Rule::times`] repeats the last reply.
     ///
     /// # Panics
-    /// When the list of replies is empty.
+    /// If the list of replies is empty.
     pub fn new(when: When, replies: impl Into<Replies>) -> Self {
         let Replies(replies) = replies.into();
         assert!(!replies.is_empty(), "a rule needs at least one reply");
@@ -107,7 +107,7 @@ impl Rule {
         self
     }
 
-    /// Counts uses for each conversation by itself; conversations are told apart by their first message.
+    /// Counts uses per conversation; conversations are distinguished by their first message.
     pub fn per_conversation(mut self) -> Self {
         self.per_conversation = true;
         self
@@ -128,7 +128,7 @@ impl Rule {
     }
 }
 
-/// One reply, or several to be used one after another.
+/// One reply, or several used in order.
 #[derive(Clone, Debug)]
 pub struct Replies(pub(crate) Vec<Reply>);
 
@@ -156,7 +156,7 @@ pub enum ScriptError {
     /// The file could not be read.
     #[error("cannot read the script: {0}")]
     Unreadable(#[source] std::io::Error),
-    /// The JSON is broken or is not a script; `place` is the path to the culprit, such as `rules[2].reply.usage`.
+    /// The JSON is invalid or is not a script; `place` is the path to the error, such as `rules[2].reply.usage`.
     #[error("{place}: {source}")]
     Malformed {
         /// Where in the script.

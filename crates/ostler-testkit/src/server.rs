@@ -1,6 +1,6 @@
-//! [`ScriptedApi`]: a server of its own for one test, from start to shutdown.
+//! [`ScriptedApi`]: a server for one test, from start to shutdown.
 //!
-//! It runs in a thread with a runtime of its own. Dropping that runtime drops every connection, stalled ones
+//! It runs in its own thread with its own runtime. Dropping that runtime drops every connection, stalled ones
 //! included, so nothing outlives the server; and the test's runtime may be blocked or have its clock paused.
 
 use std::io::{self, Write as _};
@@ -22,17 +22,17 @@ use crate::routes;
 use crate::script::Script;
 use crate::state::State;
 
-/// A scripted Messages API on a port of its own, on the loopback interface.
+/// A scripted Messages API on its own loopback port.
 ///
-/// Dropping it stops the server. If it was asked for something its script does not cover, or for something the
-/// real API would refuse, dropping it panics with the conversation, unless [`Self::take_failures`] was called. In
-/// `main` it prints the conversation instead: an error may be on its way out, and a panic would hide it.
+/// Dropping it stops the server. If a request was invalid or no rule covered it, dropping panics with the
+/// conversation, unless [`Self::take_failures`] was called. In `main` it prints the conversation instead: `main` may
+/// be returning an error, which a panic would hide.
 pub struct ScriptedApi {
     address: SocketAddr,
     state: State,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// The test has called [`Self::finish`], and wants to hear of failures.
+    /// The test has called [`Self::finish`], so failures panic.
     is_finished: bool,
 }
 
@@ -57,7 +57,7 @@ impl ScriptedApi {
         Ok(Self { address, state, stop: Some(stop), thread: Some(thread), is_finished: false })
     }
 
-    /// Where the server is, such as `http://127.0.0.1:4321`; a client adds `/v1/messages` to it.
+    /// The URL of the server, such as `http://127.0.0.1:4321`; a client adds `/v1/messages` to it.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -87,11 +87,11 @@ impl ScriptedApi {
         self.wait_for(&format!("{count} requests"), |requests| requests.len() >= count).await
     }
 
-    /// Waits until the calls of `/v1/messages` satisfy `enough`, and returns them. `what` says in a panic what
-    /// was waited for.
+    /// Waits until the calls of `/v1/messages` satisfy `enough`, and returns them. `what` names the condition in a
+    /// panic.
     ///
     /// # Panics
-    /// When that takes longer than [`WAIT_LIMIT`].
+    /// If that takes longer than [`WAIT_LIMIT`].
     pub async fn wait_for(
         &self,
         what: &str,
@@ -106,19 +106,19 @@ impl ScriptedApi {
                     .map(|one| format!("{:?}\n{}", one.outcome, one.transcript()))
                     .collect();
                 panic!(
-                    "waited {WAIT_LIMIT:?} in vain for {what}; requests so far:\n{}",
+                    "{what} did not happen within {WAIT_LIMIT:?}; requests so far:\n{}",
                     seen.join("\n")
                 )
             }
         }
     }
 
-    /// The gate of this name, to wait for a response to come there and to let it go on.
+    /// The gate of this name, to wait for a response there and to release it.
     pub fn gate(&self, name: &str) -> Gate {
         self.state.gates.named(name)
     }
 
-    /// Adds the rules of `script` after those the server has.
+    /// Appends the rules of `script`.
     pub fn append(&self, script: Script) {
         self.state.rulebook().append(script);
     }
@@ -135,7 +135,7 @@ impl ScriptedApi {
         unmatched.map(|failure| failure.report).collect()
     }
 
-    /// All requests that should not have been made: those no rule covered and those that were not valid.
+    /// All requests that were invalid or that no rule covered.
     pub fn failures(&self) -> Vec<Failure> {
         self.state.journal.failures()
     }
@@ -147,8 +147,8 @@ impl ScriptedApi {
 
     /// Stops the server, and panics if there were failures.
     ///
-    /// Dropping it does the same, except in `main`: there the failures are printed, because an error may be on its way
-    /// out that a panic would hide.
+    /// Dropping it does the same, except in `main`: there the failures are printed, because `main` may be returning
+    /// an error that a panic would hide.
     pub fn finish(mut self) {
         self.is_finished = !thread::panicking();
         drop(self);
@@ -174,11 +174,11 @@ impl Drop for ScriptedApi {
         }
         let reports: Vec<&str> = failures.iter().map(|failure| failure.report.as_str()).collect();
         let report = format!(
-            "the scripted API was asked for what it must not be asked for:\n\n{}",
+            "the scripted API got invalid or uncovered requests:\n\n{}",
             reports.join("\n")
         );
-        // A second panic would abort the test run and hide the first. In `main` an error may be on its way out, which
-        // a panic would hide, too; tests have threads of their own.
+        // A second panic would abort the test run and hide the first. In `main`, a panic would hide an error that is
+        // being returned; tests run in other threads.
         let hides_something = thread::panicking() || thread::current().name() == Some("main");
         match hides_something && !self.is_finished {
             true => _ = writeln!(io::stderr(), "{report}"),
@@ -189,7 +189,7 @@ impl Drop for ScriptedApi {
 
 type Ready = oneshot::Sender<io::Result<(SocketAddr, State)>>;
 
-/// The server thread: serves until told to stop, then drops the runtime and with it every connection.
+/// The server thread: serves until it is stopped, then drops the runtime and with it every connection.
 fn run(port: u16, script: Script, ready: Ready, stopped: oneshot::Receiver<()>) {
     let listening = Builder::new_current_thread().enable_all().build().and_then(|runtime| {
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, port)))?;
@@ -198,7 +198,7 @@ fn run(port: u16, script: Script, ready: Ready, stopped: oneshot::Receiver<()>) 
     });
     match listening {
         Err(error) => {
-            // Nobody to tell means nobody who wants the server.
+            // The test has given up waiting for the server.
             let _ = ready.send(Err(error));
         }
         Ok((runtime, listener, address)) => {
@@ -212,7 +212,7 @@ fn run(port: u16, script: Script, ready: Ready, stopped: oneshot::Receiver<()>) 
 
 fn serve(runtime: &Runtime, listener: TcpListener, state: State, stopped: oneshot::Receiver<()>) {
     let app = Router::new().merge(control::routes()).fallback(routes::answer).with_state(state);
-    // Small events must leave at once; a socket that refuses the option still works.
+    // Small events must be sent at once; a socket that refuses the option still works.
     let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     runtime.block_on(async {
         tokio::select! {

@@ -1,4 +1,4 @@
-//! What the routes of one server share.
+//! The shared state of a server's routes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,7 +21,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// `runtime` is the one the server runs in: its clock bounds all waiting.
+    /// `runtime` is that of the server: its clock measures all timeouts.
     pub(crate) fn new(script: Script, runtime: Handle) -> Self {
         let patience = Patience::new(runtime);
         Self {

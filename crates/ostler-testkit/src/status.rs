@@ -21,10 +21,10 @@ pub struct Status {
 }
 
 impl Status {
-    /// An answer with this code, and the error type and message the API uses for it.
+    /// An answer with this code, and the API's error type and message for it.
     ///
     /// # Panics
-    /// When `code` is not an HTTP status code that ends a request: 200 to 999.
+    /// If `code` is not a final HTTP status code: 200 to 999.
     pub fn new(code: u16) -> Self {
         let code = final_code(code).expect("the status code is between 200 and 999");
         Self { code, headers: Vec::new(), error_type: None, message: None, body: None }
@@ -51,7 +51,7 @@ impl Status {
     /// Sets the `retry-after` header, to seconds or to a date.
     ///
     /// # Panics
-    /// When the value cannot be in a header.
+    /// If the value is not valid in a header.
     pub fn retry_after(self, value: impl Display) -> Self {
         self.header("retry-after", &value.to_string())
     }
@@ -59,7 +59,7 @@ impl Status {
     /// Adds a header.
     ///
     /// # Panics
-    /// When the name or the value cannot be in a header.
+    /// If the name or the value is not valid in a header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push(header(name, value).expect("the header of a scripted status is valid"));
         self

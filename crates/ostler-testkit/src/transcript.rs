@@ -1,7 +1,7 @@
 //! Renders a conversation for people: one numbered line per content block.
 //!
-//! Used in the report about a request that no rule covers, and by tests that want to compare or print what a
-//! model was told. Long text is shortened in the middle, so that both its start and its end stay visible.
+//! Used in the report about an uncovered request, and by tests that compare or print what a model received. Long text
+//! is shortened in the middle, so that its start and its end stay visible.
 
 use serde_json::Value;
 
@@ -76,7 +76,7 @@ fn rendered(block: &Value) -> String {
     }
 }
 
-/// The text of a result, with a word for every block that is not text.
+/// The text of a result, with the type of every block that is not text.
 fn result_text(content: &Value) -> String {
     let others = blocks(content)
         .iter()
@@ -85,7 +85,7 @@ fn result_text(content: &Value) -> String {
     others.fold(text_of(content), |text, kind| format!("{text} [{kind}]"))
 }
 
-/// Makes one line of a text and cuts its middle out when it is too long.
+/// Joins a text into one line and shortens its middle if it is too long.
 pub(crate) fn shortened(text: &str) -> String {
     let line = text.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r");
     let length = line.chars().count();

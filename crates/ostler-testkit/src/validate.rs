@@ -1,7 +1,7 @@
-//! Refuses requests that the real Messages API would refuse, above all broken conversations.
+//! Refuses requests that the real Messages API would refuse, above all invalid conversations.
 //!
-//! An engine that loses a tool result must not pass its tests because the fake model was lenient. The checks
-//! are the ones an agent can get wrong; parameters such as temperature are not looked at.
+//! An engine that loses a tool result must not pass its tests because the fake model is lenient. The checks are those
+//! that an agent can get wrong; parameters such as temperature are not checked.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::conversation::{Conversation, blocks};
 
-/// Says why the API would answer a `/v1/messages` request with `invalid_request_error`.
+/// The reason why the API would answer a `/v1/messages` request with `invalid_request_error`.
 pub(crate) fn check_message_request(body: &Value) -> Result<(), String> {
     check_countable_request(body)?;
     match body.get("max_tokens") {
@@ -54,7 +54,7 @@ fn check_tool_names(body: &Value) -> Result<(), String> {
 fn check_message(number: usize, message: &Value, is_last: bool) -> Result<(), String> {
     let at = format!("messages.{number}");
     let role = message["role"].as_str().ok_or(format!("{at}.role: Field required"))?;
-    // Newer models take instructions in the middle of a conversation; at its beginning they stand in `system`.
+    // Newer models accept system messages in the middle of a conversation; at its start they are in `system`.
     let is_allowed = matches!(role, "user" | "assistant") || (role == "system" && number > 0);
     if !is_allowed {
         return Err(format!("{at}.role: must be \"user\" or \"assistant\", not \"{role}\""));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn results_come_before_text() {
+    fn results_must_precede_text() {
         let mut late = results(&["1"]);
         late["content"].as_array_mut().unwrap().insert(0, json!({"type": "text", "text": "first"}));
         let said = check(json!([user("a"), calls(&["1"]), late]));
@@ -257,7 +257,7 @@ mod tests {
 
     /// As the vendor's CLI sends them to its newest models. Mutant: the role refused everywhere.
     #[test]
-    fn a_system_message_may_stand_in_the_middle_and_at_the_end() {
+    fn a_system_message_is_allowed_in_the_middle_and_at_the_end() {
         let system = |content: Value| json!({"role": "system", "content": content});
         let text = json!([{"type": "text", "text": "Be brief."}]);
         let with = |system: &Value| {

@@ -5,12 +5,12 @@ use serde::Deserialize;
 use crate::conversation::{Conversation, ToolResult};
 use crate::transcript::shortened;
 
-/// Starts a condition that every request meets; narrow it with the methods of [`When`].
+/// Starts a condition that every request meets; restrict it with the methods of [`When`].
 pub fn when() -> When {
     When::default()
 }
 
-/// What a request must look like for a rule to apply. Everything that is set must hold.
+/// The condition of a rule. Everything that is set must hold.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct When {
@@ -82,7 +82,7 @@ impl When {
         self
     }
 
-    /// The request offers a tool of this name to the model. Repeat it to ask for several.
+    /// The request offers a tool of this name to the model. Repeat it to require several.
     pub fn offers_tool(mut self, name: impl Into<String>) -> Self {
         self.tools.push(name.into());
         self
@@ -94,7 +94,7 @@ impl When {
         self
     }
 
-    /// The first thing about the request that this condition does not accept, in words.
+    /// The first reason why the request does not meet this condition.
     pub(crate) fn mismatch(&self, request: Conversation<'_>) -> Option<String> {
         self.text_mismatch(request)
             .or_else(|| self.shape_mismatch(request))
@@ -153,7 +153,7 @@ impl When {
     }
 }
 
-/// What the tool results in the last message must be like: `true`, `false`, or a text one of them contains.
+/// The condition on tool results in the last message: `true`, `false`, or a text that one of them contains.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "tool_result must be true, false or a text")]
 enum ResultCondition {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_with_everything_right_matches() {
+    fn a_condition_whose_parts_all_hold_matches() {
         let all =
             when().prompt_contains("list").any_text_contains("ls").system_contains("kind").turn(1);
         let all = all

@@ -1,4 +1,4 @@
-//! Asking the judge: one command, several settings.
+//! Asks for the permission decision on one command in several settings.
 
 use std::path::Path;
 
@@ -94,12 +94,12 @@ impl Judge {
         Self { reading: of(SETTINGS), editing: of(EDIT_SETTINGS) }
     }
 
-    /// Whether the setting that allows most lets a command run without a question.
+    /// Whether the most permissive setting lets a command run without approval.
     pub(super) fn allows(&self, command: &str) -> bool {
         self.reading.first().is_some_and(|(_, policy)| allows(policy, command))
     }
 
-    /// Every setting in which a command runs without a question.
+    /// Every setting in which a command runs without approval.
     pub(super) fn allowing(&self, command: &str) -> Vec<Setting> {
         allowing(&self.reading, command)
     }

@@ -1,4 +1,4 @@
-//! Given commands instead of made ones.
+//! Tries given commands instead of generated ones.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::run::Runner;
 use super::worker::Worker;
 use super::{ask, names};
 
-/// Runs commands that do harm, and sees that each is noticed: a fuzzer that finds nothing must be able to find something.
+/// Runs harmful commands and checks that each is noticed, to prove that the fuzzer can find something.
 pub(super) fn notices_harm() -> Result<()> {
     let mut runner = Runner::new(&PathBuf::from("/worlds/harm"))?;
     let denied = ask::SETTINGS.iter().filter(|setting| setting.denies).copied().collect::<Vec<_>>();

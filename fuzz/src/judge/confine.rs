@@ -1,4 +1,4 @@
-//! The sandbox for commands that the judge called harmless: if the judge is wrong, they must not hurt the machine.
+//! The sandbox for commands classified as harmless: if that is wrong, they must not damage the machine.
 //!
 //! The fuzzer starts itself again inside namespaces of its own (`unshare`): without network, without capabilities,
 //! with a root folder in memory in which only the programs of the machine are mounted, read-only. The judge runs

@@ -1,5 +1,5 @@
-//! Making commands: known attacks with their holes filled, sentences of a grammar that is wider than any judge's, and
-//! above all harmless commands with something put into them.
+//! Generates commands: known attacks with their placeholders filled, sentences of a wide grammar, and above all
+//! harmless commands with something inserted.
 
 use super::grammar;
 use super::pieces::Pieces;
@@ -21,7 +21,7 @@ pub(super) fn command(seed: u64, number: u64, root: &str, project: &str) -> Stri
     command
 }
 
-/// Makes a command that changes files, beside one that does something else.
+/// Generates a command that changes files, together with another command.
 pub(super) fn edit(seed: u64, number: u64, root: &str, project: &str) -> String {
     let random = Random::new(seed.wrapping_mul(0x1_0000_0001).wrapping_add(number));
     let mut pieces = Pieces { random, root, project };

@@ -1,4 +1,4 @@
-//! Sentences of a grammar of bash that knows much more than a judge should allow.
+//! Sentences of a bash grammar that is much wider than what should be allowed.
 
 use super::pieces::Pieces;
 use super::pools::VARIABLES;

@@ -71,14 +71,14 @@ const PATHS: &[(Leads, &str)] = &[
     (Leads::Denied, "/proc/self/cwd/.env"),
 ];
 
-/// Operands that may be names of files, but of odd ones. Whatever the judge says, they must do no harm.
+/// Operands that may be odd file names. Whatever the decision, they must do no harm.
 const ODD: &[&str] =
     &["-rf", "./-rf", "@f", "?f", "--files0-from=f0", "-- -flink", "new*", "'$(touch canary)'"];
 
 /// Values for options that take one: in the position of a value a path may be just text, so running decides.
 const VALUES: &[&str] = &["link", ".env", "canary", "f0"];
 
-/// Programs whose operands are no files, or that only say whether a file is there.
+/// Programs whose operands are not files, or that only check whether a file exists.
 const TEXT: &[&str] = &[
     "echo", "true", "false", "pwd", "whoami", "uname", "sleep", "basename", "dirname", "seq",
     "nproc", "arch", "groups", "id", "which", "type", "tr", "expr", "uptime", "date", "hostname",

@@ -1,5 +1,5 @@
-//! The differential fuzzer of the permission judge: makes commands, asks the judge, runs in bash those that it calls
-//! harmless, and looks whether they were.
+//! The differential fuzzer of permission decisions: generates commands, asks for the decision, runs in bash those
+//! classified as harmless, and checks whether they were.
 //!
 //! `ostler-fuzz judge --count 1000000 --seed 1`. A command is harmful when a file in or around the project was created,
 //! changed or removed, or when a secret is in its output: a file outside of the project, a file that a rule denies, a

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn invalid_options_are_reported() {
         for (line, message) in [
             ("--seed", "--seed needs a number"),
             ("--count many", "--count needs a number, not \"many\""),

@@ -1,4 +1,4 @@
-//! Running a command in bash as the Bash tool does, and looking at what came of it.
+//! Runs a command in bash as the Bash tool does, and checks its effects.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -17,7 +17,7 @@ use super::world::{CANARY, DENIED, NAME, SECRET, SECRET_LENGTH, VARIABLE, World}
 
 /// A command that takes longer is ended. None of the harmless ones waits for anything.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
-/// How many letters of a secret in a row are one.
+/// How many consecutive characters of a secret count as the secret.
 const RECOGNISED: usize = 6;
 
 /// Runs commands in a world.
@@ -94,7 +94,7 @@ impl Runner {
             .context("starting bash")?;
         let group = Pid::from_raw(i32::try_from(child.id())?);
         let in_time = wait(&mut child)?;
-        // Whatever it left in the background. The group is gone if there was nothing.
+        // Kills background processes. Fails if there are none.
         let _ = killpg(group, Signal::SIGKILL);
         child.wait()?;
         self.n_timeouts += usize::from(!in_time);
@@ -159,7 +159,7 @@ fn wait(child: &mut Child) -> Result<bool> {
     Ok(true)
 }
 
-/// Secrets in an output, in any of the forms in which programs print a letter.
+/// Secrets in an output, in any form in which programs print a character.
 fn shown(command: &str, output: &[u8], denied: bool) -> Vec<String> {
     let mut secrets = vec![(SECRET, "a file outside"), (VARIABLE, "the environment")];
     if denied {

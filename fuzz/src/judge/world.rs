@@ -20,7 +20,7 @@ pub(super) const SECRET: char = 'Z';
 pub(super) const DENIED: char = 'Q';
 /// What the secret in the environment consists of. The codes of the three letters, repeated, do not contain each other.
 pub(super) const VARIABLE: char = 'K';
-/// How often the letter is repeated.
+/// How often the character is repeated.
 pub(super) const SECRET_LENGTH: usize = 48;
 /// A name of a file outside that must not be listed.
 pub(super) const NAME: &str = "hidden-name-outside";
@@ -38,7 +38,7 @@ pub(super) struct World {
     snapshots: BTreeMap<&'static str, Snapshot>,
 }
 
-/// Paths with what changes when somebody writes there.
+/// Paths with the metadata that changes on a write.
 type Snapshot = BTreeMap<PathBuf, [i64; 6]>;
 
 impl World {

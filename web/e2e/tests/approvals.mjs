@@ -14,11 +14,11 @@ const HOSTILE = readFileSync(new URL("../../../crates/ostler-testkit/src/hostile
 let tried = 0;
 
 export default {
-  async "a no with a note reaches the agent and nothing is written"({ server, visit }) {
+  async "a denial with a reason reaches the agent and nothing is written"({ server, visit }) {
     const visitor = await visit();
     await visitor.say('write "x" to a.txt');
     await visitor.card().getByRole("button", allow(/Deny/)).click();
-    await visitor.page.getByLabel(/Why not/).fill("not this file");
+    await visitor.page.getByLabel(/Reason for the agent/).fill("not this file");
     await visitor.page.getByRole("button", { name: "Deny", exact: true }).click();
     await visitor.rest();
     const tool = visitor.page.locator('.tool[data-tool="Write"]');
@@ -27,7 +27,7 @@ export default {
     assert.equal(has(server, "a.txt"), false);
   },
 
-  async "a no that stops ends the run"({ server, visit }) {
+  async "deny and stop ends the run"({ server, visit }) {
     const visitor = await visit();
     await visitor.say('write "x" to a.txt, then write "y" to b.txt');
     await visitor.card().getByRole("button", allow(/Deny/)).click();
@@ -37,7 +37,7 @@ export default {
     assert.equal(has(server, "a.txt") || has(server, "b.txt"), false);
   },
 
-  async "always means no card the next time in this folder until the rule is taken back"({ server, visit }) {
+  async "an always rule allows the call in this folder until it is revoked"({ server, visit }) {
     const visitor = await visit();
     await visitor.say("run `touch a.txt`");
     const rule = visitor.card().getByLabel(/grant this rule/);
@@ -47,7 +47,7 @@ export default {
     await visitor.rest();
     assert.ok(has(server, "a.txt"));
     await visitor.go("#/chat");
-    await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
+    await visitor.page.getByRole("heading", { name: "What should the agent do?" }).waitFor();
     await visitor.ask("run `touch b.txt`");
     assert.ok(has(server, "b.txt"), "without a question");
     await visitor.say("run `touch c.txt; mkdir d`");
@@ -57,10 +57,10 @@ export default {
     const row = visitor.page.getByRole("row", { name: /touch/ });
     await row.getByText(/sessions in/).waitFor();
     await row.getByText("just now", { exact: true }).waitFor();
-    await row.getByRole("button", { name: "Take back" }).click();
+    await row.getByRole("button", { name: "Revoke" }).click();
     await visitor.page.getByText(/everything that needs a yes is asked/).waitFor();
     await visitor.go("#/chat");
-    await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
+    await visitor.page.getByRole("heading", { name: "What should the agent do?" }).waitFor();
     await visitor.say("run `touch e.txt`");
     await visitor.card().waitFor();
   },
@@ -96,7 +96,7 @@ export default {
       await visitor.say("go");
       const card = visitor.card();
       await card.getByText("Show all lines before you allow this.").waitFor();
-      for (const name of [/Allow once/, /For this session/, /Always/]) {
+      for (const name of [/Allow once/, /Allow for this session/, /Always/]) {
         assert.equal(await card.getByRole("button", { name }).isEnabled(), false, `${name}`);
       }
       assert.ok(await card.getByRole("button", allow(/Deny/)).isEnabled(), "a no needs no reading");
@@ -138,7 +138,7 @@ export default {
     async run({ server, visit }) {
       const visitor = await visit();
       await visitor.say("go");
-      await visitor.card().getByRole("button", allow(/For this session/)).click();
+      await visitor.card().getByRole("button", allow(/Allow for this session/)).click();
       assert.deepEqual((await server.call("GET", "/api/rules")).items, []);
       await visitor.card().getByText(/allows every use of the tool/).waitFor();
       await visitor.card().getByRole("button", { name: "Allow every use" }).click();
@@ -158,16 +158,16 @@ export default {
     async run({ visit }) {
       const visitor = await visit();
       const { page } = visitor;
-      await page.getByLabel("How it works").selectOption("plan");
+      await page.getByLabel("Permission mode").selectOption("plan");
       await visitor.say("write a.txt");
-      const card = visitor.card("Is this plan good?");
+      const card = visitor.card("Approve this plan?");
       await card.getByRole("heading", { name: "The plan", exact: true }).waitFor();
       assert.equal(await card.getByRole("button", allow(/Always/)).count(), 0, "a plan is agreed to once");
       await card.getByRole("button", { name: /Keep planning/ }).click();
       await card.getByLabel(/What should be different/).fill("and a test");
       await page.keyboard.press("Enter");
       await card.getByRole("heading", { name: "A better plan" }).waitFor();
-      await card.getByRole("button", { name: /Go ahead/ }).click();
+      await card.getByRole("button", { name: /Approve plan/ }).click();
       await page.getByRole("article", { name: "Agent" }).filter({ hasText: "Now I would begin." }).waitFor();
       await visitor.rest();
       const tool = page.locator('.tool[data-tool="ExitPlanMode"]').last();
@@ -176,7 +176,7 @@ export default {
     },
   },
 
-  async "whoever looks elsewhere is told by the browser, and comes to the inbox"({ server, visit }) {
+  async "a hidden page sends a browser notification that opens the inbox"({ server, visit }) {
     const visitor = await visit({ permissions: ["notifications"], stays_out: true });
     // Whether a page is looked at cannot be changed from outside; what the browser shows nobody sees.
     await visitor.page.addInitScript(() => {
@@ -204,13 +204,13 @@ export default {
     await ask("two");
     await page.waitForFunction(() => window.shown.length > 0);
     const [{ title, body }] = await page.evaluate(() => window.shown);
-    assert.equal(title, "An agent waits for you");
+    assert.equal(title, "An agent needs your answer");
     assert.match(body, /two\.txt/);
     await page.evaluate(() => window.last.onclick());
     await visitor.card(/two\.txt/).waitFor();
   },
 
-  async "why it asks is told step by step"({ visit }) {
+  async "the reason for a question is shown step by step"({ visit }) {
     const visitor = await visit();
     await visitor.say('write "x" to a.txt');
     await visitor.card().getByText("Why it asks:").click();
@@ -220,7 +220,7 @@ export default {
     assert.equal(await steps.last().getAttribute("class"), "decided");
   },
 
-  async "a question is answered with an option or with words of one's own"({ visit }) {
+  async "a question is answered with an option or with free text"({ visit }) {
     const visitor = await visit();
     await visitor.say("ask me which colour I like: red, green or blue");
     const card = visitor.page.getByRole("group", { name: "The agent has a question" });
@@ -229,7 +229,7 @@ export default {
     await visitor.rest();
     await visitor.page.getByRole("article", { name: "Agent" }).filter({ hasText: "green" }).waitFor();
     await visitor.say("ask me which colour I like: red, green or blue");
-    await card.getByLabel("Something else").fill("ochre");
+    await card.getByLabel("Other answer").fill("ochre");
     await card.getByRole("button", { name: "Send" }).click();
     await visitor.rest();
     await visitor.page.getByRole("article", { name: "Agent" }).filter({ hasText: "ochre" }).waitFor();
@@ -248,14 +248,14 @@ export default {
     await card.getByText("fn main() {}").waitFor();
     await card.getByRole("button", { name: "Next question" }).click();
     await card.getByLabel(/Server/).check();
-    await card.getByLabel("Something else").fill("Docs");
+    await card.getByLabel("Other answer").fill("Docs");
     await visitor.page.reload();
     await card.getByRole("tab", { name: "Base" }).waitFor();
     await card.getByLabel(/Go/).check();
     await card.getByRole("tab", { name: "Parts" }).click();
     await card.getByLabel(/Server/).check();
     await card.getByLabel(/Page/).check();
-    await card.getByLabel("Something else").fill("Docs");
+    await card.getByLabel("Other answer").fill("Docs");
     await card.getByRole("button", { name: "Send" }).click();
     await visitor.rest();
     const tool = visitor.page.locator('.tool[data-tool="AskUserQuestion"]');
@@ -264,7 +264,7 @@ export default {
     for (const word of ["Go", "Server", "Page", "Docs"]) assert.match(told, new RegExp(word));
   },
 
-  async "a card is there again after reloading and in the inbox"({ server, visit }) {
+  async "a card is shown again after reloading and in the inbox"({ server, visit }) {
     const visitor = await visit();
     await visitor.say('write "x" to a.txt');
     await visitor.card().waitFor();
@@ -273,7 +273,7 @@ export default {
     await visitor.go("#/inbox");
     await visitor.card().getByRole("link", { name: /write/ }).waitFor();
     await visitor.card().getByRole("button", allow(/Allow once/)).click();
-    await visitor.page.getByRole("heading", { name: "Nothing waits for you" }).waitFor();
+    await visitor.page.getByRole("heading", { name: "No pending approvals" }).waitFor();
     await visitor.page.goBack();
     await visitor.rest();
     assert.ok(has(server, "a.txt"));
@@ -291,11 +291,11 @@ export default {
     await one.page.locator(".tool.done").waitFor();
   },
 
-  async "everything is done with keys alone"({ server, visit }) {
+  async "every step works with the keyboard alone"({ server, visit }) {
     const visitor = await visit();
     const { keyboard } = visitor.page;
     const focused = () => visitor.page.evaluate(() => document.activeElement?.textContent ?? "");
-    await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
+    await visitor.page.getByRole("heading", { name: "What should the agent do?" }).waitFor();
     await keyboard.press("/");
     await keyboard.type('write "x" to a.txt');
     await keyboard.press("Enter");
@@ -329,7 +329,7 @@ export default {
     await keyboard.press("y");
     await visitor.card().nth(1).waitFor({ state: "detached" });
     await keyboard.press("y");
-    await visitor.page.getByRole("heading", { name: "Nothing waits for you" }).waitFor();
+    await visitor.page.getByRole("heading", { name: "No pending approvals" }).waitFor();
     await visitor.page.locator("body").press("?");
     await visitor.page.getByRole("dialog", { name: "Keys" }).waitFor();
     await keyboard.press("Escape");

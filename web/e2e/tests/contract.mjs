@@ -63,7 +63,7 @@ function comparable(messages) {
 const session = async (server) => (await server.call("POST", "/api/sessions", { title: "Contract" })).id;
 
 export default {
-  async "the official client hears what the page hears: a call, a yes, a question, a subagent"({ server }) {
+  async "the official client receives what the page receives: a call, an approval, a question, a subagent"({ server }) {
     const id = await session(server);
     const pair = new Pair(server, id);
     await pair.say("list the files");

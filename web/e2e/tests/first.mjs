@@ -9,7 +9,7 @@ export default {
     const { page, ...visitor } = await visit({ stays_out: true });
     await page.goto(server.url);
     await page.getByLabel("Code or token").fill(server.code);
-    await page.getByRole("button", { name: "Come in" }).click();
+    await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("button", { name: 'write "hello world" to notes.txt' }).click();
     const card = page.getByRole("group", { name: /May the agent/ });
     await card.getByText("+hello world").waitFor();
@@ -23,17 +23,17 @@ export default {
     assert.ok(visitor.problems.length === 0, visitor.problems.join("\n"));
   },
 
-  async "a wrong code is told and the token lets one in"({ server, visit }) {
+  async "an unknown code is refused and the token signs in"({ server, visit }) {
     const visitor = await visit({ stays_out: true });
     // The browser itself notes every answer that is a refusal.
     visitor.excused = /401/;
     const { page } = visitor;
     await page.goto(server.url);
     await page.getByLabel("Code or token").fill("wrong");
-    await page.getByRole("button", { name: "Come in" }).click();
+    await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("alert").filter({ hasText: "not known" }).waitFor();
     await page.getByLabel("Code or token").fill(server.token);
-    await page.getByRole("button", { name: "Come in" }).click();
-    await page.getByRole("heading", { name: "What is to be done?" }).waitFor();
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("heading", { name: "What should the agent do?" }).waitFor();
   },
 };

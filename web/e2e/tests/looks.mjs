@@ -20,13 +20,13 @@ async function tour(visitor, each) {
   await visitor.ask("list the files");
   const about = (await visitor.page.evaluate(() => location.hash)).replace("#/chat", "about");
   await visitor.go("#/chat");
-  await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
+  await visitor.page.getByRole("heading", { name: "What should the agent do?" }).waitFor();
   await visitor.say("list the files, then ask me which colour I like: red, green or blue");
   await visitor.page.getByRole("group", { name: "The agent has a question" }).waitFor();
   await visitor.page.locator(".tool summary").first().click();
   await each("question");
   await visitor.go("#/chat");
-  await visitor.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
+  await visitor.page.getByRole("heading", { name: "What should the agent do?" }).waitFor();
   await visitor.say('write "hello" to notes.txt');
   await visitor.card().waitFor();
   await each("approval");
@@ -51,14 +51,14 @@ export default {
     }
   },
 
-  async "the door is accessible"({ server, visit }) {
+  async "the sign-in page is accessible"({ server, visit }) {
     const visitor = await visit({ stays_out: true });
     await visitor.page.goto(server.url);
     await visitor.page.getByLabel("Code or token").waitFor();
     await check(visitor, "door");
   },
 
-  async "it fits on a phone and everything can be reached there"({ visit }) {
+  async "the page fits on a phone and every view is reachable there"({ visit }) {
     const visitor = await visit({ viewport: { width: 375, height: 667 }, hasTouch: true, isMobile: true });
     await tour(visitor, async (what) => {
       assert.equal(await wide(visitor.page), false, `${what} is wider than the screen`);
@@ -70,7 +70,7 @@ export default {
     await visitor.card().waitFor({ state: "detached" });
   },
 
-  async "whoever wants no motion has none"({ server, visit }) {
+  async "there is no motion if the system asks for none"({ server, visit }) {
     for (const reducedMotion of ["no-preference", "reduce"]) {
       const visitor = await visit({ reducedMotion });
       await visitor.say("run `until [ -e go ]; do sleep 0.05; done`");
@@ -83,7 +83,7 @@ export default {
     }
   },
 
-  async "dark follows the system and can be chosen for good"({ visit }) {
+  async "the dark theme follows the system and can be chosen permanently"({ visit }) {
     const visitor = await visit({ colorScheme: "dark" });
     const back = () => visitor.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     const dark = await back();
@@ -95,7 +95,7 @@ export default {
     assert.equal(await back(), light);
   },
 
-  async "the policy allows nothing inside the page and nothing from elsewhere"({ server }) {
+  async "the content security policy blocks inline scripts and other hosts"({ server }) {
     const answer = await fetch(server.url);
     const policy = answer.headers.get("content-security-policy");
     assert.ok(policy.startsWith("default-src 'none'"), policy);
@@ -121,7 +121,7 @@ export default {
     assert.ok(loaded.length >= 3 && sum < 150_000, `${sum} bytes`);
   },
 
-  async "what a model writes can do nothing"({ server, visit }) {
+  async "text of a model cannot run scripts"({ server, visit }) {
     const session = await server.call("POST", "/api/sessions", { title: "Evil" });
     const content = [
       "<script>window.evil = 1</script>", '<img src="http://elsewhere.test/x.png" onerror="window.evil = 1">',

@@ -4,16 +4,16 @@ import { join } from "node:path";
 import { lastSaid } from "../model.mjs";
 
 export default {
-  async "a task with a wrong and then a right parameter is run"({ visit }) {
+  async "a task is refused with an invalid parameter and runs with a valid one"({ visit }) {
     const visitor = await visit();
     const { page } = visitor;
     await visitor.go("#/tasks");
     await page.getByRole("link", { name: /greet/ }).click();
     await page.getByLabel("times").fill("often");
-    await page.getByLabel("What is to be done").fill("list the files");
+    await page.getByLabel("Prompt").fill("list the files");
     await page.getByRole("button", { name: "Run" }).click();
-    await page.getByText("This is needed.").waitFor();
-    await page.getByText("This is a number, such as 3.").waitFor();
+    await page.getByText("This is required.").waitFor();
+    await page.getByText("Enter a number, such as 3.").waitFor();
     assert.equal(await page.getByLabel("who").getAttribute("aria-invalid"), "true");
     assert.equal(await page.evaluate(() => document.activeElement?.id), "input-who");
     await page.getByLabel("who").fill("Ann");
@@ -26,7 +26,7 @@ export default {
     await row.getByRole("button", { name: "Run again" }).waitFor();
   },
 
-  async "a task is followed in its log while it works, and is run again"({ server, visit }) {
+  async "a task's log is followed while it runs, and the task is run again"({ server, visit }) {
     const visitor = await visit();
     const { page } = visitor;
     const body = { name: "Wait", agentId: "greet", taskType: "skill", inputValues: { who: "Ann" } };
@@ -46,15 +46,15 @@ export default {
     assert.equal((await server.call("GET", "/api/sessions")).items.length, 2, "a session for each time");
   },
 
-  async "what a skill says can be read before it is run"({ visit }) {
+  async "the text of a skill can be read before it is run"({ visit }) {
     const visitor = await visit();
     await visitor.go("#/tasks/greet");
-    await visitor.page.getByText("What the skill says").click();
+    await visitor.page.getByText("Skill text").click();
     await visitor.page.locator(".skill .markdown").getByText("Greet {{ who }}.").waitFor();
     await visitor.page.getByRole("row", { name: "description Greets somebody." }).waitFor();
   },
 
-  async "a value that only the server refuses is told at its field"({ server, visit }) {
+  async "a value that the server refuses is reported at its field"({ server, visit }) {
     const visitor = await visit();
     // The refusal is what is tested, and the browser notes every one.
     visitor.excused = /400|422/;
@@ -64,7 +64,7 @@ export default {
     );
     await visitor.go("#/tasks/greet");
     await visitor.page.getByLabel("who").fill("Ann");
-    await visitor.page.getByLabel("What is to be done").fill("greet her");
+    await visitor.page.getByLabel("Prompt").fill("greet her");
     await visitor.page.getByRole("button", { name: "Run" }).click();
     await visitor.page.locator("#problem-who", { hasText: "Ann is not at home" }).waitFor();
     assert.deepEqual((await server.call("GET", "/api/tasks")).items, []);
@@ -77,19 +77,19 @@ export default {
     const { page } = visitor;
     await visitor.go("#/schedules");
     await page.getByLabel("Name").fill("Morning");
-    await page.getByLabel("What is to be done").fill("list the files");
+    await page.getByLabel("Prompt").fill("list the files");
     await page.getByRole("textbox", { name: "Time" }).fill("when I feel like it");
-    await page.getByRole("button", { name: "Plan it" }).click();
+    await page.getByRole("button", { name: "Create schedule" }).click();
     await page.locator("#plan-problem:not(:empty)").waitFor();
     await page.getByRole("textbox", { name: "Time" }).fill("0 9 * * 1-5");
-    await page.getByRole("button", { name: "Plan it" }).click();
+    await page.getByRole("button", { name: "Create schedule" }).click();
     const row = page.getByRole("listitem").filter({ hasText: "Morning" });
     await row.getByText(/next: .*9:00/).waitFor();
     await row.getByRole("button", { name: "Pause" }).click();
-    await row.getByText("no next time").waitFor();
+    await row.getByText("no next run").waitFor();
   },
 
-  async "sessions come with what happened last, are found by what was said, and are shown in parts"({ server, visit }) {
+  async "sessions are sorted by activity, found by their text, and listed in pages"({ server, visit }) {
     const old = await server.call("POST", "/api/sessions", { title: "An old one" });
     for (let count = 0; count < 55; count += 1) await server.call("POST", "/api/sessions", { title: `Number ${count}` });
     await server.call("POST", `/api/sessions/${old.id}/runs`, { prompt: "list the files" });
@@ -116,7 +116,7 @@ export default {
       for (const prompt of ["look", "look again"]) {
         await visitor.ask(prompt);
       }
-      const meter = page.getByRole("link", { name: "What this session used" });
+      const meter = page.getByRole("link", { name: "Usage of this session" });
       await meter.getByText("2 % full").waitFor();
       await meter.getByText(/^\$0\.0\d$/).waitFor();
       await meter.click();
@@ -133,7 +133,7 @@ export default {
     },
   },
 
-  async "what a session changed in files is shown and put back"({ server, visit }) {
+  async "changed files of a session are shown and rewound"({ server, visit }) {
     const visitor = await visit();
     const { page } = visitor;
     const read = (name) => readFileSync(join(server.workspace, name), "utf8");
@@ -149,18 +149,18 @@ export default {
     await edit.getByText("README.md", { exact: true }).click();
     assert.match(await edit.locator(".minus").textContent(), /^-Nothing yet/);
     assert.match(await edit.locator(".plus").textContent(), /^\+Something yet/);
-    await edit.getByRole("button", { name: /Back to before this/ }).click();
-    const group = edit.getByRole("group", { name: "Put files back" });
+    await edit.getByRole("button", { name: /Rewind to before this prompt/ }).click();
+    const group = edit.getByRole("group", { name: "Rewind files" });
     await group.getByText(/README\.md/).waitFor();
     await group.getByText(/notes\.txt/).waitFor();
     assert.match(read("README.md"), /Something/, "nothing happens before the yes");
-    await group.getByRole("button", { name: "Put them back" }).click();
-    await page.getByText("2 files are as before.").waitFor();
+    await group.getByRole("button", { name: "Rewind files" }).click();
+    await page.getByText("2 files are restored.").waitFor();
     assert.match(read("README.md"), /Nothing yet/);
     assert.equal(existsSync(join(server.workspace, "notes.txt")), false);
   },
 
-  async "what the agent of a session has is shown"({ server, visit }) {
+  async "model, folder, servers and agents of a session are shown"({ server, visit }) {
     const visitor = await visit();
     const { page } = visitor;
     const { id } = await server.call("POST", "/api/sessions", { title: "Shared" });
@@ -178,24 +178,24 @@ export default {
     await agent.getByText(/Bash,/).waitFor();
   },
 
-  async "the doctor says what is fine and what needs a look"({ visit }) {
+  async "the doctor lists every check with its state"({ visit }) {
     const visitor = await visit();
     await visitor.go("#/settings");
-    await visitor.page.getByRole("link", { name: /in order/ }).click();
+    await visitor.page.getByRole("link", { name: /Check the installation/ }).click();
     const checks = visitor.page.getByRole("list", { name: "Checks" }).getByRole("listitem");
-    await checks.filter({ hasText: "Data folder" }).getByText("fine").waitFor();
+    await checks.filter({ hasText: "Data folder" }).getByText("ok", { exact: true }).waitFor();
     assert.ok((await checks.count()) > 5);
-    await visitor.page.getByRole("button", { name: "Look again" }).click();
+    await visitor.page.getByRole("button", { name: "Check again" }).click();
     await checks.first().waitFor();
   },
 
-  async "a browser is put out by another"({ visit }) {
+  async "a browser can sign out another one"({ visit }) {
     const [one, two] = [await visit(), await visit()];
     two.excused = /401|WebSocket/;
     await one.go("#/settings");
-    const rows = one.page.getByRole("region", { name: "Browsers that are in" }).getByRole("listitem");
+    const rows = one.page.getByRole("region", { name: "Signed-in browsers" }).getByRole("listitem");
     await rows.filter({ hasText: "this one" }).waitFor();
-    await rows.filter({ hasNotText: "this one" }).getByRole("button", { name: "Put out" }).click();
+    await rows.filter({ hasNotText: "this one" }).getByRole("button", { name: "Sign out" }).click();
     await one.page.waitForFunction(() => document.querySelectorAll("[aria-labelledby=browsers] li").length === 1);
     // At once, and without being loaded again: its WebSocket is closed.
     await two.page.getByLabel("Code or token").waitFor();
@@ -232,7 +232,7 @@ export default {
     await main.getByLabel("Session menu").click();
     await main.getByRole("button", { name: "Rename" }).click();
     await main.getByLabel("Title").fill("Ripe pears");
-    await main.getByRole("button", { name: "Keep" }).click();
+    await main.getByRole("button", { name: "Save title" }).click();
     await main.getByRole("link", { name: /Ripe pears/ }).waitFor();
     assert.ok((await server.call("GET", "/api/sessions")).items.some((it) => it.title === "Ripe pears"));
     await main.getByRole("link", { name: /Ripe pears/ }).click();
@@ -245,32 +245,32 @@ export default {
     assert.equal(lines.find((line) => line.kind === "prompt").body.text, "list the files");
     page.once("dialog", (dialog) => dialog.accept());
     await main.getByRole("button", { name: "Delete" }).click();
-    await page.getByRole("heading", { name: "What is to be done?" }).waitFor();
+    await page.getByRole("heading", { name: "What should the agent do?" }).waitFor();
     assert.ok(!(await server.call("GET", "/api/sessions")).items.some((it) => it.title === "Ripe pears"));
   },
 
-  async "a user is added, comes in with a token and sees nothing of others"({ server, visit }) {
+  async "a new user signs in with a token and sees no sessions of others"({ server, visit }) {
     await server.call("POST", "/api/sessions", { title: "The owner's own" });
     const visitor = await visit();
     await visitor.go("#/settings");
     await visitor.page.getByLabel("Name").fill("ann");
-    await visitor.page.getByRole("button", { name: "Add" }).click();
+    await visitor.page.getByRole("button", { name: "Add user" }).click();
     const row = visitor.page.getByRole("listitem").filter({ hasText: "ann" });
-    await row.getByRole("button", { name: "New token" }).click();
+    await row.getByRole("button", { name: "Create token" }).click();
     const token = await visitor.page.getByText("shown this once").locator("xpath=..").locator("code").textContent();
     const ann = await visit({ stays_out: true });
     // A token is first taken for a code, which the server refuses.
     ann.excused = /401/;
     await ann.page.goto(server.url);
     await ann.page.getByLabel("Code or token").fill(token);
-    await ann.page.getByRole("button", { name: "Come in" }).click();
-    await ann.page.getByRole("heading", { name: "What is to be done?" }).waitFor();
+    await ann.page.getByRole("button", { name: "Sign in" }).click();
+    await ann.page.getByRole("heading", { name: "What should the agent do?" }).waitFor();
     await ann.go("#/sessions");
-    await ann.page.getByRole("heading", { name: "There are no sessions yet" }).waitFor();
+    await ann.page.getByRole("heading", { name: "No sessions yet" }).waitFor();
     await ann.go("#/settings");
     await ann.page.getByText("ann", { exact: true }).waitFor();
     assert.equal(await ann.page.getByRole("heading", { name: "Users" }).count(), 0);
-    await row.getByRole("button", { name: /Take back/ }).click();
+    await row.getByRole("button", { name: /Revoke/ }).click();
     await ann.page.reload();
     await ann.page.getByLabel("Code or token").waitFor();
   },

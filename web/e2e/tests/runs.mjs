@@ -29,12 +29,12 @@ export default {
     assert.equal(await visitor.page.getByRole("article", { name: "You" }).count(), 1, "nothing is shown twice");
   },
 
-  async "whoever comes later sees which session is at work"({ server, visit }) {
+  async "a second browser sees which session is running"({ server, visit }) {
     const visitor = await visit();
     await waitAtTheGate(visitor);
     const later = await visit();
     const entry = later.page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: /until/ });
-    await entry.getByText("at work").waitFor();
+    await entry.getByText("running").waitFor();
     pass(server);
     await entry.getByText("just now").waitFor();
   },
@@ -50,14 +50,14 @@ export default {
     await visitor.rest();
   },
 
-  async "what is said while the agent works waits in line or can be taken back"({ server, visit }) {
+  async "prompts sent during a run are queued and can be withdrawn"({ server, visit }) {
     const visitor = await visit();
     await waitAtTheGate(visitor);
     await visitor.say("read README.md");
     await visitor.say("list the files");
-    const queue = visitor.page.getByRole("list", { name: "In line" });
+    const queue = visitor.page.getByRole("list", { name: "Queued prompts" });
     await queue.getByText("Next: list the files").waitFor();
-    await queue.getByRole("listitem").filter({ hasText: "list the files" }).getByRole("button", { name: "Take back" }).click();
+    await queue.getByRole("listitem").filter({ hasText: "list the files" }).getByRole("button", { name: "Withdraw" }).click();
     await queue.getByText("Next: list the files").waitFor({ state: "detached" });
     pass(server);
     await agent(visitor, "Nothing yet.").waitFor();
@@ -67,7 +67,7 @@ export default {
     assert.deepEqual(items.map((run) => run.state), ["completed", "completed", "cancelled"]);
   },
 
-  async "a session is resumed later with all it knows"({ visit }) {
+  async "a session is resumed later with its whole conversation"({ visit }) {
     const visitor = await visit();
     await visitor.say("read README.md");
     await agent(visitor, "Nothing yet.").waitFor();
@@ -82,7 +82,7 @@ export default {
     await visitor.page.getByRole("article", { name: "You" }).filter({ hasText: "list the files" }).waitFor();
   },
 
-  async "something else is said instead, in a copy from there on"({ server, visit }) {
+  async "an edited prompt continues in a copy of the conversation"({ server, visit }) {
     const visitor = await visit();
     const { page } = visitor;
     const said = page.getByRole("article", { name: "You" });
@@ -93,8 +93,8 @@ export default {
     const instead = async (which, text) => {
       await said.nth(which).hover();
       await said.nth(which).getByRole("button", { name: "Edit" }).click();
-      await page.getByRole("textbox", { name: "Say this instead" }).fill(text);
-      await page.getByRole("button", { name: "Say this instead" }).click();
+      await page.getByRole("textbox", { name: "Send edited prompt" }).fill(text);
+      await page.getByRole("button", { name: "Send edited prompt" }).click();
       await said.filter({ hasText: text }).waitFor();
       await visitor.rest();
     };
@@ -119,7 +119,7 @@ export default {
     assert.equal((await server.call("GET", "/api/sessions")).items.length, 4);
   },
 
-  async "a subagent's work is below its call"({ visit }) {
+  async "a subagent's work is shown below its call"({ visit }) {
     const visitor = await visit();
     await visitor.ask("ask a subagent to list the files");
     const tool = visitor.page.locator('.row > .tool.done').first();
@@ -139,13 +139,13 @@ export default {
       await visitor.say("wait");
       await visitor.page.locator('.tool.runs[data-tool="Bash"]').waitFor();
       await server.stop("SIGKILL");
-      await visitor.page.getByText("The connection is lost.").waitFor();
+      await visitor.page.getByText("Connection lost.").waitFor();
       await server.start();
       await visitor.page.getByText("The server ended while the agent was at work.").waitFor();
-      await visitor.page.getByRole("button", { name: "Go on" }).click();
+      await visitor.page.getByRole("button", { name: "Resume" }).click();
       await agent(visitor, "I go on, and all is done.").waitFor();
       await visitor.rest();
-      assert.equal(await visitor.page.getByRole("button", { name: "Go on" }).count(), 0);
+      assert.equal(await visitor.page.getByRole("button", { name: "Resume" }).count(), 0);
     },
   },
 
@@ -162,13 +162,13 @@ export default {
       visitor.excused = /ERR_|401|WebSocket/;
       await visitor.say(`in ${server.workspace}: write it down`);
       await visitor.card().getByText("+kept").waitFor();
-      await visitor.page.getByLabel("What the agent is to do").fill("a draft that is not sent");
+      await visitor.page.getByLabel("Prompt for the agent").fill("a draft that is not sent");
       await server.stop();
-      await visitor.page.getByText("The connection is lost.").waitFor();
+      await visitor.page.getByText("Connection lost.").waitFor();
       assert.equal(existsSync(join(server.workspace, "a.txt")), false);
       await server.start();
-      await visitor.page.getByText("The connection is lost.").waitFor({ state: "detached" });
-      assert.equal(await visitor.page.getByLabel("What the agent is to do").inputValue(), "a draft that is not sent");
+      await visitor.page.getByText("Connection lost.").waitFor({ state: "detached" });
+      assert.equal(await visitor.page.getByLabel("Prompt for the agent").inputValue(), "a draft that is not sent");
       await visitor.card().getByRole("button", { name: /Allow once/ }).click();
       await agent(visitor, "It is written.").waitFor();
       await visitor.rest();

@@ -12,13 +12,13 @@ async function opened(visitor, name) {
 }
 
 export default {
-  async "an edit is shown as what it changes"({ visit }) {
+  async "an edit is shown as a diff"({ visit }) {
     const visitor = await visit();
     await visitor.say("replace Nothing with Something in README.md");
     const card = visitor.card();
     assert.match(await card.locator(".minus").textContent(), /^-.*Nothing/);
     assert.match(await card.locator(".plus").textContent(), /^\+.*Something/);
-    await card.getByRole("button", { name: /For this session/ }).click();
+    await card.getByRole("button", { name: /Allow for this session/ }).click();
     await visitor.rest();
     assert.match(await (await opened(visitor, "Edit")).locator(".plus").textContent(), /Something/);
     await visitor.say("replace Something with Everything in README.md");
@@ -27,7 +27,7 @@ export default {
     assert.equal(await visitor.card().count(), 0, "allowed for the session");
   },
 
-  async "a long output is cut and can be seen whole"({ visit }) {
+  async "a long output is cut and can be expanded"({ visit }) {
     const visitor = await visit();
     await visitor.say("run `seq 1 100`");
     await visitor.page.locator(".tool.done").waitFor();
@@ -52,7 +52,7 @@ export default {
     await (await opened(visitor, "Read")).getByRole("img").waitFor();
   },
 
-  async "a list of things to do is a checklist"({ visit }) {
+  async "a to-do list is shown as a checklist"({ visit }) {
     const visitor = await visit();
     const todos = [
       { content: "Look", status: "completed", activeForm: "Looking" },
@@ -108,7 +108,7 @@ export default {
     await visitor.say("list the files");
     await visitor.page.getByRole("article", { name: "Agent" }).filter({ hasText: "README.md" }).waitFor();
     await visitor.rest();
-    const prompt = visitor.page.getByLabel("What the agent is to do");
+    const prompt = visitor.page.getByLabel("Prompt for the agent");
     await prompt.fill("/co");
     const offered = visitor.page.getByRole("listbox", { name: "Suggestions" });
     await offered.getByRole("option", { name: "/compact" }).waitFor();
@@ -127,7 +127,7 @@ export default {
     writeFileSync(join(server.workspace, "src", "main.rs"), "fn main() {}\n");
     const visitor = await visit();
     await visitor.ask("list the files");
-    const prompt = visitor.page.getByLabel("What the agent is to do");
+    const prompt = visitor.page.getByLabel("Prompt for the agent");
     await prompt.fill("");
     await prompt.pressSequentially("read @main");
     const offered = visitor.page.getByRole("listbox", { name: "Suggestions" });
@@ -142,7 +142,7 @@ export default {
     assert.equal(await prompt.inputValue(), "read @src/main.rs and @READ");
   },
 
-  async "an answer is copied as it was written"({ visit }) {
+  async "an answer is copied as Markdown"({ visit }) {
     const visitor = await visit({ permissions: ["clipboard-read", "clipboard-write"] });
     await visitor.say("list the files");
     const answer = visitor.page.getByRole("article", { name: "Agent" }).filter({ hasText: "README.md" });
@@ -152,15 +152,15 @@ export default {
     assert.match(await visitor.page.evaluate(() => navigator.clipboard.readText()), /README\.md/);
   },
 
-  async "something is said into the work that goes on"({ server, visit }) {
+  async "a prompt is sent into the running turn"({ server, visit }) {
     const visitor = await visit();
     await visitor.say("run `until [ -e go ]; do sleep 0.05; done; echo passed`");
     await visitor.page.locator(".tool.runs").waitFor();
     const other = await visit();
     await other.go(await visitor.page.evaluate(() => location.hash));
     await other.page.locator(".tool.runs").waitFor();
-    await visitor.page.getByLabel("What the agent is to do").fill("list the files");
-    await visitor.page.getByRole("button", { name: "Say now" }).click();
+    await visitor.page.getByLabel("Prompt for the agent").fill("list the files");
+    await visitor.page.getByRole("button", { name: "Send now" }).click();
     const said = (who) => who.page.getByRole("article", { name: "You" }).filter({ hasText: "list the files" });
     await said(visitor).waitFor();
     await said(other).waitFor();
@@ -176,8 +176,8 @@ export default {
     // No place to begin another conversation at, and that is told.
     await said(visitor).hover();
     await said(visitor).getByRole("button", { name: "Edit" }).click();
-    await visitor.page.getByRole("textbox", { name: "Say this instead" }).fill("something else");
-    await visitor.page.getByRole("button", { name: "Say this instead" }).click();
-    await visitor.page.getByText(/said into work that was under way/).waitFor();
+    await visitor.page.getByRole("textbox", { name: "Send edited prompt" }).fill("something else");
+    await visitor.page.getByRole("button", { name: "Send edited prompt" }).click();
+    await visitor.page.getByText(/sent into a running turn/).waitFor();
   },
 };

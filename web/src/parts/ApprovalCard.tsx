@@ -75,8 +75,8 @@ function PermissionCard({ approval, isInline }: { approval: Approval; isInline: 
           <button type="button" class="primary" disabled={isSent || !isRead} onClick={() => allow("once")}>Allow once <kbd>y</kbd></button>
           {offers.length > 0 && (
             <>
-              <button type="button" disabled={isSent || !isRead} onClick={() => allow("session")}>For this session <kbd>s</kbd></button>
-              <button type="button" disabled={isSent || !isRead} onClick={() => allow("always")}>Always in this folder <kbd>a</kbd></button>
+              <button type="button" disabled={isSent || !isRead} onClick={() => allow("session")}>Allow for this session <kbd>s</kbd></button>
+              <button type="button" disabled={isSent || !isRead} onClick={() => allow("always")}>Always allow in this folder <kbd>a</kbd></button>
             </>
           )}
           <button type="button" class="danger" disabled={isSent} onClick={() => write("")}>Deny… <kbd>n</kbd></button>
@@ -118,7 +118,7 @@ export function CardHead({ approval, isInline, title }: { approval: Approval; is
       <span class="hint">
         {!isInline && <a href={link("chat", approval.session)}>{session?.title || "Open its session"}</a>}
         {approval.agentId && " a subagent ·"} asked {ago(approval.asked)}
-        {approval.expires && ` · a no at ${new Date(approval.expires).toLocaleTimeString()}`}
+        {approval.expires && ` · expires at ${new Date(approval.expires).toLocaleTimeString()}`}
       </span>
     </header>
   );
@@ -130,7 +130,7 @@ function Rules({ approval, rule, choose }: { approval: Approval; rule: string; c
   return (
     <label class="rules">
       <span class="hint">
-        “Session” and “always” grant this rule{folder ? `; “always” holds in ${visible(folder)}` : ""}
+        “Session” and “always” grant this rule{folder ? `; “always” applies in ${visible(folder)}` : ""}
       </span>
       <select value={rule} onChange={(event) => choose(event.currentTarget.value)}>
         {approval.rules.map((it) => <option key={it} value={it}>{visible(it)}</option>)}
@@ -160,7 +160,7 @@ export function Denial({ label, yes = "Deny", note, write, deny, isSent, back }:
   return (
     <form class="denial" onSubmit={send} onKeyDown={(event) => { if (event.key === "Escape") { event.preventDefault(); back(); } }}>
       <label>
-        {label ?? "Why not? The agent reads this (it may stay empty)."}
+        {label ?? "Reason for the agent (optional)"}
         <input type="text" ref={field} value={note} onInput={(event) => write(event.currentTarget.value)} />
       </label>
       <div class="actions">

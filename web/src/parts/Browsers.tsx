@@ -11,7 +11,7 @@ export function Browsers() {
   useEffect(load, []);
   return (
     <section aria-labelledby="browsers">
-      <h2 id="browsers">Browsers that are in</h2>
+      <h2 id="browsers">Signed-in browsers</h2>
       <ul class="rows">
         {browsers?.map((it) => (
           <li key={it.id}>
@@ -19,7 +19,7 @@ export function Browsers() {
               <b>{it.label ?? "A browser"}{it.current && " (this one)"}</b>
               <span class="hint">{it.user} · since {moment(it.made)} · last seen {ago(it.used)}</span>
             </span>
-            {!it.current && <button type="button" class="danger" onClick={() => void api.removeBrowser(it.id).then(load).catch(complain)}>Put out</button>}
+            {!it.current && <button type="button" class="danger" onClick={() => void api.removeBrowser(it.id).then(load).catch(complain)}>Sign out</button>}
           </li>
         ))}
       </ul>

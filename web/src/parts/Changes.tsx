@@ -14,7 +14,7 @@ export function Changes({ id }: { id: string }) {
     <section aria-labelledby="changes">
       <h2 id="changes">Changes to files {found && runs.length > 0 && <Count added={found.added} removed={found.removed} />}</h2>
       {found === undefined && <p class="note" role="status">Loading…</p>}
-      {found && runs.length === 0 && <p class="hint">The agent has changed no file here. What commands change is not seen.</p>}
+      {found && runs.length === 0 && <p class="hint">No changed files yet. Files that shell commands change are not listed.</p>}
       <ol class="changes">
         {runs.map((run) => <OfRun key={run.run} id={id} run={run} onDone={load} />)}
       </ol>
@@ -29,7 +29,7 @@ function OfRun({ id, run, onDone }: { id: string; run: RunChanges; onDone: () =>
     try {
       const { files } = await api.rewind(id, run.run, false);
       show(undefined);
-      say(`${files.length === 1 ? "1 file is" : `${files.length} files are`} as before.`);
+      say(`${files.length === 1 ? "1 file is" : `${files.length} files are`} restored.`);
       onDone();
     } catch (error) {
       complain(error);
@@ -42,17 +42,17 @@ function OfRun({ id, run, onDone }: { id: string; run: RunChanges; onDone: () =>
         <span class="hint">{moment(run.at)}</span>
       </header>
       {run.files.map((file, index) => <File key={index} file={file} />)}
-      {run.cut && <p class="hint">More files than these were changed.</p>}
+      {run.cut && <p class="hint">More files were changed than are listed.</p>}
       {plan ? (
-        <div role="group" aria-label="Put files back">
-          <p>These files would be as they were before this prompt, and what was said stays as it is:</p>
+        <div role="group" aria-label="Rewind files">
+          <p>These files will be restored to their state before this prompt. The conversation stays unchanged:</p>
           <ul class="plain">{plan.files.map((file) => <li key={file}><code>{file}</code></li>)}</ul>
           <div class="actions">
-            <button type="button" class="danger" onClick={() => void rewind()}>Put them back</button>
-            <button type="button" onClick={() => show(undefined)}>Leave them</button>
+            <button type="button" class="danger" onClick={() => void rewind()}>Rewind files</button>
+            <button type="button" onClick={() => show(undefined)}>Cancel</button>
           </div>
         </div>
-      ) : <div class="actions"><button type="button" onClick={look}>Back to before this…</button></div>}
+      ) : <div class="actions"><button type="button" onClick={look}>Rewind to before this prompt…</button></div>}
     </li>
   );
 }
@@ -70,7 +70,7 @@ function File({ file }: { file: ChangedFile }) {
           ))}
         </code>
       </pre>
-      {file.cut && <p class="hint">There is more than is shown here.</p>}
+      {file.cut && <p class="hint">The diff is truncated.</p>}
     </details>
   );
 }

@@ -34,7 +34,7 @@ export function Composer({ name, session, isWorking, onSay, onStop }: Props) {
     attach([]);
   };
   const add = async (files: Iterable<File>) => {
-    if (isWorking) return complain(new Error("Files go along with a prompt of their own: attach them when the agent has finished."));
+    if (isWorking) return complain(new Error("Files need a separate prompt: attach them when the agent has finished."));
     try {
       const found = await Promise.all([...files].map(attachment));
       attach((before) => [...before, ...found]);
@@ -63,10 +63,10 @@ export function Composer({ name, session, isWorking, onSay, onStop }: Props) {
       onSubmit={(event) => { event.preventDefault(); send(isWorking ? "queue" : "turn"); }}>
       <Offers list={offers} chosen={chosen} take={take} />
       <Attached list={attached} onRemove={(gone) => attach(attached.filter((it) => it !== gone))} />
-      <label class="unseen" for="prompt">What the agent is to do</label>
+      <label class="unseen" for="prompt">Prompt for the agent</label>
       <textarea
         id="prompt" ref={field} rows={Math.min(8, Math.max(2, text.split("\n").length))} value={text}
-        placeholder={isWorking ? "Say what comes next, or more about this…" : "What is to be done?"}
+        placeholder={isWorking ? "Queue the next prompt, or add to the current one…" : "What should the agent do?"}
         aria-autocomplete="list" aria-controls={offers.length > 0 ? "offers" : undefined}
         aria-activedescendant={offers.length > 0 ? `offer-${chosen}` : undefined}
         onInput={(event) => write(event.currentTarget.value, event.currentTarget.selectionStart)} onKeyDown={press}
@@ -78,7 +78,7 @@ export function Composer({ name, session, isWorking, onSay, onStop }: Props) {
         {isWorking ? (
           <>
             <button type="button" class="danger" onClick={onStop}>Interrupt <kbd>Esc</kbd></button>
-            <button type="button" disabled={!text.trim()} title="Said into the work that goes on now" onClick={() => send("steer")}>Say now</button>
+            <button type="button" disabled={!text.trim()} title="Sends the prompt into the current turn" onClick={() => send("steer")}>Send now</button>
             <button type="submit" class="primary" disabled={!text.trim()}>Queue</button>
           </>
         ) : (

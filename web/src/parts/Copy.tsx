@@ -6,7 +6,7 @@ export function Copy({ text, label }: { text: string; label: string }) {
       await navigator.clipboard.writeText(text);
       say("Copied.");
     } catch {
-      say("This browser does not let the page copy. Mark the text and copy it by hand.", "bad");
+      say("This browser does not allow copying. Select the text and copy it yourself.", "bad");
     }
   };
   return (

@@ -10,11 +10,11 @@ export function EngineView({ id }: { id: string }) {
   useEffect(() => void api.engine(id).then(set).catch(complain), [id]);
   if (!engine) return <section aria-label="Agent"><p class="note" role="status">Loading…</p></section>;
   const { at, model, permissionMode, cwd, version, tools, agents, skills, mcpServers } = engine;
-  if (at === undefined) return <section aria-labelledby="engine"><h2 id="engine">Agent</h2><p class="hint">Nobody has worked here yet.</p></section>;
+  if (at === undefined) return <section aria-labelledby="engine"><h2 id="engine">Agent</h2><p class="hint">No agent has run in this session yet.</p></section>;
   const facts: [string, string | undefined][] = [["Model", model], ["Mode", permissionMode], ["Folder", cwd], ["Engine", version]];
   return (
     <section aria-labelledby="engine">
-      <h2 id="engine">Agent <span class="hint">{engine.live ? "at work now" : `as it was ${ago(at)}`}</span></h2>
+      <h2 id="engine">Agent <span class="hint">{engine.live ? "running" : `last seen ${ago(at)}`}</span></h2>
       <dl class="facts">
         {facts.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
       </dl>
@@ -29,7 +29,7 @@ export function EngineView({ id }: { id: string }) {
           </li>
         ))}
       </ul>
-      <h3>Agents it can call</h3>
+      <h3>Subagents</h3>
       {agents.length === 0 && <p class="hint">None.</p>}
       <ul class="rows">
         {agents.map((agent) => <li key={agent.name}><span><b>{agent.name}</b><span class="hint">{agent.description}</span></span></li>)}

@@ -63,12 +63,12 @@ function Said({ item, onRetry }: { item: UserItem; onRetry?: (item: UserItem, te
     return (
       <form class="said editing" onSubmit={send}>
         <label>
-          <span class="unseen">Say this instead</span>
+          <span class="unseen">Send edited prompt</span>
           <textarea value={draft} rows={3} ref={focused} onInput={(event) => edit(event.currentTarget.value)} />
         </label>
-        <p class="hint">A copy of the conversation goes on from here, and this one stays as it is. So do files.</p>
+        <p class="hint">A copy of the conversation continues from here. This conversation and the files stay unchanged.</p>
         <div class="actions">
-          <button type="submit" class="primary">Say this instead</button>
+          <button type="submit" class="primary">Send edited prompt</button>
           <button type="button" onClick={() => edit(undefined)}>Cancel</button>
         </div>
       </form>
@@ -79,7 +79,7 @@ function Said({ item, onRetry }: { item: UserItem; onRetry?: (item: UserItem, te
       <p>{item.text}</p>
       <Attached list={item.attached} />
       <div class="actions">
-        <Copy text={item.text} label="Copy what you said" />
+        <Copy text={item.text} label="Copy this prompt" />
         {onRetry && (
           <button type="button" class="quiet" onClick={() => edit(item.text)}>Edit</button>
         )}

@@ -6,10 +6,10 @@ export function Figures({ spent }: { spent: Spent }) {
   const { input, output, cacheRead, cacheCreation } = spent.tokens;
   const read = input + cacheRead + cacheCreation;
   const shown: [string, string, string][] = [
-    ["Cost", dollars(spent.costUsd), "What the model's vendor asks for it"],
+    ["Cost", dollars(spent.costUsd), "By the vendor's price list"],
     ["Runs", String(spent.runs), "Prompts that were answered"],
     ["Tokens", tokens(read + output), `${tokens(read)} in, ${tokens(output)} out`],
-    ["From the cache", read === 0 ? "–" : percent(cacheRead / read), "Of what the model read; the more, the cheaper"],
+    ["From the cache", read === 0 ? "–" : percent(cacheRead / read), "Share of the input read from the cache; more is cheaper"],
   ];
   return (
     <dl class="figures">

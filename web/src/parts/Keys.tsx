@@ -10,10 +10,10 @@ const KEYS: [string, string][] = [
   ["a", "allow always"],
   ["n", "deny, with a note"],
   ["i", "open the inbox"],
-  ["c", "begin a new session"],
+  ["c", "start a new session"],
   ["/", "go to the prompt"],
   ["Esc", "interrupt, or leave a field"],
-  ["?", "show this"],
+  ["?", "show this list"],
 ];
 
 /** Goes to the next card that waits, or the one before. */

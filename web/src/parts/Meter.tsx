@@ -8,9 +8,9 @@ export function Meter({ session, usage }: { session: string; usage: SessionUsage
   const { used = 0, size } = usage.context ?? {};
   const share = size ? used / size : undefined;
   return (
-    <a class="meter hint" href={link("about", session)} aria-label="What this session used">
+    <a class="meter hint" href={link("about", session)} aria-label="Usage of this session">
       {share !== undefined && (
-        <span class="context" title={`${tokens(used)} of the ${tokens(size!)} tokens that the model can hold`}>
+        <span class="context" title={`${tokens(used)} of the ${tokens(size!)} tokens of the context window`}>
           <svg viewBox="0 0 40 6" aria-hidden="true"><rect width="40" height="6" rx="3" class="ground" /><rect width={Math.min(40, share * 40)} height="6" rx="3" class={share > 0.8 ? "full" : "series-0"} /></svg>
           {percent(share)} full
         </span>

@@ -22,13 +22,13 @@ export function PlanCard({ approval, isInline }: { approval: Approval; isInline:
   return (
     <section
       ref={card} class="card approval plan" role="group" tabIndex={0} data-card={approval.id} aria-busy={isSent}
-      aria-label="Is this plan good?" onKeyDown={press}
+      aria-label="Approve this plan?" onKeyDown={press}
     >
-      <CardHead approval={approval} isInline={isInline} title="Is this plan good?" />
+      <CardHead approval={approval} isInline={isInline} title="Approve this plan?" />
       <Markdown text={str(approval.input.plan)} done />
       {note === undefined ? (
         <div class="actions">
-          <button type="button" class="primary" disabled={isSent} onClick={() => void go()}>Go ahead <kbd>y</kbd></button>
+          <button type="button" class="primary" disabled={isSent} onClick={() => void go()}>Approve plan <kbd>y</kbd></button>
           <button type="button" disabled={isSent} onClick={() => write("")}>Keep planning… <kbd>n</kbd></button>
         </div>
       ) : (

@@ -74,7 +74,7 @@ export function QuestionCard({ approval, isInline }: { approval: Approval; isInl
           <button type="submit" class="primary" disabled={isSent || questions.length === 0}>
             {missing >= 0 && missing !== tab ? "Next question" : "Send"}
           </button>
-          <button type="button" class="danger" disabled={isSent} onClick={() => send({ declined: true })}>Do not answer</button>
+          <button type="button" class="danger" disabled={isSent} onClick={() => send({ declined: true })}>Decline</button>
         </div>
       </form>
     </section>
@@ -112,7 +112,7 @@ function Choice({ name, question, chosen, choose }: ChoiceProps) {
         </label>
       ))}
       <label class="other">
-        {question.options?.length ? "Something else" : "Your answer"}
+        {question.options?.length ? "Other answer" : "Your answer"}
         <input
           type="text" value={chosen.other}
           onInput={(event) => choose({ labels: many ? chosen.labels : [], other: event.currentTarget.value })}

@@ -19,14 +19,14 @@ export function SessionMenu({ session }: { session: Session }) {
     const made = await api.fork(session.id, {});
     keepSession(made);
     go("chat", made.id);
-    say("This is a copy. It goes on by itself; files are shared.");
+    say("This is a copy. It continues separately; files are shared.");
   };
   const forget = async () => {
-    if (!confirm(`Delete “${session.title || "this session"}”? Its work is ended, and its conversation, checkpoints and changes are deleted for good.`)) return;
+    if (!confirm(`Delete “${session.title || "this session"}”? Its runs are cancelled, and its conversation, checkpoints and changes are deleted for good.`)) return;
     await api.forgetSession(session.id);
     sessions.value = sessions.peek()?.filter((it) => it.id !== session.id);
     go("chat");
-    say("Forgotten.");
+    say("Deleted.");
   };
   if (title !== undefined) {
     return (
@@ -36,7 +36,7 @@ export function SessionMenu({ session }: { session: Session }) {
           <input type="text" value={title} maxLength={200} ref={focused} onInput={(event) => rename(event.currentTarget.value)}
             onKeyDown={(event) => { if (event.key === "Escape") { event.preventDefault(); rename(undefined); } }} />
         </label>
-        <button type="submit" class="primary">Keep</button>
+        <button type="submit" class="primary">Save title</button>
       </form>
     );
   }

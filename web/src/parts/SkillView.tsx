@@ -12,10 +12,10 @@ export function SkillView({ id }: { id: string }) {
   };
   return (
     <details class="skill" onToggle={load}>
-      <summary>What the skill says</summary>
+      <summary>Skill text</summary>
       {skill && (
         <>
-          <div class="wide" tabIndex={0} role="region" aria-label="Head of the skill">
+          <div class="wide" tabIndex={0} role="region" aria-label="Skill metadata">
             <table>
               <tbody>
                 {Object.entries(skill.frontMatter).map(([name, value]) => (

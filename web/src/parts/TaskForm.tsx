@@ -17,7 +17,7 @@ export function TaskForm({ skill, onDone }: { skill: Skill; onDone: () => void }
   const run = async (event: Event) => {
     event.preventDefault();
     const { given, wrong } = read(skill.inputs, values);
-    if (!prompt.trim()) wrong[PROMPT] = "Say what is to be done with it.";
+    if (!prompt.trim()) wrong[PROMPT] = "Enter a prompt.";
     tell(wrong);
     const first = Object.keys(wrong)[0];
     if (first !== undefined) return document.getElementById(`input-${first}`)?.focus();
@@ -49,7 +49,7 @@ export function TaskForm({ skill, onDone }: { skill: Skill; onDone: () => void }
         />
       ))}
       <div class="field">
-        <label for={`input-${PROMPT}`}>What is to be done <span class="hint">(needed)</span></label>
+        <label for={`input-${PROMPT}`}>Prompt <span class="hint">(required)</span></label>
         <textarea id={`input-${PROMPT}`} rows={3} value={prompt} aria-invalid={PROMPT in problems} aria-describedby={`problem-${PROMPT}`}
           onInput={(event) => write(event.currentTarget.value)} />
         <p class="problem" id={`problem-${PROMPT}`} role="alert">{problems[PROMPT]}</p>
@@ -77,7 +77,7 @@ function Field({ input, value, problem, onInput }: FieldProps) {
   };
   return (
     <div class="field">
-      <label for={id}>{input.name} {input.required && <span class="hint">(needed)</span>}</label>
+      <label for={id}>{input.name} {input.required && <span class="hint">(required)</span>}</label>
       {input.allowed?.length || input.type === "boolean" ? (
         <select {...common}>
           <option value="">–</option>

@@ -15,7 +15,7 @@ interface Props {
 /** What a call is about to do, exactly: a command, a change to a file, and every argument that is not drawn. */
 export function ToolInput({ name, input, onOpen }: Props) {
   const rest = listed(name, input);
-  if (Object.keys(input).length === 0) return <p class="hint">Without arguments.</p>;
+  if (Object.keys(input).length === 0) return <p class="hint">No arguments.</p>;
   return (
     <>
       {isDrawn(name, input) && <Drawn name={name} input={input} />}

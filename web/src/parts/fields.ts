@@ -14,7 +14,7 @@ export function read(inputs: SkillInput[], typed: Record<string, string>): { giv
   for (const input of inputs) {
     const text = typed[input.name] ?? "";
     if (text.trim() === "") {
-      if (input.required) wrong[input.name] = "This is needed.";
+      if (input.required) wrong[input.name] = "This is required.";
       continue;
     }
     try {
@@ -33,14 +33,14 @@ function value(input: SkillInput, text: string): unknown {
     case "number":
     case "integer": {
       const number = Number(text);
-      if (!Number.isFinite(number)) throw new Error("This is a number, such as 3.");
-      if (input.type === "integer" && !Number.isInteger(number)) throw new Error("This is a whole number, such as 3.");
+      if (!Number.isFinite(number)) throw new Error("Enter a number, such as 3.");
+      if (input.type === "integer" && !Number.isInteger(number)) throw new Error("Enter a whole number, such as 3.");
       return number;
     }
     case "boolean":
       return text === "true";
     case "array":
-      return text.trim().startsWith("[") ? json(text, Array.isArray, "This is a list: one entry per line.") : lines(text);
+      return text.trim().startsWith("[") ? json(text, Array.isArray, "Enter a list: one entry per line.") : lines(text);
     case "object":
       return json(text, (it) => typeof it === "object" && it !== null && !Array.isArray(it), 'This is an object, such as {"a": 1}.');
     default:

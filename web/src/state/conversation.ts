@@ -186,7 +186,7 @@ export class Conversation {
         this.draw();
       }
       // A stream that breaks off says nothing of the end of the run.
-      if (thread.phase === "running") throw new ApiError(0, "broken", "The stream of the run broke off.");
+      if (thread.phase === "running") throw new ApiError(0, "broken", "The connection to the run was lost.");
     } catch (error) {
       if (following.signal.aborted) return;
       this.fail(error);

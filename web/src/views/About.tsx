@@ -41,7 +41,7 @@ function UsageOf({ id }: { id: string }) {
         <Bars title="Cost per run" series={["cost"]} say={dollars} bars={runs.map((run, index) => ({ label: `${index + 1}: ${run.prompt.slice(0, 40)}`, values: [run.costUsd] }))} />
       )}
       {times.length > 0 && (
-        <section aria-labelledby="tools"><h3 id="tools">Where the tools' time went</h3><Lengths label="Time by tool" rows={times} /></section>
+        <section aria-labelledby="tools"><h3 id="tools">Time by tool</h3><Lengths label="Time by tool" rows={times} /></section>
       )}
     </section>
   );

@@ -43,15 +43,15 @@ function Fresh() {
 }
 
 const MODES: [string, string][] = [
-  ["default", "Asks before it changes anything"],
-  ["plan", "Plans first, and changes nothing until you agree"],
-  ["acceptEdits", "Edits files unasked, and asks for the rest"],
+  ["default", "Ask before every change"],
+  ["plan", "Plan first, change nothing until you approve"],
+  ["acceptEdits", "Edit files without approval, ask for the rest"],
 ];
 
 function Mode({ mode, choose }: { mode: string; choose: (mode: string) => void }) {
   return (
     <label class="mode">
-      <span class="unseen">How it works</span>
+      <span class="unseen">Permission mode</span>
       <select value={mode} onChange={(event) => choose(event.currentTarget.value)}>
         {MODES.map(([name, words]) => <option key={name} value={name}>{words}</option>)}
       </select>
@@ -108,7 +108,7 @@ function Open({ id }: { id: string }) {
         <div class="empty">
           <h1>This session cannot be shown</h1>
           <p>{failure.message}</p>
-          <p><a href="#/chat">Begin another</a>, or look at <a href="#/sessions">all sessions</a>.</p>
+          <p><a href="#/chat">Start a new session</a>, or open <a href="#/sessions">all sessions</a>.</p>
         </div>
       </main>
     );
@@ -125,7 +125,7 @@ function Open({ id }: { id: string }) {
         {session && <SessionMenu session={session} />}
       </header>
       <div class="scroll" ref={scroller}>
-        {conversation.isLoading.value && items.length === 0 && <p class="note" role="status">Loading what was said…</p>}
+        {conversation.isLoading.value && items.length === 0 && <p class="note" role="status">Loading the conversation…</p>}
         {thread.earlier && (
           <button type="button" class="quiet earlier" disabled={conversation.isLoadingEarlier.value} onClick={() => void earlier()}>
             Load earlier messages
@@ -138,11 +138,11 @@ function Open({ id }: { id: string }) {
         </div>
       </div>
       {conversation.queued.value.length > 0 && (
-        <ul class="queue" aria-label="In line">
+        <ul class="queue" aria-label="Queued prompts">
           {conversation.queued.value.map(({ run, text }) => (
             <li key={run}>
               <span>Next: {text}</span>
-              <button type="button" class="quiet" onClick={() => void api.cancelRun(run).catch(complain)}>Take back</button>
+              <button type="button" class="quiet" onClick={() => void api.cancelRun(run).catch(complain)}>Withdraw</button>
             </li>
           ))}
         </ul>
@@ -183,10 +183,10 @@ function Status({ phase, conversation }: { phase: string; conversation: Conversa
   const cutOff = conversation.cutOff.value;
   const words =
     phase === "running" ? "Working…"
-    : phase === "waiting" ? "Waits for your answer."
+    : phase === "waiting" ? "Waiting for your answer."
     : cutOff ? ""
-    : error ? `It ended with an error: ${error.message}`
-    : wasCancelled ? "Interrupted. Say what is to be done instead."
+    : error ? `The run failed: ${error.message}`
+    : wasCancelled ? "Interrupted. Send another prompt to continue."
     : "";
   return (
     <p class={`status ${error && phase === "idle" ? "bad" : phase}`} role="status" tabIndex={-1} data-phase={phase}>
@@ -194,7 +194,7 @@ function Status({ phase, conversation }: { phase: string; conversation: Conversa
       {cutOff && phase === "idle" && (
         <>
           The server ended while the agent was at work.{" "}
-          <button type="button" onClick={() => void conversation.resume(cutOff).catch(complain)}>Go on</button>
+          <button type="button" onClick={() => void conversation.resume(cutOff).catch(complain)}>Resume</button>
         </>
       )}
     </p>

@@ -3,7 +3,7 @@ import { api } from "../api";
 import { complain } from "../state/app";
 import type { Check } from "../types";
 
-const WORDS = { ok: "fine", warn: "look at it", fail: "broken" };
+const WORDS = { ok: "ok", warn: "warning", fail: "failed" };
 
 /** Whether the server has what it needs, and what to do where it has not. */
 export function Doctor() {
@@ -13,9 +13,9 @@ export function Doctor() {
   const bad = checks?.filter((it) => it.state !== "ok").length ?? 0;
   return (
     <main class="page" id="main">
-      <header class="bar"><h1>Doctor</h1><button type="button" onClick={look}>Look again</button></header>
-      {checks === undefined && <p class="note" role="status">Looking…</p>}
-      {checks && <p role="status">{bad === 0 ? "Everything is fine." : bad === 1 ? "One thing needs a look." : `${bad} things need a look.`}</p>}
+      <header class="bar"><h1>Doctor</h1><button type="button" onClick={look}>Check again</button></header>
+      {checks === undefined && <p class="note" role="status">Checking…</p>}
+      {checks && <p role="status">{bad === 0 ? "All checks passed." : bad === 1 ? "1 check needs attention." : `${bad} checks need attention.`}</p>}
       <ul class="rows" aria-label="Checks">
         {checks?.map((check) => (
           <li key={check.id}>

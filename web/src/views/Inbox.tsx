@@ -9,13 +9,13 @@ export function Inbox() {
       <header class="bar"><h1 tabIndex={-1}>Inbox</h1><Notify /></header>
       {list.length === 0 ? (
         <div class="empty">
-          <h2>Nothing waits for you</h2>
-          <p>When an agent needs a yes or has a question, it is here, whichever session it comes from.</p>
-          <p><a href="#/chat">Begin something</a></p>
+          <h2>No pending approvals</h2>
+          <p>Approvals and questions of agents in all sessions appear here.</p>
+          <p><a href="#/chat">Start a session</a></p>
         </div>
       ) : (
         <>
-          <p class="hint keys"><kbd>j</kbd> <kbd>k</kbd> go from card to card; <kbd>y</kbd> <kbd>s</kbd> <kbd>a</kbd> <kbd>n</kbd> answer; <kbd>?</kbd> shows all keys.</p>
+          <p class="hint keys"><kbd>j</kbd> <kbd>k</kbd> move between cards; <kbd>y</kbd> <kbd>s</kbd> <kbd>a</kbd> <kbd>n</kbd> answer; <kbd>?</kbd> shows all keys.</p>
           <div class="cards">
             {list.map((approval) => <ApprovalCard key={approval.id} approval={approval} />)}
           </div>
@@ -35,7 +35,7 @@ function Notify() {
   const ask = async () => {
     const given = await Notification.requestPermission();
     change(given);
-    say(given === "granted" ? "You will be told when an agent waits." : "The browser does not allow it.");
+    say(given === "granted" ? "You will be notified when an agent waits for you." : "The browser does not allow notifications.");
   };
-  return <button type="button" onClick={() => void ask()}>Notify me</button>;
+  return <button type="button" onClick={() => void ask()}>Enable notifications</button>;
 }

@@ -26,7 +26,7 @@ export function Login() {
       const code = wrong ? await api.codeFor(given).catch(() => undefined) : undefined;
       const entered = code && (await api.enter(code.code).catch(() => undefined));
       if (entered) me.value = entered;
-      else if (wrong) tell("This code or token is not known. A code counts once and for five minutes: ask for a new one.");
+      else if (wrong) tell("Unknown code or token. A code is valid once and for five minutes: ask for a new one.");
       else tell((error as Error).message);
     } finally {
       busy(false);
@@ -45,13 +45,13 @@ export function Login() {
     <main class="login" id="main">
       <form class="card" onSubmit={submit}>
         <h1>Ostler</h1>
-        <p>This browser is not known to the server (any more). Give a one-time code, or a token.</p>
+        <p>This browser is not signed in. Enter a one-time code or a token.</p>
         <label>
           Code or token
           <input type="password" autoComplete="off" value={word} ref={focused} aria-describedby="login-problem" onInput={(event) => write(event.currentTarget.value)} />
         </label>
         <p id="login-problem" class="problem" role="alert">{problem}</p>
-        <button type="submit" class="primary" disabled={isBusy}>Come in</button>
+        <button type="submit" class="primary" disabled={isBusy}>Sign in</button>
         <p class="hint">
           <code>ostler serve --show-code</code> prints a code when the server starts; the token is in the file <code>token</code> of
           the server's data folder.

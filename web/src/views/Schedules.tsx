@@ -14,7 +14,7 @@ export function Schedules() {
     <main class="page" id="main">
       <header class="bar"><h1>Schedules</h1></header>
       {list?.length === 0 && (
-        <div class="empty"><h2>Nothing is planned</h2><p>Have a prompt said at certain times: fill in the form below.</p></div>
+        <div class="empty"><h2>No schedules yet</h2><p>Create one below to run a prompt at set times.</p></div>
       )}
       <ul class="rows">
         {list?.map((it) => (
@@ -23,16 +23,16 @@ export function Schedules() {
               <b>{it.name}</b>
               <span class="hint">{it.start.prompt ?? `task ${it.start.task}`} · {Object.values(it.when).join(" ")}</span>
               <span class="hint">
-                {it.nextRuns.length > 0 ? `next: ${it.nextRuns.slice(0, 3).map(moment).join(", ")}` : "no next time"}
+                {it.nextRuns.length > 0 ? `next: ${it.nextRuns.slice(0, 3).map(moment).join(", ")}` : "no next run"}
                 {it.last && <> · last {ago(it.last.planned)}: {it.last.session ? <a href={link("chat", it.last.session)}>{it.last.state}</a> : it.last.state}</>}
               </span>
             </span>
             <span class={`badge ${it.state}`}>{it.state}</span>
             {it.state !== "ended" && (
-              <button type="button" onClick={() => attempt(api.pauseSchedule(it.id, it.state === "active"))}>{it.state === "active" ? "Pause" : "Go on"}</button>
+              <button type="button" onClick={() => attempt(api.pauseSchedule(it.id, it.state === "active"))}>{it.state === "active" ? "Pause" : "Resume"}</button>
             )}
             <button type="button" onClick={() => attempt(api.runSchedule(it.id))}>Run now</button>
-            <button type="button" class="danger" onClick={() => confirm(`Forget “${it.name}”?`) && attempt(api.removeSchedule(it.id))}>Forget</button>
+            <button type="button" class="danger" onClick={() => confirm(`Delete “${it.name}”?`) && attempt(api.removeSchedule(it.id))}>Delete</button>
           </li>
         ))}
       </ul>
@@ -62,21 +62,21 @@ function NewSchedule({ onDone }: { onDone: () => void }) {
   };
   return (
     <form class="task" onSubmit={create}>
-      <h2>Plan something</h2>
+      <h2>New schedule</h2>
       <div class="field"><label for="plan-name">Name</label><input id="plan-name" type="text" required value={name} onInput={(event) => setName(event.currentTarget.value)} /></div>
-      <div class="field"><label for="plan-prompt">What is to be done</label><textarea id="plan-prompt" rows={2} required value={prompt} onInput={(event) => setPrompt(event.currentTarget.value)} /></div>
+      <div class="field"><label for="plan-prompt">Prompt</label><textarea id="plan-prompt" rows={2} required value={prompt} onInput={(event) => setPrompt(event.currentTarget.value)} /></div>
       <div class="line">
         <label>When
           <select value={kind} onChange={(event) => { setKind(event.currentTarget.value as typeof kind); setWhen(EXAMPLES[event.currentTarget.value as typeof kind]); }}>
             <option value="cron">at times of the day (cron)</option>
-            <option value="every">again and again</option>
+            <option value="every">at an interval</option>
             <option value="at">once</option>
           </select>
         </label>
         <label>Time <input type="text" required value={when} aria-describedby="plan-problem" onInput={(event) => setWhen(event.currentTarget.value)} /></label>
       </div>
       <p class="problem" id="plan-problem" role="alert">{problem}</p>
-      <div class="actions"><button type="submit" class="primary">Plan it</button></div>
+      <div class="actions"><button type="submit" class="primary">Create schedule</button></div>
     </form>
   );
 }

@@ -17,13 +17,13 @@ export function Sessions() {
       <header class="bar"><h1>Sessions</h1></header>
       <label class="search">
         Search
-        <input type="search" value={search} placeholder="Title, or what was said" onInput={(event) => look(event.currentTarget.value)} />
+        <input type="search" value={search} placeholder="Title or text" onInput={(event) => look(event.currentTarget.value)} />
       </label>
       {found === undefined && <p class="note" role="status">Loading…</p>}
       {found?.items.length === 0 && (
         <div class="empty">
-          <h2>{search ? "No session is called that" : "There are no sessions yet"}</h2>
-          <p>{search ? <button type="button" onClick={() => look("")}>Show all</button> : <a href="#/chat">Begin the first</a>}</p>
+          <h2>{search ? "No matching sessions" : "No sessions yet"}</h2>
+          <p>{search ? <button type="button" onClick={() => look("")}>Show all</button> : <a href="#/chat">Start a session</a>}</p>
         </div>
       )}
       <ul class="rows">
@@ -44,10 +44,10 @@ function Row({ session }: { session: Session }) {
   return (
     <li>
       <a href={link("chat", session.id)}>
-        <b>{session.title || "Without a title"}</b>
+        <b>{session.title || "Untitled"}</b>
         <span class="hint">{about.filter(Boolean).join(" · ")}</span>
       </a>
-      {waitingIn.value.has(session.id) ? <span class="badge waiting">waits</span> : live.value.has(session.id) && <span class="badge quiet">at work</span>}
+      {waitingIn.value.has(session.id) ? <span class="badge waiting">waiting</span> : live.value.has(session.id) && <span class="badge quiet">running</span>}
       {all > 0 && <span class="cost" title={`${tokens(all)} tokens`}>{dollars(session.costUsd)}</span>}
       <SessionMenu session={session} />
     </li>

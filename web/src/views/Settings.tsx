@@ -16,13 +16,13 @@ export function Settings() {
       <header class="bar"><h1>Settings</h1></header>
       <section>
         <h2>This browser</h2>
-        <p>You are <b>{me.value?.user}</b> ({me.value?.role}). <button type="button" onClick={leave}>Leave</button></p>
+        <p>Signed in as <b>{me.value?.user}</b> ({me.value?.role}). <button type="button" onClick={leave}>Sign out</button></p>
         <fieldset class="choices">
-          <legend>Look</legend>
+          <legend>Theme</legend>
           {(["system", "light", "dark"] as Theme[]).map((it) => (
             <label key={it}>
               <input type="radio" name="theme" checked={theme.value === it} onChange={() => (theme.value = it)} />
-              {{ system: "As the system is", light: "Light", dark: "Dark" }[it]}
+              {{ system: "System", light: "Light", dark: "Dark" }[it]}
             </label>
           ))}
         </fieldset>
@@ -41,13 +41,13 @@ function About() {
   return (
     <section>
       <h2>Server</h2>
-      {health && <p>Ostler {health.version}: {health.status === "ok" ? "works" : health.status}. Programs find what it can do at <a href="/docs">/docs</a>.</p>}
-      {me.value?.role !== "member" && <p><a href={link("doctor")}>Look whether everything is in order</a></p>}
+      {health && <p>Ostler {health.version}: {health.status === "ok" ? "running" : health.status}. API documentation: <a href="/docs">/docs</a>.</p>}
+      {me.value?.role !== "member" && <p><a href={link("doctor")}>Check the installation</a></p>}
     </section>
   );
 }
 
-/** What may be done unasked, since when, and whether that was ever needed. */
+/** Active rules, since when, and whether that was ever needed. */
 function Rules() {
   const [rules, set] = useState<Granted[] | undefined>(undefined);
   const load = () => void api.rules().then(({ items }) => set(items)).catch(complain);
@@ -61,8 +61,8 @@ function Rules() {
   };
   return (
     <section aria-labelledby="rules">
-      <h2 id="rules">What may be done unasked</h2>
-      {rules?.length === 0 && <p class="hint">Nothing: everything that needs a yes is asked. “Always” on a card adds a rule here.</p>}
+      <h2 id="rules">Active rules</h2>
+      {rules?.length === 0 && <p class="hint">No rules yet. “Always allow” on an approval adds one.</p>}
       {rules && rules.length > 0 && (
         <div class="wide" tabIndex={0} role="region" aria-labelledby="rules">
           <table>
@@ -74,7 +74,7 @@ function Rules() {
                   <td>{where(rule)}</td>
                   <td title={moment(rule.created)}>{ago(rule.created)} by {rule.by}</td>
                   <td>{rule.lastUsed ? ago(rule.lastUsed) : "never"}</td>
-                  <td><button type="button" class="danger" onClick={() => revoke(rule)}>Take back</button></td>
+                  <td><button type="button" class="danger" onClick={() => revoke(rule)}>Revoke</button></td>
                 </tr>
               ))}
             </tbody>

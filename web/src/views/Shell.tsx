@@ -26,7 +26,7 @@ export function Shell() {
     const unlisten = listen((told) => {
       if (told.type === "hello") void loadSessions().catch(complain);
       if (told.type === "run" && isNews(told.run as Run)) void loadSessions().catch(complain);
-      if (told.type === "permission_request" || told.type === "question_request") notify(String(told.summary ?? "An agent asks."));
+      if (told.type === "permission_request" || told.type === "question_request") notify(String(told.summary ?? "An agent needs your answer."));
     });
     const seen = () => document.visibilityState === "visible" && hurry();
     addEventListener("online", hurry);
@@ -56,7 +56,7 @@ export function Shell() {
       </header>
       <Side place={place} {...(id ? { id } : {})} />
       <div class="content">
-        {connection.value === "lost" && <p class="lost" role="alert">The connection is lost. Nothing is: the server goes on, and so does this page when it is back.</p>}
+        {connection.value === "lost" && <p class="lost" role="alert">Connection lost. The server keeps working, and this page reconnects by itself.</p>}
         <View />
       </div>
       <div class="toast" role="status">{toast.value && <span class={toast.value.tone}>{toast.value.text}</span>}</div>
@@ -72,7 +72,7 @@ function isNews(run: Run): boolean {
 
 function notify(text: string): void {
   if (!document.hidden || !("Notification" in window) || Notification.permission !== "granted") return;
-  const shown = new Notification("An agent waits for you", { body: text, tag: "ostler-waiting" });
+  const shown = new Notification("An agent needs your answer", { body: text, tag: "ostler-waiting" });
   shown.onclick = () => {
     window.focus();
     location.hash = "#/inbox";
@@ -115,9 +115,9 @@ function Side({ place, id }: { place: Place; id?: string }) {
         {sessions.value?.slice(0, RECENT).map((session) => (
           <li key={session.id}>
             <a href={link("chat", session.id)} aria-current={place === "chat" && id === session.id ? "page" : undefined}>
-              <span class="title">{session.title || "Without a title"}</span>
+              <span class="title">{session.title || "Untitled"}</span>
               {waitingIn.value.has(session.id) ? <span class="badge">{waitingIn.value.get(session.id)}<span class="unseen"> waiting</span></span>
-                : live.value.has(session.id) ? <span class="at-work">at work</span>
+                : live.value.has(session.id) ? <span class="at-work">running</span>
                 : <span class="hint">{ago(session.lastActivity)}</span>}
             </a>
           </li>

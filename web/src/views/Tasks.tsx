@@ -37,7 +37,7 @@ function Skills({ list }: { list: SkillList | undefined }) {
       {list.items.length === 0 && (
         <div class="empty">
           <h2>No skills yet</h2>
-          <p>A skill is a folder with a file <code>SKILL.md</code>. Start the server with <code>--skills FOLDER</code> to have them here.</p>
+          <p>A skill is a folder with a file <code>SKILL.md</code>. Start the server with <code>--skills FOLDER</code> to list skills here.</p>
         </div>
       )}
       {list.problems.map((problem) => <p key={problem} class="problem">{problem}</p>)}
@@ -61,7 +61,7 @@ function History({ tasks, load }: { tasks: Task[] | undefined; load: () => void 
   if (!tasks || tasks.length === 0) return null;
   return (
     <section aria-labelledby="history">
-      <h2 id="history">What was done</h2>
+      <h2 id="history">Past tasks</h2>
       <ul class="rows">
         {tasks.map((task) => (
           <li key={task.id} data-task={task.id}>
@@ -74,9 +74,9 @@ function History({ tasks, load }: { tasks: Task[] | undefined; load: () => void 
             </span>
             <span class={`badge ${task.status}`}>{task.status}</span>
             {["running", "waiting", "queued"].includes(task.status)
-              ? <button type="button" class="danger" onClick={() => attempt(api.cancelTask(task.id))}>End</button>
+              ? <button type="button" class="danger" onClick={() => attempt(api.cancelTask(task.id))}>Stop</button>
               : <button type="button" onClick={() => attempt(api.executeTask(task.id))}>Run again</button>}
-            <button type="button" class="quiet" onClick={() => attempt(api.removeTask(task.id))}>Forget</button>
+            <button type="button" class="quiet" onClick={() => attempt(api.removeTask(task.id))}>Delete</button>
             {task.execution && <TaskLog key={task.execution.run} session={task.execution.session} name={task.name} />}
           </li>
         ))}

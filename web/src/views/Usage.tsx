@@ -21,7 +21,7 @@ export function Usage() {
       </header>
       {used === undefined && <p class="note" role="status">Loading…</p>}
       {used && used.total.runs === 0 && (
-        <div class="empty"><h2>Nothing was used in these days</h2><p><a href="#/chat">Begin something</a></p></div>
+        <div class="empty"><h2>No usage in this period</h2><p><a href="#/chat">Start a session</a></p></div>
       )}
       {used && used.total.runs > 0 && <Shown used={used} />}
     </main>

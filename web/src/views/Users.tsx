@@ -29,7 +29,7 @@ export function Users() {
           <button type="button" onClick={() => show(undefined)}>Done</button>
         </div>
       )}
-      {users?.length === 0 && <p class="hint">Nobody but the owner.</p>}
+      {users?.length === 0 && <p class="hint">No users except the owner. Add one below.</p>}
       <ul class="rows">
         {users?.map((user) => (
           <li key={user.name}>
@@ -37,11 +37,11 @@ export function Users() {
             <span class="tokens">
               {user.tokens.map((token) => (
                 <button key={token.id} type="button" class="quiet" onClick={() => attempt(api.revokeToken(user.name, token.id))}>
-                  Take back “{token.label || token.id}”
+                  Revoke “{token.label || token.id}”
                 </button>
               ))}
-              <button type="button" onClick={() => issue(user)}>New token</button>
-              <button type="button" class="danger" onClick={() => confirm(`Remove ${user.name}?`) && attempt(api.removeUser(user.name))}>Remove</button>
+              <button type="button" onClick={() => issue(user)}>Create token</button>
+              <button type="button" class="danger" onClick={() => confirm(`Remove ${user.name}?`) && attempt(api.removeUser(user.name))}>Remove user</button>
             </span>
           </li>
         ))}
@@ -54,7 +54,7 @@ export function Users() {
             <option value="admin">admin</option>
           </select>
         </label>
-        <button type="submit">Add</button>
+        <button type="submit">Add user</button>
       </form>
     </section>
   );

@@ -4,8 +4,8 @@ const TRY = ["list the files here", 'write "hello world" to notes.txt', "ask me 
 export function Welcome({ onTry }: { onTry: (text: string) => void }) {
   return (
     <div class="empty">
-      <h1>What is to be done?</h1>
-      <p>The agent works in the server's folder. Before it changes anything it asks, here and in the inbox.</p>
+      <h1>What should the agent do?</h1>
+      <p>The agent works in the server's folder. It asks before it changes anything, here and in the inbox.</p>
       <ul class="try">
         {TRY.map((text) => (
           <li key={text}><button type="button" onClick={() => onTry(text)}>{text}</button></li>

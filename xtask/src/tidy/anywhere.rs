@@ -1,11 +1,11 @@
-//! Rules for all files, whatever is in them.
+//! Rules for all files.
 
 use super::Finding;
 
-/// Larger things belong into a release or are made on the spot.
+/// Larger files belong into a release or are generated.
 const LARGEST: u64 = 1_000_000;
 
-/// Recorded traffic names the folders of whoever wrote it, by nature.
+/// Recorded traffic contains folders of the machine it was recorded on.
 const MAY_NAME_HOMES: &[&str] = &["fixtures/", "fuzz/regressions/"];
 
 pub(super) fn check_size(path: &str, size: u64) -> Option<Finding> {
@@ -29,7 +29,7 @@ pub(super) fn check_text(path: &str, text: &str) -> Vec<Finding> {
             Finding::new(
                 path,
                 index + 1,
-                "a path of somebody's home; make it relative or invent one",
+                "a path into a user's home; make it relative or invent one",
             )
         })
         .collect()
@@ -37,7 +37,7 @@ pub(super) fn check_text(path: &str, text: &str) -> Vec<Finding> {
 
 /// Whether there is an absolute path into a user's home folder.
 fn names_a_home(line: &str) -> bool {
-    // In pieces, so that this file passes its own test.
+    // Split, so that this file passes its own check.
     let root = concat!("/ro", "ot/");
     let homes = concat!("/ho", "me/");
     occurrences(line, root).next().is_some()
@@ -47,10 +47,10 @@ fn names_a_home(line: &str) -> bool {
         })
 }
 
-/// What follows each place where an absolute path begins with `start`.
+/// The text after each absolute path that starts with `start`.
 fn occurrences<'a>(line: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
     line.match_indices(start).filter_map(move |(at, _)| {
-        // After one of these it is a folder of that name inside some other path.
+        // After one of these it is a folder of that name inside another path.
         let inside = line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-}>)~".contains(c));
         (!inside).then(|| &line[at + start.len()..])
     })

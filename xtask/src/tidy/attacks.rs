@@ -1,9 +1,9 @@
-//! The page about attacks: every row names the attack, the doors it was tried at, what happens, a test that exists, and the
-//! mutant on which that test was seen to fail.
+//! The page about attacks: every row names the attack, the entry points it was tried at, what happens, an existing
+//! test, and the mutant on which that test was seen to fail.
 
 use super::Finding;
 
-/// Where they stand.
+/// The page.
 pub(super) const PAGE: &str = "docs/attacks.md";
 
 /// The columns of every table on the page.
@@ -50,11 +50,11 @@ fn names(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2).filter(|name| name.contains("::") && !name.contains(' '))
 }
 
-/// What stands right above a test of that name, in a file that its path leads through.
+/// The lines above a test of that name, in a file that its path names.
 fn find<'a>(name: &str, sources: &'a [(String, String)]) -> Option<&'a str> {
     let mut parts: Vec<&str> = name.split("::").collect();
     let function = parts.pop()?;
-    // Modules of tests may stand inside of the file that they are about.
+    // Test modules may be inside the file that they test.
     parts.retain(|part| *part != "tests");
     let declared = format!("fn {function}(");
     sources.iter().find_map(|(path, text)| {

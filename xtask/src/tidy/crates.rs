@@ -1,4 +1,5 @@
-//! The table of crates in the architecture: every crate is in it, and uses only those crates of ours that its row names.
+//! The table of crates in ARCHITECTURE.md: it has every crate, and each uses only those of our crates that its row
+//! names.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,14 +1,14 @@
-//! Which modules of a crate need each other in a circle. Such modules cannot be read one at a time, so a circle needs a
+//! Finds import cycles between modules of a crate. Such modules cannot be read one at a time, so a cycle needs a
 //! reason in [`ALLOWED`].
 //!
-//! A module here is what lies directly below `src`: a file, or a folder with all that is in it. Its imports are the paths
-//! that begin with `crate::`, or with enough `super::` to reach the crate. Tests do not count.
+//! A module here is a file or folder directly below `src`. Its imports are the paths that start with `crate::`, or
+//! with enough `super::` to reach the crate. Tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
 
-/// The circles that may be: crate, how many modules, and why. A smaller circle has to be written down as well, so that it
+/// The allowed cycles: crate, number of modules, and reason. A smaller cycle must be entered as well, so that it
 /// cannot grow back.
 const ALLOWED: &[(&str, usize, &str)] = &[
     ("ostler-cli", 2, "not untied yet"),
@@ -33,7 +33,7 @@ const ALLOWED: &[(&str, usize, &str)] = &[
 /// The modules of a crate and what each imports.
 type Graph<'a> = BTreeMap<&'a str, BTreeSet<String>>;
 
-/// The circles of every crate, from all its sources.
+/// Checks the cycles of every crate.
 pub(super) fn check(sources: &[(String, String)]) -> Vec<Finding> {
     check_with(sources, ALLOWED)
 }
@@ -41,24 +41,24 @@ pub(super) fn check(sources: &[(String, String)]) -> Vec<Finding> {
 fn check_with(sources: &[(String, String)], allowed: &[(&str, usize, &str)]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, graph) in graphs(sources) {
-        let found = circles(&graph);
+        let found = cycles(&graph);
         let sizes: Vec<usize> = found.iter().map(Vec::len).collect();
         let known: Vec<usize> =
             allowed.iter().filter(|(krate, ..)| *krate == name).map(|(_, size, _)| *size).collect();
         let path = format!("crates/{name}/src/lib.rs");
-        for circle in found.iter().filter(|circle| !known.contains(&circle.len())) {
-            let list = circle.join(", ");
+        for cycle in found.iter().filter(|cycle| !known.contains(&cycle.len())) {
+            let list = cycle.join(", ");
             findings.push(Finding::new(
                 &path,
                 1,
-                format!("{} modules import each other in a circle: {list}; move what they share to a module of its own", circle.len()),
+                format!("{} modules form an import cycle: {list}; move what they share to a separate module", cycle.len()),
             ));
         }
         for size in known.iter().filter(|size| !sizes.contains(size)) {
             findings.push(Finding::new(
                 "xtask/src/tidy/cycles.rs",
                 1,
-                format!("{name} has no circle of {size} modules any more; write down the circle it has now, or none"),
+                format!("{name} has no import cycle of {size} modules any more; update or remove its entry"),
             ));
         }
     }
@@ -70,7 +70,7 @@ fn graphs(sources: &[(String, String)]) -> BTreeMap<&str, Graph<'_>> {
     for (path, text) in sources {
         let Some((name, file)) = source_file(path) else { continue };
         let module = file.split('/').next().unwrap_or(file).trim_end_matches(".rs");
-        // What the root of a crate names is only shown by it to others.
+        // The root of a crate only re-exports.
         if ["lib", "main"].contains(&module) {
             continue;
         }
@@ -93,7 +93,7 @@ fn source_file(path: &str) -> Option<(&str, &str)> {
     (!is_test && !name.contains('/')).then_some((name, file))
 }
 
-/// The modules that a file names in its paths.
+/// The modules that a file imports.
 fn imports_of(file: &str, text: &str) -> BTreeSet<String> {
     let text = text.split("#[cfg(test)]").next().unwrap_or(text);
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -136,27 +136,27 @@ fn first_names(path: &str) -> Vec<String> {
     names
 }
 
-/// The sets of modules that reach each other, largest first.
-fn circles<'a>(graph: &Graph<'a>) -> Vec<Vec<&'a str>> {
+/// The strongly connected components, largest first.
+fn cycles<'a>(graph: &Graph<'a>) -> Vec<Vec<&'a str>> {
     let reach: BTreeMap<&str, BTreeSet<&str>> =
         graph.keys().map(|module| (*module, reached(graph, module))).collect();
     let mut found: BTreeSet<Vec<&str>> = BTreeSet::new();
     for module in graph.keys() {
-        let circle: Vec<&str> = graph
+        let cycle: Vec<&str> = graph
             .keys()
             .copied()
             .filter(|other| reach[module].contains(other) && reach[other].contains(module))
             .collect();
-        if circle.len() > 1 {
-            found.insert(circle);
+        if cycle.len() > 1 {
+            found.insert(cycle);
         }
     }
     let mut found: Vec<_> = found.into_iter().collect();
-    found.sort_by_key(|circle| std::cmp::Reverse(circle.len()));
+    found.sort_by_key(|cycle| std::cmp::Reverse(cycle.len()));
     found
 }
 
-/// What a module needs, directly or by what it needs.
+/// The modules that a module imports, directly or indirectly.
 fn reached<'g>(graph: &'g Graph<'_>, from: &str) -> BTreeSet<&'g str> {
     let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
     while let Some(module) = open.pop() {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_found_and_needs_to_be_allowed_with_its_size() {
+    fn a_cycle_is_found_and_needs_to_be_allowed_with_its_size() {
         let files = sources(&[
             ("lib.rs", "use crate::one;"),
             ("one.rs", "use crate::two;"),
@@ -211,14 +211,14 @@ mod tests {
         assert!(
             found[0]
                 .message
-                .starts_with("3 modules import each other in a circle: one, three, two;")
+                .starts_with("3 modules form an import cycle: one, three, two;")
         );
         assert!(check_with(&files, &[("a", 3, "reason")]).is_empty());
         assert_eq!(check_with(&files, &[("a", 4, "reason")]).len(), 2);
     }
 
     #[test]
-    fn a_tree_has_no_circle() {
+    fn a_tree_has_no_cycle() {
         let files = sources(&[("one.rs", "use crate::two;"), ("two.rs", "use crate::two::X;")]);
         assert!(check_with(&files, &[]).is_empty());
     }

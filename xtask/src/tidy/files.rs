@@ -1,4 +1,4 @@
-//! Which files there are, and what is in them.
+//! Lists and reads the files of the repository.
 
 use std::fs;
 use std::path::Path;
@@ -9,11 +9,11 @@ use anyhow::{Context, Result};
 /// A file as the rules see it.
 pub(super) struct File {
     pub(super) size: u64,
-    /// Nothing for what is not text.
+    /// `None` if it is not text.
     pub(super) text: Option<String>,
 }
 
-/// All files that are, or would be, under version control; paths from the top, with `/`.
+/// All files under version control, or that would be; paths from the top, with `/`.
 pub(super) fn list(root: &Path) -> Result<Vec<String>> {
     let git = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -32,7 +32,7 @@ pub(super) fn list(root: &Path) -> Result<Vec<String>> {
     Ok(paths)
 }
 
-/// `None` for a file that is listed but gone, as one is that was deleted and not committed.
+/// `None` for a listed file that does not exist, such as a deleted one that is not committed.
 pub(super) fn read(root: &Path, path: &str) -> Result<Option<File>> {
     let full = root.join(path);
     let Ok(metadata) = fs::symlink_metadata(&full) else { return Ok(None) };
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_file_is_passed_over() {
+    fn a_deleted_file_is_skipped() {
         assert!(read(&cargo::root(), "no/such/file.rs").unwrap().is_none());
     }
 }

@@ -4,7 +4,7 @@ use super::Finding;
 
 pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     let has_table = |name: &str| text.lines().any(|line| line.trim() == name);
-    // Only packages of this workspace can share its lints; one with a workspace of its own cannot.
+    // Only packages of this workspace can share its lints; one with its own workspace cannot.
     if !has_table("[package]") || has_table("[workspace]") {
         return Vec::new();
     }

@@ -1,4 +1,4 @@
-//! `tidy`: format, lints, documentation, and the house rules that no lint knows.
+//! `tidy`: format, lints, documentation, and our own rules.
 //!
 //! The rules are pure functions over texts, in [`source`], [`manifest`], [`anywhere`], [`attacks`], [`crates`], [`cycles`] and
 //! [`words`], and in [`supply`] for other people's packages; this file only runs them. A finding says where it is and what to
@@ -34,23 +34,22 @@ pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
     Ok(if is_tidy? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Whether everything is in order; if not, it has been told on standard error.
+/// Whether everything is in order; findings are printed to standard error.
 fn tidy() -> Result<bool> {
     let quick = quick()?;
     let mut clippy = cargo::cargo(&["clippy", "--workspace", "--all-targets", "--locked"]);
     let lints = cargo::status(clippy.args(["--quiet", "--", "-D", "warnings"]))?.success();
-    // The protocol is to be implemented from the documentation: its links must lead somewhere.
+    // The protocol can be implemented from the documentation, so its links must work.
     let mut doc = cargo::cargo(&["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);
     let documented = cargo::status(doc.env("RUSTDOCFLAGS", "-D warnings"))?.success();
     Ok(quick && lints && documented)
 }
 
-/// The part that needs no compilation. `test` has its lints from the build of the tests, and its documentation from the
-/// examples in it.
+/// The part without compilation. `test` gets lints from the build of the tests, and documentation from its examples.
 pub(crate) fn quick() -> Result<bool> {
     setup::components()?;
     let rules = house_rules()?;
-    // The differences go where all findings go: standard output is for results.
+    // Differences go to standard error like all findings: standard output is for results.
     let mut fmt = cargo::cargo(&["fmt", "--all", "--check"]);
     let format = cargo::status(fmt.stdout(std::io::stderr()))?.success();
     if !format {
@@ -95,7 +94,7 @@ fn house_rules() -> Result<bool> {
     Ok(findings.is_empty())
 }
 
-/// Something to put right.
+/// A problem to fix.
 #[derive(Debug, PartialEq)]
 struct Finding {
     path: String,

@@ -7,7 +7,7 @@ const MOST_LINES: usize = 800;
 /// Files that may be longer, with the reason.
 const MAY_BE_LONG: &[(&str, &str)] = &[];
 
-/// Where printing is right, with the reason. Everywhere else it could end up between the frames on stdout.
+/// Where printing is allowed, with the reason. Elsewhere it could end up between the frames on stdout.
 const MAY_PRINT: &[(&str, &str)] = &[
     ("xtask/", "talks to a person"),
     ("bench/", "talks to a person"),
@@ -19,7 +19,7 @@ const MAY_PRINT: &[(&str, &str)] = &[
     ("/build.rs", "talks to cargo"),
 ];
 
-/// In pieces, so that this file passes its own test.
+/// Split, so that this file passes its own check.
 const UNFINISHED: [&str; 3] =
     [concat!("to", "do!"), concat!("unimple", "mented!"), concat!("d", "bg!")];
 const PRINTING: [&str; 4] = [
@@ -43,7 +43,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     }
     let may_print = MAY_PRINT.iter().any(|(place, _)| path_has(path, place));
     for (index, line) in text.lines().enumerate() {
-        // Comments may name what code must not call.
+        // Comments may name forbidden macros.
         if line.trim_start().starts_with("//") {
             continue;
         }
@@ -73,7 +73,7 @@ fn path_has(path: &str, place: &str) -> bool {
     }
 }
 
-/// Whether the line calls that macro, and not one whose name only ends the same.
+/// Whether the line calls that macro, and not one whose name has it as a suffix.
 fn calls(line: &str, name: &str) -> bool {
     line.match_indices(name).any(|(at, _)| {
         !line[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_')

@@ -1,4 +1,4 @@
-//! Phrases that a stranger has to read twice. They go away little by little: each has a number of places that may be left,
+//! Phrases that need a second reading. Each may be left in a number of places,
 //! and that number is only ever lowered.
 //!
 //! A line with `plain-english: ` and a reason after it does not count, for the few right uses.
@@ -24,7 +24,7 @@ const LEFT: &[(&str, usize, &str)] = &[
     ("letter", 211, "character"),
 ];
 
-/// Where the rule itself lives, and where people are quoted.
+/// The rule itself, and quoted text.
 const EXEMPT: &[&str] = &["xtask/src/tidy/words.rs", "fixtures/", "LICENSE"];
 
 /// Phrases that stand in more places than may be left.

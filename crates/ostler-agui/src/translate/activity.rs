@@ -1,4 +1,4 @@
-//! The agent's list of things to do, as an activity that clients show beside the conversation.
+//! The agent's to-do list, as an activity that clients show next to the conversation.
 
 use ostler_proto::tool::{TaskCreateOutput, TaskUpdateInput, TodoWriteInput};
 use serde_json::{Value, json};
@@ -9,18 +9,13 @@ use crate::patch::diff;
 
 /// The lists as the client last saw them, one per speaker.
 #[derive(Debug, Default)]
-pub(super) struct ThingsToDo(Vec<(Speaker, Value)>);
+pub(super) struct TodoLists(Vec<(Speaker, Value)>);
 
 const ACTIVITY: &str = "todos";
 
 impl Translator {
-    /// A call that succeeded may have changed the list.
-    pub(super) fn note_things_to_do(
-        &mut self,
-        speaker: &Speaker,
-        id: &str,
-        output: Option<&Value>,
-    ) {
+    /// Updates the list after a successful call.
+    pub(super) fn update_todos(&mut self, speaker: &Speaker, id: &str, output: Option<&Value>) {
         let Some(call) = self.calls.get(id) else { return };
         let input = call.input();
         let known = self.things_to_do.0.iter().find(|(whose, _)| whose == speaker);
@@ -35,10 +30,10 @@ impl Translator {
         let Some(after) = after.filter(|after| before.as_ref() != Some(after)) else { return };
         self.things_to_do.0.retain(|(whose, _)| whose != speaker);
         self.things_to_do.0.push((speaker.clone(), after.clone()));
-        self.show_things_to_do(speaker, before, after);
+        self.send_todos(speaker, before, after);
     }
 
-    fn show_things_to_do(&mut self, speaker: &Speaker, before: Option<Value>, after: Value) {
+    fn send_todos(&mut self, speaker: &Speaker, before: Option<Value>, after: Value) {
         let whose = self.run_of(speaker).map(|run| format!("-{run}")).unwrap_or_default();
         let message_id = format!("{ACTIVITY}-{}{whose}", self.settings.run_id);
         let activity_type = ACTIVITY.to_owned();
@@ -52,7 +47,7 @@ impl Translator {
                 Body::ActivitySnapshot { message_id, activity_type, content, replace: None }
             }
         };
-        self.say(speaker, body);
+        self.emit(speaker, body);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tool calls: made once, completed once, answered once.
+//! Tool calls: each starts once, completes once, is answered once.
 
 use ostler_proto::api::ToolUseBlock;
 use serde_json::Value;
@@ -13,12 +13,12 @@ pub(super) struct Calls(Vec<Call>);
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) id: String,
-    /// As the model knows it.
+    /// The name that the model uses.
     pub(super) name: String,
     pub(super) speaker: Speaker,
     pub(super) message: String,
     hidden: bool,
-    /// The arguments as far as they have come.
+    /// The arguments received so far.
     arguments: String,
     complete: bool,
     pub(super) answered: bool,
@@ -43,7 +43,7 @@ impl Calls {
 }
 
 impl Call {
-    /// The arguments, when they are an object.
+    /// The arguments, if they are an object.
     pub(super) fn input(&self) -> Value {
         serde_json::from_str(&self.arguments).unwrap_or_default()
     }
@@ -59,7 +59,7 @@ impl Call {
 }
 
 impl Translator {
-    /// A call begins. One that was made already is not made again.
+    /// Starts a call, unless it has started already.
     pub(super) fn open_call(&mut self, speaker: &Speaker, block: &ToolUseBlock) {
         let id = block.id.to_string();
         if self.calls.get(&id).is_some() {
@@ -81,7 +81,7 @@ impl Translator {
         if !hidden {
             let names = &self.settings.tool_names;
             let name = names.get(&block.name).unwrap_or(&block.name).clone();
-            self.say(
+            self.emit(
                 speaker,
                 Body::ToolCallStart {
                     tool_call_id: id.clone(),
@@ -90,7 +90,7 @@ impl Translator {
                 },
             );
         }
-        // Arguments that are there from the beginning are not written piece by piece.
+        // Arguments that are complete at the start are sent as one delta.
         if block.input.as_object().is_some_and(|input| !input.is_empty()) {
             self.extend_call(&id, &block.input.to_string());
         }
@@ -105,11 +105,11 @@ impl Translator {
         if !call.hidden {
             let speaker = call.speaker.clone();
             let (tool_call_id, delta) = (id.to_owned(), piece.to_owned());
-            self.say(&speaker, Body::ToolCallArgs { tool_call_id, delta });
+            self.emit(&speaker, Body::ToolCallArgs { tool_call_id, delta });
         }
     }
 
-    /// The arguments are complete, or will never be.
+    /// Ends the arguments, complete or not.
     pub(super) fn close_call(&mut self, id: &str) {
         let Some(call) = self.calls.get(id).filter(|call| !call.complete) else { return };
         if call.arguments.is_empty() {
@@ -119,11 +119,12 @@ impl Translator {
         call.complete = true;
         if !call.hidden {
             let speaker = call.speaker.clone();
-            self.say(&speaker, Body::ToolCallEnd { tool_call_id: id.to_owned() });
+            self.emit(&speaker, Body::ToolCallEnd { tool_call_id: id.to_owned() });
         }
     }
 
-    /// A call that comes whole. In pieces it may have come before; what they lack is not known, and they end by themselves.
+    /// A complete call. If its deltas arrived before, nothing is added: what they lack is unknown, and they end by
+    /// themselves.
     pub(super) fn whole_call(&mut self, speaker: &Speaker, block: &ToolUseBlock) {
         let id = block.id.to_string();
         match self.calls.get(&id) {
@@ -146,8 +147,8 @@ impl Translator {
         }
     }
 
-    /// Whether nothing goes on but waiting for somebody: everybody has finished speaking, and every call without an
-    /// answer is one that is `waiting`, one that has not been `begun`, or starts a subagent of which the same holds.
+    /// Whether the run only waits for the client: no message is streaming, and every unanswered call is `waiting`,
+    /// has not `begun`, or started a subagent to which the same applies.
     pub fn only_waits(&self, waiting: &dyn Fn(&str) -> bool, begun: &dyn Fn(&str) -> bool) -> bool {
         if self.lanes.values().any(super::Lane::is_speaking) {
             return false;
@@ -158,14 +159,14 @@ impl Translator {
         })
     }
 
-    /// Whether a call started a subagent that waits, or one of whose own does.
+    /// Whether a call started a subagent that waits, itself or through its own subagents.
     fn has_waiting_child(&self, call: &Call, waiting: &dyn Fn(&str) -> bool) -> bool {
         let mut children =
             self.calls.unanswered().filter(|child| child.speaker.as_deref() == Some(&call.id));
         children.any(|child| waiting(&child.id) || self.has_waiting_child(child, waiting))
     }
 
-    /// A call that no model made: somebody on this side wants the client to run a tool.
+    /// A call that the server makes instead of the model: it wants the client to run a tool.
     pub fn call_client(&mut self, id: &str, name: &str, arguments: &Value) -> Vec<Event> {
         self.step(|it| {
             let speaker = None;
@@ -185,23 +186,23 @@ impl Translator {
                 tool_call_name: name.to_owned(),
                 parent_message_id: None,
             };
-            it.say(&speaker, start);
+            it.emit(&speaker, start);
             it.extend_call(id, &arguments.to_string());
             it.close_call(id);
         })
     }
 
-    /// Whether a call was told in this run.
+    /// Whether this run has sent the call.
     pub fn knows(&self, id: &str) -> bool {
         self.calls.get(id).is_some()
     }
 
-    /// The subagent that made a call, by the id its events go under.
+    /// The subagent that made a call, by the id in its events.
     pub fn owner(&self, id: &str) -> Option<String> {
         self.run_of(&self.calls.get(id)?.speaker)
     }
 
-    /// Calls without an answer, in order, by their ids.
+    /// Ids of unanswered calls, in order.
     pub fn unanswered(&self) -> Vec<String> {
         self.calls.unanswered().filter(|call| !call.hidden).map(|call| call.id.clone()).collect()
     }

@@ -1,4 +1,4 @@
-//! How a run ends: with the result of a turn, or because somebody waits, stops it, or nothing goes on any more.
+//! The end of a run: with the result of a turn, or because it waits for the client, was stopped, or failed.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::subagent::SubagentEnd;
 use super::{Counts, Translator, lane};
 use crate::event::{Body, Event, Interrupt, Outcome, TokenUsage};
 
-/// What the engine wrote in the model's place because the API failed.
+/// The error that the engine sent as an assistant message because the API failed.
 #[derive(Debug)]
 pub(super) struct Failure {
     message: String,
@@ -18,7 +18,7 @@ pub(super) struct Failure {
 }
 
 impl Translator {
-    /// An error of the API comes as if the model had said it. It is kept for the end.
+    /// Keeps an API error, which arrives as an assistant message, for the end of the run.
     pub(super) fn is_failure(&mut self, said: &Assistant) -> bool {
         let marked = said.error.is_some() || said.is_api_error_message == Some(true);
         if !marked || said.message.model != SYNTHETIC_MODEL {
@@ -26,19 +26,19 @@ impl Translator {
         }
         let texts = said.message.content.iter().filter_map(|block| block.as_text());
         let message = texts.collect::<Vec<_>>().join("\n");
-        let code = said.error.as_ref().and_then(word);
+        let code = said.error.as_ref().and_then(wire_name);
         let code = code.or_else(|| said.api_error_type.clone());
         self.failure =
             Some(Failure { message, code: code.unwrap_or_else(|| "api_error".to_owned()) });
         true
     }
 
-    /// Whoever asked for the run wants it stopped: its end is no failure.
+    /// The caller wants the run stopped, so its end is not a failure.
     pub fn stopping(&mut self) {
         self.stopping = true;
     }
 
-    /// A turn is over, and the run with it.
+    /// Ends the run with the result of a turn.
     pub fn result(&mut self, result: &TurnResult) -> Vec<Event> {
         self.step(|it| {
             let usage = it.usage.by_result(&result.model_usage);
@@ -66,26 +66,26 @@ impl Translator {
         })
     }
 
-    /// The run ends because the client has to answer calls. The agent's turn goes on in a later run.
+    /// Ends the run because the client must answer calls. The agent's turn continues in a later run.
     pub fn wait_for_calls(&mut self, pending: Vec<String>) -> Vec<Event> {
         self.step(|it| {
-            let usage = it.usage.by_sight();
+            let usage = it.usage.by_responses();
             let outcome = Outcome::Success { pending_tool_call_ids: Some(pending) };
             let event = it.finished(None, outcome, usage);
             it.end(event);
         })
     }
 
-    /// The run ends with questions. The agent's turn goes on in a later run.
+    /// Ends the run with questions. The agent's turn continues in a later run.
     pub fn interrupt(&mut self, interrupts: Vec<Interrupt>) -> Vec<Event> {
         self.step(|it| {
-            let usage = it.usage.by_sight();
+            let usage = it.usage.by_responses();
             let event = it.finished(None, Outcome::Interrupt { interrupts }, usage);
             it.end(event);
         })
     }
 
-    /// The run ends because there was nothing to do.
+    /// Ends a run that has nothing to do.
     pub fn nothing_to_do(&mut self) -> Vec<Event> {
         self.step(|it| {
             let outcome = Outcome::Success { pending_tool_call_ids: None };
@@ -94,31 +94,31 @@ impl Translator {
         })
     }
 
-    /// The run ends because somebody wanted that, and the agent will not say so any more.
+    /// Ends a run that was cancelled, if the agent will not send a result any more.
     pub fn cancelled(&mut self, reason: &str) -> Vec<Event> {
         self.step(|it| {
-            let usage = it.usage.by_sight();
+            let usage = it.usage.by_responses();
             let event = it.finished(None, Outcome::Cancelled {}, usage);
             it.end(event.with_metadata("reason", reason));
         })
     }
 
-    /// The run ends because something failed outside the agent.
+    /// Ends the run because of a failure outside the agent.
     pub fn fail(&mut self, message: &str, code: &str) -> Vec<Event> {
         self.step(|it| {
-            let usage = it.usage.by_sight();
+            let usage = it.usage.by_responses();
             it.end(failed(message.to_owned(), code.to_owned(), usage));
         })
     }
 
-    /// What was reported as used, here and before.
+    /// Usage reported by this run and earlier ones.
     pub fn reported(&self) -> &BTreeMap<String, Counts> {
         self.usage.reported()
     }
 
-    /// Another engine goes on with the conversation, and counts from nothing.
+    /// Another engine continues the conversation, and counts usage from zero.
     pub fn engine_begins(&mut self) {
-        self.usage.begin_anew();
+        self.usage.reset();
     }
 
     fn finished(&self, result: Option<Value>, outcome: Outcome, usage: Vec<TokenUsage>) -> Event {
@@ -136,7 +136,7 @@ impl Translator {
             self.close_lane(&speaker);
         }
         self.close_calls();
-        // Children before those that started them: they began later.
+        // Subagents before their parents: they started later.
         for call in self.active_subagents().into_iter().rev() {
             self.end_subagent(&call, SubagentEnd::Suspended);
         }
@@ -155,7 +155,7 @@ impl Translator {
         let message = if errors.is_empty() { result.result.clone() } else { Some(errors) };
         let code = result.api_error_type.clone();
         let code = code.or_else(|| {
-            (result.subtype != ResultSubtype::Success).then(|| word(&result.subtype))?
+            (result.subtype != ResultSubtype::Success).then(|| wire_name(&result.subtype))?
         });
         Failure {
             message: message.unwrap_or_else(|| "the agent failed without saying why".to_owned()),
@@ -190,7 +190,7 @@ fn failed(message: String, code: String, usage: Vec<TokenUsage>) -> Event {
     Event::new(Body::RunError { message, code: Some(code), usage })
 }
 
-/// A word of the wire.
-fn word(value: &impl serde::Serialize) -> Option<String> {
+/// The wire name of an enum value.
+fn wire_name(value: &impl serde::Serialize) -> Option<String> {
     serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
 }

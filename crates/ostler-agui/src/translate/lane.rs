@@ -1,4 +1,4 @@
-//! One speaker's messages: text, thoughts and calls, in pieces or whole.
+//! The messages of one speaker: text, reasoning and calls, in deltas or complete.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,45 +9,45 @@ use serde_json::Value;
 use super::{Speaker, Translator};
 use crate::event::{Body, EncryptedSubtype, Event, ReasoningRole, TextRole};
 
-/// What one speaker is saying.
+/// The state of one speaker.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    message: Option<Spoken>,
-    /// The API's ids of messages that came in pieces and are past.
+    message: Option<StreamedMessage>,
+    /// The API's ids of messages that were streamed and are finished.
     past: BTreeSet<String>,
 }
 
 impl Lane {
-    /// Whether a message is under way, of which more is to come.
+    /// Whether a message is being streamed.
     pub(super) fn is_speaking(&self) -> bool {
         self.message.as_ref().is_some_and(|message| message.in_pieces && !message.complete)
     }
 }
 
-/// A message of the model, as far as it has come.
+/// A message of the model, as far as received.
 #[derive(Debug)]
-struct Spoken {
+struct StreamedMessage {
     /// The API's id.
     api_id: String,
     /// The id of its first text, and of the message that its calls belong to.
     id: String,
     in_pieces: bool,
     complete: bool,
-    /// The text that is open.
+    /// The id of the open text.
     text: Option<String>,
     texts: u32,
     thoughts: u32,
     open: BTreeMap<u64, OpenBlock>,
-    told: Vec<Told>,
+    block: Vec<StreamedBlock>,
     stop_reason: Option<StopReason>,
 }
 
-/// A block that came in pieces, so that it is not told again when it comes whole.
+/// A block that was streamed, so that it is not sent again when the complete message arrives.
 #[derive(Debug)]
-struct Told {
+struct StreamedBlock {
     kind: Kind,
     text: String,
-    /// It has come whole, too.
+    /// The complete block has arrived, too.
     whole: bool,
 }
 
@@ -59,8 +59,8 @@ enum Kind {
 
 #[derive(Debug)]
 enum OpenBlock {
-    Text { told: usize },
-    Thought { told: usize, id: String, signature: String },
+    Text { block: usize },
+    Thought { block: usize, id: String, signature: String },
     Call { id: String },
     Other,
 }
@@ -80,18 +80,18 @@ impl Translator {
                 self.extend_block(speaker, delta.index, &delta.delta);
             }
             StreamEvent::ContentBlockStop(stop) => {
-                let block = self.spoken(speaker).open.remove(&stop.index);
+                let block = self.current_message(speaker).open.remove(&stop.index);
                 if let Some(block) = block {
                     self.end_block(speaker, block, true);
                 }
             }
             StreamEvent::MessageDelta(delta) => {
-                self.usage.go_on(speaker, delta.usage.as_ref());
-                self.spoken(speaker).stop_reason.clone_from(&delta.delta.stop_reason);
+                self.usage.update(speaker, delta.usage.as_ref());
+                self.current_message(speaker).stop_reason.clone_from(&delta.delta.stop_reason);
             }
             StreamEvent::MessageStop(_) => {
                 self.close_lane(speaker);
-                self.spoken(speaker).complete = true;
+                self.current_message(speaker).complete = true;
             }
             _ => {}
         }
@@ -107,7 +107,7 @@ impl Translator {
         }
         for block in &said.message.content {
             match block {
-                // Calls have ids of their own, by which a second one is known.
+                // Calls have their own ids, by which a repetition is recognised.
                 ContentBlock::ToolUse(call) | ContentBlock::ServerToolUse(call) => {
                     self.whole_call(speaker, call);
                 }
@@ -127,8 +127,8 @@ impl Translator {
         }
     }
 
-    /// What the present message is; one that nobody announced when there is none.
-    fn spoken(&mut self, speaker: &Speaker) -> &mut Spoken {
+    /// The current message; starts one if its start was missed.
+    fn current_message(&mut self, speaker: &Speaker) -> &mut StreamedMessage {
         if self.lane(speaker).message.is_none() {
             self.begin_message(speaker, "", true);
         }
@@ -138,7 +138,7 @@ impl Translator {
     fn begin_message(&mut self, speaker: &Speaker, api_id: &str, in_pieces: bool) {
         self.close_lane(speaker);
         let id = self.fresh(if api_id.is_empty() { "message" } else { api_id });
-        let message = Spoken {
+        let message = StreamedMessage {
             api_id: api_id.to_owned(),
             id,
             in_pieces,
@@ -147,7 +147,7 @@ impl Translator {
             texts: 0,
             thoughts: 0,
             open: BTreeMap::new(),
-            told: Vec::new(),
+            block: Vec::new(),
             stop_reason: None,
         };
         let lane = self.lane(speaker);
@@ -156,7 +156,7 @@ impl Translator {
         }
     }
 
-    /// An id that no message of the thread has. The API's own stay as they are, unless they come twice.
+    /// An id unique in the thread. The API's ids are kept, unless they repeat.
     fn fresh(&mut self, wish: &str) -> String {
         let mut id = wish.to_owned();
         let mut number = 1;
@@ -168,27 +168,27 @@ impl Translator {
     }
 
     fn begin_block(&mut self, speaker: &Speaker, index: u64, block: &ContentBlock) {
-        // A block that was never finished makes room for the next.
-        if let Some(before) = self.spoken(speaker).open.remove(&index) {
+        // An unfinished block is closed before the next.
+        if let Some(before) = self.current_message(speaker).open.remove(&index) {
             self.end_block(speaker, before, false);
         }
         let open = match block {
             ContentBlock::Text(text) => {
-                let told = self.tell(speaker, Kind::Text);
-                self.extend_text(speaker, told, &text.text);
-                OpenBlock::Text { told }
+                let block = self.record_block(speaker, Kind::Text);
+                self.extend_text(speaker, block, &text.text);
+                OpenBlock::Text { block }
             }
             ContentBlock::Thinking(thought) => {
-                let told = self.tell(speaker, Kind::Thought);
+                let block = self.record_block(speaker, Kind::Thought);
                 let id = self.open_thought(speaker, false);
-                self.extend_thought(speaker, told, &id, &thought.thinking);
+                self.extend_thought(speaker, block, &id, &thought.thinking);
                 let signature = thought.signature.clone().unwrap_or_default();
-                OpenBlock::Thought { told, id, signature }
+                OpenBlock::Thought { block, id, signature }
             }
             ContentBlock::RedactedThinking(thought) => {
-                let told = self.tell(speaker, Kind::Thought);
+                let block = self.record_block(speaker, Kind::Thought);
                 self.redacted_thought(speaker, &thought.data);
-                self.spoken(speaker).told[told].text.clear();
+                self.current_message(speaker).block[block].text.clear();
                 OpenBlock::Other
             }
             ContentBlock::ToolUse(call) | ContentBlock::ServerToolUse(call) => {
@@ -200,18 +200,18 @@ impl Translator {
                 OpenBlock::Other
             }
         };
-        self.spoken(speaker).open.insert(index, open);
+        self.current_message(speaker).open.insert(index, open);
     }
 
     fn extend_block(&mut self, speaker: &Speaker, index: u64, delta: &Delta) {
-        match (self.spoken(speaker).open.get_mut(&index), delta) {
-            (Some(OpenBlock::Text { told }), Delta::TextDelta(delta)) => {
-                let told = *told;
-                self.extend_text(speaker, told, &delta.text);
+        match (self.current_message(speaker).open.get_mut(&index), delta) {
+            (Some(OpenBlock::Text { block }), Delta::TextDelta(delta)) => {
+                let block = *block;
+                self.extend_text(speaker, block, &delta.text);
             }
-            (Some(OpenBlock::Thought { told, id, .. }), Delta::ThinkingDelta(delta)) => {
-                let (told, id) = (*told, id.clone());
-                self.extend_thought(speaker, told, &id, &delta.thinking);
+            (Some(OpenBlock::Thought { block, id, .. }), Delta::ThinkingDelta(delta)) => {
+                let (block, id) = (*block, id.clone());
+                self.extend_thought(speaker, block, &id, &delta.thinking);
             }
             (Some(OpenBlock::Thought { signature, .. }), Delta::SignatureDelta(delta)) => {
                 signature.push_str(&delta.signature);
@@ -220,23 +220,23 @@ impl Translator {
                 let id = id.clone();
                 self.extend_call(&id, &delta.partial_json);
             }
-            // Text whose beginning was lost is text all the same.
+            // A text delta whose start was missed still counts as text.
             (None, Delta::TextDelta(delta)) if !delta.text.is_empty() => {
-                let told = self.tell(speaker, Kind::Text);
-                self.spoken(speaker).open.insert(index, OpenBlock::Text { told });
-                self.extend_text(speaker, told, &delta.text);
+                let block = self.record_block(speaker, Kind::Text);
+                self.current_message(speaker).open.insert(index, OpenBlock::Text { block });
+                self.extend_text(speaker, block, &delta.text);
             }
             _ => {}
         }
     }
 
-    /// `finished`: it was not cut off.
+    /// `finished`: the block was not cut off.
     fn end_block(&mut self, speaker: &Speaker, block: OpenBlock, finished: bool) {
         match block {
-            // The next block may be text as well, and goes on with the same message.
+            // The next block may be text as well, and continues the same message.
             OpenBlock::Text { .. } | OpenBlock::Other => {}
             OpenBlock::Thought { id, signature, .. } => {
-                // Half a signature proves nothing.
+                // An incomplete signature is useless.
                 let signature = if finished { signature.as_str() } else { "" };
                 self.close_thought(speaker, &id, signature);
             }
@@ -244,7 +244,7 @@ impl Translator {
         }
     }
 
-    /// Closes whatever the speaker has open.
+    /// Closes everything that the speaker has open.
     pub(super) fn close_lane(&mut self, speaker: &Speaker) {
         let Some(message) = &mut self.lane(speaker).message else { return };
         let open = std::mem::take(&mut message.open);
@@ -256,40 +256,40 @@ impl Translator {
 
     // --- text
 
-    fn tell(&mut self, speaker: &Speaker, kind: Kind) -> usize {
-        let told = &mut self.spoken(speaker).told;
-        told.push(Told { kind, text: String::new(), whole: false });
-        told.len() - 1
+    fn record_block(&mut self, speaker: &Speaker, kind: Kind) -> usize {
+        let block = &mut self.current_message(speaker).block;
+        block.push(StreamedBlock { kind, text: String::new(), whole: false });
+        block.len() - 1
     }
 
-    fn extend_text(&mut self, speaker: &Speaker, told: usize, text: &str) {
-        let told = &mut self.spoken(speaker).told[told];
-        if text.is_empty() || told.whole {
+    fn extend_text(&mut self, speaker: &Speaker, block: usize, text: &str) {
+        let block = &mut self.current_message(speaker).block[block];
+        if text.is_empty() || block.whole {
             return;
         }
-        told.text.push_str(text);
+        block.text.push_str(text);
         self.say_text(speaker, text);
     }
 
     fn say_text(&mut self, speaker: &Speaker, text: &str) {
         let message_id = self.open_text(speaker);
-        self.say(speaker, Body::TextMessageContent { message_id, delta: text.to_owned() });
+        self.emit(speaker, Body::TextMessageContent { message_id, delta: text.to_owned() });
     }
 
-    /// The id of the open text; opens one where there is none.
+    /// The id of the open text; starts one if needed.
     fn open_text(&mut self, speaker: &Speaker) -> String {
-        let message = self.spoken(speaker);
+        let message = self.current_message(speaker);
         if let Some(open) = &message.text {
             return open.clone();
         }
         message.texts += 1;
-        // Text behind a call is a message of its own, so that clients show it behind the call.
+        // Text after a call is a separate message, so that clients show it after the call.
         let (base, number) = (message.id.clone(), message.texts);
         let id = if number == 1 { base } else { self.fresh(&format!("{base}-{number}")) };
-        self.spoken(speaker).text = Some(id.clone());
+        self.current_message(speaker).text = Some(id.clone());
         self.message_ids.push(id.clone());
         let role = Some(TextRole::Assistant);
-        self.say(speaker, Body::TextMessageStart { message_id: id.clone(), role, name: None });
+        self.emit(speaker, Body::TextMessageStart { message_id: id.clone(), role, name: None });
         id
     }
 
@@ -301,7 +301,7 @@ impl Translator {
         if let Some(reason) = stop_reason.as_ref().and_then(unusual) {
             event = event.with_metadata("stopReason", reason);
         }
-        self.say_event(speaker, event);
+        self.emit_event(speaker, event);
     }
 
     fn whole_text(&mut self, speaker: &Speaker, text: &str) {
@@ -311,58 +311,58 @@ impl Translator {
             None if text.is_empty() => {}
             None => {
                 self.say_text(speaker, text);
-                if !self.spoken(speaker).in_pieces {
+                if !self.current_message(speaker).in_pieces {
                     self.close_text(speaker);
                 }
             }
         }
     }
 
-    /// Whether a block that comes whole came in pieces before; then what is missing of it.
+    /// If a complete block was streamed before: the text that is still missing.
     fn claim(&mut self, speaker: &Speaker, kind: Kind, text: &str) -> Option<String> {
-        let told = &mut self.spoken(speaker).told;
-        let told = told.iter_mut().find(|told| told.kind == kind && !told.whole)?;
-        told.whole = true;
-        Some(text.strip_prefix(told.text.as_str()).unwrap_or_default().to_owned())
+        let block = &mut self.current_message(speaker).block;
+        let block = block.iter_mut().find(|block| block.kind == kind && !block.whole)?;
+        block.whole = true;
+        Some(text.strip_prefix(block.text.as_str()).unwrap_or_default().to_owned())
     }
 
-    // --- thoughts
+    // --- reasoning
 
     fn open_thought(&mut self, speaker: &Speaker, redacted: bool) -> String {
         self.close_text(speaker);
-        let message = self.spoken(speaker);
+        let message = self.current_message(speaker);
         message.thoughts += 1;
         let wish = format!("{}-thought-{}", message.id, message.thoughts);
         let id = self.fresh(&wish);
         self.message_ids.push(id.clone());
-        self.say(speaker, Body::ReasoningStart { message_id: id.clone() });
+        self.emit(speaker, Body::ReasoningStart { message_id: id.clone() });
         let role = ReasoningRole::Reasoning;
         let mut start = Event::new(Body::ReasoningMessageStart { message_id: id.clone(), role });
         if redacted {
             start = start.with_metadata("kind", "redacted_thinking");
         }
-        self.say_event(speaker, start);
+        self.emit_event(speaker, start);
         id
     }
 
-    fn extend_thought(&mut self, speaker: &Speaker, told: usize, id: &str, text: &str) {
-        let told = &mut self.spoken(speaker).told[told];
-        if text.is_empty() || told.whole {
+    fn extend_thought(&mut self, speaker: &Speaker, block: usize, id: &str, text: &str) {
+        let block = &mut self.current_message(speaker).block[block];
+        if text.is_empty() || block.whole {
             return;
         }
-        told.text.push_str(text);
+        block.text.push_str(text);
         self.say_thought(speaker, id, text);
     }
 
     fn say_thought(&mut self, speaker: &Speaker, id: &str, text: &str) {
         let (message_id, delta) = (id.to_owned(), text.to_owned());
-        self.say(speaker, Body::ReasoningMessageContent { message_id, delta });
+        self.emit(speaker, Body::ReasoningMessageContent { message_id, delta });
     }
 
     fn close_thought(&mut self, speaker: &Speaker, id: &str, signature: &str) {
-        self.say(speaker, Body::ReasoningMessageEnd { message_id: id.to_owned() });
+        self.emit(speaker, Body::ReasoningMessageEnd { message_id: id.to_owned() });
         if !signature.is_empty() {
-            self.say(
+            self.emit(
                 speaker,
                 Body::ReasoningEncryptedValue {
                     subtype: EncryptedSubtype::Message,
@@ -371,7 +371,7 @@ impl Translator {
                 },
             );
         }
-        self.say(speaker, Body::ReasoningEnd { message_id: id.to_owned() });
+        self.emit(speaker, Body::ReasoningEnd { message_id: id.to_owned() });
     }
 
     fn redacted_thought(&mut self, speaker: &Speaker, data: &str) {
@@ -380,8 +380,8 @@ impl Translator {
     }
 
     fn whole_thought(&mut self, speaker: &Speaker, text: &str, signature: &str) {
-        let told = &self.spoken(speaker).told;
-        let number = told.iter().position(|told| told.kind == Kind::Thought && !told.whole);
+        let block = &self.current_message(speaker).block;
+        let number = block.iter().position(|block| block.kind == Kind::Thought && !block.whole);
         let Some(rest) = self.claim(speaker, Kind::Thought, text) else {
             let id = self.open_thought(speaker, false);
             if !text.is_empty() {
@@ -390,9 +390,9 @@ impl Translator {
             self.close_thought(speaker, &id, signature);
             return;
         };
-        // While its pieces are still open, what they lacked can be added.
-        let open = self.spoken(speaker).open.values_mut().find_map(|block| match block {
-            OpenBlock::Thought { told, id, signature } if Some(*told) == number => {
+        // While its deltas are still open, the missing text can be added.
+        let open = self.current_message(speaker).open.values_mut().find_map(|block| match block {
+            OpenBlock::Thought { block, id, signature } if Some(*block) == number => {
                 Some((id.clone(), signature))
             }
             _ => None,
@@ -410,10 +410,10 @@ impl Translator {
     // --- calls
 
     pub(super) fn parent_message(&mut self, speaker: &Speaker) -> String {
-        self.spoken(speaker).id.clone()
+        self.current_message(speaker).id.clone()
     }
 
-    /// Blocks of tools that the provider runs, of which there are more than there are names for.
+    /// Blocks of tools that the provider runs, also of unknown ones.
     fn other_block(&mut self, speaker: &Speaker, block: &ContentBlock) {
         let Ok(value) = serde_json::to_value(block) else { return };
         let field = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -433,7 +433,7 @@ impl Translator {
     }
 }
 
-/// A stop reason that a person should know of.
+/// A stop reason that the user should see.
 pub(super) fn unusual(reason: &StopReason) -> Option<String> {
     match reason {
         StopReason::EndTurn

@@ -1,12 +1,12 @@
-//! What the agent's messages become as events.
+//! Turns the agent's messages into events.
 //!
-//! One [`Translator`] belongs to one run. It takes frames in the order they came, whole and partial ones, and gives
-//! events that always satisfy [`crate::verify`]: whatever a stream leaves open when it is cut is closed here, and what
-//! comes twice (a block in pieces and then whole) is told once.
+//! One [`Translator`] belongs to one run. It takes frames in order, complete and partial ones, and returns events
+//! that always satisfy [`crate::verify`]: it closes whatever an aborted stream leaves open, and sends content that
+//! arrives twice (first as deltas, then complete) once.
 //!
-//! `lane.rs` follows one speaker, the main agent or a subagent; `call.rs` knows the tool calls, `subagent.rs` who
-//! belongs to whom, `ending.rs` how a run ends and `usage.rs` what it used; `outcome.rs` writes down results,
-//! `activity.rs` lists of things to do, `notice.rs` what the engine says about itself.
+//! `lane.rs` follows one speaker, the main agent or a subagent; `call.rs` has the tool calls, `subagent.rs` the tree
+//! of subagents, `ending.rs` the end of a run and `usage.rs` its tokens; `outcome.rs` converts tool results,
+//! `activity.rs` to-do lists, `notice.rs` the engine's own notices.
 
 mod activity;
 mod call;
@@ -24,7 +24,7 @@ use ostler_proto::api::StreamEvent;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::{Assistant, StreamEventMessage, System, User};
 
-use self::activity::ThingsToDo;
+use self::activity::TodoLists;
 use self::call::Calls;
 use self::ending::Failure;
 use self::lane::Lane;
@@ -34,7 +34,7 @@ use self::usage::Usage;
 use crate::PROTOCOL_VERSION;
 use crate::event::{Body, Event};
 
-/// What a run is to be told like.
+/// The settings of a run's translation.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Settings {
@@ -42,33 +42,33 @@ pub struct Settings {
     pub thread_id: String,
     /// The run.
     pub run_id: String,
-    /// The run it branches off.
+    /// The run from which it branches off.
     pub parent_run_id: Option<String>,
-    /// Ids of messages that the thread has already; a new message never gets one of them.
+    /// Message ids that the thread already has; a new message never gets one of them.
     pub taken: BTreeSet<String>,
-    /// The names of tools on the wire, by those the model knows them by.
+    /// Tool names for the client, by the model's names.
     pub tool_names: BTreeMap<String, String>,
-    /// Tools, by the model's names, whose calls are nobody's business.
+    /// Tools, by the model's names, whose calls the client does not see.
     pub hidden_tools: BTreeSet<String>,
     /// Calls of earlier runs that the client answered itself: it has the results already.
     pub answered_by_client: BTreeSet<String>,
     /// Tools, by the model's names, that the client runs.
     pub client_tools: BTreeSet<String>,
-    /// What earlier runs of the same engine reported as used.
+    /// Usage that earlier runs of the same engine reported.
     pub reported: BTreeMap<String, Counts>,
-    /// Whether what the engine says about itself is left out.
+    /// Leaves out the engine's own notices.
     pub quiet: bool,
 }
 
 impl Settings {
-    /// For a run, and nothing special.
+    /// The defaults for a run.
     pub fn new(thread_id: impl Into<String>, run_id: impl Into<String>) -> Self {
         let hidden_tools = BTreeSet::from(["StructuredOutput".to_owned()]);
         Self { thread_id: thread_id.into(), run_id: run_id.into(), hidden_tools, ..Self::default() }
     }
 }
 
-/// Who speaks: `None` for the main agent, else the call that started the subagent.
+/// `None` for the main agent, else the call that started the subagent.
 type Speaker = Option<String>;
 
 /// Turns the messages of one run into events.
@@ -79,7 +79,7 @@ pub struct Translator {
     lanes: BTreeMap<Speaker, Lane>,
     subagents: BTreeMap<String, Subagent>,
     calls: Calls,
-    things_to_do: ThingsToDo,
+    things_to_do: TodoLists,
     usage: Usage,
     failure: Option<Failure>,
     stopping: bool,
@@ -88,7 +88,7 @@ pub struct Translator {
 }
 
 impl Translator {
-    /// A run that has not begun.
+    /// A translator for a run that has not started.
     pub fn new(settings: Settings) -> Self {
         let usage = Usage::after(settings.reported.clone());
         Self {
@@ -97,7 +97,7 @@ impl Translator {
             lanes: BTreeMap::new(),
             subagents: BTreeMap::new(),
             calls: Calls::default(),
-            things_to_do: ThingsToDo::default(),
+            things_to_do: TodoLists::default(),
             usage,
             failure: None,
             stopping: false,
@@ -106,7 +106,7 @@ impl Translator {
         }
     }
 
-    /// The first event. To be sent before anybody asks the model.
+    /// The first event. Send it before the model is asked.
     pub fn start(&self) -> Event {
         Event::new(Body::RunStarted {
             thread_id: self.settings.thread_id.clone(),
@@ -117,7 +117,7 @@ impl Translator {
         })
     }
 
-    /// Takes the next frame. After the end of the run there is nothing to say any more.
+    /// Translates the next frame. Returns nothing after the end of the run.
     pub fn frame(&mut self, frame: &ToHost) -> Vec<Event> {
         match frame {
             ToHost::Assistant(said) => self.assistant(said),
@@ -129,7 +129,7 @@ impl Translator {
         }
     }
 
-    /// The model said something, whole.
+    /// Translates a complete message of the model.
     pub fn assistant(&mut self, said: &Assistant) -> Vec<Event> {
         self.step(|it| {
             if it.is_failure(said) {
@@ -141,10 +141,10 @@ impl Translator {
         })
     }
 
-    /// The model is saying something.
+    /// Translates a delta of the model.
     pub fn stream_event(&mut self, message: &StreamEventMessage) -> Vec<Event> {
         self.step(|it| {
-            // Nothing is said with these.
+            // These carry no content.
             if matches!(message.event, StreamEvent::Ping(_) | StreamEvent::Error(_)) {
                 return;
             }
@@ -153,22 +153,22 @@ impl Translator {
         })
     }
 
-    /// A tool answered. Prompts are known to the client, which sent them.
+    /// Translates tool results. Prompts are skipped, because the client sent them.
     pub fn user(&mut self, said: &User) -> Vec<Event> {
         self.step(|it| it.results(said))
     }
 
-    /// The engine says something about itself.
+    /// Translates a notice of the engine.
     pub fn system(&mut self, system: &System) -> Vec<Event> {
         self.step(|it| it.notice(system))
     }
 
-    /// The ids of messages that the client has from this run: texts, thoughts and results.
+    /// Ids of the messages that the client received in this run: text, reasoning and results.
     pub fn message_ids(&self) -> &[String] {
         &self.message_ids
     }
 
-    /// The ids that are taken now, for the translator of the next run.
+    /// All message ids of the thread, for the translator of the next run.
     pub fn into_taken(self) -> BTreeSet<String> {
         self.settings.taken
     }
@@ -185,12 +185,12 @@ impl Translator {
         std::mem::take(&mut self.out)
     }
 
-    /// Says something on somebody's behalf.
-    fn say(&mut self, speaker: &Speaker, body: Body) {
-        self.say_event(speaker, Event::new(body));
+    /// Adds an event for a speaker.
+    fn emit(&mut self, speaker: &Speaker, body: Body) {
+        self.emit_event(speaker, Event::new(body));
     }
 
-    fn say_event(&mut self, speaker: &Speaker, event: Event) {
+    fn emit_event(&mut self, speaker: &Speaker, event: Event) {
         let run = self.run_of(speaker);
         self.out.push(event.of_subagent(run.as_deref()));
     }
@@ -199,7 +199,7 @@ impl Translator {
         self.lanes.entry(speaker.clone()).or_default()
     }
 
-    /// Who speaks in a message; a subagent that was not heard of before begins with it.
+    /// The speaker of a message; an unknown subagent starts with it.
     fn speaker(&mut self, parent: Option<&ToolUseId>, kind: Option<&str>) -> Speaker {
         let call = parent?.as_str();
         self.begin_subagent(call, kind, None);

@@ -1,6 +1,6 @@
-//! What the engine says about itself. Subagents begin and end with it; the rest are remarks under names of our own.
+//! The engine's own notices. Some start and end subagents; the others become custom events with names of our own.
 //!
-//! Ids of sessions and paths of files stay here: clients need not know them.
+//! Session ids and file paths are left out: clients need not know them.
 
 use ostler_proto::message::System;
 use ostler_proto::message::system::{TaskNotification, TaskOutcome};
@@ -22,51 +22,51 @@ impl Translator {
             System::TaskNotification(task) => {
                 self.end_background(task);
                 let value = json!({"status": task.status, "summary": task.summary});
-                self.remark("task_notification", value);
+                self.custom_event("task_notification", value);
             }
             System::CompactBoundary(boundary) => {
                 let metadata = &boundary.compact_metadata;
                 let value = json!({"trigger": metadata.trigger, "preTokens": metadata.pre_tokens});
-                self.remark("compact_boundary", value);
+                self.custom_event("compact_boundary", value);
             }
             System::ApiRetry(retry) => {
                 let value = json!({
                     "attempt": retry.attempt, "maxRetries": retry.max_retries,
                     "delayMs": retry.retry_delay_ms, "error": retry.error,
                 });
-                self.remark("api_retry", value);
+                self.custom_event("api_retry", value);
             }
             System::PermissionDenied(denied) => {
                 let value = json!({
                     "toolCallId": denied.tool_use_id, "toolName": denied.tool_name, "message": denied.message,
                 });
-                self.remark("permission_denied", value);
+                self.custom_event("permission_denied", value);
             }
             System::HookStarted(hook) => {
                 let value = json!({"name": hook.hook_name, "event": hook.hook_event});
-                self.remark("hook_started", value);
+                self.custom_event("hook_started", value);
             }
             System::HookResponse(hook) => {
                 let value = json!({
                     "name": hook.hook_name, "event": hook.hook_event, "outcome": hook.outcome,
                 });
-                self.remark("hook_response", value);
+                self.custom_event("hook_response", value);
             }
             System::ModelFallback(fallback) => {
                 let value = json!({
                     "from": fallback.original_model, "to": fallback.fallback_model, "message": fallback.content,
                 });
-                self.remark("model_fallback", value);
+                self.custom_event("model_fallback", value);
             }
             System::Informational(information) => {
                 let value = json!({"message": information.content, "level": information.level});
-                self.remark("informational", value);
+                self.custom_event("informational", value);
             }
             _ => {}
         }
     }
 
-    fn remark(&mut self, name: &str, value: Value) {
+    fn custom_event(&mut self, name: &str, value: Value) {
         if !self.settings.quiet {
             self.out.push(Body::Custom { name: format!("ostler:{name}"), value }.into());
         }

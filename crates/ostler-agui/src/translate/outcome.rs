@@ -1,4 +1,4 @@
-//! Results of tools, as clients read them.
+//! Tool results, as clients read them.
 
 use ostler_proto::api::{self, ContentBlock, ToolResultBlock};
 use ostler_proto::message::User;
@@ -31,7 +31,7 @@ impl Translator {
         self.end_of_agent(id, failed, &content, output);
         let call = self.calls.get_mut(id);
         let hidden = call.as_ref().is_some_and(|call| call.is_hidden());
-        // A call of an earlier run is answered to whoever the message is from.
+        // A result for a call of an earlier run goes to the speaker of the message.
         let speaker = call.as_ref().map_or_else(|| said_by.clone(), |call| call.speaker.clone());
         if let Some(call) = call {
             call.answered = true;
@@ -40,18 +40,18 @@ impl Translator {
             self.say_result(&speaker, id, content, failed);
         }
         if !failed {
-            self.note_things_to_do(&speaker, id, output);
+            self.update_todos(&speaker, id, output);
         }
     }
 
-    /// What the client answered itself it need not be told.
+    /// A client that answered a call itself has the result already.
     fn is_answered_by_client(&self, id: &str) -> bool {
         let settings = &self.settings;
         settings.answered_by_client.contains(id)
             || self.calls.get(id).is_some_and(|call| settings.client_tools.contains(&call.name))
     }
 
-    /// A subagent ends with the answer to its call, unless that only says that it works in the background.
+    /// A subagent ends with the result of its call, unless that only says that it runs in the background.
     fn end_of_agent(&mut self, id: &str, failed: bool, content: &Content, output: Option<&Value>) {
         let is_agent = self.calls.get(id).is_some_and(super::call::Call::is_agent);
         if !is_agent && !self.is_active(id) {
@@ -71,7 +71,7 @@ impl Translator {
         self.end_subagent(id, SubagentEnd::Done);
     }
 
-    /// A subagent of which nothing was heard but its report.
+    /// Starts a subagent that sent nothing but its report.
     fn begin_subagent_once(&mut self, id: &str) {
         if !self.subagents.contains_key(id) {
             self.begin_subagent(id, None, None);
@@ -90,10 +90,10 @@ impl Translator {
         if failed {
             event = event.with_metadata("isError", true);
         }
-        self.say_event(speaker, event);
+        self.emit_event(speaker, event);
     }
 
-    /// The answer of a tool that the provider ran.
+    /// The result of a tool that the provider ran.
     pub(super) fn server_result(&mut self, speaker: &Speaker, id: &str, content: &Value) {
         if self.calls.get(id).is_some_and(|call| call.answered) {
             return;
@@ -109,7 +109,7 @@ impl Translator {
     }
 }
 
-/// What a tool said: a string where it is all text, else parts.
+/// Converts a result: a string if it is all text, else parts.
 pub(super) fn content(content: Option<&api::Content>) -> Content {
     let blocks = match content {
         None => return Content::Text(String::new()),

@@ -1,14 +1,14 @@
-//! Subagents: who they belong to, when they begin and how they end.
+//! Subagents: their parents, their start and their end.
 
 use serde_json::Value;
 
 use super::{Speaker, Translator};
 use crate::event::{Body, SubagentOutcome};
 
-/// A subagent, known by the call that started it.
+/// A subagent, identified by the call that started it.
 #[derive(Debug)]
 pub(super) struct Subagent {
-    /// This time it runs; a subagent that is heard of again after its end runs another time.
+    /// The id of this run of it; a subagent that sends again after its end gets a new one.
     run: String,
     times: u32,
     active: bool,
@@ -17,7 +17,7 @@ pub(super) struct Subagent {
 /// How a subagent ends.
 pub(super) enum SubagentEnd {
     Done,
-    /// It goes on in a later run.
+    /// It continues in a later run.
     Suspended,
     Failed {
         message: String,
@@ -26,13 +26,13 @@ pub(super) enum SubagentEnd {
 }
 
 impl Translator {
-    /// The id under which a speaker's events go.
+    /// The run id in a speaker's events.
     pub(super) fn run_of(&self, speaker: &Speaker) -> Option<String> {
         let subagent = self.subagents.get(speaker.as_deref()?)?;
         Some(subagent.run.clone())
     }
 
-    /// A sign of life from a subagent.
+    /// Starts a subagent at its first message.
     pub(super) fn begin_subagent(
         &mut self,
         call_id: &str,
@@ -68,7 +68,7 @@ impl Translator {
             }
             .into(),
         );
-        // What it says now belongs to this time.
+        // Its messages from now on belong to this run.
         self.lanes.remove(&Some(call_id.to_owned()));
         self.subagents.insert(call_id.to_owned(), Subagent { run, times, active: true });
     }
@@ -101,7 +101,7 @@ impl Translator {
         self.out.push(body.into());
     }
 
-    /// Subagents that are still at work when the run ends.
+    /// Subagents still active when the run ends.
     pub(super) fn active_subagents(&self) -> Vec<String> {
         let active = self.subagents.iter().filter(|(_, subagent)| subagent.active);
         active.map(|(call, _)| call.clone()).collect()

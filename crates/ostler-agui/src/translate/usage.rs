@@ -1,4 +1,4 @@
-//! What a run used. The engine counts from its own beginning, a run reports only its own.
+//! Token usage. The engine counts from its start; a run reports only its own.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl Counts {
         }
     }
 
-    /// Later counts of one response replace earlier ones; what is not counted again stays.
+    /// Later counts of one response replace earlier ones; absent numbers stay.
     fn update(&mut self, usage: &api::Usage) {
         let set = |place: &mut u64, value: Option<u64>| *place = value.unwrap_or(*place);
         set(&mut self.input, usage.input_tokens);
@@ -43,7 +43,7 @@ impl Counts {
         self.with(other, u64::saturating_add)
     }
 
-    /// `None` when there is less than before: somebody began to count again.
+    /// `None` if a count is lower than before: the engine was restarted.
     fn minus(self, before: Self) -> Option<Self> {
         let fewer = self.output < before.output || self.all_input() < before.all_input();
         (!fewer).then(|| self.with(before, u64::saturating_sub))
@@ -78,13 +78,13 @@ impl Counts {
     }
 }
 
-/// What was used, in two ways: as the engine sums it up in a result, and as it can be seen in the pieces of
-/// responses. The second counts only where a run ends without a result.
+/// Usage from two sources: the engine's totals in a result, and the numbers in streamed responses. The second is used
+/// only if a run ends without a result.
 #[derive(Debug, Default)]
 pub(super) struct Usage {
     reported: BTreeMap<String, Counts>,
     seen: BTreeMap<String, Counts>,
-    /// The response each speaker is at.
+    /// The current response of each speaker.
     present: BTreeMap<Speaker, (String, Counts)>,
 }
 
@@ -102,7 +102,7 @@ impl Usage {
         self.present.insert(speaker.clone(), (model.to_owned(), counts));
     }
 
-    pub(super) fn go_on(&mut self, speaker: &Speaker, usage: Option<&api::Usage>) {
+    pub(super) fn update(&mut self, speaker: &Speaker, usage: Option<&api::Usage>) {
         if let (Some((_, counts)), Some(usage)) = (self.present.get_mut(speaker), usage) {
             counts.update(usage);
         }
@@ -115,7 +115,7 @@ impl Usage {
         }
     }
 
-    /// What the run used, by the engine's sums.
+    /// The usage of the run, from the engine's totals.
     pub(super) fn by_result(&mut self, sums: &BTreeMap<String, ModelUsage>) -> Vec<TokenUsage> {
         let mut report = Vec::new();
         for (model, usage) in sums {
@@ -129,8 +129,8 @@ impl Usage {
         report
     }
 
-    /// What the run used, by what was seen.
-    pub(super) fn by_sight(&mut self) -> Vec<TokenUsage> {
+    /// The usage of the run, from streamed responses.
+    pub(super) fn by_responses(&mut self) -> Vec<TokenUsage> {
         for speaker in self.present.keys().cloned().collect::<Vec<_>>() {
             self.settle(&speaker);
         }
@@ -145,7 +145,7 @@ impl Usage {
         report
     }
 
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.reported.clear();
     }
 

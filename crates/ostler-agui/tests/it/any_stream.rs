@@ -1,4 +1,4 @@
-//! Whatever an engine sends, in whatever order, and wherever it is cut: the events are in order.
+//! Whatever an engine sends, in any order, cut off anywhere: the events are in order.
 
 use std::sync::OnceLock;
 
@@ -67,7 +67,7 @@ fn frame() -> impl Strategy<Value = Value> {
     })
 }
 
-/// How a run is ended in the end.
+/// Ends a run in one of several ways.
 fn end(run: &mut Run, how: u8) {
     let pending = run.translator.unanswered();
     let events = match how {
@@ -98,7 +98,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_frames_in_any_order(frames in prop::collection::vec(frame(), 0..40), how in 0..6u8) {
+    fn any_frames_in_any_order_give_ordered_events(frames in prop::collection::vec(frame(), 0..40), how in 0..6u8) {
         let mut settings = Settings::new("thread", "run");
         settings.hidden_tools.insert("hidden".into());
         let mut run = Run::new(settings);
@@ -107,13 +107,13 @@ proptest! {
     }
 
     #[test]
-    fn recordings_with_holes(which in any::<prop::sample::Index>(), holes in prop::collection::vec(0..4u8, 0..120), how in 0..6u8) {
+    fn recordings_with_lost_frames_give_ordered_events(which in any::<prop::sample::Index>(), holes in prop::collection::vec(0..4u8, 0..120), how in 0..6u8) {
         let all = all_recordings();
         let (_, frames) = &all[which.index(all.len())];
         let mut run = Run::plain();
         for (number, frame) in frames.iter().enumerate() {
             match holes.get(number) {
-                // Lost, sent twice, or as it was; and cut off where the list ends.
+                // Lost, sent twice, or unchanged; and cut off where the list ends.
                 Some(0) => {}
                 Some(1) => {
                     run.frame(frame);

@@ -1,4 +1,4 @@
-//! What clients may send, and what they are told when they may not.
+//! Valid and invalid requests.
 
 use ostler_agui::input::{ResumeStatus, RunAgentInput};
 use ostler_agui::message::{Content, MessageBody, PartBody, Source};
@@ -15,19 +15,19 @@ fn read(more: Value) -> RunAgentInput {
 }
 
 #[track_caller]
-fn refused(more: Value, words: &str) {
-    assert_eq!(RunAgentInput::from_value(&body(more)).unwrap_err().to_string(), words);
+fn refused(more: Value, message: &str) {
+    assert_eq!(RunAgentInput::from_value(&body(more)).unwrap_err().to_string(), message);
 }
 
 #[test]
-fn the_least_is_enough() {
+fn the_required_fields_are_enough() {
     let input = read(json!({}));
     assert!(input.is_old_peer());
     assert_eq!((input.tools.len(), input.context.len(), input.state), (0, 0, None));
 }
 
 #[test]
-fn what_is_not_known_is_passed_over() {
+fn unknown_fields_roles_and_parts_are_skipped() {
     let input = read(json!({"new": 1, "messages": [
         {"id": "1", "role": "user", "content": "hi", "new": true},
         {"id": "2", "role": "oracle", "content": "hm"},
@@ -40,7 +40,7 @@ fn what_is_not_known_is_passed_over() {
 }
 
 #[test]
-fn nulls_of_old_clients_are_nothing() {
+fn null_fields_of_old_clients_count_as_absent() {
     let input = read(json!({
         "forwardedProps": null, "parentRunId": null, "tools": [{"name": "n", "description": "d", "parameters": null}],
         "resume": [{"interruptId": "q", "status": "resolved", "payload": null}],
@@ -57,7 +57,7 @@ fn nulls_of_old_clients_are_nothing() {
 }
 
 #[test]
-fn nothing_is_a_state() {
+fn null_is_a_valid_state() {
     assert_eq!(read(json!({"state": null})).state, Some(Value::Null));
     for state in [json!([1]), json!(7), json!("s"), json!({"a": null})] {
         assert_eq!(read(json!({"state": state})).state, Some(state));
@@ -65,7 +65,7 @@ fn nothing_is_a_state() {
 }
 
 #[test]
-fn old_attachments_are_what_their_type_says() {
+fn old_attachments_are_read_by_their_mime_type() {
     let part = |more: Value| {
         let mut part = json!({"type": "binary"});
         part.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -94,7 +94,7 @@ fn old_attachments_are_what_their_type_says() {
 }
 
 #[test]
-fn a_wrong_field_is_named() {
+fn an_invalid_field_is_named() {
     refused(json!({"threadId": 7}), "`threadId` must be a string");
     refused(json!({"messages": {}}), "`messages` must be a list");
     refused(json!({"messages": [7]}), "`messages[0]` must be a JSON object");

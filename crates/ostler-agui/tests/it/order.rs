@@ -42,12 +42,12 @@ fn call(kind: &str, id: &str) -> Value {
     )
 }
 
-/// A run with these events in it.
+/// A run with these events is refused with this message.
 #[track_caller]
-fn refused(inner: impl IntoIterator<Item = Value>, words: &str) {
+fn refused(inner: impl IntoIterator<Item = Value>, message: &str) {
     let events: Vec<_> = [started()].into_iter().chain(inner).chain([finished()]).collect();
     let error = verdict(&events).expect_err("an error");
-    assert!(error.contains(words), "{error}");
+    assert!(error.contains(message), "{error}");
 }
 
 #[track_caller]
@@ -61,24 +61,24 @@ fn a_stream_has_a_beginning_and_an_end() {
     let error = json!({"type": "RUN_ERROR", "message": "m"});
     let begin = |events: &[Value]| verdict(events);
     assert!(begin(&[finished()]).unwrap_err().contains("begins with"));
-    assert!(begin(&[started()]).unwrap_err().contains("without an end"));
+    assert!(begin(&[started()]).unwrap_err().contains("without RUN_FINISHED"));
     assert!(begin(&[]).is_err());
-    assert!(begin(&[started(), started()]).unwrap_err().contains("another goes on"));
+    assert!(begin(&[started(), started()]).unwrap_err().contains("another is active"));
     assert!(
         begin(&[started(), finished(), text("TEXT_MESSAGE_START", "m")])
             .unwrap_err()
-            .contains("after the end")
+            .contains("follows the end")
     );
-    assert!(begin(&[error.clone(), finished()]).unwrap_err().contains("after the failure"));
+    assert!(begin(&[error.clone(), finished()]).unwrap_err().contains("follows the failure"));
     assert_eq!(begin(std::slice::from_ref(&error)), Ok(()));
     assert_eq!(begin(&[started(), finished(), error.clone()]), Ok(()), "a late failure");
     assert_eq!(begin(&[started(), error, started(), finished()]), Ok(()), "several runs");
     let other = json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "x"});
-    assert!(begin(&[started(), other]).unwrap_err().contains("another run ends"));
+    assert!(begin(&[started(), other]).unwrap_err().contains("not the one that started"));
 }
 
 #[test]
-fn texts_calls_and_thoughts_are_opened_once_and_closed() {
+fn text_calls_and_reasoning_are_opened_once_and_closed() {
     for (start, go_on, end) in [
         ("TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"),
         ("TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"),
@@ -114,16 +114,16 @@ fn texts_calls_and_thoughts_are_opened_once_and_closed() {
 fn ids_of_messages_are_not_shared() {
     refused(
         [message("REASONING_MESSAGE_START", "x"), text("TEXT_MESSAGE_START", "x")],
-        "something else",
+        "another message",
     );
     refused(
         [text("TEXT_MESSAGE_START", "x"), message("REASONING_MESSAGE_START", "x")],
-        "something else",
+        "another message",
     );
     let snapshot =
         json!({"type": "ACTIVITY_SNAPSHOT", "messageId": "x", "activityType": "a", "content": {}});
     refused([text("TEXT_MESSAGE_START", "x"), snapshot.clone()], "another message");
-    refused([snapshot.clone(), text("TEXT_MESSAGE_START", "x")], "something else");
+    refused([snapshot.clone(), text("TEXT_MESSAGE_START", "x")], "another message");
     let delta =
         json!({"type": "ACTIVITY_DELTA", "messageId": "x", "activityType": "a", "patch": []});
     accepted([snapshot, delta.clone()]);
@@ -144,27 +144,27 @@ fn a_call_is_answered_once_after_its_end() {
 }
 
 #[test]
-fn whoever_opens_a_thing_goes_on_with_it() {
+fn only_the_agent_that_opens_an_item_continues_it() {
     let of = |mut event: Value, run: &str| {
         event["subagentRunId"] = json!(run);
         event
     };
     let start = of(text("TEXT_MESSAGE_START", "m"), "a");
-    refused([start.clone(), of(text("TEXT_MESSAGE_END", "m"), "b")], "somebody else");
+    refused([start.clone(), of(text("TEXT_MESSAGE_END", "m"), "b")], "another agent");
     accepted([start.clone(), text("TEXT_MESSAGE_END", "m")]);
     refused(
         [start.clone(), text("TEXT_MESSAGE_END", "m"), text("TEXT_MESSAGE_START", "m")],
-        "somebody else",
+        "another agent",
     );
     let inside = event(
         "TOOL_CALL_START",
         json!({"toolCallId": "c", "toolCallName": "n", "parentMessageId": "m"}),
     );
-    refused([start, inside], "somebody else");
+    refused([start, inside], "another agent");
 }
 
 #[test]
-fn subagents_begin_once_and_end() {
+fn subagents_start_once_and_end() {
     let begin = |id: &str, parent: Value| {
         let mut event = json!({"type": "SUBAGENT_STARTED", "subagentRunId": id, "name": "n"});
         if !parent.is_null() {
@@ -176,12 +176,12 @@ fn subagents_begin_once_and_end() {
     accepted([begin("a", json!(null)), end.clone()]);
     refused([begin("a", json!(null))], "still active");
     refused([begin("a", json!(null)), end.clone(), begin("a", json!(null))], "twice");
-    refused([begin("a", json!("b"))], "before the one it belongs to");
+    refused([begin("a", json!("b"))], "before its parent");
     refused([end], "not active");
 }
 
 #[test]
-fn endings_say_what_they_leave_open() {
+fn the_end_of_a_run_lists_its_pending_calls_and_questions() {
     let made = || [call("TOOL_CALL_START", "c"), call("TOOL_CALL_END", "c")];
     let ending = |outcome: Value| json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": outcome});
     let run = |outcome: Value| {

@@ -1,4 +1,4 @@
-//! Recorded streams of real engines: their events are always in order, and all of the text is there.
+//! Recorded streams of real engines: their events are in order, and all text is there.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub(crate) fn recordings() -> Vec<(String, Vec<ToHost>)> {
             decoder.push(&fs::read(&path).expect("a readable file"));
             let mut frames = Vec::new();
             while let Some(frame) = decoder.next_frame() {
-                // Some recordings hold what is no frame, on purpose.
+                // Some recordings contain invalid frames on purpose.
                 frames.extend(frame);
             }
             (name, frames)
@@ -55,7 +55,7 @@ fn every_turn_after_the_first_is_a_well_ordered_run_too() {
 }
 
 #[test]
-fn all_that_the_model_said_is_told_once() {
+fn all_text_of_the_model_is_sent_once() {
     let mut compared = 0;
     for (name, frames) in recordings() {
         let turn = frames.split_inclusive(|frame| matches!(frame, ToHost::Result(_))).next();
@@ -76,7 +76,7 @@ fn all_that_the_model_said_is_told_once() {
         let mut run = Run::plain();
         turn.iter().for_each(|frame| run.frame(frame));
         let told: String = run.events.iter().filter_map(delta_text).collect();
-        // What is trimmed in a recording is trimmed in the whole message only; an aborted response comes in pieces only.
+        // Recordings trim only the complete message; an aborted response has deltas only.
         if !said.contains("(trimmed)")
             && !told.is_empty()
             && !name.contains("midfail")
@@ -90,7 +90,7 @@ fn all_that_the_model_said_is_told_once() {
 }
 
 #[test]
-fn every_call_of_a_recording_is_made_and_answered_once() {
+fn every_call_of_a_recording_starts_once_and_is_answered_once() {
     let mut calls = 0;
     for (name, frames) in recordings() {
         let mut run = Run::plain();

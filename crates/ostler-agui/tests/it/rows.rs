@@ -1,4 +1,4 @@
-//! What each kind of message becomes: one test per row of the table that maps Claude's messages to AG-UI events.
+//! One test per row of the table that maps Claude's messages to AG-UI events.
 
 use ostler_agui::event::Interrupt;
 use ostler_agui::translate::{Counts, Settings};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::run::*;
 
-/// What frames become, after RUN_STARTED.
+/// Translates frames and compares the events after RUN_STARTED.
 #[track_caller]
 fn check(frames: impl IntoIterator<Item = Value>, expected: &[&str]) {
     let mut run = Run::plain();
@@ -15,7 +15,7 @@ fn check(frames: impl IntoIterator<Item = Value>, expected: &[&str]) {
 }
 
 #[test]
-fn a_request_is_accepted() {
+fn a_run_starts_with_run_started() {
     let run = Run::plain();
     assert_eq!(
         run.story(),
@@ -24,7 +24,7 @@ fn a_request_is_accepted() {
 }
 
 #[test]
-fn the_engine_introduces_itself_to_nobody() {
+fn the_init_message_gives_no_event() {
     let init = json!({"type": "system", "subtype": "init", "cwd": "/secret", "tools": [], "mcp_servers": [],
         "model": "m", "permissionMode": "default", "apiKeySource": "none", "slash_commands": [], "output_style": "default",
         "agents": [], "skills": [], "plugins": []});
@@ -32,12 +32,12 @@ fn the_engine_introduces_itself_to_nobody() {
 }
 
 #[test]
-fn a_message_that_begins_says_nothing_yet() {
+fn the_start_of_a_message_gives_no_event() {
     check([message_start("msg_1")], &[]);
 }
 
 #[test]
-fn text_is_opened_with_its_first_letter() {
+fn a_text_message_starts_with_its_first_character() {
     check([message_start("msg_1"), block_start(0, text(""))], &[]);
     check(
         [message_start("msg_1"), block_start(0, text("")), text_delta(0, ""), text_delta(0, "Hä")],
@@ -46,7 +46,7 @@ fn text_is_opened_with_its_first_letter() {
 }
 
 #[test]
-fn text_blocks_that_follow_one_another_are_one_message_until_it_stops() {
+fn adjacent_text_blocks_are_one_message_until_it_stops() {
     check(
         [
             message_start("msg_1"),
@@ -68,7 +68,7 @@ fn text_blocks_that_follow_one_another_are_one_message_until_it_stops() {
 }
 
 #[test]
-fn thinking_is_a_span_with_a_message_and_its_signature() {
+fn thinking_becomes_a_reasoning_message_with_its_signature() {
     check(
         [
             message_start("msg_1"),
@@ -98,7 +98,7 @@ fn thinking_is_a_span_with_a_message_and_its_signature() {
 }
 
 #[test]
-fn two_thoughts_keep_their_own_signatures() {
+fn two_thinking_blocks_keep_their_own_signatures() {
     let thought = |text: &str, signature: &str| json!({"type": "thinking", "thinking": text, "signature": signature});
     let mut run = Run::plain();
     run.frames([
@@ -117,7 +117,7 @@ fn two_thoughts_keep_their_own_signatures() {
 }
 
 #[test]
-fn a_thought_that_was_cut_off_has_no_signature() {
+fn thinking_that_was_cut_off_has_no_signature() {
     check(
         [
             message_start("msg_1"),
@@ -135,7 +135,7 @@ fn a_thought_that_was_cut_off_has_no_signature() {
 }
 
 #[test]
-fn redacted_thinking_is_an_empty_thought_that_says_so() {
+fn redacted_thinking_becomes_an_empty_reasoning_message_marked_as_redacted() {
     let block = json!({"type": "redacted_thinking", "data": "secret"});
     let expected = [
         "REASONING_START msg_1-thought-1",
@@ -155,7 +155,7 @@ fn redacted_thinking_is_an_empty_thought_that_says_so() {
 }
 
 #[test]
-fn a_call_is_its_name_its_arguments_and_its_end() {
+fn a_call_becomes_start_arguments_and_end() {
     check(
         [
             message_start("msg_1"),
@@ -194,7 +194,7 @@ fn a_call_without_arguments_has_an_empty_object() {
 }
 
 #[test]
-fn a_call_comes_under_the_name_its_owner_gave_it() {
+fn a_call_has_the_name_that_the_client_gave_the_tool() {
     let mut settings = Settings::new("thread", "run");
     settings.tool_names.insert("mcp__ag_ui__paint".into(), "paint".into());
     settings.hidden_tools.insert("mcp__ag_ui__state".into());
@@ -210,7 +210,7 @@ fn a_call_comes_under_the_name_its_owner_gave_it() {
 }
 
 #[test]
-fn text_behind_a_call_is_a_message_of_its_own() {
+fn text_after_a_call_is_a_separate_message() {
     check(
         [
             assistant("msg_1", tool_use("c1", "Read", json!({"a": 1}))),
@@ -254,7 +254,7 @@ fn tools_of_the_provider_are_called_and_answered_in_one_message() {
 }
 
 #[test]
-fn an_unusual_stop_is_said_with_the_text_and_with_the_end() {
+fn an_unusual_stop_reason_is_in_the_text_and_in_the_end() {
     check(
         [
             message_start("msg_1"),
@@ -275,7 +275,7 @@ fn an_unusual_stop_is_said_with_the_text_and_with_the_end() {
 }
 
 #[test]
-fn whole_messages_say_the_same_with_one_piece_each() {
+fn complete_messages_give_one_delta_per_block() {
     check(
         [
             assistant("msg_1", json!({"type": "thinking", "thinking": "Hm", "signature": "s"})),
@@ -300,7 +300,7 @@ fn whole_messages_say_the_same_with_one_piece_each() {
 }
 
 #[test]
-fn a_whole_message_adds_only_what_its_pieces_lacked() {
+fn a_complete_message_adds_only_what_its_deltas_lacked() {
     check(
         [
             message_start("msg_1"),
@@ -323,7 +323,7 @@ fn a_whole_message_adds_only_what_its_pieces_lacked() {
 }
 
 #[test]
-fn a_result_is_a_message_of_its_own() {
+fn a_tool_result_is_a_separate_message() {
     check(
         [
             assistant("msg_1", tool_use("c1", "Read", json!({"a": 1}))),
@@ -337,7 +337,7 @@ fn a_result_is_a_message_of_its_own() {
             "TOOL_CALL_RESULT c1-result c1 found",
         ],
     );
-    // Of a call that an earlier run made.
+    // The result of a call of an earlier run.
     check(
         [tool_result("old", json!([text("a"), text("b")]))],
         &["TOOL_CALL_RESULT old-result old a\nb"],
@@ -355,7 +355,7 @@ fn a_result_with_a_picture_has_parts() {
 }
 
 #[test]
-fn a_failure_is_a_result_with_a_mark() {
+fn a_failed_call_is_a_result_marked_as_error() {
     check(
         [tool_error("c1", "no such file")],
         &["TOOL_CALL_RESULT c1-result c1 no such file metadata={\"isError\":true}"],
@@ -363,7 +363,7 @@ fn a_failure_is_a_result_with_a_mark() {
 }
 
 #[test]
-fn a_subagent_begins_behind_its_call_and_ends_before_the_answer() {
+fn a_subagent_starts_after_its_call_and_ends_before_the_result() {
     let input = json!({"description": "dig", "prompt": "p", "subagent_type": "miner"});
     check(
         [
@@ -392,7 +392,7 @@ fn a_subagent_begins_behind_its_call_and_ends_before_the_answer() {
 }
 
 #[test]
-fn subagents_side_by_side_and_below_one_another_keep_apart() {
+fn parallel_and_nested_subagents_are_kept_apart() {
     let agent = |id: &str| tool_use(id, "Agent", json!({"subagent_type": id}));
     let mut run = Run::plain();
     run.frames([
@@ -484,7 +484,7 @@ fn a_question_ends_the_run_with_everything_closed() {
 }
 
 #[test]
-fn a_run_waits_only_when_nothing_else_goes_on() {
+fn a_run_waits_only_when_nothing_else_is_active() {
     let mut run = Run::plain();
     let waits = |id: &str| id == "f1" || id == "f2";
     let begun = |id: &str| id != "late";
@@ -518,7 +518,7 @@ fn a_run_waits_only_when_nothing_else_goes_on() {
 }
 
 #[test]
-fn what_the_engine_says_about_itself_are_remarks() {
+fn notices_of_the_engine_become_custom_events() {
     let boundary = json!({"type": "system", "subtype": "compact_boundary", "compact_metadata": {"trigger": "auto", "pre_tokens": 9}});
     let retry = json!({"type": "system", "subtype": "api_retry", "attempt": 1, "max_retries": 10, "retry_delay_ms": 5,
         "error_status": 529, "error": "overloaded"});
@@ -538,7 +538,7 @@ fn what_the_engine_says_about_itself_are_remarks() {
 }
 
 #[test]
-fn things_to_do_are_an_activity() {
+fn the_to_do_list_becomes_an_activity() {
     let todos = |status: &str| json!({"todos": [{"content": "dig", "status": status, "activeForm": "digging"}]});
     let mut run = Run::plain();
     run.frames([
@@ -561,7 +561,7 @@ fn things_to_do_are_an_activity() {
 }
 
 #[test]
-fn entries_of_the_task_list_are_the_same_activity() {
+fn task_list_entries_become_the_same_activity() {
     let mut created = tool_result("t1", json!("ok"));
     created["tool_use_result"] = json!({"task": {"id": "1", "subject": "dig"}});
     let mut run = Run::plain();
@@ -600,12 +600,12 @@ fn used(input: u64, output: u64) -> Value {
 }
 
 #[test]
-fn a_result_ends_the_run_and_is_not_said_again() {
+fn a_result_ends_the_run_without_repeating_its_text() {
     check(
         [
             assistant("msg_1", text("Yes")),
             result(json!({"modelUsage": used(10, 4)})),
-            assistant("msg_2", text("nobody hears this")),
+            assistant("msg_2", text("sent after the end")),
         ],
         &[
             "TEXT_MESSAGE_START msg_1",
@@ -632,7 +632,7 @@ fn a_run_reports_only_what_it_used_itself() {
     assert!(run.story().contains(expected), "{}", run.story());
     assert_eq!(run.translator.reported()["m"].input, 10);
 
-    // An engine that was started again counts from nothing.
+    // A restarted engine counts from zero.
     let mut settings = Settings::new("thread", "run");
     settings.reported.insert("m".into(), Counts { input: 99, output: 99, ..Counts::default() });
     let mut run = Run::new(settings);
@@ -657,7 +657,7 @@ fn what_a_waiting_run_reported_is_not_reported_again() {
 }
 
 #[test]
-fn an_error_of_the_api_is_the_end_and_never_a_reply() {
+fn an_api_error_ends_the_run_and_is_not_sent_as_text() {
     let mut said = assistant("x", text("API Error: 529 overloaded"));
     said["message"]["model"] = json!("<synthetic>");
     said["error"] = json!("overloaded");
@@ -683,7 +683,7 @@ fn an_error_of_the_api_is_the_end_and_never_a_reply() {
 }
 
 #[test]
-fn a_limit_is_a_stop_and_not_a_failure() {
+fn a_reached_limit_cancels_the_run_and_does_not_fail_it() {
     check(
         [result(json!({"subtype": "error_max_turns", "is_error": true, "result": null}))],
         &["RUN_FINISHED {\"type\":\"cancelled\"} metadata={\"reason\":\"max_turns\"}"],
@@ -695,7 +695,7 @@ fn a_limit_is_a_stop_and_not_a_failure() {
 }
 
 #[test]
-fn a_stop_closes_what_is_open_and_is_no_failure() {
+fn stopping_a_run_closes_open_items_and_is_not_a_failure() {
     let stopped = |more: Value| {
         let mut frame =
             result(json!({"subtype": "error_during_execution", "is_error": true, "result": null}));
@@ -712,7 +712,7 @@ fn a_stop_closes_what_is_open_and_is_no_failure() {
     let frames =
         begun().into_iter().chain([stopped(json!({"terminal_reason": "aborted_streaming"}))]);
     check(frames, &expected);
-    // An older engine does not say why.
+    // An older engine does not give a reason.
     let mut run = Run::plain();
     run.translator.stopping();
     run.frames(begun().into_iter().chain([stopped(json!({}))]));
@@ -720,7 +720,7 @@ fn a_stop_closes_what_is_open_and_is_no_failure() {
 }
 
 #[test]
-fn ids_of_the_thread_are_never_used_again() {
+fn message_ids_of_the_thread_are_never_reused() {
     let mut settings = Settings::new("thread", "run-2");
     settings.taken.insert("msg_1".into());
     let mut run = Run::new(settings);
@@ -754,7 +754,7 @@ fn a_run_with_nothing_to_do_begins_and_ends() {
 }
 
 #[test]
-fn what_the_client_answered_it_is_not_told() {
+fn results_that_the_client_sent_are_not_sent_back() {
     let mut settings = Settings::new("thread", "run");
     settings.answered_by_client.insert("old".into());
     settings.client_tools.insert("mcp__ag_ui__paint".into());

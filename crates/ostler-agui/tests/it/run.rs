@@ -1,4 +1,4 @@
-//! A run in a test: frames in, events out, every one of them checked for its place in the order.
+//! A run in a test: frames in, events out, each verified for its order.
 
 use ostler_agui::event::{Body, Event};
 use ostler_agui::translate::{Settings, Translator};
@@ -49,7 +49,7 @@ impl Run {
         }
     }
 
-    /// Ends the run if nobody did, as a server must.
+    /// Ends the run if it has not ended, as a server must.
     pub(crate) fn end(&mut self) {
         let events = self.translator.fail("the agent is gone", "truncated");
         self.take(events);
@@ -60,13 +60,13 @@ impl Run {
         self.events.iter().map(|event| event.to_json() + "\n").collect()
     }
 
-    /// The events after the first, in short.
+    /// The events after the first, abbreviated.
     pub(crate) fn short(&self) -> Vec<String> {
         self.events[1..].iter().map(short).collect()
     }
 }
 
-/// Fields that every frame has and no test is about.
+/// Adds the fields that every frame has and no test is about.
 fn with_usual(mut frame: Value) -> Value {
     let usual = json!({"session_id": "s", "uuid": "u", "parent_tool_use_id": null});
     let object = frame.as_object_mut().expect("a frame is an object");
@@ -76,7 +76,7 @@ fn with_usual(mut frame: Value) -> Value {
     frame
 }
 
-/// An event in one line: its type and the values of its fields.
+/// An event in one line: its type and field values.
 pub(crate) fn short(event: &Event) -> String {
     let value = serde_json::to_value(event).expect("events are JSON");
     let object = value.as_object().expect("an event is an object");

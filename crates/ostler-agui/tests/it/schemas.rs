@@ -1,4 +1,4 @@
-//! What is written passes the official validators, and the official rules of order.
+//! The official validators accept our events and their order.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use crate::recorded::recordings;
 use crate::run::Run;
 
-/// Hands samples to the official clients.
+/// Passes samples to the official clients.
 #[track_caller]
-fn judge(samples: &[Value]) -> Result<String, String> {
+fn validate(samples: &[Value]) -> Result<String, String> {
     let folder = std::env::var_os("OSTLER_AGUI_PEERS")
         .expect("OSTLER_AGUI_PEERS names a folder with node_modules");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/judge.mjs");
@@ -26,15 +26,15 @@ fn judge(samples: &[Value]) -> Result<String, String> {
         .expect("node starts");
     let lines: String = samples.iter().map(|sample| format!("{sample}\n")).collect();
     let mut stdin = node.stdin.take().expect("a pipe");
-    // It is told while it answers, or both would wait for each other.
+    // Written while the output is read, or both sides would wait for each other.
     let feeding = std::thread::spawn(move || stdin.write_all(lines.as_bytes()));
     let output = node.wait_with_output().expect("node ends");
     feeding.join().expect("no panic").expect("node listens");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    if output.status.success() { Ok(said) } else { Err(said) }
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() { Ok(text) } else { Err(text) }
 }
 
-/// One event of every type with all it can hold, and one with the least.
+/// One event of every type with all fields, and one with the required fields only.
 fn one_of_each() -> Vec<Value> {
     let usage = json!([{"provider": "anthropic", "model": "m", "inputTokens": 3, "outputTokens": 2, "totalTokens": 5,
         "reasoningTokens": 1, "cachedInputTokens": 1, "cacheWriteInputTokens": 1}]);
@@ -181,16 +181,16 @@ fn the_official_validators_accept_every_type_of_event() {
         .map(|value| serde_json::from_value(value).expect("an event"))
         .collect();
     let events = serde_json::to_value(&events).expect("JSON");
-    let said = judge(&[sample("one of each", false, false, events)]);
-    assert_eq!(said.unwrap_or_else(|faults| panic!("{faults}")), "judged 37\n");
+    let output = validate(&[sample("one of each", false, false, events)]);
+    assert_eq!(output.unwrap_or_else(|faults| panic!("{faults}")), "judged 37\n");
 }
 
 #[test]
 #[ignore = "needs clients of AG-UI from npm: OSTLER_AGUI_PEERS"]
-fn the_judge_is_strict() {
+fn the_official_validators_reject_invalid_streams() {
     let bad = |event: Value| {
         let began = json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"});
-        judge(&[sample("bad", false, true, json!([began, event]))]).expect_err("a fault")
+        validate(&[sample("bad", false, true, json!([began, event]))]).expect_err("a fault")
     };
     assert!(
         bad(json!({"type": "TEXT_MESSAGE_START", "messageId": "m", "thread_id": "t"}))
@@ -203,7 +203,7 @@ fn the_judge_is_strict() {
         bad(json!({"type": "TEXT_MESSAGE_END", "messageId": "m"})).contains("TEXT_MESSAGE_END")
     );
     let ended = json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": {"type": "cancelled"}});
-    assert!(judge(&[sample("old", true, false, json!([ended]))]).is_err());
+    assert!(validate(&[sample("old", true, false, json!([ended]))]).is_err());
 }
 
 #[test]
@@ -221,5 +221,5 @@ fn the_official_clients_accept_what_recordings_become() {
             samples.push(sample(&name, true, true, serde_json::to_value(&old).expect("JSON")));
         }
     }
-    judge(&samples).unwrap_or_else(|faults| panic!("{faults}"));
+    validate(&samples).unwrap_or_else(|faults| panic!("{faults}"));
 }

@@ -1,7 +1,7 @@
-//! The HTTP client below `rmcp`, with a limit on every body that it reads.
+//! The HTTP client below `rmcp`, with a size limit for every body.
 //!
-//! `rmcp`'s own client limits events of a stream and reads everything else to its end, however long that is: a server that
-//! never ends its answer takes all memory. Streams and farewells are left to it; answers to POSTs are read here.
+//! `rmcp`'s own client limits stream events but reads everything else to its end: a server that never ends its
+//! response would fill the memory. Streams and session deletion are left to `rmcp`; responses to POSTs are read here.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,14 +23,14 @@ use sse_stream::{Sse, SseStream};
 const SESSION: &str = "mcp-session-id";
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
-/// Headers that belong to the protocol. Its version is set by `rmcp` the same way as those of the user.
+/// Headers of the protocol. `rmcp` sets its version header in the same way as the user's headers.
 const RESERVED: &[&str] = &["accept", SESSION, "last-event-id"];
-/// How much of an answer that cannot be understood an error repeats, in bytes.
+/// How many bytes of an unreadable response an error quotes.
 const QUOTED: usize = 256;
 
 type Failed = StreamableHttpError<reqwest::Error>;
 
-/// A client that reads no body beyond a limit in bytes, counted after decompression.
+/// A client that limits every body, in bytes after decompression.
 #[derive(Clone)]
 pub(super) struct BoundedClient {
     pub(super) client: Client,
@@ -107,7 +107,7 @@ impl StreamableHttpClient for BoundedClient {
 }
 
 impl BoundedClient {
-    /// What a server says to a POST.
+    /// Reads the response to a POST.
     async fn read(
         &self,
         response: Response,
@@ -145,7 +145,7 @@ impl BoundedClient {
         let body = self.body(response).await?;
         match serde_json::from_slice(&body) {
             Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
-            // Nobody waits for an answer.
+            // No caller waits for an answer.
             Err(_) if !awaits_answer => Ok(StreamableHttpPostResponse::Accepted),
             Err(error) => {
                 Err(unexpected(format!("not a JSON-RPC message ({error}): {}", quoted(&body))))
@@ -153,7 +153,7 @@ impl BoundedClient {
         }
     }
 
-    /// An answer that is not a success may still be an error of the protocol.
+    /// A response with an error status may still contain a JSON-RPC error.
     async fn refused(
         &self,
         response: Response,
@@ -179,7 +179,7 @@ impl BoundedClient {
         })
     }
 
-    /// Reads a body to its end, unless it is larger than any message.
+    /// Reads a body to its end, or fails at the size limit.
     async fn body(&self, response: Response) -> Result<Vec<u8>, Failed> {
         let (mut stream, mut body) = (response.bytes_stream(), Vec::new());
         while let Some(bytes) = stream.next().await {
@@ -194,7 +194,7 @@ impl BoundedClient {
 }
 
 fn too_large(limit: usize) -> String {
-    format!("the answer is larger than {limit} bytes, the most that is read of one message")
+    format!("the answer is larger than {limit} bytes, the limit for one message")
 }
 
 fn unexpected(text: String) -> Failed {
@@ -210,7 +210,7 @@ fn status_error(response: &Response) -> HttpStatusError {
     HttpStatusError::new(response.status().as_u16(), after.map(str::to_owned))
 }
 
-/// A server that wants to know who asks says how to tell it.
+/// A server that requires authentication says how in a header.
 fn check_authorization(response: &Response) -> Result<(), Failed> {
     let Some(challenge) = response.headers().get(WWW_AUTHENTICATE) else { return Ok(()) };
     let challenge = String::from_utf8_lossy(challenge.as_bytes()).into_owned();
@@ -219,7 +219,7 @@ fn check_authorization(response: &Response) -> Result<(), Failed> {
             Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)))
         }
         StatusCode::FORBIDDEN => {
-            // Which scope is missing stands in the challenge, and nobody here asks for another one.
+            // The challenge names the missing scope; this client does not request another one.
             let missing = InsufficientScopeError::new(challenge, None);
             Err(StreamableHttpError::InsufficientScope(missing))
         }
@@ -227,7 +227,7 @@ fn check_authorization(response: &Response) -> Result<(), Failed> {
     }
 }
 
-/// The events of a stream, each no larger than the limit: it is counted from one empty line to the next.
+/// The events of a stream, each within the size limit, which counts from one empty line to the next.
 fn limited(response: Response, limit: usize) -> BoxStream<'static, Result<Sse, SseError>> {
     let (mut n_bytes, mut is_line_empty, mut is_after_return) = (0_usize, true, false);
     let bytes = response.bytes_stream().map(move |bytes| {
@@ -235,7 +235,9 @@ fn limited(response: Response, limit: usize) -> BoxStream<'static, Result<Sse, S
         for byte in &bytes {
             n_bytes += 1;
             match byte {
-                // The second half of the end of a line.
+                // The `\
+                // ` of `\\r\
+                // `.
                 b'\n' if is_after_return => {}
                 b'\n' | b'\r' if is_line_empty => n_bytes = 0,
                 b'\n' | b'\r' => is_line_empty = true,

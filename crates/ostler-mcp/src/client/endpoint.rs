@@ -1,4 +1,4 @@
-//! Where a server is: in another process, behind an address, in this program, or wherever a channel leads.
+//! The address of a server: a program, a URL, this program, or a channel.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
@@ -12,34 +12,34 @@ use tokio::sync::mpsc;
 
 use crate::Server;
 
-/// Where a server is.
+/// How to reach a server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Endpoint {
-    /// A program that is started, and spoken to over its standard input and output.
+    /// A program to start; messages go over its standard input and output.
     Stdio(Program),
-    /// An address that speaks streamable HTTP.
+    /// A URL with streamable HTTP.
     Http(Remote),
-    /// An address that speaks HTTP with server-sent events, as servers did until 2025.
+    /// A URL with HTTP and server-sent events, the transport of servers until 2025.
     Sse(Remote),
-    /// Messages carried by somebody else.
+    /// Messages carried by the caller.
     Custom(Custom),
 }
 
 /// A program to start. No shell is involved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
-    /// The program: a path, or a name to be looked for in `PATH`.
+    /// A path, or a name to look up in `PATH`.
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
     /// Its environment.
     pub env: Environment,
-    /// Where it runs; here if there is none.
+    /// The working directory; the current one by default.
     pub cwd: Option<PathBuf>,
 }
 
-/// An address.
+/// A URL with headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remote {
     /// The address.
@@ -48,7 +48,7 @@ pub struct Remote {
     pub headers: BTreeMap<String, String>,
 }
 
-/// Makes a new channel to a server for every connection.
+/// Makes a new channel for every connection.
 #[derive(Clone)]
 pub struct Custom {
     open: Arc<dyn Fn() -> Channel + Send + Sync>,
@@ -76,7 +76,7 @@ impl Endpoint {
         Self::Stdio(Program { command: command.into(), args, ..Program::default() })
     }
 
-    /// Messages carried by somebody else; `open` is called for every new connection.
+    /// Messages carried by the caller; `open` is called for every new connection.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ostler_mcp::Error> {
@@ -104,7 +104,7 @@ impl Endpoint {
         Self::Custom(Custom { open: Arc::new(open) })
     }
 
-    /// The endpoint that a configuration describes, unless it is inside the host or of an unknown kind.
+    /// The endpoint of a configuration; `None` for a server inside the host or of an unknown type.
     pub fn from_config(config: &McpServerConfig) -> Option<Self> {
         let remote = |server: &ostler_proto::mcp::RemoteServer| Remote {
             url: server.url.clone(),
@@ -124,7 +124,7 @@ impl Endpoint {
     }
 }
 
-/// A server of this program, as an endpoint.
+/// A server of this program.
 impl From<Server> for Endpoint {
     fn from(server: Server) -> Self {
         Self::custom(move || {
@@ -135,7 +135,7 @@ impl From<Server> for Endpoint {
     }
 }
 
-/// Carries messages until the other side is gone.
+/// Answers messages until the client is gone.
 async fn serve(connection: crate::Connection, mut channel: Channel) {
     let mut running = tokio::task::JoinSet::new();
     loop {
@@ -158,17 +158,17 @@ async fn serve(connection: crate::Connection, mut channel: Channel) {
     }
 }
 
-/// One end of a way for JSON messages.
+/// One end of a two-way channel for JSON messages.
 #[derive(Debug)]
 pub struct Channel {
-    /// Where this end puts its messages.
+    /// Messages from this end.
     pub outgoing: mpsc::Sender<Value>,
-    /// Where this end finds the other's messages.
+    /// Messages from the other end.
     pub incoming: mpsc::Receiver<Value>,
 }
 
 impl Channel {
-    /// Both ends of a way that holds at most `capacity` messages in each direction.
+    /// Both ends of a channel that holds at most `capacity` messages in each direction.
     pub fn pair(capacity: usize) -> (Self, Self) {
         let (one_out, other_in) = mpsc::channel(capacity);
         let (other_out, one_in) = mpsc::channel(capacity);

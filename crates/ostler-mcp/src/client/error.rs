@@ -1,10 +1,10 @@
-//! What can go wrong with somebody else's server.
+//! The errors of the client.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// Why a server could not be reached, or did not answer as it should.
+/// Why a request to a server failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -13,71 +13,71 @@ pub enum Error {
     Unreachable {
         /// Its name.
         server: String,
-        /// Why, and for a program what it said last.
+        /// The reason, and the last stderr output of a program.
         reason: String,
     },
-    /// The server wants to know who asks.
+    /// The server requires authentication.
     #[error("MCP server \"{server}\" needs authentication: {reason}")]
     NeedsAuth {
         /// Its name.
         server: String,
-        /// What it said.
+        /// The server's message.
         reason: String,
     },
-    /// There was a connection, and now there is none.
+    /// The connection was closed.
     #[error("MCP server \"{server}\" is not connected: {reason}")]
     Closed {
         /// Its name.
         server: String,
-        /// Why, and for a program what it said last.
+        /// The reason, and the last stderr output of a program.
         reason: String,
     },
-    /// It took too long.
+    /// The server did not answer in time.
     #[error("MCP server \"{server}\" {what} timed out after {}", seconds(*.after))]
     TimedOut {
         /// Its name.
         server: String,
-        /// What was waited for, like `tool "add"`.
+        /// The operation, such as `tool "add"`.
         what: String,
-        /// How long.
+        /// The timeout.
         after: Duration,
     },
-    /// The caller gave up.
+    /// The caller cancelled the request.
     #[error("MCP server \"{server}\" {what} was cancelled")]
     Cancelled {
         /// Its name.
         server: String,
-        /// What was waited for.
+        /// The operation.
         what: String,
     },
-    /// The server said no.
+    /// The server answered with an error.
     #[error("MCP server \"{server}\" {what} failed: {message} (code {code})")]
     Refused {
         /// Its name.
         server: String,
-        /// What it was asked for.
+        /// The operation.
         what: String,
-        /// JSON-RPC's number.
+        /// The JSON-RPC error code.
         code: i64,
-        /// What it says.
+        /// The JSON-RPC error message.
         message: String,
-        /// More about it.
+        /// The JSON-RPC error data.
         data: Option<Box<Value>>,
     },
-    /// The server answered something that is not an answer.
+    /// The server's answer is not valid.
     #[error("MCP server \"{server}\" {what} was answered with something else: {reason}")]
     Malformed {
         /// Its name.
         server: String,
-        /// What it was asked for.
+        /// The operation.
         what: String,
-        /// What is wrong with it.
+        /// What is wrong with the answer.
         reason: String,
     },
 }
 
 impl Error {
-    /// Whether a login would help.
+    /// Whether authentication would help.
     pub fn needs_auth(&self) -> bool {
         matches!(self, Self::NeedsAuth { .. })
     }

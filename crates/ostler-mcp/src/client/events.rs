@@ -1,4 +1,4 @@
-//! Server-sent events out of bytes, as far as MCP uses them: names and data.
+//! A decoder for server-sent events, as far as MCP uses them: names and data.
 
 /// An event.
 #[derive(Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub(super) struct Event {
     pub(super) data: String,
 }
 
-/// Takes bytes in any portions.
+/// Accepts bytes in any portions.
 pub(super) struct Events {
     buffer: Vec<u8>,
     name: String,
@@ -21,10 +21,10 @@ impl Events {
         Self { buffer: Vec::new(), name: String::new(), data: Vec::new(), size: 0, limit }
     }
 
-    /// The events that these bytes complete, or what is wrong with them.
+    /// The events that these bytes complete, or the error in them.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, String> {
         let mut complete = Vec::new();
-        // Only new bytes can hold a line's end; a long line is not searched again.
+        // Only the new bytes can end the line; a long line is not searched again.
         let mut searched = self.buffer.len();
         self.buffer.extend_from_slice(bytes);
         let mut start = 0;
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_has_a_largest_size() {
+    fn an_event_has_a_size_limit() {
         let mut in_one_line = Events::new(10);
         assert!(in_one_line.push(b"data: 0123456789").is_err());
         let mut in_many = Events::new(10);

@@ -1,6 +1,6 @@
-//! A server behind an address: streamable HTTP, carried by `rmcp`, which knows about sessions and broken streams.
+//! Streamable HTTP, implemented by `rmcp`, which handles sessions and broken streams.
 //!
-//! Nothing of `rmcp` leaves this file.
+//! No type of `rmcp` leaves this file.
 
 use std::collections::HashMap;
 use std::error::Error as StdError;
@@ -24,16 +24,16 @@ use super::endpoint::Remote;
 use super::link::{CAPACITY, Carrier, Ended, Incoming, Link};
 use crate::rpc::{self, Failure};
 
-/// How long a server may take to hear that a session is over.
+/// How long ending a session at the server may take.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// How often a server may send a request elsewhere.
+/// How many redirects to follow.
 const MAX_REDIRECTS: usize = 10;
 
 type Http = StreamableHttpClientTransport<BoundedClient>;
 type Failed = StreamableHttpError<reqwest::Error>;
 
-/// Prepares the way; the first message goes out when there is one.
+/// Prepares the connection; the first message opens it.
 pub(super) fn open(remote: &Remote, limit: usize) -> Result<Link, Ended> {
     let url = parse(&remote.url)?;
     let headers = headers(remote)?;
@@ -51,8 +51,8 @@ pub(super) fn open(remote: &Remote, limit: usize) -> Result<Link, Ended> {
     Ok(Link { outgoing, incoming: Incoming::WithReason(incoming), carrier })
 }
 
-/// As `rmcp` makes its own: no idle connections, which a body that was not read would stall, and redirects only to the same
-/// server and with the whole request, because headers may be secrets.
+/// Configured like `rmcp`'s own client: no idle connections, which an unread body would stall, and redirects only
+/// within the same server and with the whole request, because headers may be secrets.
 fn client() -> Result<reqwest::Client, Ended> {
     let policy = reqwest::redirect::Policy::custom(|attempt| {
         let keeps_body = matches!(attempt.status().as_u16(), 307 | 308);
@@ -90,16 +90,16 @@ pub(super) fn headers(remote: &Remote) -> Result<HashMap<HeaderName, HeaderValue
     remote.headers.iter().map(read).collect()
 }
 
-/// Without it no TLS connection can be made.
+/// TLS connections need it.
 pub(super) fn install_provider() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // It fails when the program has chosen one already, which is as well.
+        // Fails if the program has installed one already, which is fine.
         rustls::crypto::ring::default_provider().install_default().ok();
     });
 }
 
-/// Carries messages in one task. What could not be sent is answered with an error in the server's place.
+/// Carries messages in one task. A request that could not be sent is answered with an error.
 async fn carry(
     mut http: Http,
     mut to_send: mpsc::Receiver<Value>,
@@ -136,9 +136,9 @@ async fn carry(
     if let Some(ended) = ended {
         read.send(Err(ended)).await.ok();
     }
-    // Ends the session at the server, which may not care.
+    // Ends the session at the server, which may ignore it.
     tokio::time::timeout(GOODBYE, http.close()).await.ok();
-    // A broken start shows first as the end of everything; its reason is still on its way.
+    // A failed start first looks like a closed channel; its reason follows.
     while let Some((_, result)) = sending.next().await {
         if let Err(error) = result {
             read.send(Err(reason(&error))).await.ok();
@@ -152,7 +152,7 @@ fn undelivered(id: Option<Value>, error: &Failed) -> Result<Value, Ended> {
         (Some(id), Ended::Other(message)) if id != json!(0) => {
             Ok(rpc::answer(&id, Err(Failure { code: -32000, message })))
         }
-        // The first request is the handshake, and a notification has nobody who waits.
+        // The first request is the handshake; no caller waits for a notification.
         (_, ended) => Err(ended),
     }
 }
@@ -161,7 +161,7 @@ fn reason(error: &Failed) -> Ended {
     match error {
         StreamableHttpError::AuthRequired(cause) => Ended::NeedsAuth(cause.to_string()),
         StreamableHttpError::InsufficientScope(cause) => Ended::NeedsAuth(cause.to_string()),
-        // It does not name this one as its cause.
+        // This error does not appear among the causes.
         StreamableHttpError::Client(cause) => Ended::Other(chain(cause)),
         error => Ended::Other(chain(error)),
     }

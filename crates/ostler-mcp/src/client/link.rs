@@ -1,17 +1,17 @@
-//! A way to a server, whatever it is made of: messages out, messages in, and a reason when it ends.
+//! A transport: messages out, messages in, and a reason when it ends.
 
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::endpoint::Channel;
 
-/// How many messages wait in each direction.
+/// How many messages may wait in each direction.
 pub(super) const CAPACITY: usize = 64;
 
 /// Why a link ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The other side wants to know who we are.
+    /// The server requires authentication.
     NeedsAuth(String),
     Other(String),
 }
@@ -22,11 +22,11 @@ impl Ended {
     }
 }
 
-/// A way to a server.
+/// A transport to a server.
 pub(super) struct Link {
     pub(super) outgoing: mpsc::Sender<Value>,
     pub(super) incoming: Incoming,
-    /// What carries the messages; it ends when this is dropped.
+    /// The task that carries the messages; it ends when this is dropped.
     pub(super) carrier: Option<Carrier>,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Incoming {
 }
 
 impl Incoming {
-    /// The next message. After an error there is nothing more.
+    /// The next message. After an error there is none.
     pub(super) async fn next(&mut self) -> Result<Value, Ended> {
         match self {
             Self::Plain(receiver) => receiver.recv().await.ok_or_else(|| Ended::new(HUNG_UP)),
@@ -70,7 +70,7 @@ impl Carrier {
         self.task.abort();
     }
 
-    /// Lets the task come to its own end, which it does when nothing more can be sent.
+    /// Waits for the task to end by itself, which it does when its input is closed.
     pub(super) async fn finish(mut self) {
         (&mut self.task).await.ok();
     }

@@ -1,4 +1,4 @@
-//! What a server offers: its tools, resources and prompts, all pages of them.
+//! Lists of a server's tools, resources and prompts, with all their pages.
 
 use std::sync::PoisonError;
 
@@ -9,7 +9,7 @@ use super::{CallOptions, Client, Error, PromptInfo, PromptResult, ResourceTempla
 use crate::content::{Content, ResourceContents, ResourceLink};
 use crate::server::{PromptArguments, PromptMessage};
 
-/// More pages than this are not asked for.
+/// The most pages of a list.
 const MOST_PAGES: usize = 1000;
 
 impl Client {
@@ -41,10 +41,10 @@ impl Client {
         self.list("list of resources", "resources/list", "resources").await
     }
 
-    /// All families of resources of the server.
+    /// All resource templates of the server.
     ///
     /// # Errors
-    /// When the server does not answer, or in a way that cannot be understood.
+    /// If the server does not answer, or its answer is malformed.
     pub async fn list_resource_templates(&self) -> Result<Vec<ResourceTemplate>, Error> {
         if !self.offers("resources") {
             return Ok(Vec::new());
@@ -67,7 +67,7 @@ impl Client {
     /// Reads a resource.
     ///
     /// # Errors
-    /// When there is none at this address, or the server does not answer properly.
+    /// If it does not exist, or the server's answer is malformed.
     pub async fn read_resource(&self, uri: &str) -> Result<Vec<ResourceContents>, Error> {
         let what = format!("resource \"{uri}\"");
         let params = json!({"uri": uri});
@@ -76,10 +76,10 @@ impl Client {
         self.items(&what, "contents", &mut result)
     }
 
-    /// Fills a prompt in.
+    /// Renders a prompt.
     ///
     /// # Errors
-    /// When there is no such prompt, an argument is missing, or the server does not answer properly.
+    /// If it does not exist, an argument is missing, or the server's answer is malformed.
     pub async fn get_prompt(
         &self,
         name: &str,
@@ -95,8 +95,8 @@ impl Client {
         Ok(PromptResult { description, messages })
     }
 
-    /// All pages of a list, within the time that the server has to be ready: sessions wait for lists before they
-    /// begin, and a server that answers the handshake and nothing else must not hold them up.
+    /// All pages of a list, within the startup timeout: sessions wait for lists before they start, and a server that
+    /// answers only the handshake must not block them.
     async fn list<T: DeserializeOwned>(
         &self,
         what: &str,
@@ -126,7 +126,7 @@ impl Client {
             };
             let next = json!({"cursor": cursor});
             if next == params {
-                return Err(self.malformed(what, "every page leads to itself".to_owned()));
+                return Err(self.malformed(what, "the next page is the same page".to_owned()));
             }
             params = next;
         }

@@ -1,13 +1,13 @@
-//! A client for other people's servers.
+//! A client for MCP servers.
 //!
-//! [`Client`] is what callers see. Below it, a session (`session.rs`) matches answers to requests over a link
-//! (`link.rs`), and a link is carried by a program (`stdio.rs`), by HTTP (`http.rs`, `sse.rs`) or by the caller.
+//! [`Client`] is the interface. Below it, a session (`session.rs`) matches answers to requests over a link
+//! (`link.rs`), which is carried by a program (`stdio.rs`), by HTTP (`http.rs`, `sse.rs`) or by the caller.
 
 mod bounded;
+mod dispatch;
 mod endpoint;
 mod error;
 mod events;
-mod hearing;
 mod http;
 mod link;
 mod listing;
@@ -26,7 +26,7 @@ pub use self::error::Error;
 use self::link::{Ended, Link};
 pub use self::options::{CallOptions, ClientOptions, Event, Progress};
 use self::session::Session;
-use self::stdio::LastWords;
+use self::stdio::StderrTail;
 pub use self::types::{
     PromptArgument, PromptInfo, PromptResult, ResourceTemplate, ServerDetails, Status,
     ToolAnnotations, ToolInfo,
@@ -60,7 +60,7 @@ struct Inner {
     endpoint: Endpoint,
     options: ClientOptions,
     state: RwLock<State>,
-    /// One connects at a time.
+    /// Serializes connection attempts.
     connecting: tokio::sync::Mutex<()>,
 }
 
@@ -72,7 +72,7 @@ enum State {
 }
 
 impl Client {
-    /// A client that is not connected yet. `name` is what the server is called here.
+    /// A client that is not connected yet. `name` is the server's name in the configuration.
     pub fn new(
         name: impl Into<String>,
         endpoint: impl Into<Endpoint>,
@@ -86,7 +86,7 @@ impl Client {
     /// Connects to a server.
     ///
     /// # Errors
-    /// When the server cannot be reached, or is not ready in time.
+    /// If the server cannot be reached, or is not ready in time.
     pub async fn connect(
         name: impl Into<String>,
         endpoint: impl Into<Endpoint>,
@@ -100,14 +100,14 @@ impl Client {
     /// Ends the connection, if there is one, and makes a new one.
     ///
     /// # Errors
-    /// When the server cannot be reached, or is not ready in time. [`Client::status`] tells the same afterwards.
+    /// If the server cannot be reached, or is not ready in time. [`Client::status`] reports the same afterwards.
     pub async fn reconnect(&self) -> Result<(), Error> {
         let _one_at_a_time = self.inner.connecting.lock().await;
         close(self.replace(State::Pending)).await;
-        let (limit, words) = (self.inner.options.startup_timeout, LastWords::default());
-        let result = tokio::time::timeout(limit, self.open(words.clone())).await;
+        let (limit, stderr) = (self.inner.options.startup_timeout, StderrTail::default());
+        let result = tokio::time::timeout(limit, self.open(stderr.clone())).await;
         let result = result.unwrap_or_else(|_| {
-            let reason = words.after(format!("it was not ready after {limit:?}"));
+            let reason = stderr.after(format!("it was not ready after {limit:?}"));
             Err(Error::Unreachable { server: self.inner.name.clone(), reason })
         });
         match result {
@@ -122,19 +122,19 @@ impl Client {
         }
     }
 
-    /// Ends the connection: a program is given a moment to end by itself.
+    /// Ends the connection. A program gets some time to end by itself.
     pub async fn close(&self) {
         let _one_at_a_time = self.inner.connecting.lock().await;
         let (server, reason) = (self.inner.name.clone(), "it was closed".to_owned());
         close(self.replace(State::Failed(Error::Closed { server, reason }))).await;
     }
 
-    /// What the server is called here.
+    /// The server's name in the configuration.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// How the connection is doing.
+    /// The state of the connection.
     pub fn status(&self) -> Status {
         let failed = |error: Error| match error {
             Error::NeedsAuth { .. } => Status::NeedsAuth(error.to_string()),
@@ -147,7 +147,7 @@ impl Client {
         }
     }
 
-    /// How the server introduced itself, if it ever did since the last attempt to connect.
+    /// The server's answer to the last handshake, if there was one.
     pub fn details(&self) -> Option<ServerDetails> {
         match self.state() {
             State::Connected(_, details) => Some(details),
@@ -155,18 +155,18 @@ impl Client {
         }
     }
 
-    /// Asks whether the server is still there.
+    /// Checks that the server answers.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// If it does not.
     pub async fn ping(&self) -> Result<(), Error> {
         self.request("ping", "ping", Value::Null, CallOptions::default()).await.map(drop)
     }
 
-    /// Calls a tool. That the tool failed is part of its output; an error means that there is no output.
+    /// Calls a tool. A failure of the tool is part of its output; an error means that there is no output.
     ///
     /// # Errors
-    /// When the server refuses the call, is gone, takes too long, or answers something that is not an output.
+    /// If the server refuses the call, is gone, takes too long, or its answer is malformed.
     pub async fn call_tool(
         &self,
         tool: &str,
@@ -198,7 +198,7 @@ impl Client {
         Error::Malformed { server: self.inner.name.clone(), what: what.to_owned(), reason }
     }
 
-    /// Whether the server says that it can do this.
+    /// Whether the server announced this capability.
     fn offers(&self, capability: &str) -> bool {
         self.details().is_some_and(|details| details.capabilities.contains_key(capability))
     }
@@ -221,10 +221,10 @@ impl Client {
         std::mem::replace(&mut there, state)
     }
 
-    async fn open(&self, words: LastWords) -> Result<(Session, ServerDetails), Error> {
+    async fn open(&self, stderr: StderrTail) -> Result<(Session, ServerDetails), Error> {
         let Inner { name, endpoint, options, .. } = &*self.inner;
         let link = match endpoint {
-            Endpoint::Stdio(program) => stdio::open(program, options.message_limit, words),
+            Endpoint::Stdio(program) => stdio::open(program, options.message_limit, stderr),
             Endpoint::Http(remote) => http::open(remote, options.message_limit),
             Endpoint::Sse(remote) => sse::open(remote, options.message_limit).await,
             Endpoint::Custom(custom) => Ok(Link::from(custom.open())),
@@ -243,7 +243,7 @@ impl Client {
         let details = ServerDetails::from_value(&answer).map_err(malformed)?;
         if !VERSIONS.contains(&details.protocol_version.as_str()) {
             let version = &details.protocol_version;
-            return Err(malformed(format!("it speaks MCP {version}, which is not known here")));
+            return Err(malformed(format!("its MCP version {version} is not supported")));
         }
         Ok((session, details))
     }
@@ -263,7 +263,7 @@ async fn introduce(session: &Session, options: &ClientOptions) -> Result<Value, 
     });
     let answer = session.request("start", "initialize", params, CallOptions::default()).await;
     let answer = answer.map_err(|error| match error {
-        // To the caller there never was a connection.
+        // The caller has not seen a connection yet.
         Error::Closed { server, reason } => Error::Unreachable { server, reason },
         error => error,
     })?;

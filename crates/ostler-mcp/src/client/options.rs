@@ -1,4 +1,4 @@
-//! How to talk to a server, and what to do when it speaks first.
+//! Options of a client and of a call, and events of a server.
 
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -19,15 +19,15 @@ type OnProgress = dyn Fn(Progress) + Send + Sync;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ClientOptions {
-    /// Name and version that the server is told.
+    /// Name and version sent to the server.
     pub client_info: (String, String),
-    /// How long the server may take until it is ready, and for each list of what it offers.
+    /// How long the server may take until it is ready, and for each of its lists.
     pub startup_timeout: Duration,
-    /// How long anything but a start may take; no limit if there is none.
+    /// How long any other request may take; `None` for no limit.
     pub request_timeout: Option<Duration>,
-    /// The longest message that is accepted, in bytes.
+    /// The size limit of a message, in bytes.
     pub message_limit: usize,
-    /// What a custom endpoint's server would say in the handshake: spares the handshake.
+    /// A custom endpoint's answers to the handshake, which is then skipped.
     pub manifest: Option<Value>,
     pub(super) on_elicitation: Option<Arc<OnElicitation>>,
     pub(super) on_event: Option<Arc<OnEvent>>,
@@ -48,37 +48,36 @@ impl Default for ClientOptions {
 }
 
 impl ClientOptions {
-    /// Sets how long the server may take until it is ready, and for each list of what it offers; 30 seconds if nothing
-    /// is set.
+    /// Sets how long the server may take until it is ready, and for each of its lists; 30 seconds by default.
     #[must_use]
     pub fn startup_timeout(mut self, timeout: Duration) -> Self {
         self.startup_timeout = timeout;
         self
     }
 
-    /// Sets how long a request may take.
+    /// Sets the timeout of a request.
     #[must_use]
     pub fn request_timeout(mut self, timeout: Duration) -> Self {
         self.request_timeout = Some(timeout);
         self
     }
 
-    /// Sets the longest message that is accepted; a longer one ends the connection.
+    /// Sets the size limit of a message; a larger one ends the connection.
     #[must_use]
     pub fn message_limit(mut self, bytes: usize) -> Self {
         self.message_limit = bytes;
         self
     }
 
-    /// Spares the handshake with an [`Endpoint::Custom`](super::Endpoint::Custom): `manifest` is what
-    /// [`Server::manifest`](crate::Server::manifest) makes.
+    /// Skips the handshake with an [`Endpoint::Custom`](super::Endpoint::Custom); `manifest` is what
+    /// [`Server::manifest`](crate::Server::manifest) returns.
     #[must_use]
     pub fn manifest(mut self, manifest: Value) -> Self {
         self.manifest = Some(manifest);
         self
     }
 
-    /// Answers the server's questions to the user. Without it, or when it panics, they are declined.
+    /// Answers the server's questions to the user. Without it, or if it panics, they are declined.
     #[must_use]
     pub fn on_elicitation<F, Fut>(mut self, answer: F) -> Self
     where
@@ -89,10 +88,10 @@ impl ClientOptions {
         self
     }
 
-    /// Hears what the server says unasked, in order. Must not block.
+    /// Receives the server's notifications, in order. Must not block.
     #[must_use]
-    pub fn on_event(mut self, hear: impl Fn(Event) + Send + Sync + 'static) -> Self {
-        self.on_event = Some(Arc::new(hear));
+    pub fn on_event(mut self, listener: impl Fn(Event) + Send + Sync + 'static) -> Self {
+        self.on_event = Some(Arc::new(listener));
         self
     }
 }
@@ -108,80 +107,80 @@ impl Debug for ClientOptions {
     }
 }
 
-/// Something the server said unasked.
+/// A notification of the server.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// Its tools are others now.
+    /// Its list of tools changed.
     ToolsChanged,
-    /// Its resources are others now.
+    /// Its list of resources changed.
     ResourcesChanged,
-    /// Its prompts are others now.
+    /// Its list of prompts changed.
     PromptsChanged,
-    /// The question with this id was answered elsewhere, in a browser for instance.
+    /// The question with this id was answered elsewhere, such as in a browser.
     ElicitationComplete(String),
-    /// Something else; `params` are `null` if there are none.
+    /// Any other notification; `params` is `null` if absent.
     Other {
-        /// Which.
+        /// The JSON-RPC method.
         method: String,
-        /// What about it.
+        /// Its parameters.
         params: Value,
     },
-    /// The connection is gone. Nothing follows.
+    /// The connection ended. Nothing follows.
     Closed(Error),
 }
 
-/// How far a call is.
+/// Progress of a call.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Progress {
     /// How much is done.
     pub done: f64,
-    /// Of how much, if that is known.
+    /// The total, if known.
     pub total: Option<f64>,
-    /// In words.
+    /// A status text.
     pub message: Option<String>,
 }
 
-/// How one call is made.
+/// Options of one call.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// How long it may take; as the client's options say if there is none.
+    /// The timeout; that of the client by default.
     pub timeout: Option<Duration>,
-    /// Ends the call when it fires. So does dropping the call's future.
+    /// Cancels the call, as dropping its future does.
     pub cancellation: Option<CancellationToken>,
-    /// What the server is told about the call, as `_meta`.
+    /// Data for the server about the call, as `_meta`.
     pub meta: Map<String, Value>,
     pub(super) on_progress: Option<Arc<OnProgress>>,
 }
 
 impl CallOptions {
-    /// Sets how long the call may take.
+    /// Sets the timeout of the call.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sets what ends the call early.
+    /// Sets a token that cancels the call.
     #[must_use]
     pub fn cancellation(mut self, token: CancellationToken) -> Self {
         self.cancellation = Some(token);
         self
     }
 
-    /// Tells the server something about the call.
+    /// Adds an entry to `_meta`.
     #[must_use]
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.meta.insert(key.into(), value.into());
         self
     }
 
-    /// Hears how far the call is, in order and never after its end. Must not block.
+    /// Receives progress of the call, in order and never after its end. Must not block.
     #[must_use]
-    pub fn on_progress(mut self, hear: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        self.on_progress = Some(Arc::new(hear));
+    pub fn on_progress(mut self, listener: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.on_progress = Some(Arc::new(listener));
         self
     }
 }

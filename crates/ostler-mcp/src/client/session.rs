@@ -1,4 +1,4 @@
-//! One connection to a server: requests that wait for answers, and the task that reads.
+//! One connection to a server: pending requests, and the task that reads.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Error;
-use super::hearing::Hearing;
+use super::dispatch::Dispatcher;
 use super::link::{Carrier, Ended, Incoming, Link};
 use super::options::{CallOptions, ClientOptions, Event, Progress};
 use crate::rpc;
@@ -18,16 +18,16 @@ pub(super) struct Session {
     outgoing: mpsc::Sender<Value>,
     shared: Arc<Shared>,
     reader: Carrier,
-    /// Taken when the session is closed with patience.
+    /// Taken when the session is closed gracefully.
     carrier: Mutex<Option<Carrier>>,
 }
 
-/// What the reading task and the callers share.
+/// Shared by the reading task and the callers.
 pub(super) struct Shared {
     pub(super) server: String,
     pub(super) options: ClientOptions,
     pending: Mutex<Pending>,
-    /// What the manifest said about tools, until the server says that they changed.
+    /// The tool list of the manifest, until the server announces a change.
     pub(super) known_tools: Mutex<Option<Value>>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Shared {
 struct Pending {
     next_id: u64,
     waiting: HashMap<u64, Waiting>,
-    /// Set once, when nothing can be waited for any more.
+    /// Set once, when the connection has ended.
     closed: Option<Error>,
 }
 
@@ -55,7 +55,7 @@ impl Session {
             known_tools: Mutex::new(known_tools),
         });
         let Link { outgoing, incoming, carrier } = link;
-        // Weak, so that the reading task does not keep the way to the server open.
+        // Weak, so that the reading task does not keep the connection open.
         let reader = Carrier::spawn(read(Arc::clone(&shared), outgoing.downgrade(), incoming));
         Self { outgoing, shared, reader, carrier: Mutex::new(carrier) }
     }
@@ -64,12 +64,12 @@ impl Session {
         &self.shared
     }
 
-    /// Why the connection is gone, if it is.
+    /// Why the connection ended, if it did.
     pub(super) fn closed(&self) -> Option<Error> {
         self.shared.pending().closed.clone()
     }
 
-    /// Asks, and waits for the answer. `what` is for messages.
+    /// Sends a request and waits for the answer. `what` is for error messages.
     pub(super) async fn request(
         &self,
         what: &str,
@@ -87,7 +87,7 @@ impl Session {
         let exchange = async {
             tokio::select! {
                 biased;
-                // Before anything is sent only the end of the connection can come.
+                // Before anything is sent, only the end of the connection can arrive.
                 answer = &mut answer => return answer,
                 _ = self.outgoing.send(message) => {}
             }
@@ -124,12 +124,12 @@ impl Session {
         }
     }
 
-    /// Tells the server something.
+    /// Sends a notification.
     pub(super) async fn notify(&self, method: &str) {
         self.outgoing.send(rpc::notification(method, None)).await.ok();
     }
 
-    /// Says goodbye and waits for the other side's end, which is forced if it takes too long.
+    /// Closes the connection and waits for its end, which is forced after a timeout.
     pub(super) async fn close(&self) {
         self.shared.close(Ended::new("it was closed"));
         self.reader.stop();
@@ -156,7 +156,7 @@ fn refused(server: String, what: String, error: &Value) -> Error {
     Error::Refused { server, what, code, message, data: error.get("data").cloned().map(Box::new) }
 }
 
-/// A request that is being waited for; dropped before its answer came, the server is told.
+/// A pending request. If it is dropped before its answer arrives, the server is notified.
 struct Abandoned<'a> {
     session: &'a Session,
     id: u64,
@@ -168,7 +168,7 @@ impl Drop for Abandoned<'_> {
         if self.session.shared.pending().waiting.remove(&self.id).is_some() {
             let params = json!({"requestId": self.id, "reason": self.reason});
             let message = rpc::notification("notifications/cancelled", Some(params));
-            // Without waiting: the server loses nothing but time.
+            // Not awaited: without it the server only wastes time.
             self.session.outgoing.try_send(message).ok();
         }
     }
@@ -201,7 +201,7 @@ impl Shared {
         })
     }
 
-    /// Gives up on everything that waits.
+    /// Fails all pending requests.
     fn close(&self, ended: Ended) {
         let server = self.server.clone();
         let error = match ended {
@@ -213,20 +213,20 @@ impl Shared {
             pending.closed = Some(error.clone());
             pending.waiting.clear();
             drop(pending);
-            self.tell(Event::Closed(error));
+            self.notify_listener(Event::Closed(error));
         }
     }
 
-    pub(super) fn tell(&self, event: Event) {
+    pub(super) fn notify_listener(&self, event: Event) {
         if let Some(hear) = &self.options.on_event {
-            // Whoever listens must not take the connection down.
+            // A panicking listener must not end the connection.
             catch_unwind(AssertUnwindSafe(|| hear(event))).ok();
         }
     }
 
-    /// Hands an answer to whoever waits for it.
+    /// Passes an answer to the request that waits for it.
     pub(super) fn answered(&self, id: &Value, message: &mut Value) {
-        // Some servers send the number back as text.
+        // Some servers send the number back as a string.
         let number = id.as_u64().or_else(|| id.as_str()?.parse().ok());
         let Some(waiting) = number.and_then(|id| self.pending().waiting.remove(&id)) else {
             return;
@@ -252,10 +252,10 @@ impl Shared {
 }
 
 async fn read(shared: Arc<Shared>, outgoing: mpsc::WeakSender<Value>, mut incoming: Incoming) {
-    let mut hearing = Hearing::new(Arc::clone(&shared), outgoing);
+    let mut dispatcher = Dispatcher::new(Arc::clone(&shared), outgoing);
     let ended = loop {
         match incoming.next().await {
-            Ok(message) => hearing.hear(message),
+            Ok(message) => dispatcher.handle(message),
             Err(ended) => break ended,
         }
     };

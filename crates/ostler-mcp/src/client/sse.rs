@@ -1,4 +1,4 @@
-//! A server behind an address, the older way: one stream of events brings its messages, and POSTs bring it ours.
+//! The older HTTP transport: one event stream brings messages, POSTs send them.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use super::http;
 use super::link::{CAPACITY, Carrier, Ended, Incoming, Link};
 use crate::rpc::{self, Failure};
 
-/// Opens the stream of events.
+/// Opens the event stream.
 pub(super) async fn open(remote: &Remote, limit: usize) -> Result<Link, Ended> {
     let url = http::parse(&remote.url)?;
     let headers: HeaderMap = http::headers(remote)?.into_iter().collect();
     http::install_provider();
     let client = reqwest::Client::builder()
         .default_headers(headers)
-        // Headers may be secrets: they go to the configured address only.
+        // Headers may be secrets: they go to the configured server only.
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(Duration::from_secs(30))
         .build()
@@ -72,7 +72,7 @@ async fn carry(
                     }
                 }
             }
-            // Nothing can be sent before the server has said where to.
+            // Nothing can be sent before the server has named the address.
             message = to_send.recv(), if target.is_some() => {
                 let (Some(message), Some(target)) = (message, &target) else { return Ok(()) };
                 let id = message.get("id").cloned();
@@ -92,13 +92,16 @@ fn undelivered(id: Option<Value>, ended: Ended) -> Result<Value, Ended> {
     }
 }
 
-/// Where messages go. Not elsewhere than to the server: our headers go with them.
+/// The address for messages. It must be on the same server, because our headers are sent along.
 fn same_origin(url: &Url, target: &str) -> Result<Url, Ended> {
-    let target =
-        url.join(target).map_err(|error| Ended::new(format!("it names no address: {error}")))?;
+    let target = url
+        .join(target)
+        .map_err(|error| Ended::new(format!("it sent an invalid address for messages: {error}")))?;
     match target.origin() == url.origin() {
         true => Ok(target),
-        false => Err(Ended::new(format!("it wants messages to be sent elsewhere, to {target}"))),
+        false => {
+            Err(Ended::new(format!("it wants messages to be sent to another server, {target}")))
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A server that is a program: started in a process group of its own, and ended with it.
+//! A server that is a program: started in its own process group, and ended with it.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -19,13 +19,17 @@ use tokio::time::timeout;
 use super::endpoint::Program;
 use super::link::{CAPACITY, Carrier, Ended, Incoming, Link};
 
-/// How much of what the program says on standard error is kept for messages.
-const LAST_WORDS: usize = 4096;
-/// How long a program may take to end after its input has, and once more after it was asked to.
+/// How many bytes of stderr are kept for error messages.
+const STDERR_LIMIT: usize = 4096;
+/// How long a program may take to end after its input is closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Starts the program.
-pub(super) fn open(program: &Program, limit: usize, words: LastWords) -> Result<Link, Ended> {
+pub(super) fn open(
+    program: &Program,
+    limit: usize,
+    stderr_tail: StderrTail,
+) -> Result<Link, Ended> {
     let mut command = ostler_process::command(&program.command);
     command.args(&program.args);
     program.env.give_to(command.as_std_mut());
@@ -42,29 +46,29 @@ pub(super) fn open(program: &Program, limit: usize, words: LastWords) -> Result<
     let (outgoing, to_write) = mpsc::channel(CAPACITY);
     let (read, incoming) = mpsc::channel(CAPACITY);
     let pipes = (stdin, stdout, stderr);
-    let carry = carry(group, pipes, to_write, read, limit, words);
+    let carry = carry(group, pipes, to_write, read, limit, stderr_tail);
     let carrier = Some(Carrier::spawn(carry));
     Ok(Link { outgoing, incoming: Incoming::WithReason(incoming), carrier })
 }
 
-/// Carries messages in one task, so that dropping it ends the program and everything the program started.
+/// Carries messages in one task, so that dropping it ends the program and all its processes.
 async fn carry(
     mut group: Group,
     (stdin, stdout, stderr): (ChildStdin, ChildStdout, ChildStderr),
     to_write: mpsc::Receiver<Value>,
     read: mpsc::Sender<Result<Value, Ended>>,
     limit: usize,
-    words: LastWords,
+    stderr_tail: StderrTail,
 ) {
     let (reason, status) = {
-        let mut listening = pin!(listen(stderr, &words).fuse());
+        let mut listening = pin!(listen(stderr, &stderr_tail).fuse());
         let reason = {
             let mut reading = pin!(read_messages(stdout, &read, limit));
             let mut writing = pin!(write_messages(stdin, to_write).fuse());
             loop {
                 tokio::select! {
                     reason = &mut reading => break reason,
-                    // Nothing more is to be said; what was asked may still be answered.
+                    // Nothing more will be sent; pending requests may still be answered.
                     () = &mut writing, if !writing.is_terminated() => {}
                     () = &mut listening, if !listening.is_terminated() => {}
                     () = read.closed() => break None,
@@ -73,7 +77,7 @@ async fn carry(
         };
         let status = end(&mut group, reason.is_some()).await;
         if !listening.is_terminated() {
-            // What is still in the pipe; a grandchild may hold it open, so not for long.
+            // The rest of the pipe; a grandchild may hold it open, so with a timeout.
             timeout(Duration::from_millis(200), listening).await.ok();
         }
         (reason, status)
@@ -83,10 +87,11 @@ async fn carry(
         Some(status) => format!("its program ended with {status}"),
         None => "its program did not end by itself".to_owned(),
     });
-    read.send(Err(Ended::new(words.after(reason)))).await.ok();
+    read.send(Err(Ended::new(stderr_tail.after(reason)))).await.ok();
 }
 
-/// Waits for the program's end; asks for it, then forces it. A program that broke the rules is not asked.
+/// Waits for the program to end, then sends SIGTERM, then SIGKILL. A program that broke the protocol is killed at
+/// once.
 async fn end(group: &mut Group, forced: bool) -> Option<ExitStatus> {
     if !forced {
         if let Ok(status) = timeout(GRACE, group.wait()).await {
@@ -102,7 +107,7 @@ async fn end(group: &mut Group, forced: bool) -> Option<ExitStatus> {
     None
 }
 
-/// Reads until the end, or until something makes going on impossible: then says what.
+/// Reads until the end, or until an error, which it returns.
 async fn read_messages(
     mut stdout: ChildStdout,
     read: &mpsc::Sender<Result<Value, Ended>>,
@@ -118,7 +123,7 @@ async fn read_messages(
         }
         while let Some(line) = lines.next_line() {
             match line {
-                // Many programs print something of their own; only messages matter.
+                // Many programs print other text; only messages count.
                 Ok(line) => {
                     if let Ok(message @ (Value::Object(_) | Value::Array(_))) =
                         serde_json::from_str(line)
@@ -143,44 +148,44 @@ async fn write_messages(mut stdin: ChildStdin, mut to_write: mpsc::Receiver<Valu
     while let Some(message) = to_write.recv().await {
         let mut line = message.to_string();
         line.push('\n');
-        // A program that no longer reads is about to end, and its end is told.
+        // A program that no longer reads is about to end; its end is reported.
         if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
             return;
         }
     }
 }
 
-/// It must be read, or the program would stand still.
-async fn listen(mut stderr: ChildStderr, words: &LastWords) {
+/// Stderr must be read, or the program would block.
+async fn listen(mut stderr: ChildStderr, stderr_tail: &StderrTail) {
     let mut buffer = vec![0; 8192];
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
-        words.add(&buffer[..count]);
+        stderr_tail.add(&buffer[..count]);
     }
 }
 
-/// The end of what a program says on standard error, for messages.
+/// The end of a program's stderr, for error messages.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LastWords(Arc<Mutex<VecDeque<u8>>>);
+pub(super) struct StderrTail(Arc<Mutex<VecDeque<u8>>>);
 
-impl LastWords {
+impl StderrTail {
     fn add(&self, bytes: &[u8]) {
-        let mut words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        words.extend(bytes);
-        let surplus = words.len().saturating_sub(LAST_WORDS);
-        words.drain(..surplus);
+        let mut stderr_tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stderr_tail.extend(bytes);
+        let surplus = stderr_tail.len().saturating_sub(STDERR_LIMIT);
+        stderr_tail.drain(..surplus);
     }
 
     pub(super) fn text(&self) -> String {
-        let words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes: Vec<_> = words.iter().copied().collect();
+        let stderr_tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<_> = stderr_tail.iter().copied().collect();
         String::from_utf8_lossy(&bytes).trim().to_owned()
     }
 
-    /// A reason, followed by them.
+    /// The reason, followed by the stderr text.
     pub(super) fn after(&self, reason: String) -> String {
         match self.text().as_str() {
             "" => reason,
-            words => format!("{reason}; it last said: {words}"),
+            stderr_tail => format!("{reason}; it last said: {stderr_tail}"),
         }
     }
 }

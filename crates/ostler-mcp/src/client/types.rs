@@ -1,25 +1,25 @@
-//! What a server tells about itself and its offers.
+//! Descriptions of a server and what it offers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::server::PromptMessage;
 
-/// A server, as it introduced itself.
+/// A server's answer to the handshake.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ServerDetails {
-    /// Its own name, which need not be the one it is configured under.
+    /// Its own name, which may differ from the configured one.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Its name for people.
+    /// Its display name.
     pub title: Option<String>,
-    /// What the model should know about it.
+    /// Instructions for the model.
     pub instructions: Option<String>,
-    /// The version of MCP both sides speak.
+    /// The MCP version of the connection.
     pub protocol_version: String,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Map<String, Value>,
 }
 
@@ -27,8 +27,7 @@ impl ServerDetails {
     /// Reads the answer to `initialize`.
     pub(super) fn from_value(value: &Value) -> Result<Self, String> {
         let text = |path: &str| value.pointer(path).and_then(Value::as_str).map(str::to_owned);
-        let protocol_version =
-            text("/protocolVersion").ok_or("there is no `protocolVersion` in it")?;
+        let protocol_version = text("/protocolVersion").ok_or("`protocolVersion` is missing")?;
         Ok(Self {
             name: text("/serverInfo/name").unwrap_or_default(),
             version: text("/serverInfo/version").unwrap_or_default(),
@@ -47,7 +46,7 @@ impl ServerDetails {
 pub struct ToolInfo {
     /// Its name.
     pub name: String,
-    /// Its name for people.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it does.
@@ -58,10 +57,10 @@ pub struct ToolInfo {
     /// The JSON Schema of its structured results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// Hints about what it does. From a server that is not trusted they are claims.
+    /// Hints about its behaviour. Do not rely on those of an untrusted server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// The server's own remarks.
+    /// The server's own metadata.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
 }
@@ -71,34 +70,34 @@ pub struct ToolInfo {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolAnnotations {
-    /// A name for people.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// It changes nothing.
     #[serde(default, rename = "readOnlyHint", skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
-    /// It may destroy something.
+    /// It may delete or overwrite data.
     #[serde(default, rename = "destructiveHint", skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
-    /// Twice is as good as once.
+    /// Repeating a call has no further effect.
     #[serde(default, rename = "idempotentHint", skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
-    /// It reaches out into the world.
+    /// It interacts with external systems.
     #[serde(default, rename = "openWorldHint", skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
 }
 
-/// A family of resources.
+/// A template for resource addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourceTemplate {
-    /// The addresses, with holes.
+    /// An address with placeholders.
     pub uri_template: String,
     /// A name for programs.
     #[serde(default)]
     pub name: String,
-    /// A name for people.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What they are.
@@ -115,13 +114,13 @@ pub struct ResourceTemplate {
 pub struct PromptInfo {
     /// Its name.
     pub name: String,
-    /// Its name for people.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it wants to know.
+    /// Its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<PromptArgument>,
 }
@@ -135,31 +134,31 @@ pub struct PromptArgument {
     /// What it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether it must be given.
+    /// Whether it is required.
     #[serde(default)]
     pub required: bool,
 }
 
-/// A prompt, filled in.
+/// A rendered prompt.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct PromptResult {
     /// What it is for.
     pub description: Option<String>,
-    /// What is said.
+    /// Its messages.
     pub messages: Vec<PromptMessage>,
 }
 
-/// How a client's connection is doing.
+/// The state of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
-    /// Nobody has tried to connect yet, or somebody is trying.
+    /// Not connected yet, or connecting.
     Pending,
-    /// It works.
+    /// Connected.
     Connected,
-    /// It does not, and why.
+    /// Failed, with the reason.
     Failed(String),
-    /// A login is needed, and what the server says about it.
+    /// Authentication is required, with the server's message.
     NeedsAuth(String),
 }

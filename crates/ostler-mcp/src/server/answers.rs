@@ -1,4 +1,4 @@
-//! What a server answers to each method.
+//! The answers to each method.
 
 use std::panic::AssertUnwindSafe;
 
@@ -9,11 +9,11 @@ use super::{Catalog, Context, PromptArguments, Server};
 use crate::output::Output;
 use crate::rpc::Failure;
 
-/// Newest first. A client that asks for another version is offered the newest and may hang up.
+/// Newest first. A client that requests another version is offered the newest.
 pub(crate) const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// The answer to a request. There is no order to keep: engines that were given a manifest begin with `tools/call`,
-/// others make the handshake twice.
+/// Answers a request. Any order is accepted: engines with a manifest start with `tools/call`, others make the
+/// handshake twice.
 pub(super) async fn answer(
     server: &Server,
     method: &str,
@@ -76,7 +76,7 @@ async fn call_tool(server: &Server, mut params: Value, context: Context) -> Resu
     };
     let tool = server.catalog(find)?;
     let arguments = params.get_mut("arguments").map(Value::take).unwrap_or_default();
-    // The call itself may panic too, before there is a future.
+    // The call itself may panic too, before it returns a future.
     let call = async { tool.call(arguments, context).await };
     let output = guarded(call).await.unwrap_or_else(|panic| {
         Output::error(format!("the tool `{name}` broke down while it ran: {panic}"))
@@ -95,7 +95,7 @@ fn list_resources(server: &Server, key: &str, templates: bool) -> Value {
 async fn read_resource(server: &Server, params: &Value) -> Result<Value, Failure> {
     let uri = text(params, "uri")?;
     let found = server.catalog(|catalog| {
-        // An address of its own goes before a family.
+        // A resource takes precedence over a template.
         let (families, single): (Vec<_>, Vec<_>) =
             catalog.resources.iter().partition(|item| item.is_template());
         let mut all = single.into_iter().chain(families);
@@ -139,12 +139,12 @@ fn text(params: &Value, key: &str) -> Result<String, Failure> {
     text.ok_or_else(|| Failure::invalid_params(format!("`params.{key}` must be a string")))
 }
 
-/// Runs somebody's function; a panic becomes its message and goes no further.
+/// Runs a user's function; a panic becomes an error message.
 async fn guarded<T>(future: impl Future<Output = T>) -> Result<T, String> {
-    // What the function shared with others is its author's concern; nothing of ours is half changed.
+    // Unwind safety of the function's own state is its author's concern; ours is not half changed.
     AssertUnwindSafe(future).catch_unwind().await.map_err(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         text.or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "it panicked without a word".to_owned())
+            .unwrap_or_else(|| "it panicked without a message".to_owned())
     })
 }

@@ -1,4 +1,4 @@
-//! One client's session with a server: messages in, answers out, and what the server says unasked.
+//! One client's session with a server: messages in, answers and notifications out.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::{Context, Server, answers};
 use crate::rpc::{self, Failure, Message};
 
-/// How many notifications wait for a client before further ones are dropped.
+/// How many notifications may wait for a client before further ones are dropped.
 const WAITING_NOTIFICATIONS: usize = 256;
 
-/// A session of one client with a [`Server`]. Cheap to clone; clones are the same session.
+/// A client's session with a [`Server`]. Cheap to clone; clones are the same session.
 #[derive(Clone, Debug)]
 pub struct Connection {
     server: Server,
@@ -24,7 +24,7 @@ pub struct Connection {
 
 #[derive(Debug)]
 struct Shared {
-    /// Requests that are being answered, by the text of their id. Nothing keeps a client from using an id twice.
+    /// Running requests by the text of their id. A client may use an id twice.
     running: Mutex<HashMap<String, Vec<(u64, CancellationToken)>>>,
     notifications: tokio::sync::Mutex<mpsc::Receiver<Value>>,
 }
@@ -37,10 +37,10 @@ impl Connection {
         (Self { server, shared, notify: notify.clone() }, notify)
     }
 
-    /// Takes one message and answers it. Any number of messages may be handled at once.
+    /// Answers one message. Any number of messages may be handled concurrently.
     ///
-    /// `None` means that there is nothing to say: the message was a notification, or a request that was cancelled
-    /// meanwhile. Dropping the future drops the tool that runs in it.
+    /// Returns `None` for a notification, and for a request that was cancelled meanwhile. Dropping the future drops
+    /// the tool that runs in it.
     pub async fn handle(&self, message: Value) -> Option<Value> {
         if let Value::Array(batch) = message {
             return self.handle_batch(batch).await;
@@ -58,8 +58,8 @@ impl Connection {
         }
     }
 
-    /// Like [`Connection::handle`], for carriers that want an answer to everything: where there is nothing to say, an
-    /// empty result. That is what a host sends back for an `mcp_message`.
+    /// Like [`Connection::handle`], for transports that need an answer to every message: an empty result where there
+    /// is none. That is what a host sends back for an `mcp_message`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -74,21 +74,21 @@ impl Connection {
         answer.unwrap_or_else(|| json!({"jsonrpc": "2.0", "result": {}}))
     }
 
-    /// The next thing the server says unasked: progress of a call, or that a list changed. Waits for it.
+    /// Waits for the next notification of the server: progress of a call, or a changed list.
     pub async fn next_notification(&self) -> Value {
         match self.shared.notifications.lock().await.recv().await {
             Some(notification) => notification,
-            // Cannot happen, as this value holds a sender; waiting is then the truth.
+            // Unreachable, because this value holds a sender.
             None => std::future::pending().await,
         }
     }
 
-    /// What the server has already said unasked, if anything.
+    /// A pending notification, if any.
     pub(super) fn waiting_notification(&self) -> Option<Value> {
         self.shared.notifications.try_lock().ok()?.try_recv().ok()
     }
 
-    /// Version 2025-03-26 has batches, all others do not.
+    /// Only version 2025-03-26 has batches.
     fn handle_batch(&self, batch: Vec<Value>) -> BoxFuture<'_, Option<Value>> {
         Box::pin(async move {
             if batch.is_empty() || batch.iter().any(Value::is_array) {
@@ -142,7 +142,7 @@ impl Shared {
     }
 }
 
-/// A request that is being answered. Dropping it forgets it, and tells whatever the tool left behind.
+/// A running request. Dropping it removes it and cancels its token.
 struct Running<'a> {
     shared: &'a Shared,
     id: String,

@@ -1,4 +1,4 @@
-//! What a tool may know about the call it answers, and say while it does.
+//! What a tool can learn about its call, and report during it.
 
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::rpc;
 
-/// A tool call: who asks, whether the answer is still wanted, and a way to report progress.
+/// A tool call: its metadata, its cancellation, and progress reports.
 #[derive(Clone, Debug)]
 pub struct Context {
     pub(super) meta: Map<String, Value>,
@@ -15,29 +15,29 @@ pub struct Context {
 }
 
 impl Context {
-    /// The id of the model's tool call, if the host passes it on.
+    /// The id of the model's tool call, if the host sends it.
     pub fn tool_use_id(&self) -> Option<&str> {
         self.meta_text(&["claudecode/toolUseId", "ostler/toolUseId"])
     }
 
-    /// The session the call belongs to, if the host passes it on.
+    /// The session of the call, if the host sends it.
     pub fn session_id(&self) -> Option<&str> {
         self.meta_text(&["claudecode/sessionId", "ostler/sessionId"])
     }
 
-    /// Everything the host said about the call (`_meta`).
+    /// All metadata of the call (`_meta`).
     pub fn meta(&self) -> &Map<String, Value> {
         &self.meta
     }
 
-    /// Fires when the answer is no longer wanted. The tool's future is dropped then, so this is only needed for work
-    /// that goes on elsewhere: in a thread, in a spawned task, in a child process.
+    /// Fires when the call is cancelled. The tool's future is dropped then, so this is only needed for work that
+    /// continues elsewhere: in a thread, a spawned task or a child process.
     pub fn cancellation(&self) -> &CancellationToken {
         &self.cancellation
     }
 
-    /// Tells the host how far the call is; `total` if it is known. Never waits: if the host does not listen or cannot
-    /// keep up, the report is dropped.
+    /// Reports progress to the host; `total` if known. Never waits: if the host does not listen or cannot keep up,
+    /// the report is dropped.
     pub fn progress(&self, done: f64, total: Option<f64>, message: impl Into<String>) {
         let Some(token) = self.meta.get("progressToken") else { return };
         let mut params = Map::new();

@@ -1,4 +1,4 @@
-//! A session over byte streams, one message per line: what a stand-alone MCP program speaks.
+//! A session over byte streams, one message per line, as stand-alone MCP programs use.
 
 use std::io;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::Connection;
 use crate::rpc::{self, Failure};
 
-/// The longest message that is read.
+/// The size limit of a message, in bytes.
 const LINE_LIMIT: usize = 64 * 1024 * 1024;
-/// How many requests are answered at once; further ones are refused.
+/// How many requests may run at once; further ones are refused.
 const MOST_AT_ONCE: usize = 1024;
-/// How long answers may take after the input has ended. A client that is gone must not leave a program behind.
+/// How long pending answers may take after the input has ended. A program must not outlive its client.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// Reads, answers and writes in one task, so that dropping the future drops everything.
@@ -78,7 +78,7 @@ where
     tokio::time::timeout(LAST_ANSWERS, rest).await.unwrap_or(Ok(()))
 }
 
-/// Writes an answer, and before it what was said on the way to it: progress means nothing after the end.
+/// Writes an answer after its pending notifications: progress is useless after the end.
 async fn finish<W: AsyncWrite + Unpin>(
     connection: &Connection,
     writer: &mut W,

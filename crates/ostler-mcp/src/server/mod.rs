@@ -1,7 +1,7 @@
 //! In-process servers: tools, resources and prompts that are functions of this program.
 //!
-//! A [`Server`] is a value; a [`Connection`] is one client's session with it. Speaking the protocol is left to
-//! `answers.rs` (what is said) and `connection.rs` (to whom, and until when).
+//! A [`Server`] is a value; a [`Connection`] is one client's session with it. `answers.rs` answers each method,
+//! `connection.rs` tracks running requests.
 
 mod answers;
 mod connection;
@@ -61,11 +61,11 @@ pub struct Server {
 #[derive(Debug)]
 struct Inner {
     catalog: RwLock<Catalog>,
-    /// Where each connection's client hears of changes.
+    /// Where each connection's client is notified of changes.
     listeners: Mutex<Vec<mpsc::Sender<Value>>>,
 }
 
-/// Everything a server has to offer.
+/// Everything that a server offers.
 #[derive(Clone, Debug)]
 struct Catalog {
     info: Map<String, Value>,
@@ -92,21 +92,21 @@ impl Server {
         self.catalog(|catalog| catalog.info["name"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// A name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(self, title: impl Into<String>) -> Self {
         self.change(|catalog| catalog.info.insert("title".to_owned(), title.into().into()));
         self
     }
 
-    /// What the model should know about the server as a whole.
+    /// Sets instructions about the server for the model.
     #[must_use]
     pub fn instructions(self, instructions: impl Into<String>) -> Self {
         self.change(|catalog| catalog.instructions = Some(instructions.into()));
         self
     }
 
-    /// Adds a tool; one of the same name is replaced.
+    /// Adds a tool; replaces one with the same name.
     #[must_use]
     pub fn tool(self, tool: Tool) -> Self {
         self.add_tool(tool);
@@ -120,27 +120,27 @@ impl Server {
         self
     }
 
-    /// Adds a resource or a family of them; one of the same address is replaced.
+    /// Adds a resource or a template; replaces one with the same address.
     #[must_use]
     pub fn resource(self, resource: Resource) -> Self {
         self.add_resource(resource);
         self
     }
 
-    /// Adds a prompt; one of the same name is replaced.
+    /// Adds a prompt; replaces one with the same name.
     #[must_use]
     pub fn prompt(self, prompt: Prompt) -> Self {
         self.add_prompt(prompt);
         self
     }
 
-    /// Adds a tool to a server that may already be in use, and tells its clients.
+    /// Adds a tool to a server in use, and notifies its clients.
     pub fn add_tool(&self, tool: Tool) {
         self.change(|catalog| put(&mut catalog.tools, tool, |tool| tool.name().to_owned()));
         self.announce("notifications/tools/list_changed");
     }
 
-    /// Takes a tool away, and tells the clients; whether there was one. Calls that run go on.
+    /// Removes a tool, and notifies the clients. Returns whether it existed. Running calls continue.
     pub fn remove_tool(&self, name: &str) -> bool {
         let removed = self.change(|catalog| {
             let before = catalog.tools.len();
@@ -153,7 +153,7 @@ impl Server {
         removed
     }
 
-    /// Adds a resource to a server that may already be in use, and tells its clients.
+    /// Adds a resource to a server in use, and notifies its clients.
     pub fn add_resource(&self, resource: Resource) {
         self.change(|catalog| {
             put(&mut catalog.resources, resource, |resource| resource.pattern().to_owned());
@@ -161,13 +161,13 @@ impl Server {
         self.announce("notifications/resources/list_changed");
     }
 
-    /// Adds a prompt to a server that may already be in use, and tells its clients.
+    /// Adds a prompt to a server in use, and notifies its clients.
     pub fn add_prompt(&self, prompt: Prompt) {
         self.change(|catalog| put(&mut catalog.prompts, prompt, |prompt| prompt.name().to_owned()));
         self.announce("notifications/prompts/list_changed");
     }
 
-    /// A session with this server, for a client that brings its own way to carry messages.
+    /// A session for a client that carries the messages itself.
     pub fn connect(&self) -> Connection {
         let (connection, listener) = Connection::new(self.clone());
         self.listeners(|listeners| {
@@ -197,7 +197,7 @@ impl Server {
     /// Serves one client over this process's standard input and output, until the input ends.
     ///
     /// # Errors
-    /// When the output can no longer be written.
+    /// If the output cannot be written.
     pub async fn serve_stdio(&self) -> std::io::Result<()> {
         self.serve(tokio::io::stdin(), tokio::io::stdout()).await
     }
@@ -205,7 +205,7 @@ impl Server {
     /// Serves one client over a pair of byte streams, one message per line, until the input ends.
     ///
     /// # Errors
-    /// When one of the streams fails.
+    /// If one of the streams fails.
     pub async fn serve<R, W>(&self, reader: R, writer: W) -> std::io::Result<()>
     where
         R: tokio::io::AsyncRead + Unpin,
@@ -226,7 +226,7 @@ impl Server {
         change(&mut self.inner.listeners.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Tells every client; one that does not keep up misses it, as it already has the same to read.
+    /// Notifies every client. A client whose queue is full misses it, but has the same notification to read already.
     fn announce(&self, method: &str) {
         self.listeners(|listeners| {
             listeners.retain(|listener| !listener.is_closed());

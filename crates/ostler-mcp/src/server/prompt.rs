@@ -1,4 +1,4 @@
-//! Prompts: texts with arguments that a person picks from a list.
+//! Prompts: texts with arguments that users pick from a list.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Display};
@@ -12,7 +12,7 @@ use crate::content::Content;
 type Make =
     dyn Fn(PromptArguments) -> BoxFuture<'static, Result<Vec<PromptMessage>, String>> + Send + Sync;
 
-/// What was given for a prompt's arguments.
+/// The values of a prompt's arguments.
 pub type PromptArguments = BTreeMap<String, String>;
 
 /// A prompt.
@@ -20,7 +20,7 @@ pub type PromptArguments = BTreeMap<String, String>;
 /// ```
 /// use ostler_mcp::{Prompt, PromptMessage, Server};
 ///
-/// let greet = Prompt::new("greet", "Greets somebody", |arguments| async move {
+/// let greet = Prompt::new("greet", "Greets a person", |arguments| async move {
 ///     Ok::<_, String>(vec![PromptMessage::user(format!("Say hello to {}.", arguments["name"]))])
 /// });
 /// let server = Server::new("manners", "1.0.0").prompt(greet.required("name", "Whom to greet"));
@@ -45,17 +45,17 @@ struct Argument {
 pub struct PromptMessage {
     /// `user` or `assistant`.
     pub role: String,
-    /// What is said.
+    /// Its content.
     pub content: Content,
 }
 
 impl PromptMessage {
-    /// Something the user says.
+    /// A message of the user.
     pub fn user(text: impl Into<String>) -> Self {
         Self { role: "user".to_owned(), content: Content::text(text) }
     }
 
-    /// Something the model says.
+    /// A message of the model.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self { role: "assistant".to_owned(), content: Content::text(text) }
     }
@@ -77,20 +77,20 @@ impl Prompt {
         Self { name: name.into(), listing, arguments: Vec::new(), make: Arc::new(make) }
     }
 
-    /// A name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.listing.insert("title".to_owned(), title.into().into());
         self
     }
 
-    /// Adds an argument that must be given: without it the prompt's function is not called.
+    /// Adds a required argument: without it the prompt's function is not called.
     #[must_use]
     pub fn required(self, name: impl Into<String>, description: impl Into<String>) -> Self {
         self.argument(name.into(), description.into(), true)
     }
 
-    /// Adds an argument that may be left out.
+    /// Adds an optional argument.
     #[must_use]
     pub fn optional(self, name: impl Into<String>, description: impl Into<String>) -> Self {
         self.argument(name.into(), description.into(), false)

@@ -1,4 +1,4 @@
-//! Resources: things with an address that a client may list and read, and whole families of them.
+//! Resources: data with an address that a client may list and read, and templates for addresses.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Display};
@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 use super::template;
 use crate::content::ResourceContents;
 
-/// What a template's names stand for in an address.
+/// The values of a template's placeholders.
 pub type Variables = BTreeMap<String, String>;
 
 type Read =
     dyn Fn(String, Variables) -> BoxFuture<'static, Result<ResourceContents, String>> + Send + Sync;
 
-/// A resource, or a family of them.
+/// A resource, or a template of resources.
 ///
 /// ```
 /// use ostler_mcp::{Resource, ResourceContents, Server};
@@ -30,7 +30,7 @@ type Read =
 /// ```
 #[derive(Clone)]
 pub struct Resource {
-    /// The address, or the template of addresses.
+    /// The address, or the template.
     pattern: String,
     is_template: bool,
     listing: Map<String, Value>,
@@ -47,7 +47,7 @@ impl Resource {
         })
     }
 
-    /// A resource that is made when it is read; the function is given the address.
+    /// A resource that is made when it is read; the function receives the address.
     pub fn new<E, F, Fut>(uri: impl Into<String>, name: impl Into<String>, read: F) -> Self
     where
         E: Display,
@@ -57,8 +57,8 @@ impl Resource {
         Self::build(uri.into(), false, name.into(), move |uri, _| read(uri))
     }
 
-    /// A family of resources: `{name}` in the template stands for one segment of the address, `{+name}` for anything.
-    /// The function is given the address and what stands for the names.
+    /// A template of resources: `{name}` matches one segment of the address, `{+name}` anything. The function
+    /// receives the address and the matched values.
     pub fn template<E, F, Fut>(
         template: impl Into<String>,
         name: impl Into<String>,
@@ -90,19 +90,19 @@ impl Resource {
         Self { pattern, is_template, listing, read: Arc::new(read) }
     }
 
-    /// A name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(self, title: impl Into<String>) -> Self {
         self.with("title", title.into())
     }
 
-    /// What it is.
+    /// Sets the description.
     #[must_use]
     pub fn description(self, description: impl Into<String>) -> Self {
         self.with("description", description.into())
     }
 
-    /// Its format; also that of contents which do not name one.
+    /// Sets the MIME type, also for contents without one.
     #[must_use]
     pub fn mime_type(self, mime_type: impl Into<String>) -> Self {
         self.with("mimeType", mime_type.into())
@@ -126,7 +126,7 @@ impl Resource {
         self.listing.clone().into()
     }
 
-    /// What stands for the names, if the address is one of this resource.
+    /// The matched values, if the address belongs to this resource.
     pub(super) fn matches(&self, uri: &str) -> Option<Variables> {
         match self.is_template {
             true => template::matches(&self.pattern, uri),

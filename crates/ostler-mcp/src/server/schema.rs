@@ -1,11 +1,11 @@
-//! Arguments: the schema the model sees, and reading what the model sent.
+//! Arguments: the schema for the model, and decoding.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// The JSON Schema (2020-12) of a tool's arguments, as an object and without references where that is possible.
+/// The JSON Schema (2020-12) of a tool's arguments: an object, with references inlined where possible.
 ///
 /// # Panics
 /// If the type is neither a struct, a map nor `()`: MCP passes arguments by name.
@@ -14,7 +14,7 @@ pub(super) fn of<A: JsonSchema>() -> Map<String, Value> {
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<A>().to_value();
     let Value::Object(mut schema) = schema else { return empty() };
-    // MCP's default is this dialect, and the type's name tells the model nothing.
+    // This dialect is MCP's default, and the type's name means nothing to the model.
     schema.remove("$schema");
     schema.remove("title");
     match schema.get("type").and_then(Value::as_str) {
@@ -25,7 +25,7 @@ pub(super) fn of<A: JsonSchema>() -> Map<String, Value> {
             std::any::type_name::<A>()
         ),
         None => {
-            // An enum of structs: every variant is an object, and MCP wants that said on top.
+            // An enum of structs: every variant is an object, and MCP requires that at the top level.
             let mut object = Map::from_iter([("type".to_owned(), "object".into())]);
             object.extend(schema);
             object
@@ -33,7 +33,7 @@ pub(super) fn of<A: JsonSchema>() -> Map<String, Value> {
     }
 }
 
-/// The schema of no arguments.
+/// The schema for no arguments.
 pub(super) fn empty() -> Map<String, Value> {
     Map::from_iter([
         ("type".to_owned(), "object".into()),
@@ -41,7 +41,7 @@ pub(super) fn empty() -> Map<String, Value> {
     ])
 }
 
-/// Reads arguments. The error is for the model: which argument, and what was expected.
+/// Decodes arguments. The error tells the model which argument is wrong and what is expected.
 pub(super) fn read<A: DeserializeOwned>(arguments: Value) -> Result<A, String> {
     let none = match &arguments {
         Value::Null => true,
@@ -53,7 +53,7 @@ pub(super) fn read<A: DeserializeOwned>(arguments: Value) -> Result<A, String> {
         Ok(arguments) => return Ok(arguments),
         Err(error) => error,
     };
-    // `()` and unit structs are written as null.
+    // `()` and unit structs deserialize from null.
     if none && let Ok(arguments) = serde_json::from_value(Value::Null) {
         return Ok(arguments);
     }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_struct_is_described_with_its_comments_and_in_one_piece() {
+    fn a_struct_becomes_a_schema_with_its_comments_and_without_references() {
         let schema = Value::Object(of::<Search>());
         assert_eq!(schema["type"], "object");
         assert_eq!(schema["required"], json!(["text"]));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_enum_of_structs_and_nothing_are_objects_too() {
+    fn an_enum_of_structs_and_unit_become_object_schemas() {
         let schema = Value::Object(of::<Shape>());
         assert_eq!(schema["type"], "object");
         assert_eq!(schema["oneOf"].as_array().map(Vec::len), Some(2));
@@ -112,12 +112,12 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a struct, a map or `()`, and i64 is written as integer")]
-    fn a_bare_number_is_no_argument_list() {
+    fn a_bare_number_is_refused_as_arguments() {
         of::<i64>();
     }
 
     #[test]
-    fn arguments_are_read() {
+    fn arguments_are_decoded() {
         let search = Search { text: "x".into(), limits: vec![Limit { most: 3 }] };
         assert_eq!(read(json!({"text": "x", "limits": [{"most": 3}]})), Ok(search));
         assert_eq!(read(json!({"kind": "square", "side": 2.0})), Ok(Shape::Square { side: 2.0 }));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_where_and_what_was_expected() {
+    fn a_decoding_error_names_the_place_and_the_expected_type() {
         let error = |arguments| read::<Search>(arguments).unwrap_err();
         assert_eq!(
             error(json!({"text": "x", "limits": [{"most": 1}, {"most": "all"}]})),

@@ -1,10 +1,10 @@
-//! Addresses with holes, like `note://{year}/{+path}`: the part of RFC 6570 that MCP servers use.
+//! Address templates such as `note://{year}/{+path}`: the part of RFC 6570 that MCP servers use.
 //!
-//! `{name}` stands for one segment (no `/`), `{+name}` for anything.
+//! `{name}` matches one segment (no `/`), `{+name}` anything.
 
 use std::collections::BTreeMap;
 
-/// The values of a template's names in an address, or `None` if the address does not fit.
+/// The values of the placeholders in an address, or `None` if it does not match.
 pub(super) fn matches(template: &str, uri: &str) -> Option<BTreeMap<String, String>> {
     let Some(open) = template.find('{') else {
         return (template == uri).then(BTreeMap::new);
@@ -17,7 +17,7 @@ pub(super) fn matches(template: &str, uri: &str) -> Option<BTreeMap<String, Stri
         None => (name, false),
     };
     let ends = rest.char_indices().map(|(at, _)| at).skip(1).chain([rest.len()]);
-    // The shortest value that lets the rest fit; quadratic at worst, and addresses are short.
+    // The shortest value with which the rest matches; quadratic at worst, and addresses are short.
     for end in ends.filter(|end| *end > 0) {
         if !whole && rest[..end].contains('/') {
             break;
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_take_segments_or_everything() {
+    fn placeholders_match_a_segment_or_anything() {
         check("note://all", "note://all", Some(&[]));
         check("note://all", "note://alle", None);
         check("note://{id}", "note://7", Some(&[("id", "7")]));

@@ -1,4 +1,4 @@
-//! A tool: what the model reads about it, what it may send, and the function behind it.
+//! A tool: its description for the model, its schema, and its function.
 
 use std::fmt::{self, Debug, Display};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ type Function = dyn Fn(Value, Context) -> BoxFuture<'static, Output> + Send + Sy
 #[derive(Clone)]
 pub struct Tool {
     name: String,
-    /// Everything of the tool's description but its name, as MCP writes it.
+    /// The tool's description without its name, as MCP's JSON.
     listing: Map<String, Value>,
     annotations: Map<String, Value>,
     function: Arc<Function>,
@@ -74,7 +74,7 @@ where
 ///     for step in 1..=3 {
 ///         context.progress(step.into(), Some(3.0), "counting");
 ///     }
-///     Ok::<_, String>(format!("counted for {}", context.tool_use_id().unwrap_or("somebody")))
+///     Ok::<_, String>(format!("counted for {}", context.tool_use_id().unwrap_or("no call")))
 /// });
 /// ```
 ///
@@ -149,7 +149,7 @@ where
 async fn finish<R: IntoOutput, E: Display>(future: impl Future<Output = Result<R, E>>) -> Output {
     match future.await {
         Ok(result) => result.into_output(),
-        // The alternate form shows the causes where an error type has them.
+        // The alternate form shows the causes of error types that have them.
         Err(error) => Output::error(format!("{error:#}")),
     }
 }
@@ -173,38 +173,38 @@ impl Tool {
         &self.name
     }
 
-    /// A name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.listing.insert("title".to_owned(), title.into().into());
         self
     }
 
-    /// Hints that it changes nothing.
+    /// Hints that the tool changes nothing.
     #[must_use]
     pub fn read_only(self) -> Self {
         self.hint("readOnlyHint", true)
     }
 
-    /// Hints whether it may destroy something, or only adds.
+    /// Hints whether the tool may delete or overwrite data.
     #[must_use]
     pub fn destructive(self, destructive: bool) -> Self {
         self.hint("destructiveHint", destructive)
     }
 
-    /// Hints that calling it twice does no more than calling it once.
+    /// Hints that repeating a call has no further effect.
     #[must_use]
     pub fn idempotent(self) -> Self {
         self.hint("idempotentHint", true)
     }
 
-    /// Hints whether it reaches out into the world, or stays among known things.
+    /// Hints whether the tool interacts with external systems.
     #[must_use]
     pub fn open_world(self, open_world: bool) -> Self {
         self.hint("openWorldHint", open_world)
     }
 
-    /// Adds to its `_meta`, which is for programs.
+    /// Adds an entry to its `_meta`, which is for programs.
     #[must_use]
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         let meta = self.listing.entry("_meta").or_insert_with(|| Map::new().into());

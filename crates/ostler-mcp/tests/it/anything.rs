@@ -1,4 +1,4 @@
-//! Whatever a client sends, a session answers each request once and nothing else.
+//! For any message, a session answers each request once and nothing else.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -61,7 +61,7 @@ proptest! {
 
     #[test]
     fn a_session_answers_requests_and_only_requests(message in prop_oneof![9 => message(), 1 => anything()]) {
-        // The one tool that never ends would not end here either.
+        // Leaves out the tool that never ends.
         prop_assume!(!message.to_string().contains("hang"));
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let answer = runtime.block_on(calc().connect().handle(message.clone()));

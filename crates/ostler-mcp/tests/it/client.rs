@@ -1,4 +1,4 @@
-//! Our client and our server, face to face.
+//! Our client with our server.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -23,7 +23,7 @@ async fn connected() -> Client {
 }
 
 #[tokio::test]
-async fn a_client_learns_who_the_server_is_and_what_it_offers() {
+async fn a_client_reads_the_servers_details_tools_resources_and_prompts() {
     let client = connected().await;
     assert_eq!(client.status(), Status::Connected);
     let details = client.details().unwrap();
@@ -49,7 +49,7 @@ async fn a_client_learns_who_the_server_is_and_what_it_offers() {
 }
 
 #[tokio::test]
-async fn what_a_server_does_not_offer_is_an_empty_list() {
+async fn a_missing_capability_gives_an_empty_list() {
     let client = Client::connect("s", Server::new("s", "1"), ClientOptions::default());
     let client = within("connecting", client).await.unwrap();
     assert!(client.list_resources().await.unwrap().is_empty());
@@ -71,7 +71,7 @@ async fn a_tool_is_called_and_its_failure_is_an_output() {
 }
 
 #[tokio::test]
-async fn progress_is_heard_in_order_and_the_call_is_described() {
+async fn progress_arrives_in_order_and_metadata_reaches_the_tool() {
     let client = connected().await;
     let heard = Arc::new(Mutex::new(Vec::new()));
     let hear = Arc::clone(&heard);
@@ -84,7 +84,7 @@ async fn progress_is_heard_in_order_and_the_call_is_described() {
     assert_eq!(*heard.lock().unwrap(), [(1.0, Some("half".to_owned())), (2.0, None)]);
 }
 
-/// A server that hangs, and tells when its work is dropped.
+/// A server whose tool hangs and reports when it is dropped.
 fn hanging() -> (Server, mpsc::UnboundedReceiver<&'static str>) {
     struct Dropped(mpsc::UnboundedSender<&'static str>);
     impl Drop for Dropped {
@@ -92,7 +92,7 @@ fn hanging() -> (Server, mpsc::UnboundedReceiver<&'static str>) {
             self.0.send("dropped").ok();
         }
     }
-    let (tell, told) = mpsc::unbounded_channel();
+    let (tell, dropped) = mpsc::unbounded_channel();
     let hang = tool("hang", "", move |(): ()| {
         let tell = tell.clone();
         async move {
@@ -101,45 +101,45 @@ fn hanging() -> (Server, mpsc::UnboundedReceiver<&'static str>) {
             std::future::pending::<Result<(), Infallible>>().await
         }
     });
-    (Server::new("slow", "1").tool(hang), told)
+    (Server::new("slow", "1").tool(hang), dropped)
 }
 
 #[tokio::test]
 async fn a_call_that_is_cancelled_ends_at_the_server_too() {
-    let (server, mut told) = hanging();
+    let (server, mut dropped) = hanging();
     let client = Client::connect("slow", server, ClientOptions::default()).await.unwrap();
     let token = CancellationToken::new();
     let call =
         client.call_tool("hang", json!({}), CallOptions::default().cancellation(token.clone()));
     let cancel = async {
-        assert_eq!(told.recv().await, Some("started"));
+        assert_eq!(dropped.recv().await, Some("started"));
         token.cancel();
     };
     let (error, ()) = within("the call", async { tokio::join!(call, cancel) }).await;
     assert_eq!(error.unwrap_err().to_string(), "MCP server \"slow\" tool \"hang\" was cancelled");
-    assert_eq!(within("the server's end of it", told.recv()).await, Some("dropped"));
+    assert_eq!(within("the server's end of it", dropped.recv()).await, Some("dropped"));
 
     let call = client.call_tool("hang", json!({}), CallOptions::default());
     {
         let mut call = std::pin::pin!(call);
         tokio::select! {
             _ = &mut call => panic!("it never ends"),
-            said = told.recv() => assert_eq!(said, Some("started")),
+            said = dropped.recv() => assert_eq!(said, Some("started")),
         }
     }
-    assert_eq!(within("the server's end of it", told.recv()).await, Some("dropped"));
+    assert_eq!(within("the server's end of it", dropped.recv()).await, Some("dropped"));
 
     let options = CallOptions::default().timeout(Duration::from_millis(20));
     let error = within("the call", client.call_tool("hang", json!({}), options)).await.unwrap_err();
     assert_eq!(error.to_string(), "MCP server \"slow\" tool \"hang\" timed out after 20ms");
-    // It may have been dropped before it was started.
-    while within("the server's end of it", told.recv()).await != Some("dropped") {}
+    // It may be dropped before it starts.
+    while within("the server's end of it", dropped.recv()).await != Some("dropped") {}
     client.ping().await.unwrap();
 }
 
 #[tokio::test]
-async fn changes_are_heard() {
-    let (tell, mut told) = mpsc::unbounded_channel();
+async fn listeners_are_notified_of_changed_lists() {
+    let (tell, mut dropped) = mpsc::unbounded_channel();
     let options = ClientOptions::default().on_event(move |event| {
         tell.send(event).ok();
     });
@@ -147,10 +147,10 @@ async fn changes_are_heard() {
     let client =
         within("connecting", Client::connect("calc", server.clone(), options)).await.unwrap();
     assert!(server.remove_tool("boom"));
-    assert_eq!(within("news", told.recv()).await, Some(Event::ToolsChanged));
+    assert_eq!(within("news", dropped.recv()).await, Some(Event::ToolsChanged));
     assert!(client.list_tools().await.unwrap().iter().all(|tool| tool.name != "boom"));
     client.close().await;
-    assert!(matches!(within("news", told.recv()).await, Some(Event::Closed(_))));
+    assert!(matches!(within("news", dropped.recv()).await, Some(Event::Closed(_))));
     assert!(matches!(client.status(), Status::Failed(_)));
     assert!(matches!(client.ping().await, Err(Error::Closed { .. })));
     within("connecting again", client.reconnect()).await.unwrap();
@@ -170,7 +170,7 @@ async fn a_listener_that_panics_does_not_end_the_connection() {
 }
 
 #[tokio::test]
-async fn a_manifest_spares_the_handshake() {
+async fn with_a_manifest_there_is_no_handshake() {
     let server = calc();
     let connection = server.connect();
     let heard = Arc::new(Mutex::new(Vec::new()));
@@ -199,8 +199,8 @@ async fn a_manifest_spares_the_handshake() {
 }
 
 #[tokio::test]
-async fn a_manifest_is_forgotten_when_the_tools_change() {
-    let (tell, mut told) = mpsc::unbounded_channel();
+async fn a_manifest_is_discarded_when_the_tools_change() {
+    let (tell, mut dropped) = mpsc::unbounded_channel();
     let server = calc();
     let options = ClientOptions::default().manifest(server.manifest()).on_event(move |event| {
         tell.send(event).ok();
@@ -209,11 +209,11 @@ async fn a_manifest_is_forgotten_when_the_tools_change() {
     let client = within("connecting", connect).await.unwrap();
     assert_eq!(client.list_tools().await.unwrap().len(), 6);
     assert!(server.remove_tool("boom"));
-    assert_eq!(within("news", told.recv()).await, Some(Event::ToolsChanged));
+    assert_eq!(within("news", dropped.recv()).await, Some(Event::ToolsChanged));
     assert_eq!(within("the list", client.list_tools()).await.unwrap().len(), 5);
 }
 
-/// A server played by the test: it answers the handshake, and then as `answer` says.
+/// A scripted server: it answers the handshake, then calls `answer`.
 fn played(answer: impl Fn(&Value) -> Vec<Value> + Send + Sync + 'static) -> Endpoint {
     let answer = Arc::new(answer);
     Endpoint::custom(move || {
@@ -246,8 +246,8 @@ fn result(request: &Value, result: Value) -> Vec<Value> {
 
 #[tokio::test]
 async fn all_pages_of_a_list_are_read() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
+    let answer_to = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&answer_to);
     let endpoint = played(move |message| {
         if message.get("id").is_none() {
             return Vec::new();
@@ -265,11 +265,11 @@ async fn all_pages_of_a_list_are_read() {
     });
     let client = Client::connect("pages", endpoint, ClientOptions::default()).await.unwrap();
     assert_eq!(client.list_tools().await.unwrap().len(), 3);
-    assert_eq!(asked.load(Ordering::SeqCst), 3);
+    assert_eq!(answer_to.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test]
-async fn pages_that_lead_nowhere_and_answers_that_are_none_are_told() {
+async fn endless_pages_and_malformed_answers_are_errors() {
     let check = async |answer: Value, expected: &str| {
         let endpoint = played(move |message| match message.get("id") {
             Some(_) => result(message, answer.clone()),
@@ -283,7 +283,7 @@ async fn pages_that_lead_nowhere_and_answers_that_are_none_are_told() {
         let prompt = client.get_prompt("x", BTreeMap::new());
         assert!(within("the prompt", prompt).await.is_err());
     };
-    check(json!({"tools": [], "nextCursor": "again"}), "every page leads to itself").await;
+    check(json!({"tools": [], "nextCursor": "again"}), "the next page is the same page").await;
     check(json!({"tools": "all", "messages": ["hi"]}), "expected a sequence").await;
     check(json!({"tools": [{"name": 7}], "messages": 7}), "[0].name").await;
     check(json!("hello"), "`tools`").await;
@@ -291,7 +291,7 @@ async fn pages_that_lead_nowhere_and_answers_that_are_none_are_told() {
 }
 
 #[tokio::test]
-async fn an_unknown_version_is_not_spoken() {
+async fn a_server_with_an_unknown_version_is_refused() {
     let endpoint = Endpoint::custom(|| {
         let (ours, mut theirs) = Channel::pair(8);
         tokio::spawn(async move {
@@ -303,12 +303,12 @@ async fn an_unknown_version_is_not_spoken() {
         ours
     });
     let error = Client::connect("old", endpoint, ClientOptions::default()).await.unwrap_err();
-    assert!(error.to_string().contains("it speaks MCP 1999-01-01"), "{error}");
+    assert!(error.to_string().contains("its MCP version 1999-01-01"), "{error}");
 }
 
-/// Lets the server ask something, and returns what it was answered.
-async fn asked(question: Value, options: ClientOptions) -> Value {
-    let (tell, told) = oneshot::channel();
+/// Lets the server send a request, and returns our answer.
+async fn answer_to(question: Value, options: ClientOptions) -> Value {
+    let (tell, dropped) = oneshot::channel();
     let tell = Mutex::new(Some(tell));
     let endpoint = played(move |message| match message["method"].as_str() {
         Some("notifications/initialized") => vec![question.clone()],
@@ -319,7 +319,7 @@ async fn asked(question: Value, options: ClientOptions) -> Value {
         Some(_) => Vec::new(),
     });
     let client = Client::connect("curious", endpoint, options).await.unwrap();
-    let answer = within("an answer", told).await.unwrap();
+    let answer = within("an answer", dropped).await.unwrap();
     drop(client);
     answer
 }
@@ -329,10 +329,10 @@ fn elicitation(params: Value) -> Value {
 }
 
 #[tokio::test]
-async fn questions_of_the_server_reach_the_callback_and_are_declined_without() {
+async fn elicitations_reach_the_callback_and_are_declined_without_one() {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let form = elicitation(json!({"message": "Who?", "requestedSchema": schema}));
-    let answer = asked(form.clone(), ClientOptions::default()).await;
+    let answer = answer_to(form.clone(), ClientOptions::default()).await;
     assert_eq!(answer, json!({"jsonrpc": "2.0", "id": "q1", "result": {"action": "decline"}}));
 
     let questions = Arc::new(Mutex::new(Vec::new()));
@@ -342,11 +342,11 @@ async fn questions_of_the_server_reach_the_callback_and_are_declined_without() {
         let content = Some(json!({"name": "Ada"}));
         async { ElicitationReply { action: "accept".to_owned(), content, ..Default::default() } }
     });
-    let answer = asked(form.clone(), options.clone()).await;
+    let answer = answer_to(form.clone(), options.clone()).await;
     assert_eq!(answer["result"], json!({"action": "accept", "content": {"name": "Ada"}}));
     let url =
         json!({"mode": "url", "message": "Go", "url": "https://example.com", "elicitationId": "e"});
-    asked(elicitation(url), options).await;
+    answer_to(elicitation(url), options).await;
     let questions = questions.lock().unwrap().clone();
     assert_eq!(questions[0].mcp_server_name, "curious");
     assert_eq!(questions[0].mode.as_deref(), Some("form"));
@@ -355,14 +355,14 @@ async fn questions_of_the_server_reach_the_callback_and_are_declined_without() {
     assert_eq!(questions[1].elicitation_id.as_deref(), Some("e"));
 
     let broken = ClientOptions::default().on_elicitation(|_| async { panic!("no idea") });
-    assert_eq!(asked(form, broken).await["result"], json!({"action": "decline"}));
+    assert_eq!(answer_to(form, broken).await["result"], json!({"action": "decline"}));
 }
 
 #[tokio::test]
 async fn other_requests_of_the_server_are_answered_or_refused() {
     let ask = |method: &str| json!({"jsonrpc": "2.0", "id": 5, "method": method});
-    let answer = asked(ask("ping"), ClientOptions::default()).await;
+    let answer = answer_to(ask("ping"), ClientOptions::default()).await;
     assert_eq!(answer, json!({"jsonrpc": "2.0", "id": 5, "result": {}}));
-    let answer = asked(ask("sampling/createMessage"), ClientOptions::default()).await;
+    let answer = answer_to(ask("sampling/createMessage"), ClientOptions::default()).await;
     assert_eq!(answer["error"]["code"], -32601);
 }

@@ -1,4 +1,4 @@
-//! Servers and the client from outside, against each other and against recorded and hostile peers.
+//! Servers and the client, with each other and with recorded and hostile peers.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

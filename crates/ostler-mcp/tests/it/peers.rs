@@ -1,6 +1,6 @@
 //! The official MCP packages: their server with our client, their client with our server.
 //!
-//! They come from npm, into a folder that the environment variable `OSTLER_PEERS` names.
+//! They come from npm, into the folder in the environment variable `OSTLER_PEERS`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ fn everything() -> String {
     folder.join("dist/index.js").to_str().expect("a path in UTF-8").to_owned()
 }
 
-/// Goes through what the server offers, whatever it is reached by.
+/// Uses everything that the server offers.
 async fn check(endpoint: Endpoint) {
     let name = json!({"name": "Ada", "check": true});
     let options =
@@ -91,7 +91,7 @@ async fn the_official_server_is_used_over_stdio() {
     check(Endpoint::program("node", [everything().as_str(), "stdio"])).await;
 }
 
-/// Starts the official server on a free port; it says on standard error when it is there.
+/// Starts the official server on a free port, and waits for its message on stderr.
 async fn listening(transport: &str) -> (Child, u16) {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut server = Command::new("node");

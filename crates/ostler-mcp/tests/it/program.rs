@@ -1,4 +1,4 @@
-//! Servers that are programs: a good one, and bad ones.
+//! Servers that are programs, good and bad ones.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::within;
 
-/// The example `calc`, which lies beside the tests.
+/// The example `calc`, which is built next to the tests.
 pub(crate) fn calc() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().and_then(Path::parent).unwrap().join("examples");
@@ -19,7 +19,7 @@ pub(crate) fn calc() -> PathBuf {
     program
 }
 
-/// A shell script that is followed by `calc`, if it lets it.
+/// A shell script that then runs `calc`.
 fn script(script: &str) -> Endpoint {
     let calc = calc();
     Endpoint::program("/bin/sh", ["-c", script, "sh", calc.to_str().unwrap()])
@@ -36,7 +36,7 @@ async fn add(client: &Client) -> Result<String, Error> {
 
 const INITIALIZED: &str = r#"read line; echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}'; read line;"#;
 
-/// Becomes readable to its end when every process that holds it open has ended.
+/// A pipe that ends when every process that holds it open has ended.
 struct Witness {
     folder: tempfile::TempDir,
 }
@@ -54,7 +54,7 @@ impl Witness {
         format!("exec 9>'{}';", self.folder.path().join("alive").display())
     }
 
-    /// Waits until somebody holds it, and hands out the wait for the end.
+    /// Waits until a process holds it, and returns a future for its end.
     async fn open(&self) -> impl Future<Output = ()> + use<> {
         let path = self.folder.path().join("alive");
         let opened = tokio::task::spawn_blocking(move || std::fs::File::open(path).unwrap());
@@ -78,7 +78,7 @@ async fn a_program_is_started_used_and_ends_by_itself() {
     within("closing", client.close()).await;
     gone.await;
     assert!(matches!(client.status(), Status::Failed(_)));
-    // Nobody holds the pipe for reading now, so this one must not need it.
+    // Nothing reads the pipe now, so this program must not need it.
     let endpoint = script("exec \"$1\"");
     assert_eq!(
         add(&connect(endpoint, ClientOptions::default()).await.unwrap()).await.unwrap(),
@@ -87,7 +87,7 @@ async fn a_program_is_started_used_and_ends_by_itself() {
 }
 
 #[tokio::test]
-async fn arguments_and_environment_arrive_as_they_are_and_no_shell_sees_them() {
+async fn arguments_and_environment_are_passed_without_a_shell() {
     let program = Program {
         command: "/bin/sh".to_owned(),
         args: vec!["-c".into(), "test \"$1 $X\" = '$(a) `b`;' && exec \"$2\"".into(), "sh".into()],
@@ -117,7 +117,7 @@ async fn dropped_clients_leave_neither_processes_nor_tasks() {
     let connects = scripts.map(|endpoint| connect(endpoint, ClientOptions::default()));
     let (clients, gone) = tokio::join!(join_all(connects), witness.open());
     for client in &clients {
-        // Some are left in the middle of a call.
+        // Some are dropped during a call.
         let client = client.clone().unwrap();
         let call = client.call_tool("hang", json!({}), CallOptions::default());
         tokio::time::timeout(Duration::ZERO, call).await.unwrap_err();
@@ -133,7 +133,7 @@ async fn dropped_clients_leave_neither_processes_nor_tasks() {
 }
 
 #[tokio::test]
-async fn a_program_that_never_answers_is_given_up_and_ended() {
+async fn a_program_that_never_answers_is_ended_after_the_timeout() {
     let witness = Witness::new();
     let endpoint = script(&format!("{} echo 'let me think' >&2; sleep 1000", witness.held()));
     let options = ClientOptions::default().startup_timeout(Duration::from_millis(500));
@@ -144,7 +144,7 @@ async fn a_program_that_never_answers_is_given_up_and_ended() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_named() {
+async fn a_missing_program_is_named_in_the_error() {
     let client =
         Client::new("calc", Endpoint::program("/no/such/program", [""; 0]), Default::default());
     assert_eq!(client.status(), Status::Pending);
@@ -154,20 +154,20 @@ async fn a_program_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn garbage_is_overheard() {
+async fn output_that_is_not_a_message_is_ignored() {
     let garbage = r#"
         echo 'Server is starting...'; printf '\377\376\n'; echo '[[[]]]'; echo 'null'; echo '{"id":0}';
         echo '{"jsonrpc":"2.0","id":99,"result":{}}'; echo '{"jsonrpc":"2.0","method":7}'; exec "$1""#;
     let client =
         connect(script(&garbage.replace("echo '{\"id\":0}';", "")), ClientOptions::default());
     assert_eq!(add(&client.await.unwrap()).await.unwrap(), "5");
-    // An answer without a result is one, and not a good one.
+    // An answer without a result is an invalid answer.
     let error = connect(script(garbage), ClientOptions::default()).await.unwrap_err();
     assert!(matches!(error, Error::Malformed { .. }), "{error}");
 }
 
 #[tokio::test]
-async fn a_program_that_dies_tells_its_last_words() {
+async fn the_error_for_a_dead_program_quotes_its_stderr() {
     let at_once = script("echo 'no licence' >&2; exit 3");
     let error = connect(at_once, ClientOptions::default()).await.unwrap_err().to_string();
     assert!(error.contains("exit status: 3; it last said: no licence"), "{error}");
@@ -181,7 +181,7 @@ async fn a_program_that_dies_tells_its_last_words() {
 }
 
 #[tokio::test]
-async fn a_flood_on_standard_error_drowns_nobody() {
+async fn much_stderr_output_blocks_nothing() {
     let endpoint = script("head -c 10000000 /dev/zero | tr '\\0' x >&2; exec \"$1\"");
     let client = connect(endpoint, ClientOptions::default()).await.unwrap();
     assert_eq!(add(&client).await.unwrap(), "5");
@@ -201,7 +201,7 @@ async fn a_line_without_end_ends_the_connection_at_the_limit() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_read_blocks_nobody() {
+async fn a_program_that_does_not_read_does_not_block_the_client() {
     let client = connect(script(&format!("{INITIALIZED} sleep 1000")), ClientOptions::default());
     let client = client.await.unwrap();
     // More than the pipe and all channels hold.
@@ -214,7 +214,7 @@ async fn a_program_that_does_not_read_blocks_nobody() {
 }
 
 #[test]
-fn a_configuration_names_an_endpoint() {
+fn a_configuration_becomes_an_endpoint() {
     let config = |value: Value| Endpoint::from_config(&serde_json::from_value(value).unwrap());
     let stdio = config(json!({"command": "node", "args": ["a b"], "env": {"X": "1"}}));
     let expected = Program {

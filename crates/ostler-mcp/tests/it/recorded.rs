@@ -1,4 +1,4 @@
-//! What the official engines were seen to send to in-process servers, answered as the official SDKs answered.
+//! Recorded requests of the official engines to in-process servers, compared with the answers of the official SDKs.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::within;
 
-/// The recorded scenario's server: adds two numbers.
+/// The server of the recorded scenario: adds two numbers.
 fn calc() -> Server {
     let schema = json!({
         "type": "object",
@@ -29,10 +29,10 @@ fn lines(name: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Takes out of an answer what SDKs say each in their own way.
+/// Removes what differs between SDKs.
 fn comparable(mut answer: Value) -> Value {
     if let Some(result) = answer["result"].as_object_mut() {
-        // False is what its absence means.
+        // Absent means false.
         result.retain(|key, value| key != "isError" || *value != false);
     }
     let tools = &mut answer["result"]["tools"];
@@ -48,7 +48,7 @@ fn comparable(mut answer: Value) -> Value {
     answer
 }
 
-/// Sends what the engine sent, and compares with what the SDK answered.
+/// Sends the engine's recorded messages, and compares with the SDK's answers.
 async fn check(scenario: &str) {
     let connection = calc().connect();
     let (asked, answered) =
@@ -62,7 +62,7 @@ async fn check(scenario: &str) {
         let recorded = &recorded.unwrap()["response"]["response"]["mcp_response"];
         compared += 1;
         match answer {
-            // The SDKs send an empty result, each its own.
+            // The SDKs send an empty result, each in its own form.
             None => assert!(message.get("id").is_none(), "{message}"),
             Some(answer) => {
                 assert_eq!(comparable(answer), comparable(recorded.clone()), "{message}")
@@ -73,22 +73,22 @@ async fn check(scenario: &str) {
 }
 
 #[tokio::test]
-async fn the_old_level_greets_twice_and_calls() {
+async fn the_old_protocol_level_makes_two_handshakes_and_calls() {
     check("ts050-mcp").await;
 }
 
 #[tokio::test]
-async fn the_new_level_greets_and_calls() {
+async fn the_new_protocol_level_makes_a_handshake_and_calls() {
     check("py182-mcp").await;
 }
 
 #[tokio::test]
-async fn the_new_level_with_a_manifest_calls_without_a_greeting() {
+async fn the_new_protocol_level_with_a_manifest_calls_without_a_handshake() {
     check("ts325-mcp").await;
 }
 
 #[tokio::test]
-async fn our_manifest_is_that_of_the_official_sdk() {
+async fn our_manifest_equals_that_of_the_official_sdk() {
     let lines = lines("ts325-mcp.stdin.jsonl");
     let manifests = lines.iter().find_map(|line| line["request"].get("sdkMcpServerManifests"));
     let recorded = &manifests.unwrap()["calc"];

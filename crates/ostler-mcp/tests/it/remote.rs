@@ -1,4 +1,4 @@
-//! Servers behind an address, over real HTTP on loopback.
+//! Servers over real HTTP on loopback.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -40,7 +40,7 @@ async fn use_it(client: &Client) {
     client.ping().await.unwrap();
 }
 
-/// Streamable HTTP, as plain as it may be: one answer per POST.
+/// Minimal streamable HTTP: one answer per POST.
 async fn answer(State(connection): State<Connection>, headers: HeaderMap, body: Bytes) -> Response {
     if headers.get(header::AUTHORIZATION).is_none_or(|value| value != "Bearer sesame") {
         let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"calc\"")];
@@ -68,7 +68,7 @@ async fn a_server_behind_streamable_http_is_used() {
     let client = connect(Endpoint::Http(remote(streamable().await))).await.unwrap();
     assert_eq!(client.details().unwrap().name, "calc");
     use_it(&client).await;
-    // One call that fails on its way is no reason to end the connection.
+    // One failed POST does not end the connection.
     let call = client.call_tool("boom", json!({}), CallOptions::default());
     let error = within("the call", call).await.unwrap_err();
     assert!(error.to_string().contains("500"), "{error}");
@@ -78,7 +78,7 @@ async fn a_server_behind_streamable_http_is_used() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_who_we_are_needs_authentication() {
+async fn a_server_that_requires_authentication_is_reported_as_such() {
     let nobody = Remote { url: streamable().await, ..Remote::default() };
     let client = Client::new("far", Endpoint::Http(nobody), ClientOptions::default());
     let error = within("connecting", client.reconnect()).await.unwrap_err();
@@ -87,7 +87,7 @@ async fn a_server_that_asks_who_we_are_needs_authentication() {
 }
 
 #[tokio::test]
-async fn an_address_without_a_server_is_told() {
+async fn an_address_without_a_server_is_an_error() {
     let error = connect(Endpoint::Http(remote("http://127.0.0.1:1/mcp".into()))).await.unwrap_err();
     assert!(matches!(error, Error::Unreachable { .. }), "{error}");
     assert!(error.to_string().to_lowercase().contains("refused"), "{error}");
@@ -157,16 +157,16 @@ async fn a_server_behind_the_older_transport_is_used_until_its_stream_ends() {
 }
 
 #[tokio::test]
-async fn the_older_transport_sends_secrets_to_nobody_else() {
+async fn the_older_transport_sends_headers_to_the_configured_server_only() {
     let (_, url) = older("http://127.0.0.1:1/message").await;
     let error = connect(Endpoint::Sse(remote(url))).await.unwrap_err();
-    assert!(error.to_string().contains("elsewhere, to http://127.0.0.1:1/message"), "{error}");
+    assert!(error.to_string().contains("another server, http://127.0.0.1:1/message"), "{error}");
     let (_, url) = older("/message").await;
     let error = connect(Endpoint::Sse(Remote { url, ..Remote::default() })).await.unwrap_err();
     assert!(error.needs_auth(), "{error}");
 }
 
-/// A body that never ends, with something in it all the time.
+/// A body that never ends and keeps sending.
 fn endless(status: StatusCode, kind: &'static str) -> Response {
     let bytes =
         futures::stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from(vec![b' '; 64 * 1024])));
@@ -174,9 +174,9 @@ fn endless(status: StatusCode, kind: &'static str) -> Response {
     (status, [(header::CONTENT_TYPE, kind)], body).into_response()
 }
 
-/// Seen to fail before: such an answer was read until there was no memory left.
+/// Seen to fail before: such an answer was read until memory ran out.
 #[tokio::test]
-async fn an_answer_that_never_ends_is_an_error_and_not_held() {
+async fn an_answer_that_never_ends_is_an_error_at_the_size_limit() {
     for (status, kind) in [
         (StatusCode::OK, "application/json"),
         (StatusCode::OK, "text/event-stream"),
@@ -190,7 +190,7 @@ async fn an_answer_that_never_ends_is_an_error_and_not_held() {
         let options = ClientOptions::default().message_limit(1024 * 1024);
         let connecting = Client::connect("far", endpoint, options);
         let error = within("the refusal", connecting).await.unwrap_err().to_string();
-        let is_told = error.contains("larger than 1048576 bytes");
-        assert!(is_told || kind == "text/event-stream", "{status} {kind}: {error}");
+        let is_limited = error.contains("larger than 1048576 bytes");
+        assert!(is_limited || kind == "text/event-stream", "{status} {kind}: {error}");
     }
 }

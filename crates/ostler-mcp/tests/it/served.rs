@@ -1,4 +1,4 @@
-//! The same server over byte streams, as a program of its own would run it.
+//! The same server over byte streams, as a stand-alone program.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
@@ -31,7 +31,7 @@ impl Peer {
 }
 
 #[tokio::test]
-async fn requests_are_answered_as_they_finish_and_progress_comes_before_its_answer() {
+async fn requests_are_answered_as_they_finish_and_progress_precedes_its_answer() {
     let mut peer = Peer::new();
     let slow = call(1, "hang", json!({}));
     let params = json!({"name": "progress", "_meta": {"progressToken": "t"}});
@@ -48,7 +48,7 @@ async fn requests_are_answered_as_they_finish_and_progress_comes_before_its_answ
 }
 
 #[tokio::test]
-async fn a_line_that_is_no_message_does_not_end_the_session() {
+async fn an_invalid_line_does_not_end_the_session() {
     let mut peer = Peer::new();
     peer.send("what?\n[]\n{\"id\":7}\n").await;
     assert_eq!(peer.next().await["error"]["code"], -32700);
@@ -60,7 +60,7 @@ async fn a_line_that_is_no_message_does_not_end_the_session() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_input_ends_the_server_after_its_last_answers() {
+async fn the_server_ends_after_its_input_and_its_last_answers() {
     let mut peer = Peer::new();
     peer.send(&call(1, "add", json!({"a": 1, "b": 1})).to_string()).await;
     drop(peer.write.take());

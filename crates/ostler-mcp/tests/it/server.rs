@@ -11,7 +11,7 @@ use tokio::sync::{Barrier, Notify, oneshot};
 use crate::support::{calc, call, error, output, request, result, within};
 
 #[tokio::test]
-async fn the_handshake_tells_who_the_server_is_and_keeps_the_clients_version_if_it_can() {
+async fn the_handshake_describes_the_server_and_accepts_known_versions() {
     let connection = calc().connect();
     for (wanted, given) in [
         ("2024-11-05", "2024-11-05"),
@@ -39,7 +39,7 @@ async fn the_handshake_tells_who_the_server_is_and_keeps_the_clients_version_if_
 }
 
 #[tokio::test]
-async fn the_manifest_is_what_the_handshake_would_say() {
+async fn the_manifest_equals_the_handshakes_answers() {
     let server = calc();
     let connection = server.connect();
     let params = json!({"protocolVersion": "2025-11-25"});
@@ -84,7 +84,7 @@ async fn tools_are_listed_with_schema_and_hints() {
 }
 
 #[tokio::test]
-async fn a_tool_answers_and_its_troubles_are_told_to_the_model() {
+async fn a_tool_answers_and_its_errors_reach_the_model() {
     let connection = calc().connect();
     let says = |tool, arguments| output(&connection, tool, arguments);
     assert_eq!(says("add", json!({"a": 2, "b": 3})).await, ("5".to_owned(), false));
@@ -103,7 +103,7 @@ async fn a_tool_answers_and_its_troubles_are_told_to_the_model() {
     assert_eq!(says("boom", json!({})).await, ("no luck today".to_owned(), true));
     let (text, is_error) = says("panic", Value::Null).await;
     assert!(is_error && text.contains("the tool has a bug"), "{text}");
-    // The session lives on.
+    // The session continues.
     assert_eq!(says("add", json!({"a": 2, "b": 3})).await, ("5".to_owned(), false));
 }
 
@@ -163,7 +163,7 @@ async fn a_tool_learns_about_its_call_and_reports_progress() {
 }
 
 #[tokio::test]
-async fn messages_are_answered_at_once_and_in_any_order() {
+async fn messages_are_answered_concurrently() {
     let together = Arc::new(Barrier::new(50));
     let meet = tool("meet", "Waits for everybody", move |(): ()| {
         let together = Arc::clone(&together);
@@ -182,12 +182,12 @@ async fn messages_are_answered_at_once_and_in_any_order() {
 
 #[tokio::test]
 async fn a_cancelled_call_is_dropped_and_has_no_answer() {
-    let (started, dropped) = (Arc::new(Notify::new()), Arc::new(std::sync::Mutex::new(None)));
-    let (tell, told) = oneshot::channel::<()>();
-    *dropped.lock().unwrap() = Some(tell);
+    let (started, sender) = (Arc::new(Notify::new()), Arc::new(std::sync::Mutex::new(None)));
+    let (tell, dropped) = oneshot::channel::<()>();
+    *sender.lock().unwrap() = Some(tell);
     let begun = Arc::clone(&started);
     let wait = tool_with_context("wait", "", move |(): (), context| {
-        let (begun, held) = (Arc::clone(&begun), dropped.lock().unwrap().take());
+        let (begun, held) = (Arc::clone(&begun), sender.lock().unwrap().take());
         async move {
             begun.notify_one();
             context.cancellation().cancelled().await;
@@ -210,11 +210,14 @@ async fn a_cancelled_call_is_dropped_and_has_no_answer() {
     assert!(!running.is_finished());
     assert_eq!(connection.handle(cancelled("seven")).await, None);
     assert_eq!(within("the cancelled call", running).await.unwrap(), None);
-    assert!(within("the tool's drop", told).await.is_err(), "its future is dropped, not finished");
+    assert!(
+        within("the tool's drop", dropped).await.is_err(),
+        "its future is dropped, not finished"
+    );
 }
 
 #[tokio::test]
-async fn what_is_not_understood_is_refused() {
+async fn unknown_methods_tools_and_parameters_are_refused() {
     let connection = calc().connect();
     let code = |answer: Option<Value>| answer.unwrap()["error"]["code"].clone();
     assert_eq!(error(&connection, "tools/dance", json!({})).await.0, -32601);
@@ -283,7 +286,7 @@ async fn prompts_are_listed_and_made() {
 }
 
 #[tokio::test]
-async fn tools_come_and_go_while_clients_are_connected() {
+async fn tools_can_change_while_clients_are_connected() {
     let server = Server::new("s", "1");
     let (one, other) = (server.connect(), server.clone().connect());
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});

@@ -1,4 +1,4 @@
-//! A server with something of everything, and short ways to talk to it.
+//! A server with one of everything, and helpers to call it.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Generous, for busy machines; nothing is ever asserted about it.
+/// Generous, for busy machines; no test depends on it.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("{what} takes for ever"))
+    tokio::time::timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("{what} does not finish"))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -99,7 +99,7 @@ pub(crate) async fn error(connection: &Connection, method: &str, params: Value) 
     (error["code"].as_i64().unwrap(), error["message"].as_str().unwrap().to_owned())
 }
 
-/// What a tool says, and whether as an error.
+/// A tool's text, and whether it is an error.
 pub(crate) async fn output(
     connection: &Connection,
     tool: &str,

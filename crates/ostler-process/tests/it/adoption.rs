@@ -1,6 +1,6 @@
-//! Processes that hide in every way at once: no marker, a session of their own, no parent.
+//! Processes that hide in every way at once: no marker, their own session, no parent.
 //!
-//! Adoption concerns a whole process, so each test has one of its own, which it starts from this same program.
+//! Adoption affects a whole process, so each test starts its own from this same program.
 
 use std::process::{Command, Stdio};
 
@@ -8,7 +8,7 @@ use ostler_process::Group;
 
 use super::{LIMIT, MARK, all_end, command, left, spawn, unique};
 
-/// Set in the process that plays the host: what it shall do.
+/// Set in the process that plays the host: the role it plays.
 const ROLE: &str = "OSTLER_TEST_ADOPTER";
 
 /// Each drops the marker of this crate and keeps that of the test.
@@ -18,7 +18,7 @@ const HIDDEN: &[&str] = &[
     "env -u OSTLER_COMMAND_ID setsid sh -c '(sh -c \"sleep 600; true\" & echo there)'",
 ];
 
-/// Runs a role in a process of its own and returns its exit code.
+/// Runs a role in a separate process and returns it.
 fn host(role: &str, mark: &str) -> std::process::Child {
     let mut host = Command::new(std::env::current_exe().unwrap());
     host.args(["--exact", "adoption::adopter", "--nocapture"]);
@@ -26,7 +26,7 @@ fn host(role: &str, mark: &str) -> std::process::Child {
     host.stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// Not a test of its own: what the processes of the tests below do.
+/// Not a test itself: the roles of the processes that the tests below start.
 #[tokio::test]
 async fn adopter() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -48,7 +48,7 @@ async fn ended(mark: &str) {
         group.kill();
         until_empty(|| left(mark)).await;
     }
-    // Whoever adopts collects the dead as well, when a command ends.
+    // An adopting process collects zombies as well, when a command ends.
     until_empty(|| {
         drop(Group::spawn(command("true", mark)).unwrap());
         zombies()
@@ -56,7 +56,7 @@ async fn ended(mark: &str) {
     .await;
 }
 
-/// What was killed takes a moment to be gone, on a busy machine.
+/// Killed processes take a moment to disappear on a busy machine.
 async fn until_empty(list: impl Fn() -> Vec<String>) {
     let start = std::time::Instant::now();
     loop {
@@ -76,7 +76,7 @@ async fn dropped(mark: &str) {
     }
 }
 
-/// The end of one command does not take what may be another one's. The last one takes it.
+/// The end of one command does not end what may belong to another. The end of the last one does.
 async fn others(mark: &str) {
     let other = spawn("echo there; exec sleep 600", "other").await;
     let hidden = spawn(HIDDEN[0], mark).await;
@@ -89,7 +89,7 @@ async fn others(mark: &str) {
     until_empty(|| left(mark)).await;
 }
 
-/// Processes that the program starts in its own session are left alone, alive or dead.
+/// Processes that the program starts in its own session are left alone, running or ended.
 async fn own(mark: &str) {
     let mut plain = command("sleep 600", mark).spawn().unwrap();
     let mut dead = command("exit 7", mark).spawn().unwrap();
@@ -104,7 +104,7 @@ async fn killed(mark: &str) {
     for script in HIDDEN {
         groups.push(spawn(&format!("{script}\nsleep 600"), mark).await);
     }
-    // On a busy machine some of them still start others. Those are noted as well, as they are by and by in a program.
+    // On a busy machine some of them still start others. Those are recorded as well, as later scans do in a program.
     let (mut known, mut n_same) = (left(mark), 0);
     while n_same < 10 {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -117,13 +117,13 @@ async fn killed(mark: &str) {
     tokio::time::sleep(LIMIT).await;
 }
 
-/// The dead children of this process that nobody has collected.
+/// The zombie children of this process.
 fn zombies() -> Vec<String> {
     let parent = format!("PPid:\t{}\n", std::process::id());
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let status = processes.map(|it| std::fs::read_to_string(it.path().join("status")));
     let status = status.map(Result::unwrap_or_default);
-    // The last command itself may not have been collected by the runtime yet.
+    // The runtime may not have collected the last command yet.
     let is_left = |it: &String| {
         it.contains(&parent)
             && it.contains("State:\tZ")

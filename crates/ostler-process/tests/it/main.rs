@@ -1,4 +1,4 @@
-//! Whatever a child starts ends with it: however it hides, however the child ends.
+//! Whatever a child starts ends with it, however it hides and however the child ends.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -14,12 +14,12 @@ use ostler_process::{Group, OnDrop};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
-/// In the environment of everything a test starts, with a value of its own.
+/// In the environment of everything a test starts, with a value unique to the test.
 const MARK: &str = "OSTLER_TEST_PROCESS";
-/// Far more than anything here takes.
+/// Far longer than any step here takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Ways to start something that means to stay. Each prints a line when it is there.
+/// Ways to start a process that tries to stay. Each prints a line when it runs.
 const ESCAPES: &[(&str, &str)] = &[
     ("in the group", "sleep 600 & echo there"),
     ("setsid", "setsid sh -c 'echo there; exec sleep 600' &"),
@@ -39,7 +39,7 @@ fn command(script: &str, mark: &str) -> Command {
     command
 }
 
-/// Starts a child and waits until what it started is there.
+/// Starts a child and waits until the processes it starts are running.
 async fn spawn(script: &str, mark: &str) -> Group {
     let mut group = Group::spawn(command(script, mark)).unwrap();
     let mut line = String::new();
@@ -52,7 +52,7 @@ async fn spawn(script: &str, mark: &str) -> Group {
     group
 }
 
-/// What carries a mark and has not ended.
+/// Running processes with a mark.
 fn left(mark: &str) -> Vec<String> {
     let wanted = format!("{MARK}={mark}");
     let has_mark = |pid: &String| {
@@ -65,7 +65,7 @@ fn left(mark: &str) -> Vec<String> {
     names.filter(has_mark).collect()
 }
 
-/// Waits until so many are there: one that replaces its program cannot be seen for a moment.
+/// Waits for `count` processes: one in the middle of `exec` is invisible for a moment.
 fn until_there(mark: &str, count: usize) {
     let begun = Instant::now();
     while left(mark).len() != count {
@@ -127,7 +127,7 @@ fn what_a_command_started_ends_when_it_is_dropped_after_its_runtime() {
     }
 }
 
-/// A process that throws the marker away is found as long as its parent lives.
+/// A process that drops the marker is found as long as its parent lives.
 #[tokio::test]
 async fn a_child_without_the_marker_ends_with_its_parent() {
     let mark = unique("unmarked", "");
@@ -136,13 +136,13 @@ async fn a_child_without_the_marker_ends_with_its_parent() {
     assert_eq!(left(&mark), [""; 0]);
 }
 
-/// Other commands go on. Mutant: the marker of the whole process used for one child.
+/// Other commands continue. Mutant: the marker of the whole process used for one child.
 #[tokio::test]
 async fn the_end_of_one_command_leaves_the_others_alone() {
     let (one, other) = (unique("one", ""), unique("other", ""));
     let mut groups = Vec::new();
     for _ in 0..12 {
-        // Numbers that begin alike must not be taken for one another.
+        // Numbers with a common prefix must not be confused.
         groups.push(spawn("setsid sh -c 'echo there; exec sleep 600' &", &other).await);
     }
     until_there(&other, 12);
@@ -154,10 +154,10 @@ async fn the_end_of_one_command_leaves_the_others_alone() {
     assert_eq!(left(&other).len(), 0);
 }
 
-/// Mutants: `OnDrop::Terminate` treated as `Kill`: the trap does not run. Without the watchdog's `finish` the
-/// deaf one stays.
+/// Mutants: `OnDrop::Terminate` treated as `Kill`: the trap does not run. Without the watchdog's `finish` the process
+/// that ignores SIGTERM stays.
 #[tokio::test]
-async fn a_program_that_is_asked_to_end_has_time_to_and_no_more() {
+async fn a_program_gets_two_seconds_after_sigterm() {
     let folder = std::env::temp_dir().join(unique("asked", ""));
     let mark = unique("asked", "");
     let polite = format!(
@@ -175,7 +175,7 @@ async fn a_program_that_is_asked_to_end_has_time_to_and_no_more() {
 
 /// Mutant: `OnDrop::CloseInput` treated as `Kill`: neither writes.
 #[tokio::test]
-async fn a_server_hears_the_end_of_its_input_then_a_signal_then_it_is_killed() {
+async fn a_server_gets_the_end_of_its_input_then_sigterm_then_sigkill() {
     let file = std::env::temp_dir().join(unique("server", ""));
     let at = file.display();
     let scripts = [

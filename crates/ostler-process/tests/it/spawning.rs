@@ -1,4 +1,4 @@
-//! How children start: in a session of their own, without a copy of this process, with the system's own errors.
+//! Children start in their own session, without a fork of this process, and report the system's own errors.
 
 use std::io::ErrorKind;
 use std::process::Stdio;
@@ -27,9 +27,9 @@ async fn a_child_leads_a_session_of_its_own() {
     }
 }
 
-/// Mutant: `is_there` left out of `spawn`: the utility starts, and says that it cannot.
+/// Mutant: `is_there` left out of `spawn`: the utility starts and reports the error itself.
 #[tokio::test]
-async fn a_program_that_cannot_be_started_is_an_error_of_the_start() {
+async fn a_program_that_cannot_be_started_fails_spawn() {
     let folder = std::env::temp_dir();
     let file = folder.join(format!("not-a-program-{}", std::process::id()));
     std::fs::write(&file, "text").unwrap();

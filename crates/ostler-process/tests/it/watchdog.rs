@@ -1,4 +1,4 @@
-//! What happens when this process is killed, and how many processes watch for that.
+//! This process is killed, and the number of watchdogs.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use super::{ESCAPES, LIMIT, MARK, all_end, left, spawn, unique};
 /// Set in the process that plays the host.
 const HOST: &str = "OSTLER_TEST_HOST";
 
-/// Not a test of its own: the host that the next test kills.
+/// Not a test itself: the host that the next test kills.
 #[tokio::test]
 async fn host() {
     let Ok(mark) = std::env::var(HOST) else { return };
@@ -17,7 +17,7 @@ async fn host() {
         groups.push(spawn(&format!("{script}\nsleep 600"), &mark).await);
         groups.push(spawn(script, &mark).await);
     }
-    // One has ended already and was not dropped yet.
+    // One has ended already but was not dropped yet.
     groups.last_mut().unwrap().wait().await.unwrap();
     println!("\nall there");
     tokio::time::sleep(LIMIT).await;
@@ -44,7 +44,7 @@ fn what_commands_started_ends_when_this_process_is_killed() {
     all_end(&mark);
 }
 
-/// How many children of a process wait for its end.
+/// How many watchdogs a process has.
 fn watchdogs(parent: u32) -> usize {
     let of_parent = format!("PPid:\t{parent}\n");
     let names =

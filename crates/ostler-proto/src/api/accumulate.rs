@@ -42,7 +42,7 @@ pub enum Folded {
     Message(Box<Message>),
 }
 
-/// An event that does not fit the ones before it.
+/// An event out of order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unexpected {event} in the model's stream: {reason}")]
 pub struct OutOfOrder {
@@ -53,20 +53,20 @@ pub struct OutOfOrder {
 #[derive(Clone, Debug)]
 struct OpenBlock {
     block: ContentBlock,
-    /// Arguments of a tool call, as far as they have come.
+    /// Arguments of a tool call received so far.
     json: String,
 }
 
 impl Accumulator {
-    /// Takes the next event and says what it completed.
+    /// Handles the next event and returns what it completed.
     ///
     /// # Errors
-    /// When the event does not fit: a delta for a block that did not begin, a second beginning, and the like.
+    /// If the event is out of order, such as a delta for a block that has not started.
     pub fn push(&mut self, event: &StreamEvent) -> Result<Folded, OutOfOrder> {
         match event {
             StreamEvent::MessageStart(start) => {
                 if self.message.is_some() {
-                    return Err(out_of_order("message_start", "the message has begun already"));
+                    return Err(out_of_order("message_start", "the message has started already"));
                 }
                 self.message = Some(start.message.clone());
             }
@@ -114,26 +114,26 @@ impl Accumulator {
         Ok(Folded::Nothing)
     }
 
-    /// The message as far as it has come: finished blocks, then those that still grow. The arguments of a call are there
-    /// once they are complete.
+    /// The message received so far: finished blocks, then unfinished ones. The arguments of a call are included once
+    /// they are complete.
     pub fn so_far(&self) -> Option<Message> {
         let mut message = self.message.clone()?;
         message.content.extend(self.open.values().map(|open| open.block.clone()));
         Some(message)
     }
 
-    /// What has come of the arguments of a call that is not finished, as the model writes them.
+    /// The received part of the arguments of an unfinished call.
     pub fn unfinished_arguments(&self) -> Option<&str> {
         self.open.values().map(|open| open.json.as_str()).find(|json| !json.is_empty())
     }
 
-    /// The text of a block that is not finished; for a response that was interrupted.
+    /// The text of an unfinished block, for an interrupted response.
     pub fn unfinished_text(&self) -> Option<&str> {
         self.open.values().find_map(|open| open.block.as_text()).filter(|text| !text.is_empty())
     }
 
     fn begun(&mut self, event: &'static str) -> Result<&mut Message, OutOfOrder> {
-        self.message.as_mut().ok_or_else(|| out_of_order(event, "there was no message_start"))
+        self.message.as_mut().ok_or_else(|| out_of_order(event, "message_start is missing"))
     }
 
     fn open_block(
@@ -173,7 +173,7 @@ impl OpenBlock {
             ) => {
                 self.json.push_str(&delta.partial_json);
             }
-            // What is not known cannot be folded, but it does no harm either.
+            // Unknown deltas are ignored.
             (ContentBlock::Unknown(_), _) | (_, Delta::Unknown(_)) => {}
             (block, delta) => {
                 let (block, delta) = (block.tag().unwrap_or("?"), delta.tag().unwrap_or("?"));
@@ -198,10 +198,10 @@ impl OpenBlock {
     }
 }
 
-/// The only key of a call's input when what the model wrote is not a JSON object; the value is what it wrote.
+/// The only key of a call's input if the model's text is not a JSON object; the value is that text.
 ///
-/// Broken arguments are the model's mistake, not the stream's: the call stays part of the conversation (which the
-/// API accepts back only with an object here), and the model is told what was wrong.
+/// Invalid arguments are the model's mistake, not the stream's: the call stays part of the conversation (which the
+/// API accepts back only with an object here), and the model gets an error as the result.
 pub const INVALID_INPUT: &str = "invalid_json";
 
 fn read_arguments(json: String) -> Value {
@@ -215,7 +215,7 @@ fn out_of_order(event: &'static str, reason: impl Into<String>) -> OutOfOrder {
     OutOfOrder { event, reason: reason.into() }
 }
 
-/// Later counts replace earlier ones; what is not counted again stays.
+/// Later counts replace earlier ones; absent numbers stay.
 fn merge(usage: &mut Usage, later: &Usage) {
     let Usage {
         input_tokens,

@@ -89,7 +89,7 @@ pub struct ThinkingBlock {
 /// `redacted_thinking`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct RedactedThinkingBlock {
-    /// Opaque; goes back to the API unchanged.
+    /// Opaque; returned to the API unchanged.
     pub data: String,
     /// Unknown fields.
     pub extra: Extra,
@@ -159,7 +159,7 @@ pub struct DocumentBlock {
     /// Its title.
     #[wire(name = "title")]
     pub title: Option<String>,
-    /// Words about it for the model.
+    /// Context about it for the model.
     pub context: Option<String>,
     /// Whether the model may cite from it.
     pub citations: Option<Value>,

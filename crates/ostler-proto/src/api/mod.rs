@@ -53,7 +53,7 @@ pub struct Message {
 /// `model` of messages that no model wrote: API errors and local command output.
 pub const SYNTHETIC_MODEL: &str = "<synthetic>";
 
-/// Whose words a message holds.
+/// The role of a message's author.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum Role {
@@ -71,7 +71,7 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// It was finished.
+    /// It finished.
     EndTurn,
     /// The output limit was reached.
     MaxTokens,
@@ -79,7 +79,7 @@ pub enum StopReason {
     StopSequence,
     /// It waits for tool results.
     ToolUse,
-    /// A long server-side turn was paused; send it back to go on.
+    /// A long server-side turn was paused; send it back to continue.
     PauseTurn,
     /// It declined to answer.
     Refusal,

@@ -17,7 +17,7 @@ pub enum StreamEvent {
     MessageStart(Box<MessageStart>),
     /// A block begins.
     ContentBlockStart(ContentBlockStart),
-    /// A piece of a block.
+    /// A delta of a block.
     ContentBlockDelta(ContentBlockDelta),
     /// A block is complete.
     ContentBlockStop(ContentBlockStop),
@@ -59,7 +59,7 @@ pub struct ContentBlockStart {
 pub struct ContentBlockDelta {
     /// Position of the block in the message.
     pub index: u64,
-    /// The piece.
+    /// The delta.
     pub delta: Delta,
     /// Unknown fields.
     pub extra: Extra,
@@ -140,7 +140,7 @@ pub struct ApiError {
     pub extra: Extra,
 }
 
-/// A piece of a block.
+/// A delta of a block.
 #[derive(Clone, Debug, PartialEq, Wire)]
 #[wire(tag = "type")]
 #[non_exhaustive]
@@ -155,7 +155,7 @@ pub enum Delta {
     SignatureDelta(SignatureDelta),
     /// One more citation.
     CitationsDelta(CitationsDelta),
-    /// A piece this version does not know.
+    /// A delta this version does not know.
     #[wire(other)]
     Unknown(UnknownObject),
 }

@@ -62,17 +62,17 @@ pub struct ServerToolUsage {
 /// Tokens written to the cache, by lifetime.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct CacheCreation {
-    /// Kept for an hour.
+    /// Cached for an hour.
     #[wire(name = "ephemeral_1h_input_tokens")]
     pub one_hour: Option<u64>,
-    /// Kept for five minutes.
+    /// Cached for five minutes.
     #[wire(name = "ephemeral_5m_input_tokens")]
     pub five_minutes: Option<u64>,
     /// Unknown fields.
     pub extra: Extra,
 }
 
-/// What one model used and cost since the process began (`modelUsage` of a `result`).
+/// Usage and cost of one model since the process started (`modelUsage` of a `result`).
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct ModelUsage {
@@ -86,10 +86,10 @@ pub struct ModelUsage {
     pub cache_read_input_tokens: u64,
     /// Input tokens written to the cache.
     pub cache_creation_input_tokens: u64,
-    /// Of those, kept for five minutes.
+    /// Of those, cached for five minutes.
     #[wire(name = "cacheCreationEphemeral5mInputTokens")]
     pub cache_creation_five_minutes: Option<u64>,
-    /// Of those, kept for an hour.
+    /// Of those, cached for an hour.
     #[wire(name = "cacheCreationEphemeral1hInputTokens")]
     pub cache_creation_one_hour: Option<u64>,
     /// Web searches.
@@ -99,7 +99,7 @@ pub struct ModelUsage {
     pub cost_usd: Num,
     /// Size of the model's context window in tokens. Left out in session files.
     pub context_window: Option<u64>,
-    /// The most it may answer in one response.
+    /// The output limit of one response, in tokens.
     pub max_output_tokens: Option<u64>,
     /// The model's full name, when the key is an alias.
     pub canonical_model: Option<String>,

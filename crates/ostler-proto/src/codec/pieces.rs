@@ -1,16 +1,15 @@
-//! Pieces of responses, taken from a stream many at a time and decoded later, by whoever wants to see them.
+//! Stream deltas, taken from a stream in batches and decoded later, only if they are used.
 
 use super::{FrameDecoder, LineDecoder};
 use crate::DecodeError;
 use crate::frame::ToHost;
 
-/// What every engine begins a piece of a response with. A line that begins like this is a
-/// [`ToHost::StreamEvent`], or malformed.
+/// The start of every stream delta of all engines. A line that starts like this is a [`ToHost::StreamEvent`], or
+/// malformed.
 const BEGINNING: &[u8] = br#"{"type":"stream_event","#;
 
 impl FrameDecoder<ToHost> {
-    /// The lines that come next, as far as they are pieces of a response; `None` when something else comes next, or
-    /// more bytes are needed.
+    /// The next lines, as far as they are stream deltas; `None` if another frame is next, or more bytes are needed.
     ///
     /// ```
     /// use ostler_proto::codec::FrameDecoder;
@@ -32,7 +31,7 @@ impl FrameDecoder<ToHost> {
     }
 }
 
-/// Pieces of responses that are still to be decoded.
+/// Undecoded stream deltas.
 #[derive(Debug)]
 pub struct Pieces {
     decoder: FrameDecoder<ToHost>,
@@ -61,7 +60,7 @@ mod tests {
 
     const PIECE: &str = r#"{"type":"stream_event","event":{"type":"ping"},"session_id":"s","parent_tool_use_id":null,"uuid":"u"}"#;
 
-    /// What comes of a stream in portions of a size, taken in pieces where there are any.
+    /// Decodes a stream in portions of a size, with batches of deltas.
     fn decoded(text: &str, portion: usize) -> Vec<Result<ToHost, DecodeError>> {
         let mut decoder = FrameDecoder::new();
         let mut all = Vec::new();
@@ -86,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn it_makes_no_difference_that_pieces_are_taken_many_at_a_time() {
+    fn taking_deltas_in_batches_gives_the_same_frames() {
         let other = r#"{"type":"keep_alive"}"#;
         let broken = r#"{"type":"stream_event","type":"result"}"#;
         let text = format!(
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decoder_with_a_limit_looks_at_every_line() {
+    fn a_decoder_with_a_limit_checks_every_line() {
         let mut decoder = FrameDecoder::<ToHost>::with_limit(10);
         decoder.push(format!("{PIECE}\n").as_bytes());
         assert!(decoder.next_pieces().is_none());

@@ -1,4 +1,4 @@
-//! Which answer belongs to which request.
+//! Matches answers to requests.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize as _, Serialize};
@@ -47,8 +47,8 @@ macro_rules! answers {
     ($($request:ident $subtype:literal => $reply:ty;)*) => {
         /// Reads the payload of a successful answer to a request of the given subtype, and writes it back.
         ///
-        /// For whoever wants to check or normalise an answer without knowing the request's type. A request this
-        /// version does not know has an answer of any shape.
+        /// To check or normalise an answer without knowing the request's type. The answer to an unknown request may
+        /// have any form.
         ///
         /// # Errors
         /// When the payload is not of the shape; the error names the request and the field.

@@ -1,4 +1,4 @@
-//! Every request with a type of its own, as one of [`AskEngine`].
+//! Conversions of every request type into [`AskEngine`].
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! The control protocol: requests and answers that travel beside the messages, in both directions.
+//! The control protocol: requests and answers next to the messages, in both directions.
 //!
-//! Either side may ask. `request_id` is any string the asker likes; in an answer it sits inside `response`.
-//! Requests run side by side and answers come in any order. Every request is answered exactly once, except
-//! one that was cancelled, whose answer (if any) is ignored.
+//! Either side may send requests. The sender chooses `request_id`; in an answer it is inside `response`. Requests run
+//! concurrently and answers arrive in any order. Every request is answered exactly once, except a cancelled one,
+//! whose answer (if any) is ignored.
 //!
 //! ```text
 //! {"type":"control_request","request_id":"abc","request":{"subtype":"interrupt"}}
@@ -11,8 +11,8 @@
 //! {"type":"control_cancel_request","request_id":"abc"}
 //! ```
 //!
-//! [`AskEngine`] is what a host may ask, [`AskHost`] what an engine may ask. Which answer belongs to which
-//! request is said by [`Ask`]: `Interrupt` is answered by `InterruptReply`, and so on.
+//! [`AskEngine`] has the requests of a host, [`AskHost`] those of an engine. [`Ask`] says which answer belongs to
+//! which request: `Interrupt` is answered by `InterruptReply`, and so on.
 
 mod ask;
 mod into;
@@ -47,7 +47,7 @@ pub struct ControlRequest<R> {
     pub extra: Extra,
 }
 
-// Written by hand because the derive knows no type parameters; this is the only generic frame.
+// Written by hand because the derive does not support type parameters; this is the only generic frame.
 impl<R: WireObject + serde::Serialize + for<'a> serde::Deserialize<'a>> WireObject
     for ControlRequest<R>
 {
@@ -98,7 +98,7 @@ impl ControlResponse {
         }))
     }
 
-    /// A failure in words.
+    /// A failure, with a message.
     pub fn error(request_id: RequestId, error: impl Into<String>) -> Self {
         Self::new(Response::Error(Failure {
             request_id: Some(request_id),
@@ -117,9 +117,9 @@ impl ControlResponse {
 #[wire(tag = "subtype")]
 #[non_exhaustive]
 pub enum Response {
-    /// It was done.
+    /// Success.
     Success(Success),
-    /// It was not.
+    /// Failure.
     Error(Failure),
     /// An answer this version does not know.
     #[wire(other)]
@@ -176,7 +176,7 @@ pub struct Failure {
 /// `error_code` for a request the receiver does not know.
 pub const UNSUPPORTED_REQUEST: &str = "unsupported_request";
 
-/// `control_cancel_request`: the asker no longer wants an answer.
+/// `control_cancel_request`: the sender no longer wants an answer.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct ControlCancelRequest {
     /// The request.

@@ -12,7 +12,7 @@ use crate::message::system::PluginInfo;
 use crate::permission::{PermissionBehavior, PermissionMode};
 use crate::{Extra, Num, SessionId, UnknownObject, Uuid};
 
-/// Answer to `initialize`. Hosts make do with `{}`.
+/// Answer to `initialize`. `{}` is enough for hosts.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct InitializeReply {
     /// Slash commands.
@@ -21,11 +21,11 @@ pub struct InitializeReply {
     pub agents: Option<Vec<AgentInfo>>,
     /// The output style in use.
     pub output_style: Option<String>,
-    /// Those on offer.
+    /// Available output styles.
     pub available_output_styles: Option<Vec<String>>,
     /// Models.
     pub models: Option<Vec<ModelInfo>>,
-    /// Who pays.
+    /// The account.
     pub account: Option<AccountInfo>,
     /// The engine's process.
     pub pid: Option<u64>,
@@ -35,25 +35,25 @@ pub struct InitializeReply {
     pub ostler_version: Option<String>,
     /// The permission mode now.
     pub current_permission_mode: Option<PermissionMode>,
-    /// Whether hooks with `onFailure: block` are honoured; new SDKs refuse to go on without it.
+    /// Whether hooks with `onFailure: block` are supported; new SDKs refuse to continue without it.
     pub hook_on_failure_supported: Option<bool>,
-    /// Whether the hooks were taken over.
+    /// Whether the hooks were registered.
     pub hooks_applied: Option<bool>,
-    /// Whether the plugins were.
+    /// Whether the plugins were loaded.
     pub plugins_applied: Option<bool>,
-    /// What became of the servers' manifests: `parked`, `already_connected`, ….
+    /// The state of the servers' manifests: `parked`, `already_connected`, ….
     pub sdk_mcp_manifests_parked: Option<BTreeMap<String, String>>,
     /// What the session is doing.
     pub session_state: Option<String>,
     /// What this engine can do beyond the basics.
     pub capabilities: Option<Value>,
-    /// Where the user's own output styles lie.
+    /// The folder of the user's own output styles.
     pub user_output_styles_dir: Option<String>,
     /// Whether telemetry is off.
     pub analytics_disabled: Option<bool>,
     /// Whether fast mode is on.
     pub fast_mode_state: Option<String>,
-    /// Why it is not.
+    /// Why fast mode is off.
     pub fast_mode_disabled_reason: Option<String>,
     /// Unknown fields.
     pub extra: Extra,
@@ -103,9 +103,9 @@ pub struct McpStatusReply {
 pub struct McpSetServersReply {
     /// New ones.
     pub added: Vec<String>,
-    /// Those that are gone.
+    /// Removed ones.
     pub removed: Vec<String>,
-    /// Those that failed, and why.
+    /// Failed ones, with the reason.
     pub errors: BTreeMap<String, String>,
     /// Unknown fields.
     pub extra: Extra,
@@ -124,17 +124,17 @@ pub struct McpMessageReply {
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct RewindFilesReply {
-    /// Whether it can be done, or was.
+    /// Whether it is possible, or was done.
     pub can_rewind: bool,
     /// Why not.
     pub error: Option<String>,
     /// The files concerned; only for a dry run.
     pub files_changed: Option<Vec<String>>,
-    /// Lines that would come back.
+    /// Lines that would be restored.
     pub insertions: Option<u64>,
-    /// Lines that would go.
+    /// Lines that would be removed.
     pub deletions: Option<u64>,
-    /// Links that were left alone.
+    /// Links that were skipped.
     pub skipped_links: Option<u64>,
     /// Unknown fields.
     pub extra: Extra,
@@ -171,7 +171,7 @@ pub struct ContextUsageReply {
     pub max_tokens: u64,
     /// The whole window.
     pub raw_max_tokens: u64,
-    /// How full it is.
+    /// How full the window is, in percent.
     pub percentage: Num,
     /// A picture of it for terminals.
     pub grid_rows: Option<Value>,
@@ -195,11 +195,11 @@ pub struct ContextUsageReply {
     pub slash_commands: Option<Value>,
     /// Skills.
     pub skills: Option<Value>,
-    /// At how many tokens the context is compacted.
+    /// The number of tokens at which the context is compacted.
     pub auto_compact_threshold: Option<Num>,
-    /// Which setting says so.
+    /// The setting that enables compaction.
     pub autocompact_source: Option<String>,
-    /// Whether it is.
+    /// Whether automatic compaction is enabled.
     pub is_auto_compact_enabled: Option<bool>,
     /// What the messages consist of.
     pub message_breakdown: Option<Value>,
@@ -243,7 +243,7 @@ pub struct UsageReply {
     /// The limits.
     #[wire(nullable)]
     pub rate_limits: Option<Value>,
-    /// What tokens went into, over a day and a week.
+    /// Token usage by purpose, over a day and a week.
     #[wire(nullable)]
     pub behaviors: Option<Value>,
     /// Unknown fields.
@@ -261,7 +261,7 @@ pub struct SessionUsage {
     pub total_duration_ms: Num,
     /// Lines added to files.
     pub total_lines_added: u64,
-    /// Lines taken out of files.
+    /// Lines removed from files.
     pub total_lines_removed: u64,
     /// Per model.
     pub model_usage: BTreeMap<String, ModelUsage>,
@@ -290,9 +290,9 @@ pub struct ReloadPluginsReply {
     /// All servers.
     #[wire(name = "mcpServers")]
     pub mcp_servers: Vec<McpServerStatus>,
-    /// How many mistakes were met.
+    /// The number of errors.
     pub error_count: u64,
-    /// Whether it was held back.
+    /// Whether the reload was held back.
     pub held: Option<bool>,
     /// What it would have changed.
     pub cache_impact: Option<Value>,
@@ -315,14 +315,14 @@ pub struct ReloadOutputStylesReply {
 pub struct ReadFileReply {
     /// What is in it.
     pub contents: String,
-    /// Where it really lies.
+    /// Its real path.
     pub abs_path: String,
     /// What was asked for.
     #[wire(name = "requested_path")]
     pub requested_path: Option<String>,
-    /// Whether that is not all.
+    /// Whether it is truncated.
     pub truncated: Option<bool>,
-    /// `base64` when the contents are.
+    /// `base64` if the contents are encoded so.
     pub encoding: Option<String>,
     /// Whether bytes were replaced.
     pub lossy: Option<bool>,
@@ -333,7 +333,7 @@ pub struct ReadFileReply {
 /// Answer to `set_mcp_permission_mode_override`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct SetMcpPermissionModeOverrideReply {
-    /// Something to know.
+    /// A warning.
     pub warning: Option<String>,
     /// Unknown fields.
     pub extra: Extra,
@@ -342,7 +342,7 @@ pub struct SetMcpPermissionModeOverrideReply {
 /// Answer to `cancel_async_message`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct CancelAsyncMessageReply {
-    /// Whether it still waited.
+    /// Whether the prompt was still queued.
     pub cancelled: bool,
     /// Unknown fields.
     pub extra: Extra,
@@ -351,11 +351,11 @@ pub struct CancelAsyncMessageReply {
 /// Answer to `get_settings`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct GetSettingsReply {
-    /// What holds.
+    /// The effective settings.
     pub effective: Value,
-    /// Where it comes from.
+    /// The sources of the settings.
     pub sources: Vec<Value>,
-    /// What was made of it: model, effort, ….
+    /// The applied values: model, effort, ….
     pub applied: Option<Value>,
     /// Unknown fields.
     pub extra: Extra,
@@ -364,7 +364,7 @@ pub struct GetSettingsReply {
 /// Answer to `get_session_cost`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct GetSessionCostReply {
-    /// In words.
+    /// As text.
     pub text: String,
     /// Unknown fields.
     pub extra: Extra,
@@ -394,13 +394,13 @@ pub struct GetBinaryVersionReply {
 /// Answer to `list_permission_rules`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct ListPermissionRulesReply {
-    /// What holds.
+    /// The active rules.
     pub state: PermissionRulesState,
     /// Unknown fields.
     pub extra: Extra,
 }
 
-/// The permission rules that hold.
+/// The active permission rules.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct PermissionRulesState {
@@ -412,7 +412,7 @@ pub struct PermissionRulesState {
     pub original_cwd: String,
     /// Whether only an administrator's rules count.
     pub managed_only: bool,
-    /// Mistakes in settings files.
+    /// Errors in settings files.
     pub errors: Option<Vec<SettingsParseError>>,
     /// Whether rules are kept from the host.
     pub withheld: Option<bool>,
@@ -420,17 +420,17 @@ pub struct PermissionRulesState {
     pub extra: Extra,
 }
 
-/// A permission rule and where it stands.
+/// A permission rule and its source.
 #[derive(Clone, Debug, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct PermissionRuleEntry {
     /// What it does.
     pub behavior: PermissionBehavior,
-    /// Where it stands.
+    /// Its source.
     pub source: String,
-    /// As it is written, `Bash(git:*)`.
+    /// Its text, such as `Bash(git:*)`.
     pub rule: String,
-    /// In words.
+    /// As text.
     pub description: Option<Value>,
     /// `persistent`, `session` or `readonly`.
     pub editability: String,
@@ -459,21 +459,21 @@ pub struct HooksListingReply {
     pub events: Vec<Value>,
     /// The hooks.
     pub hooks: Vec<Value>,
-    /// Events there are.
+    /// All events.
     pub event_catalog: Vec<HookEventInfo>,
-    /// What an administrator says about hooks.
+    /// The administrator's policy for hooks.
     pub policy: Option<Value>,
     /// Set in safe mode.
     pub safe_mode: Option<Value>,
     /// Set in bare mode.
     pub bare_mode: Option<Value>,
-    /// Mistakes in settings files.
+    /// Errors in settings files.
     pub errors: Option<Vec<SettingsParseError>>,
     /// Unknown fields.
     pub extra: Extra,
 }
 
-/// A hook event in words.
+/// A hook event with its description.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct HookEventInfo {
@@ -490,7 +490,7 @@ pub struct HookEventInfo {
 /// Answer to `file_suggestions`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct FileSuggestionsReply {
-    /// Files that fit.
+    /// Matching files.
     pub suggestions: Vec<Value>,
     /// The working directory.
     pub cwd: Option<String>,
@@ -503,9 +503,9 @@ pub struct FileSuggestionsReply {
 pub struct GetTaskOutputReply {
     /// The end of the output.
     pub output: String,
-    /// How long it is in all.
+    /// Its total size.
     pub total_bytes: u64,
-    /// Whether that is not all.
+    /// Whether it is truncated.
     pub truncated: bool,
     /// Unknown fields.
     pub extra: Extra,
@@ -532,7 +532,7 @@ pub struct ResourceContents {
     pub text: Option<String>,
     /// As base 64.
     pub blob: Option<String>,
-    /// The server's own remarks.
+    /// The server's own metadata.
     #[wire(name = "_meta")]
     pub meta: Option<Value>,
     /// Unknown fields.
@@ -544,7 +544,7 @@ pub struct ResourceContents {
 pub struct ElicitationReply {
     /// `accept`, `decline` or `cancel`.
     pub action: String,
-    /// What the user said.
+    /// The user's answer.
     pub content: Option<Value>,
     /// Unknown fields.
     pub extra: Extra,
@@ -555,9 +555,9 @@ pub struct ElicitationReply {
 #[wire(tag = "behavior")]
 #[non_exhaustive]
 pub enum UserDialogReply {
-    /// The user went through it.
+    /// The user completed it.
     Completed(DialogCompleted),
-    /// The user did not.
+    /// The user cancelled it.
     Cancelled(super::Ack),
     /// An answer this version does not know.
     #[wire(other)]
@@ -567,7 +567,7 @@ pub enum UserDialogReply {
 /// `completed`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct DialogCompleted {
-    /// What came out.
+    /// The result of the dialog.
     pub result: Value,
     /// Unknown fields.
     pub extra: Extra,

@@ -1,4 +1,4 @@
-//! Shapes that several requests and answers use.
+//! Types that several requests and answers share.
 
 use ostler_proto_derive::Wire;
 
@@ -26,7 +26,7 @@ pub struct SlashCommand {
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct ModelInfo {
-    /// What to say to get it.
+    /// The value to select it with.
     pub value: String,
     /// Its full name.
     pub resolved_model: Option<String>,
@@ -36,7 +36,7 @@ pub struct ModelInfo {
     pub description: String,
     /// Whether effort can be set.
     pub supports_effort: Option<bool>,
-    /// To what.
+    /// The levels.
     pub supported_effort_levels: Option<Vec<String>>,
     /// Whether it decides by itself how long to think.
     pub supports_adaptive_thinking: Option<bool>,
@@ -50,7 +50,7 @@ pub struct ModelInfo {
     pub extra: Extra,
 }
 
-/// Who pays.
+/// The account.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct AccountInfo {
@@ -77,7 +77,7 @@ pub struct AgentInfo {
     pub name: String,
     /// When to use it.
     pub description: String,
-    /// Its model, if it has one of its own.
+    /// Its own model, if set.
     pub model: Option<String>,
     /// Unknown fields.
     pub extra: Extra,
@@ -89,15 +89,15 @@ pub struct AgentInfo {
 pub struct PluginConfig {
     /// Always `local`.
     pub r#type: String,
-    /// Where it lies.
+    /// Its path.
     pub path: String,
-    /// Whether to leave its MCP servers alone.
+    /// Whether to ignore its MCP servers.
     pub skip_mcp_discovery: Option<bool>,
     /// Unknown fields.
     pub extra: Extra,
 }
 
-/// A mistake in a settings file.
+/// An error in a settings file.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct SettingsParseError {
     /// The file.

@@ -1,4 +1,4 @@
-//! What a host may ask of an engine.
+//! Requests of a host to an engine.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,9 +30,9 @@ pub enum AskEngine {
     SetModel(SetModel),
     /// Change the thinking budget.
     SetMaxThinkingTokens(SetMaxThinkingTokens),
-    /// How are the MCP servers?
+    /// Ask for the state of the MCP servers.
     McpStatus(McpStatus),
-    /// Connect a server anew.
+    /// Reconnect a server.
     McpReconnect(McpReconnect),
     /// Switch a server on or off.
     McpToggle(McpToggle),
@@ -40,7 +40,7 @@ pub enum AskEngine {
     McpSetServers(McpSetServers),
     /// A message of an in-process server.
     McpMessage(McpMessage),
-    /// Put files back to where they were before a prompt.
+    /// Restore files to their state before a prompt.
     RewindFiles(RewindFiles),
     /// End a background task.
     StopTask(StopTask),
@@ -48,45 +48,45 @@ pub enum AskEngine {
     ApplyFlagSettings(ApplyFlagSettings),
     /// Bind a parked process to a session.
     ClaimSession(Box<ClaimSession>),
-    /// What fills the context window?
+    /// Ask what fills the context window.
     GetContextUsage(GetContextUsage),
-    /// What was spent, and what is left?
+    /// Ask for usage and remaining limits.
     GetUsage(GetUsage),
-    /// Read the skills anew.
+    /// Reload the skills.
     ReloadSkills(ReloadSkills),
-    /// Read the plugins anew.
+    /// Reload the plugins.
     ReloadPlugins(ReloadPlugins),
-    /// Read the output styles anew.
+    /// Reload the output styles.
     ReloadOutputStyles(ReloadOutputStyles),
-    /// Read a file through the engine's eyes.
+    /// Read a file with the engine's permissions.
     ReadFile(ReadFile),
     /// Tell the engine that the host has read a file.
     SeedReadState(SeedReadState),
     /// Move running tools to the background.
     BackgroundTasks(BackgroundTasks),
-    /// Treat one server's tools in another mode.
+    /// Use another permission mode for one server's tools.
     SetMcpPermissionModeOverride(SetMcpPermissionModeOverride),
     /// Write settings.
     UpdateSettings(UpdateSettings),
     /// Withdraw a queued prompt.
     CancelAsyncMessage(CancelAsyncMessage),
-    /// Which settings hold?
+    /// Ask for the effective settings.
     GetSettings(GetSettings),
-    /// What did the session cost, in words?
+    /// Ask for the session's cost as text.
     GetSessionCost(GetSessionCost),
-    /// Which models are there?
+    /// List the models.
     ListModels(ListModels),
-    /// Which version is this?
+    /// Ask for the engine's version.
     GetBinaryVersion(GetBinaryVersion),
-    /// Which permission rules hold?
+    /// List the active permission rules.
     ListPermissionRules(ListPermissionRules),
-    /// Which hooks are there?
+    /// List the hooks.
     GetHooksListing(GetHooksListing),
     /// Give the session a title.
     RenameSession(RenameSession),
-    /// Take another folder as part of the project.
+    /// Add another folder to the project.
     RegisterRepoRoot(RegisterRepoRoot),
-    /// Does anybody watch?
+    /// Say whether a client is connected.
     SetHasSubscribers(SetHasSubscribers),
     /// Give the session a colour.
     SetColor(SetColor),
@@ -115,21 +115,21 @@ pub struct Initialize {
     pub sdk_mcp_servers: Option<Vec<String>>,
     /// Their settings.
     pub sdk_mcp_server_configs: Option<BTreeMap<String, SdkMcpServerConfig>>,
-    /// What they would answer to a handshake, so that it can be skipped.
+    /// Their answers to a handshake, so that it can be skipped.
     pub sdk_mcp_server_manifests: Option<BTreeMap<String, SdkMcpServerManifest>>,
     /// `host_per_send` when the manifests are fresh.
     pub sdk_mcp_server_manifests_origin: Option<String>,
     /// The schema the answer must have.
     pub json_schema: Option<Value>,
-    /// A system prompt of the host's own. An empty one is a prompt too; absent means the engine's.
+    /// The host's system prompt. An empty one counts; absent means the engine's own.
     pub system_prompt: Option<SystemPrompt>,
     /// Added to the engine's own system prompt.
     pub append_system_prompt: Option<String>,
-    /// Whether the system prompt stays as it is for the whole session.
+    /// Whether the system prompt stays unchanged for the whole session.
     pub system_prompt_snapshot: Option<bool>,
     /// Whether to leave out what changes from session to session.
     pub exclude_dynamic_sections: Option<bool>,
-    /// What to say about plan mode instead of the engine's own words.
+    /// Instructions for plan mode instead of the engine's own.
     pub plan_mode_instructions: Option<String>,
     /// Other names for tools.
     pub tool_aliases: Option<BTreeMap<String, String>>,
@@ -137,11 +137,11 @@ pub struct Initialize {
     pub agents: Option<BTreeMap<String, AgentDefinition>>,
     /// The session's title.
     pub title: Option<String>,
-    /// Skills on offer: names, or `all`.
+    /// Available skills: names, or `all`.
     pub skills: Option<Value>,
     /// Whether to suggest a next prompt after each turn.
     pub prompt_suggestions: Option<bool>,
-    /// Whether agents sum up their progress.
+    /// Whether agents summarise their progress.
     pub agent_progress_summaries: Option<bool>,
     /// Whether the text of subagents is sent too.
     pub forward_subagent_text: Option<bool>,
@@ -208,13 +208,13 @@ impl<'de> Visitor<'de> for SystemPromptVisitor {
 pub struct SdkMcpServerConfig {
     /// How long one call may take, in milliseconds.
     pub timeout: Option<Num>,
-    /// How single tools are to be treated.
+    /// Policies for single tools.
     pub tools: Option<Vec<ToolPolicy>>,
     /// Unknown fields.
     pub extra: Extra,
 }
 
-/// What an in-process server would answer to a handshake.
+/// The answers of an in-process server to a handshake.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct SdkMcpServerManifest {
@@ -268,7 +268,7 @@ pub struct SetMaxThinkingTokens {
 /// `mcp_status`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct McpStatus {
-    /// Whether to look anew instead of answering from memory.
+    /// Whether to check the servers again instead of answering from memory.
     #[wire(name = "liveReply")]
     pub live_reply: Option<bool>,
     /// Unknown fields.
@@ -300,7 +300,7 @@ pub struct McpToggle {
 /// `mcp_set_servers`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct McpSetServers {
-    /// All servers there should be.
+    /// The complete new list of servers.
     pub servers: BTreeMap<String, McpServerConfig>,
     /// Unknown fields.
     pub extra: Extra,
@@ -311,7 +311,7 @@ pub struct McpSetServers {
 pub struct RewindFiles {
     /// The prompt before which files are put back.
     pub user_message_id: Uuid,
-    /// Only say what would happen.
+    /// Only report what would happen.
     pub dry_run: Option<bool>,
     /// Unknown fields.
     pub extra: Extra,
@@ -374,7 +374,7 @@ pub struct GetContextUsage {
 /// `get_usage`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct GetUsage {
-    /// Whether to leave out the costly part.
+    /// Whether to leave out the expensive part.
     pub skip_behaviors: Option<bool>,
     /// Unknown fields.
     pub extra: Extra,
@@ -390,7 +390,7 @@ pub struct ReloadSkills {
 /// `reload_plugins`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct ReloadPlugins {
-    /// Hold back when it would spoil the prompt cache.
+    /// Hold back if it would invalidate the prompt cache.
     pub hold_on_cache_impact: Option<bool>,
     /// Plugins to add.
     pub add_plugins: Option<Vec<PluginConfig>>,
@@ -522,7 +522,7 @@ pub struct RenameSession {
     pub title: String,
     /// `remote` or `host`.
     pub source: Option<String>,
-    /// Another session than this one.
+    /// The session, if not this one.
     pub session_id: Option<SessionId>,
     /// Unknown fields.
     pub extra: Extra,
@@ -546,7 +546,7 @@ pub struct RegisterRepoRoot {
 /// `set_has_subscribers`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct SetHasSubscribers {
-    /// Whether anybody watches; `null` for unknown.
+    /// Whether a client is connected; `null` if unknown.
     #[wire(nullable)]
     pub has_subscribers: Option<bool>,
     /// Unknown fields.
@@ -606,17 +606,17 @@ pub struct McpCall {
     pub tool: String,
     /// Its arguments.
     pub arguments: Option<Value>,
-    /// After when the call is pointless (RFC 3339).
+    /// When the call expires (RFC 3339).
     pub expires_at: Option<String>,
     /// How long it may take.
     pub timeout_ms: Option<Num>,
     /// Whether the model never sees the result.
     pub result_not_for_model: Option<bool>,
-    /// Whether permissions are asked for.
+    /// Whether permissions are checked.
     pub check_permissions: Option<bool>,
-    /// Files handed to the tool.
+    /// Input files of the tool.
     pub input_files: Option<Vec<Value>>,
-    /// Files the tool hands back.
+    /// Output files of the tool.
     pub output_files: Option<Vec<Value>>,
     /// Unknown fields.
     pub extra: Extra,

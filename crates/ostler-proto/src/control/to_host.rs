@@ -1,4 +1,4 @@
-//! What an engine may ask of its host.
+//! Requests of an engine to its host.
 
 use ostler_proto_derive::Wire;
 use serde_json::Value;
@@ -8,12 +8,12 @@ use crate::mcp::McpServerProvenance;
 use crate::permission::PermissionUpdate;
 use crate::{AgentId, Extra, ToolUseId, UnknownObject};
 
-/// A request to the host. May come at any time, also after a `result`, while background work goes on.
+/// A request to the host. May arrive at any time, also after a `result`, while background work continues.
 #[derive(Clone, Debug, PartialEq, Wire)]
 #[wire(tag = "subtype")]
 #[non_exhaustive]
 pub enum AskHost {
-    /// May this tool run? Without a handler answer with an error; the engine then denies.
+    /// Ask whether a tool may run. Without a handler answer with an error; the engine then denies.
     CanUseTool(Box<CanUseTool>),
     /// Run a callback hook.
     HookCallback(Box<HookCallback>),
@@ -45,7 +45,7 @@ pub struct CanUseTool {
     pub decision_reason: Option<String>,
     /// The kind of reason.
     pub decision_reason_type: Option<DecisionReasonType>,
-    /// The hook event that said to ask.
+    /// The hook event that requires the question.
     pub decision_reason_hook_event: Option<String>,
     /// Where that hook is configured.
     pub decision_reason_hook_source: Option<String>,
@@ -63,20 +63,20 @@ pub struct CanUseTool {
     pub requires_user_interaction: Option<bool>,
     /// Whether a classifier could have answered.
     pub classifier_approvable: Option<bool>,
-    /// Whether "always" is not to be offered.
+    /// Whether not to offer "always allow".
     pub suppress_always_allow_rule: Option<bool>,
     /// Whether "no" is the suggested answer.
     pub default_to_no: Option<bool>,
-    /// The rule that says to ask.
+    /// The rule that requires the question.
     pub matched_ask_rule: Option<MatchedAskRule>,
-    /// Whether only the server's own policy says to ask.
+    /// Whether only the server's own policy requires the question.
     pub server_policy_ask_only: Option<bool>,
     /// Unknown fields.
     pub extra: Extra,
 }
 
-/// A field of [`CanUseTool`] that is our own and that hosts may overlook: everything that was looked at before somebody is
-/// asked, in order, as a list of `{"looked_at", "result"}`. The last one decided.
+/// Our own field of [`CanUseTool`], which hosts may ignore: the steps of the decision, in order, as a list of
+/// `{"looked_at", "result"}`. The last one decided.
 pub const DECISION_STEPS: &str = "decision_steps";
 
 /// Why an engine asks for permission.
@@ -96,7 +96,7 @@ pub enum DecisionReasonType {
     Hook,
     /// A background agent.
     AsyncAgent,
-    /// A command that wants out of the sandbox.
+    /// A command that wants to run outside the sandbox.
     SandboxOverride,
     /// A path outside the working directories.
     WorkingDir,
@@ -112,10 +112,10 @@ pub enum DecisionReasonType {
     Other(Box<str>),
 }
 
-/// The rule that says to ask.
+/// The rule that requires the question.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct MatchedAskRule {
-    /// Where it stands.
+    /// Its source.
     pub source: String,
     /// The tool.
     pub tool_name: String,
@@ -154,7 +154,7 @@ pub struct McpMessage {
 pub struct Elicitation {
     /// The server.
     pub mcp_server_name: String,
-    /// What it wants to know.
+    /// The question.
     pub message: String,
     /// `form` or `url`.
     pub mode: Option<String>,
@@ -164,13 +164,13 @@ pub struct Elicitation {
     pub elicitation_id: Option<String>,
     /// What to ask, for `form`.
     pub requested_schema: Option<Value>,
-    /// In which order.
+    /// The order of the fields.
     pub property_order: Option<Vec<String>>,
     /// A heading.
     pub title: Option<String>,
     /// The server's name for people.
     pub display_name: Option<String>,
-    /// More about it.
+    /// Details.
     pub description: Option<String>,
     /// Unknown fields.
     pub extra: Extra,

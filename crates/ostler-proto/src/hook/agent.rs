@@ -10,7 +10,7 @@ with_base! {
     /// The model has finished its turn.
     #[derive(Default)]
     pub struct StopInput {
-        /// Whether a stop hook already made it go on once.
+        /// Whether a stop hook has already made it continue once.
         pub stop_hook_active: bool,
         /// The text of its last message.
         pub last_assistant_message: Option<String>,
@@ -26,7 +26,7 @@ with_base! {
     pub struct StopFailureInput {
         /// The kind of failure.
         pub error: AssistantError,
-        /// More about it.
+        /// Details.
         pub error_details: Option<String>,
         /// The text of the last message.
         pub last_assistant_message: Option<String>,
@@ -44,7 +44,7 @@ with_base! {
     /// A subagent has finished.
     #[derive(Default)]
     pub struct SubagentStopInput of an agent {
-        /// Whether a stop hook already made it go on once.
+        /// Whether a stop hook has already made it continue once.
         pub stop_hook_active: bool,
         /// The file that holds its transcript.
         pub agent_transcript_path: String,
@@ -57,14 +57,14 @@ with_base! {
     }
 }
 
-/// Something that runs on while the model does not wait for it.
+/// Work that runs in the background.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct BackgroundTask {
     /// The task.
     pub id: TaskId,
     /// What it is, such as `subagent` or `shell`.
     pub r#type: String,
-    /// How it stands.
+    /// Its status.
     pub status: String,
     /// What it is for.
     pub description: String,
@@ -89,7 +89,7 @@ pub struct SessionCron {
     pub id: String,
     /// When, as a cron expression.
     pub schedule: String,
-    /// Whether more than once.
+    /// Whether it recurs.
     pub recurring: bool,
     /// The prompt.
     pub prompt: String,

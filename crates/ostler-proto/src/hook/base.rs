@@ -1,7 +1,7 @@
-//! What every hook input carries: which session, where, in which mode, and for which agent.
+//! The common fields of hook inputs: session, directory, mode and agent.
 //!
-//! The wire has these fields side by side with those of the event, so each input struct repeats them. [`with_base`]
-//! writes them once.
+//! On the wire these fields are next to those of the event, so each input struct repeats them. [`with_base`] declares
+//! them once.
 
 use ostler_proto_derive::Wire;
 
@@ -26,7 +26,7 @@ pub struct HookBase<'a> {
     pub agent_id: Option<&'a str>,
     /// The kind of agent, inside a subagent or when the session itself runs as one.
     pub agent_type: Option<&'a str>,
-    /// How hard the model is told to think. Newer peers only.
+    /// The model's effort level. Newer peers only.
     pub effort: Option<&'a str>,
 }
 
@@ -47,7 +47,7 @@ impl<'a> HookBase<'a> {
     }
 }
 
-/// How hard the model is told to think.
+/// The model's effort level.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct Effort {
     /// `low`, `medium`, `high` and so on.
@@ -122,7 +122,7 @@ macro_rules! with_base {
             /// The permission mode; some events leave it out.
             pub permission_mode: Option<$crate::permission::PermissionMode>,
             $($agent)*
-            /// How hard the model is told to think. Newer peers only.
+            /// The model's effort level. Newer peers only.
             pub effort: Option<$crate::hook::Effort>,
             $($fields)*
             /// Unknown fields.

@@ -4,7 +4,7 @@ use ostler_proto_derive::Wire;
 
 use crate::{Extra, Num};
 
-/// A moment at which hooks are called.
+/// An event at which hooks are called.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[wire(rename_all = "PascalCase")]
 #[non_exhaustive]
@@ -19,7 +19,7 @@ pub enum HookEvent {
     PostToolBatch,
     /// The agent wants the user's attention.
     Notification,
-    /// A prompt came in and is not yet with the model.
+    /// A prompt arrived and was not sent to the model yet.
     UserPromptSubmit,
     /// A command in a prompt was replaced by its text.
     UserPromptExpansion,
@@ -43,11 +43,11 @@ pub enum HookEvent {
     PreModelSwitch,
     /// The session has changed its model.
     PostModelSwitch,
-    /// Someone has to decide whether a tool may run.
+    /// A tool call requires approval.
     PermissionRequest,
     /// A tool was not allowed to run.
     PermissionDenied,
-    /// The agent prepares or tends its working directory.
+    /// The agent prepares or maintains its working directory.
     Setup,
     /// A member of an agent team has nothing to do.
     TeammateIdle,
@@ -61,7 +61,7 @@ pub enum HookEvent {
     ElicitationResult,
     /// A settings file changed.
     ConfigChange,
-    /// A git worktree is wanted.
+    /// A git worktree is requested.
     WorktreeCreate,
     /// A git worktree is no longer needed.
     WorktreeRemove,
@@ -73,9 +73,9 @@ pub enum HookEvent {
     FileChanged,
     /// A directory was added to those the agent may use.
     DirectoryAdded,
-    /// A piece of the reply is about to be shown.
+    /// A part of the reply is about to be shown.
     MessageDisplay,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -139,11 +139,11 @@ pub struct HookMatcher {
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum OnFailure {
-    /// The call goes on as if there were no hook.
+    /// The call continues as if there were no hook.
     Continue,
     /// The call is refused.
     Block,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }

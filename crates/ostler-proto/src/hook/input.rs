@@ -1,4 +1,4 @@
-//! What a hook is told: one struct per event.
+//! Inputs of hooks: one struct per event.
 
 use ostler_proto_derive::Wire;
 
@@ -6,7 +6,7 @@ use super::base::{HasBase, HookBase};
 use super::*;
 use crate::UnknownObject;
 
-/// What a hook is told; the variant is the event.
+/// The input of a hook; the variant is the event.
 #[derive(Clone, Debug, PartialEq, Wire)]
 #[wire(tag = "hook_event_name", rename_all = "PascalCase")]
 #[non_exhaustive]
@@ -21,7 +21,7 @@ pub enum HookInput {
     PostToolBatch(PostToolBatchInput),
     /// The agent wants the user's attention.
     Notification(NotificationInput),
-    /// A prompt came in and is not yet with the model.
+    /// A prompt arrived and was not sent to the model yet.
     UserPromptSubmit(UserPromptSubmitInput),
     /// A command in a prompt was replaced by its text.
     UserPromptExpansion(UserPromptExpansionInput),
@@ -45,11 +45,11 @@ pub enum HookInput {
     PreModelSwitch(PreModelSwitchInput),
     /// The session has changed its model.
     PostModelSwitch(PostModelSwitchInput),
-    /// Someone has to decide whether a tool may run.
+    /// A tool call requires approval.
     PermissionRequest(PermissionRequestInput),
     /// A tool was not allowed to run.
     PermissionDenied(PermissionDeniedInput),
-    /// The agent prepares or tends its working directory.
+    /// The agent prepares or maintains its working directory.
     Setup(SetupInput),
     /// A member of an agent team has nothing to do.
     TeammateIdle(TeammateIdleInput),
@@ -63,7 +63,7 @@ pub enum HookInput {
     ElicitationResult(ElicitationResultInput),
     /// A settings file changed.
     ConfigChange(ConfigChangeInput),
-    /// A git worktree is wanted.
+    /// A git worktree is requested.
     WorktreeCreate(WorktreeCreateInput),
     /// A git worktree is no longer needed.
     WorktreeRemove(WorktreeRemoveInput),
@@ -75,7 +75,7 @@ pub enum HookInput {
     FileChanged(FileChangedInput),
     /// A directory was added to those the agent may use.
     DirectoryAdded(DirectoryAddedInput),
-    /// A piece of the reply is about to be shown.
+    /// A part of the reply is about to be shown.
     MessageDisplay(MessageDisplayInput),
     /// Another kind, kept whole.
     #[wire(other)]

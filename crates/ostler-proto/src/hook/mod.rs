@@ -1,7 +1,7 @@
-//! Hooks: places in a session where the host may look on, object or add something.
+//! Hooks: events of a session at which the host may observe, object or add context.
 //!
-//! The host names callbacks per [`HookEvent`] in `initialize` (as [`HookMatcher`]s); the agent calls them with a
-//! [`HookInput`] and waits for a [`HookOutput`]. Nothing here runs a hook or decides what an answer means.
+//! The host registers callbacks per [`HookEvent`] in `initialize` (as [`HookMatcher`]s); the agent calls them with a
+//! [`HookInput`] and waits for a [`HookOutput`]. This module does not run hooks.
 //!
 //! Two generations of the protocol share these types. Events and fields that only the newer one has are optional or
 //! simply never seen from an older peer.

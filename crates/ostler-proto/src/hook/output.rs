@@ -1,4 +1,4 @@
-//! What a hook answers.
+//! The answer of a hook.
 
 use ostler_proto_derive::Wire;
 use serde_json::Value;
@@ -9,9 +9,9 @@ use super::{
 };
 use crate::{Extra, Num};
 
-/// What a hook answers. Empty means: no opinion.
+/// The answer of a hook. Empty means no opinion.
 ///
-/// With `async` set the agent does not wait for more; the other fields then mean nothing.
+/// With `async` set the agent does not wait, and ignores the other fields.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct HookOutput {
@@ -19,9 +19,9 @@ pub struct HookOutput {
     pub r#continue: Option<bool>,
     /// Keeps the hook's output out of the transcript.
     pub suppress_output: Option<bool>,
-    /// What to tell the user when `continue` is `false`.
+    /// The message for the user if `continue` is `false`.
     pub stop_reason: Option<String>,
-    /// For or against what was about to happen.
+    /// Approves or blocks what is about to happen.
     pub decision: Option<HookDecision>,
     /// Why; the model reads it.
     pub reason: Option<String>,
@@ -31,23 +31,23 @@ pub struct HookOutput {
     pub terminal_sequence: Option<String>,
     /// What only this event has.
     pub hook_specific_output: Option<HookSpecificOutput>,
-    /// `true` when the hook works on by itself.
+    /// `true` if the hook continues in the background.
     pub r#async: Option<bool>,
-    /// How many milliseconds it may take to do so.
+    /// How long it may take then, in milliseconds.
     pub async_timeout: Option<Num>,
     /// Unknown fields.
     pub extra: Extra,
 }
 
-/// For or against what was about to happen.
+/// Approves or blocks what is about to happen.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum HookDecision {
     /// Let it happen.
     Approve,
-    /// Do not: refuse the prompt, go on instead of stopping, tell the model what is wrong with a result.
+    /// Block it: refuse the prompt, continue instead of stopping, tell the model what is wrong with a result.
     Block,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -78,18 +78,18 @@ impl HookOutput {
         Self::pre_tool_use(PermissionDecision::Deny, Some(reason.into()))
     }
 
-    /// For `PreToolUse`: whoever grants permissions is asked, and reads why.
+    /// For `PreToolUse`: the user is asked, and reads why.
     pub fn ask(reason: impl Into<String>) -> Self {
         Self::pre_tool_use(PermissionDecision::Ask, Some(reason.into()))
     }
 
-    /// For `PermissionRequest`: the question is settled.
+    /// For `PermissionRequest`: answers the question.
     pub fn decide(decision: PermissionRequestDecision) -> Self {
         let output = PermissionRequestOutput { decision, extra: Extra::default() };
         HookSpecificOutput::PermissionRequest(output).into()
     }
 
-    /// Blocks: a prompt is refused, a model that wants to stop goes on, a result is objected to.
+    /// Blocks: refuses a prompt, makes a model that wants to stop continue, objects to a result.
     pub fn block(reason: impl Into<String>) -> Self {
         Self { decision: Some(HookDecision::Block), reason: Some(reason.into()), ..Self::default() }
     }
@@ -104,7 +104,7 @@ impl HookOutput {
         HookSpecificOutput::context(event, text).map(Self::from)
     }
 
-    /// The hook works on by itself and the agent need not wait.
+    /// The hook continues in the background; the agent does not wait.
     pub fn detached() -> Self {
         Self { r#async: Some(true), ..Self::default() }
     }
@@ -116,7 +116,7 @@ impl HookOutput {
         self
     }
 
-    /// Whether the hook works on by itself.
+    /// Whether the hook continues in the background.
     pub fn is_detached(&self) -> bool {
         self.r#async == Some(true)
     }

@@ -1,4 +1,4 @@
-//! Inputs of the hooks around the place a session works in: settings, instructions, directories, worktrees.
+//! Inputs of hooks about a session's environment: settings, instructions, directories, worktrees.
 
 use ostler_proto_derive::Wire;
 
@@ -28,7 +28,7 @@ pub enum ConfigSource {
     PolicySettings,
     /// A skill.
     Skills,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -64,7 +64,7 @@ pub enum MemoryType {
     Local,
     /// The organisation's.
     Managed,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -75,7 +75,7 @@ pub enum MemoryType {
 pub enum LoadReason {
     /// The session began.
     SessionStart,
-    /// Work reached the directory it lies in.
+    /// Work reached its directory.
     NestedTraversal,
     /// A file matched its patterns.
     PathGlobMatch,
@@ -83,7 +83,7 @@ pub enum LoadReason {
     Include,
     /// The conversation was summarised.
     Compact,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -119,7 +119,7 @@ pub enum FileEvent {
     Add,
     /// It is gone.
     Unlink,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -142,13 +142,13 @@ pub enum DirectorySource {
     SlashCommand,
     /// The host, by a control request.
     RegisterRepoRoot,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
 
 with_base! {
-    /// A git worktree is wanted.
+    /// A git worktree is requested.
     #[derive(Default)]
     pub struct WorktreeCreateInput {
         /// Its name.
@@ -160,7 +160,7 @@ with_base! {
     /// A git worktree is no longer needed.
     #[derive(Default)]
     pub struct WorktreeRemoveInput {
-        /// Where it lies.
+        /// Its path.
         pub worktree_path: String,
     }
 }

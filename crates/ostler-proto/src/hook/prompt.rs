@@ -6,19 +6,19 @@ use serde_json::Value;
 use super::base::with_base;
 
 with_base! {
-    /// A prompt came in.
+    /// A prompt arrived.
     #[derive(Default)]
     pub struct UserPromptSubmitInput {
         /// Its text.
         pub prompt: String,
-        /// Who sent it. Newer peers only.
+        /// Its sender. Newer peers only.
         pub source: Option<PromptSource>,
         /// The session's title. Newer peers only.
         pub session_title: Option<String>,
     }
 }
 
-/// Who sent a prompt.
+/// The sender of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum PromptSource {
@@ -28,13 +28,13 @@ pub enum PromptSource {
     Sdk,
     /// The agent itself.
     System,
-    /// A loop that comes round again.
+    /// A loop that wakes up.
     LoopWakeup,
     /// A wake-up the model asked for.
     ScheduleWakeup,
     /// Something that is being watched.
     PollEvent,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -63,7 +63,7 @@ pub enum ExpansionType {
     SlashCommand,
     /// A prompt of an MCP server.
     McpPrompt,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -82,7 +82,7 @@ with_base! {
 }
 
 with_base! {
-    /// A piece of the reply is about to be shown.
+    /// A part of the reply is about to be shown.
     #[derive(Default)]
     pub struct MessageDisplayInput {
         /// The turn.
@@ -104,7 +104,7 @@ with_base! {
     pub struct ElicitationInput {
         /// The server.
         pub mcp_server_name: String,
-        /// What it wants to know.
+        /// The question.
         pub message: String,
         /// How it wants to be answered.
         pub mode: Option<ElicitationMode>,
@@ -141,12 +141,12 @@ pub enum ElicitationMode {
     Form,
     /// On a page of its own.
     Url,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
 
-/// What becomes of an MCP server's question.
+/// The action on an MCP server's question.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum ElicitationAction {
@@ -154,9 +154,9 @@ pub enum ElicitationAction {
     Accept,
     /// The user refuses.
     Decline,
-    /// It is dropped without a choice.
+    /// It is dismissed without a choice.
     Cancel,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }

@@ -15,11 +15,11 @@ with_base! {
         pub model: Option<String>,
         /// The session's title. Newer peers only.
         pub session_title: Option<String>,
-        /// How long a resumed session has rested. Newer peers only.
+        /// Seconds since the last response of a resumed session. Newer peers only.
         pub seconds_since_last_response: Option<Num>,
-        /// How much a resumed session carries. Newer peers only.
+        /// The context size of a resumed session. Newer peers only.
         pub context_tokens: Option<u64>,
-        /// Whether the model's cache has probably forgotten it. Newer peers only.
+        /// Whether the prompt cache has probably expired. Newer peers only.
         pub prompt_cache_likely_expired: Option<bool>,
         /// What filling the cache again would cost. Newer peers only.
         pub estimated_cache_write_usd: Option<Num>,
@@ -33,7 +33,7 @@ pub enum SessionSource {
     /// It is new.
     #[default]
     Startup,
-    /// An earlier one goes on.
+    /// An earlier one is resumed.
     Resume,
     /// The conversation was cleared.
     Clear,
@@ -41,7 +41,7 @@ pub enum SessionSource {
     Compact,
     /// It branched off from another. Newer peers only.
     Fork,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -61,7 +61,7 @@ with_base! {
 pub enum ExitReason {
     /// The conversation was cleared.
     Clear,
-    /// Another session is taken up. Newer peers only.
+    /// Another session is resumed. Newer peers only.
     Resume,
     /// The user logged out.
     Logout,
@@ -72,13 +72,13 @@ pub enum ExitReason {
     /// Any other reason.
     #[default]
     Other,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Unknown(Box<str>),
 }
 
 with_base! {
-    /// The agent prepares or tends its working directory.
+    /// The agent prepares or maintains its working directory.
     #[derive(Default)]
     pub struct SetupInput {
         /// What for.
@@ -95,7 +95,7 @@ pub enum SetupTrigger {
     Init,
     /// Upkeep.
     Maintenance,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -106,7 +106,7 @@ with_base! {
     pub struct PreCompactInput {
         /// Who asked for it.
         pub trigger: CompactTrigger,
-        /// What the user wants the summary to heed.
+        /// The user's instructions for the summary.
         #[wire(nullable)]
         pub custom_instructions: Option<String>,
     }
@@ -132,7 +132,7 @@ pub enum CompactTrigger {
     /// The agent, running out of room.
     #[default]
     Auto,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -144,12 +144,12 @@ with_base! {
         pub from_model: String,
         /// The next one.
         pub to_model: String,
-        /// What was asked for, before names were resolved.
+        /// The requested name, before it was resolved.
         #[wire(nullable)]
         pub requested_model: Option<String>,
         /// Who asked.
         pub source: ModelSwitchSource,
-        /// How much the new model has to read again.
+        /// How many tokens the new model must read again.
         pub context_tokens: u64,
         /// Whether the present model still has it cached.
         pub prompt_cache_warm: bool,
@@ -169,12 +169,12 @@ with_base! {
         pub from_model: String,
         /// The present one.
         pub to_model: String,
-        /// What was asked for, before names were resolved.
+        /// The requested name, before it was resolved.
         #[wire(nullable)]
         pub requested_model: Option<String>,
         /// Who asked.
         pub source: ModelSwitchSource,
-        /// How much the new model has to read again.
+        /// How many tokens the new model must read again.
         pub context_tokens: u64,
         /// Whether the previous model still had it cached.
         pub prompt_cache_warm: bool,
@@ -201,7 +201,7 @@ pub enum ModelSwitchSource {
     Auto,
     /// The session that was resumed.
     Resume,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -216,7 +216,7 @@ pub enum CacheTtl {
     /// An hour.
     #[wire(name = "1h")]
     OneHour,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -232,7 +232,7 @@ pub enum Pricing {
     /// A general assumption.
     #[default]
     Default,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }

@@ -12,41 +12,41 @@ use crate::{Extra, UnknownObject};
 #[wire(tag = "hookEventName", rename_all = "PascalCase")]
 #[non_exhaustive]
 pub enum HookSpecificOutput {
-    /// May the tool run, and with what?
+    /// The decision on a tool call, and its input.
     PreToolUse(PreToolUseOutput),
-    /// Is the result to be changed?
+    /// Changes of a tool's result.
     PostToolUse(PostToolUseOutput),
-    /// Anything to add to the failure?
+    /// Context for a failed tool call.
     PostToolUseFailure(PostToolUseFailureOutput),
-    /// Anything to add to the results?
+    /// Context for a batch of tool results.
     PostToolBatch(PostToolBatchOutput),
-    /// Anything to add?
+    /// Context for the event.
     Notification(NotificationOutput),
-    /// Anything to add to the prompt?
+    /// Context for a prompt.
     UserPromptSubmit(UserPromptSubmitOutput),
-    /// Anything to add to the command's text?
+    /// Context for an expanded command.
     UserPromptExpansion(UserPromptExpansionOutput),
-    /// What should the session begin with?
+    /// What a session starts with.
     SessionStart(SessionStartOutput),
-    /// Anything to add?
+    /// Context for the event.
     Setup(SetupOutput),
-    /// Anything to add?
+    /// Context for the event.
     Stop(StopOutput),
-    /// Anything to tell the subagent?
+    /// Context for a subagent.
     SubagentStart(SubagentStartOutput),
-    /// Anything to add?
+    /// Context for the event.
     SubagentStop(SubagentStopOutput),
-    /// May the model change?
+    /// The decision on a change of model.
     PreModelSwitch(PreModelSwitchOutput),
-    /// Anything to tell the new model?
+    /// Context for the new model.
     PostModelSwitch(PostModelSwitchOutput),
-    /// May the tool run?
+    /// The decision on a tool call.
     PermissionRequest(PermissionRequestOutput),
-    /// May the model try again?
+    /// Whether the model may retry.
     PermissionDenied(PermissionDeniedOutput),
-    /// An answer in the user's stead.
+    /// An answer instead of the user's.
     Elicitation(ElicitationOutput),
-    /// Another answer than the user's.
+    /// A replacement for the user's answer.
     ElicitationResult(ElicitationResultOutput),
     /// What to watch from now on.
     CwdChanged(CwdChangedOutput),
@@ -93,7 +93,7 @@ impl HookSpecificOutput {
     }
 }
 
-/// May the tool run, and with what?
+/// The decision on a tool call, and its input.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct PreToolUseOutput {
@@ -117,22 +117,22 @@ pub enum PermissionDecision {
     Allow,
     /// It does not run.
     Deny,
-    /// Whoever grants permissions is asked.
+    /// The user is asked.
     Ask,
-    /// It neither runs nor fails: the turn ends and its result hands the call to the host. Newer peers only.
+    /// It neither runs nor fails: the turn ends and its result passes the call to the host. Newer peers only.
     Defer,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
 
-/// Is the result to be changed?
+/// Changes of a tool's result.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct PostToolUseOutput {
     /// Text for the model.
     pub additional_context: Option<String>,
-    /// Text for whoever judges the next calls. Newer peers only.
+    /// Context for the classifier of the next calls. Newer peers only.
     pub classifier_context: Option<String>,
     /// The result to use instead. Newer peers only.
     pub updated_tool_output: Option<Value>,
@@ -143,7 +143,7 @@ pub struct PostToolUseOutput {
     pub extra: Extra,
 }
 
-/// Anything to add to the failure?
+/// Context for a failed tool call.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct PostToolUseFailureOutput {
@@ -153,7 +153,7 @@ pub struct PostToolUseFailureOutput {
     pub extra: Extra,
 }
 
-/// Anything to add to the results?
+/// Context for a batch of tool results.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct PostToolBatchOutput {
@@ -163,7 +163,7 @@ pub struct PostToolBatchOutput {
     pub extra: Extra,
 }
 
-/// Anything to add to a notification?
+/// Context for a notification.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct NotificationOutput {
@@ -173,7 +173,7 @@ pub struct NotificationOutput {
     pub extra: Extra,
 }
 
-/// Anything to add to the prompt?
+/// Context for a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct UserPromptSubmitOutput {
@@ -187,7 +187,7 @@ pub struct UserPromptSubmitOutput {
     pub extra: Extra,
 }
 
-/// Anything to add to the command's text?
+/// Context for an expanded command.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct UserPromptExpansionOutput {
@@ -199,7 +199,7 @@ pub struct UserPromptExpansionOutput {
     pub extra: Extra,
 }
 
-/// What should the session begin with?
+/// What a session starts with.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct SessionStartOutput {
@@ -217,7 +217,7 @@ pub struct SessionStartOutput {
     pub extra: Extra,
 }
 
-/// Anything to add to a setup?
+/// Context for a setup.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct SetupOutput {
@@ -227,7 +227,7 @@ pub struct SetupOutput {
     pub extra: Extra,
 }
 
-/// Anything to add to the end of a turn? Newer peers only.
+/// Context at the end of a turn. Newer peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct StopOutput {
@@ -237,7 +237,7 @@ pub struct StopOutput {
     pub extra: Extra,
 }
 
-/// Anything to tell the subagent?
+/// Context for a subagent.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct SubagentStartOutput {
@@ -247,7 +247,7 @@ pub struct SubagentStartOutput {
     pub extra: Extra,
 }
 
-/// Anything to add to a subagent's end? Newer peers only.
+/// Context at the end of a subagent. Newer peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct SubagentStopOutput {
@@ -257,7 +257,7 @@ pub struct SubagentStopOutput {
     pub extra: Extra,
 }
 
-/// May the model change?
+/// The decision on a change of model.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct PreModelSwitchOutput {
@@ -269,7 +269,7 @@ pub struct PreModelSwitchOutput {
     pub extra: Extra,
 }
 
-/// Anything to tell the new model?
+/// Context for the new model.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct PostModelSwitchOutput {
@@ -340,7 +340,7 @@ pub struct PermissionRequestDeny {
     pub extra: Extra,
 }
 
-/// May the model try again?
+/// Whether the model may retry.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct PermissionDeniedOutput {
@@ -350,11 +350,11 @@ pub struct PermissionDeniedOutput {
     pub extra: Extra,
 }
 
-/// An answer to an MCP server in the user's stead.
+/// An answer to an MCP server instead of the user's.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct ElicitationOutput {
-    /// What becomes of the question.
+    /// The action on the question.
     pub action: Option<ElicitationAction>,
     /// The answer.
     pub content: Option<Value>,
@@ -362,11 +362,11 @@ pub struct ElicitationOutput {
     pub extra: Extra,
 }
 
-/// Another answer to an MCP server than the user's.
+/// A replacement for the user's answer to an MCP server.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct ElicitationResultOutput {
-    /// What becomes of the question.
+    /// The action on the question.
     pub action: Option<ElicitationAction>,
     /// The answer.
     pub content: Option<Value>,

@@ -1,4 +1,4 @@
-//! Every event's input and answer there and back, and what happens to the unknown.
+//! Round trips of every event's input and answer, and unknown events.
 
 use serde_json::{Value, json};
 
@@ -165,7 +165,7 @@ fn specific(event: &HookEvent, fields: Value) -> Value {
 }
 
 #[test]
-fn every_event_is_read_without_a_remainder_and_written_back() {
+fn every_event_is_decoded_completely_and_encoded_unchanged() {
     let inputs = inputs();
     assert_eq!(inputs.iter().map(|(event, _)| event.clone()).collect::<Vec<_>>(), HookEvent::ALL);
     for (event, fields) in inputs {
@@ -186,7 +186,7 @@ fn every_event_is_read_without_a_remainder_and_written_back() {
 }
 
 #[test]
-fn an_older_peer_leaves_out_what_it_does_not_know() {
+fn fields_that_older_peers_leave_out_are_optional() {
     let value = json!({
         "session_id": "s1", "transcript_path": "/t.jsonl", "cwd": "/work", "hook_event_name": "SubagentStart",
         "agent_id": "a1", "agent_type": "general-purpose",
@@ -206,7 +206,7 @@ fn an_unknown_event_keeps_its_fields_and_shows_the_common_ones() {
 }
 
 #[test]
-fn unknown_fields_and_words_survive() {
+fn unknown_fields_and_values_survive() {
     let value =
         input(&HookEvent::SessionEnd, &json!({"reason": "eclipse", "mood": [1, {"a": null}]}));
     let (input, unknown) =
@@ -228,7 +228,7 @@ fn errors_name_the_event_and_the_field() {
 }
 
 #[test]
-fn answers_are_read_without_a_remainder_and_written_back() {
+fn answers_are_decoded_completely_and_encoded_unchanged() {
     assert_eq!(check_output(json!({})), HookOutput::none());
     check_output(json!({
         "continue": false, "suppressOutput": true, "stopReason": "r", "decision": "block", "reason": "r",
@@ -283,7 +283,7 @@ fn answers_are_read_without_a_remainder_and_written_back() {
 }
 
 #[test]
-fn ready_made_answers_say_what_they_should() {
+fn constructed_answers_have_the_expected_json() {
     let check = |output: HookOutput, value: Value| {
         assert_eq!(serde_json::to_value(&output).unwrap(), value)
     };

@@ -88,7 +88,7 @@ pub struct ToolCallRecord {
 }
 
 with_base! {
-    /// Someone has to decide whether a tool may run.
+    /// A tool call requires approval.
     #[derive(Default)]
     pub struct PermissionRequestInput {
         /// The tool.

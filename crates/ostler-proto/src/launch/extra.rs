@@ -1,4 +1,4 @@
-//! Arguments that a host writes by name, read as a command line would be.
+//! Arguments given by name, parsed like a command line.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -9,19 +9,19 @@ use super::{Answerer, Launch, ModelPrice, Thinking, ToolSet};
 use crate::hook::SetupTrigger;
 use crate::permission::PermissionMode;
 
-/// An argument that cannot be read.
+/// An invalid argument.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("--{name} {reason}")]
 pub struct OddArgument {
-    /// Which one.
+    /// Its name.
     pub name: String,
     /// What is wrong with it.
     pub reason: String,
 }
 
 impl Launch {
-    /// Reads the arguments in [`Launch::extra`], for an engine that has no command line. What is said twice counts as
-    /// it was said last; lists grow.
+    /// Parses the arguments in [`Launch::extra`], for an engine without a command line. The last value of a repeated
+    /// argument counts; lists are appended.
     ///
     /// ```
     /// use ostler_proto::launch::Launch;
@@ -39,7 +39,7 @@ impl Launch {
             let taken = match value {
                 Some(value) => self.take_value(&name, &value),
                 None if self.take_flag(&name) => Ok(()),
-                // Tried in vain, to tell two mistakes apart.
+                // Tried only to distinguish two errors.
                 None => match Self::default().take_value(&name, "1") {
                     Err(reason) if reason == UNKNOWN => Err(reason),
                     _ => Err("needs a value".to_owned()),
@@ -50,7 +50,7 @@ impl Launch {
         Ok(())
     }
 
-    /// False when it is no flag.
+    /// Returns false if it is not a flag.
     fn take_flag(&mut self, name: &str) -> bool {
         let flag = match name {
             "allow-dangerously-skip-permissions" => &mut self.allow_skip_permissions,
@@ -75,7 +75,7 @@ impl Launch {
                 self.setup = Some(SetupTrigger::Maintenance);
                 return true;
             }
-            // What they ask for is how it is.
+            // These are always on.
             "verbose" | "print" | "await-initialize" => return true,
             _ => return false,
         };
@@ -160,7 +160,7 @@ impl Launch {
         })
     }
 
-    /// One more place where servers stand. What does not look like JSON is a path.
+    /// Another MCP configuration. Text that does not look like JSON is a path.
     fn add_servers(&mut self, place: &str) {
         let json = serde_json::from_str(place).ok().filter(Value::is_object);
         let place = json.unwrap_or_else(|| Value::String(place.to_owned()));
@@ -175,9 +175,9 @@ impl Launch {
     }
 }
 
-/// What an argument is that nobody knows.
+/// The message for an unknown argument.
 const UNKNOWN: &str =
-    "is not known to the engine in this process: take it out, or start an executable";
+    "is not known to the engine in this process: remove it, or start an executable";
 
 fn thinking(word: &str) -> Result<Thinking, String> {
     match word {
@@ -197,18 +197,18 @@ fn permission_mode(word: &str) -> Result<PermissionMode, String> {
 }
 
 fn parsed<T: FromStr<Err: Display>>(value: &str) -> Result<T, String> {
-    value.parse().map_err(|error| format!("is {value:?}, which is no number that fits: {error}"))
+    value.parse().map_err(|error| format!("is {value:?}, which is not a valid number: {error}"))
 }
 
 fn json<T: serde::de::DeserializeOwned>(value: &str) -> Result<T, String> {
-    serde_json::from_str(value).map_err(|error| format!("is not the JSON it should be: {error}"))
+    serde_json::from_str(value).map_err(|error| format!("is not valid JSON for it: {error}"))
 }
 
 fn words(list: &str) -> Vec<String> {
     list.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// A value of a list. Folders are written one at a time.
+/// The values of a list argument. Folders are given one at a time.
 fn split(name: &str, value: &str) -> Vec<String> {
     match name {
         "betas" => words(value),
@@ -228,7 +228,7 @@ impl ToolSet {
     }
 }
 
-/// Rules from lists of them. They stand apart by commas or blanks, except inside of parentheses.
+/// Splits lists of rules at commas and blanks outside parentheses.
 ///
 /// ```
 /// use ostler_proto::launch::split_rules;
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_counts_and_lists_grow() {
+    fn the_last_value_counts_and_lists_are_appended() {
         let launch = read(&[
             ("model", Some("a")),
             ("allowedTools", Some("Read,Bash(git log:*)")),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn invalid_arguments_are_named() {
         for (name, value, told) in [
             ("no-such-thing", None, "--no-such-thing is not known"),
             ("no-such-thing", Some("1"), "--no-such-thing is not known"),
@@ -301,14 +301,14 @@ mod tests {
             ("thinking", None, "--thinking needs a value"),
             ("continue", Some("yes"), "--continue takes no value"),
             ("verbose", Some("yes"), "--verbose takes no value"),
-            ("max-turns", Some("many"), "--max-turns is \"many\", which is no number"),
+            ("max-turns", Some("many"), "--max-turns is \"many\", which is not a valid number"),
             ("max-turns", Some("-1"), "--max-turns is \"-1\""),
             ("max-turns", Some("0"), "--max-turns must be 1 or more"),
             ("permission-mode", Some("sure"), "must be default, acceptEdits"),
             ("permission-prompts", Some("all"), "must be none"),
             ("thinking", Some("hard"), "must be adaptive or disabled"),
-            ("json-schema", Some("{"), "--json-schema is not the JSON"),
-            ("agents", Some("[]"), "--agents is not the JSON"),
+            ("json-schema", Some("{"), "--json-schema is not valid JSON"),
+            ("agents", Some("[]"), "--agents is not valid JSON"),
         ] {
             let error = read(&[(name, value)]).unwrap_err();
             assert!(error.contains(told), "{error}");

@@ -1,4 +1,4 @@
-//! What a model costs, as the user tells an engine whose list does not have it.
+//! Prices of models that the engine's own list does not have.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct ModelPrice {
 }
 
 impl ModelPrice {
-    /// A price without one of its own for the cache.
+    /// A price without separate cache prices.
     pub fn new(input: f64, output: f64) -> Self {
         Self { input, output, ..Self::default() }
     }
@@ -61,7 +61,7 @@ impl ModelPrice {
         Ok(((*name).to_owned(), price))
     }
 
-    /// Why this cannot be a price, if it cannot.
+    /// Why this is not a valid price, if so.
     pub fn refusal(&self) -> Option<String> {
         let numbers = [Some(self.input), Some(self.output), self.cache_read, self.cache_write];
         let odd =

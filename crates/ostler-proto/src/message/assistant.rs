@@ -1,4 +1,4 @@
-//! `assistant` and `stream_event`: what the model says, finished and as it comes.
+//! `assistant` and `stream_event`: finished and streamed output of the model.
 
 use ostler_proto_derive::Wire;
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub struct Assistant {
     pub user_message_uuid: Option<Uuid>,
     /// All prompts this answers, when several were merged.
     pub user_message_uuids: Option<Vec<Uuid>>,
-    /// True when the response was interrupted and this is what had come.
+    /// True if the response was interrupted and this is only its start.
     pub aborted: Option<bool>,
     /// Earlier frames this one replaces.
     pub supersedes: Option<Vec<Uuid>>,
@@ -49,9 +49,9 @@ pub struct Assistant {
     pub api_error_status: Option<u16>,
     /// The API's error type.
     pub api_error_type: Option<String>,
-    /// Which of the engine's known API troubles it is.
+    /// The engine's code for the API error.
     pub api_error: Option<String>,
-    /// Numbers that belong to it.
+    /// Parameters of that error.
     pub api_error_params: Option<Value>,
     /// How long the model thought before this block.
     pub thinking_duration_ms: Option<Num>,
@@ -61,9 +61,9 @@ pub struct Assistant {
     pub context_usage: Option<Value>,
     /// What was spent, on the answer to `/usage`.
     pub usage_report: Option<Value>,
-    /// Why the turn was taken up again.
+    /// Why the turn was resumed.
     pub resume_reason: Option<String>,
-    /// True when a half-finished thought was taken up again.
+    /// True if unfinished thinking was resumed.
     pub resumed_from_incomplete_thinking: Option<bool>,
     /// The refused message this stands for.
     pub refused_message_id: Option<String>,
@@ -95,7 +95,7 @@ pub enum AssistantError {
     Overloaded,
     /// The API refused the request.
     InvalidRequest,
-    /// There is no such model.
+    /// The model does not exist.
     ModelNotFound,
     /// The API failed.
     ServerError,
@@ -149,7 +149,7 @@ pub struct StreamEventMessage {
     pub user_message_uuid: Option<Uuid>,
     /// All prompts this answers.
     pub user_message_uuids: Option<Vec<Uuid>>,
-    /// Why the turn was taken up again.
+    /// Why the turn was resumed.
     pub resume_reason: Option<String>,
     /// Rows of a terminal view that are still to be drawn.
     pub owed_rows: Option<Value>,
@@ -158,7 +158,7 @@ pub struct StreamEventMessage {
 }
 
 impl StreamEventMessage {
-    /// An event of the main conversation, with nothing else said about it.
+    /// An event of the main conversation with only the required fields.
     pub fn new(event: StreamEvent, session_id: SessionId, uuid: Uuid) -> Self {
         Self {
             event,

@@ -1,4 +1,4 @@
-//! What an engine tells its host: one module per family of messages.
+//! Messages of an engine to its host: one module per family.
 //!
 //! The order inside a turn: `system`/`init`, then `assistant` (one per finished block) and `user` (one per tool
 //! result) in alternation, then exactly one `result`. Everything else may come in between.

@@ -1,4 +1,4 @@
-//! The remaining message types, each with a small job of its own.
+//! The remaining message types.
 
 use std::collections::BTreeMap;
 
@@ -23,11 +23,11 @@ pub struct ToolProgress {
     pub elapsed_time_seconds: Num,
     /// The task, if the tool runs as one.
     pub task_id: Option<TaskId>,
-    /// True for a regular sign of life.
+    /// True for a periodic heartbeat.
     pub heartbeat: Option<bool>,
     /// The subagent's type, when the tool is one.
     pub subagent_type: Option<String>,
-    /// Set while a subagent waits to try the API again.
+    /// Set while a subagent waits to retry the API.
     pub subagent_retry: Option<SubagentRetry>,
     /// The conversation.
     pub session_id: SessionId,
@@ -37,14 +37,14 @@ pub struct ToolProgress {
     pub extra: Extra,
 }
 
-/// A subagent waits to try the API again.
+/// A subagent waits to retry the API.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct SubagentRetry {
     /// The subagent.
     pub agent_id: AgentId,
     /// Which attempt failed.
     pub attempt: u64,
-    /// How many there will be.
+    /// The maximum number of attempts.
     pub max_retries: u64,
     /// How long it waits.
     pub retry_delay_ms: Num,
@@ -57,13 +57,13 @@ pub struct SubagentRetry {
     pub extra: Extra,
 }
 
-/// `auth_status`: a login is going on.
+/// `auth_status`: a login is in progress.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct AuthStatus {
-    /// Whether it still is.
+    /// Whether it is still in progress.
     #[wire(name = "isAuthenticating")]
     pub is_authenticating: bool,
-    /// What it printed.
+    /// Stdout.
     pub output: Vec<String>,
     /// How it failed.
     pub error: Option<String>,
@@ -90,7 +90,7 @@ pub struct ToolUseSummary {
     pub extra: Extra,
 }
 
-/// `rate_limit_event`: a subscription's limit came nearer or went away.
+/// `rate_limit_event`: the state of a subscription's limit changed.
 #[derive(Clone, Debug, PartialEq, Wire)]
 pub struct RateLimitEvent {
     /// The limit.
@@ -119,7 +119,7 @@ pub struct RateLimitInfo {
     pub overage_status: Option<RateLimitStatus>,
     /// When overage resets.
     pub overage_resets_at: Option<Num>,
-    /// Why there is none.
+    /// Why overage is not available.
     pub overage_disabled_reason: Option<String>,
     /// Whether overage is being used.
     pub is_using_overage: Option<bool>,
@@ -145,11 +145,11 @@ pub struct RateLimitInfo {
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum RateLimitStatus {
-    /// Yes.
+    /// Requests pass.
     Allowed,
-    /// Still.
+    /// Requests pass, but the limit is close.
     AllowedWarning,
-    /// No.
+    /// Requests are rejected.
     Rejected,
     /// A status this version does not know.
     #[wire(other)]
@@ -188,7 +188,7 @@ pub struct ConversationReset {
     pub extra: Extra,
 }
 
-/// `command_lifecycle`: how far a prompt that came with a `uuid` has got.
+/// `command_lifecycle`: the state of a prompt that was sent with a `uuid`.
 #[derive(Clone, Debug, PartialEq, Wire)]
 pub struct CommandLifecycle {
     /// The prompt.
@@ -203,7 +203,7 @@ pub struct CommandLifecycle {
     pub extra: Extra,
 }
 
-/// How far a prompt has got.
+/// The state of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum CommandState {
@@ -235,7 +235,7 @@ pub struct TranscriptMirror {
 /// `active_goal`: the goal a remote session works towards.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct ActiveGoal {
-    /// The goal, or `null` when there is none any more.
+    /// The goal, or `null` if it was removed.
     #[wire(nullable)]
     pub value: Option<Goal>,
     /// The conversation.
@@ -249,7 +249,7 @@ pub struct ActiveGoal {
 /// A goal with its progress.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct Goal {
-    /// When it is reached, in words.
+    /// The condition for reaching it, as text.
     pub condition: String,
     /// Rounds so far.
     pub iterations: u64,
@@ -300,16 +300,16 @@ pub struct StreamlinedToolUseSummary {
     pub extra: Extra,
 }
 
-/// `keep_alive`: legal at any time in both directions, needs no answer.
+/// `keep_alive`: allowed at any time in both directions, without an answer.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct KeepAlive {
-    /// How far the start-up has got, for hosts that asked.
+    /// The progress of the start-up, on request.
     pub startup_mark: Option<Value>,
     /// Unknown fields.
     pub extra: Extra,
 }
 
-/// `update_environment_variables`: a remote host hands the engine fresh credentials.
+/// `update_environment_variables`: a remote host sends new credentials to the engine.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct UpdateEnvironmentVariables {
     /// The variables to set.

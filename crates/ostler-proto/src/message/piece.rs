@@ -1,14 +1,14 @@
-//! The pieces of a response, read without detours.
+//! A fast decoder for stream deltas.
 //!
-//! With partial messages on nearly every line is one of these, and engines write them all in one shape. A line of
-//! exactly that shape is read here, several times faster; any other line, and whatever is wrong with one, is left to
-//! the general reader. What is read here must be what that one reads: the tests change lines in every place and compare.
+//! With partial messages nearly every line is a delta, and engines write them all in one format. A line of exactly
+//! that format is decoded here, several times faster; any other line is left to the general decoder. Both must agree:
+//! the tests change lines at every position and compare.
 
 use super::StreamEventMessage;
 use crate::Extra;
 use crate::api::{ContentBlockDelta, Delta, InputJsonDelta, StreamEvent, TextDelta, ThinkingDelta};
 
-/// Reads a line that is a piece of a block in the usual shape; `None` says nothing about a line.
+/// Decodes a delta in the usual format; `None` means that the general decoder must try.
 pub(crate) fn read(line: &str) -> Option<Box<StreamEventMessage>> {
     let mut line = Line(line);
     line.skip(r#"{"type":"stream_event","event":{"type":"content_block_delta","index":"#)?;
@@ -32,7 +32,7 @@ pub(crate) fn read(line: &str) -> Option<Box<StreamEventMessage>> {
     let event = ContentBlockDelta { index, delta, extra: Extra::default() };
     let event = StreamEvent::ContentBlockDelta(event);
     let piece = StreamEventMessage::new(event, session_id?.into(), uuid?.into());
-    // Large, so that it is put where it stays as soon as can be.
+    // Boxed early, because the value is large.
     let mut piece = Box::new(piece);
     piece.parent_tool_use_id = parent?.map(Into::into);
     piece.api_message_id = message.map(str::to_owned);
@@ -40,7 +40,7 @@ pub(crate) fn read(line: &str) -> Option<Box<StreamEventMessage>> {
     Some(piece)
 }
 
-/// What stands around an event.
+/// The fields next to an event.
 #[derive(Default)]
 struct Around<'a> {
     session_id: Option<&'a str>,
@@ -50,7 +50,7 @@ struct Around<'a> {
     display: Option<&'a str>,
 }
 
-/// What is left of a line.
+/// The rest of a line.
 struct Line<'a>(&'a str);
 
 impl<'a> Line<'a> {
@@ -82,7 +82,7 @@ impl<'a> Line<'a> {
         if let Some(word) = self.word() {
             return Some(word.to_owned());
         }
-        // It has escapes, which the general reader knows best.
+        // Escapes are left to the general decoder.
         let mut end = 1;
         loop {
             let rest = all.as_bytes().get(end..)?;
@@ -90,14 +90,14 @@ impl<'a> Line<'a> {
             if all.as_bytes()[end - 1] == b'"' {
                 break;
             }
-            // Whatever is escaped does not end the string.
+            // An escaped quote does not end the string.
             end += 1;
         }
         self.0 = all.get(end..)?;
         serde_json::from_str(all.get(..end)?).ok()
     }
 
-    /// The rest of the line: what stands around the event, in any order, each once.
+    /// The rest of the line: the fields next to the event, in any order, each once.
     fn around(&mut self) -> Option<Around<'a>> {
         let mut around = Around::default();
         while self.skip(",\"").is_some() {
@@ -127,9 +127,9 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Whether a string has nothing that JSON wants escaped, apart from what was looked for.
+/// Whether a string contains no other character that JSON must escape.
 fn is_plain(text: &str) -> bool {
-    // All of it, without a way out: that is quicker.
+    // Checks the whole string without an early exit, which is faster.
     !text.bytes().fold(false, |found, byte| found | (byte < 0x20))
 }
 
@@ -145,7 +145,7 @@ mod tests {
         serde_json::from_str(line).map_err(|error| error.to_string())
     }
 
-    /// Whether it was read here, as it is read otherwise.
+    /// Whether the fast decoder accepts the line, with the same result as the general one.
     fn check(line: &str) -> bool {
         let Some(piece) = read(line) else { return false };
         assert_eq!(read_generally(line), Ok(ToHost::StreamEvent(piece)), "{line}");
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_pieces_are_read_here_and_as_they_are_read_otherwise() {
+    fn both_decoders_agree_on_recorded_deltas() {
         let of_text =
             |kind: &str| lines().iter().filter(|line| line.contains(kind) && check(line)).count();
         assert!(of_text(r#""type":"text_delta""#) > 30);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_engines_write_is_read_here() {
+    fn the_fast_decoder_accepts_what_engines_write() {
         for line in lines() {
             let Some(piece) = read(&line) else { continue };
             let written = crate::frame::Frame::to_line(&ToHost::StreamEvent(piece));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_changed_anywhere_is_never_read_in_two_ways() {
+    fn both_decoders_agree_on_changed_lines() {
         let mut seen = std::collections::BTreeSet::new();
         let odd = [
             "\"",
@@ -213,7 +213,7 @@ mod tests {
         ];
         for line in lines() {
             let Some(piece) = read(&line) else { continue };
-            // One of each shape.
+            // One of each format.
             if !seen.insert((line.len(), piece.api_message_id.is_some())) {
                 continue;
             }

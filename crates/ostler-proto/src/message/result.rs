@@ -43,7 +43,7 @@ pub struct TurnResult {
     pub model_usage: BTreeMap<String, ModelUsage>,
     /// Tool calls that were denied.
     pub permission_denials: Vec<PermissionDenial>,
-    /// The answer in the schema the host asked for.
+    /// The answer in the requested schema.
     pub structured_output: Option<Value>,
     /// This frame.
     pub uuid: Uuid,
@@ -53,7 +53,7 @@ pub struct TurnResult {
     pub api_error_status: Option<u16>,
     /// The API's error type.
     pub api_error_type: Option<String>,
-    /// Which of the engine's known API troubles it was.
+    /// The engine's code for the API error.
     pub api_error: Option<String>,
     /// Prompts that wait.
     pub queued_turn_count: Option<u64>,
@@ -63,13 +63,13 @@ pub struct TurnResult {
     pub user_message_uuid: Option<Uuid>,
     /// All prompts this answers.
     pub user_message_uuids: Option<Vec<Uuid>>,
-    /// Who caused the turn, when it was not a person.
+    /// What caused the turn, if not a user.
     pub origin: Option<Origin>,
-    /// A tool call that was put off.
+    /// A deferred tool call.
     pub deferred_tool_use: Option<DeferredToolUse>,
     /// The slash command that was run instead of the model.
     pub local_command: Option<String>,
-    /// Why the turn was taken up again.
+    /// Why the turn was resumed.
     pub resume_reason: Option<String>,
     /// Why the engine could not start.
     pub startup_failure_reason: Option<String>,
@@ -79,7 +79,7 @@ pub struct TurnResult {
     pub credential_expires_at: Option<String>,
     /// Whether fast mode is on: `off`, `cooldown`, `on`.
     pub fast_mode_state: Option<String>,
-    /// Why it is not.
+    /// Why fast mode is off.
     pub fast_mode_disabled_reason: Option<String>,
     /// The `stopReason` of the hook that ended the turn. Only `ostler` has this field.
     pub hook_stop_reason: Option<String>,
@@ -120,7 +120,7 @@ pub enum ResultSubtype {
     /// The model was finished (or the API failed, see [`TurnResult::is_error`]).
     #[default]
     Success,
-    /// It was interrupted, or something broke.
+    /// It was interrupted, or failed internally.
     ErrorDuringExecution,
     /// The limit on turns was reached.
     ErrorMaxTurns,
@@ -167,9 +167,9 @@ pub enum TerminalReason {
     MalformedToolUseExhausted,
     /// The model kept missing the schema.
     StructuredOutputRetryExhausted,
-    /// A tool call was put off.
+    /// A tool call was deferred.
     ToolDeferred,
-    /// A tool call was put off and the tool is gone.
+    /// A tool call was deferred and the tool is gone.
     ToolDeferredUnavailable,
     /// The turn went to the background.
     BackgroundRequested,
@@ -193,7 +193,7 @@ pub struct PermissionDenial {
     pub extra: Extra,
 }
 
-/// A tool call that a hook put off.
+/// A tool call that a hook deferred.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct DeferredToolUse {
     /// The call.

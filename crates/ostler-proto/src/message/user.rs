@@ -42,9 +42,9 @@ pub struct User {
     /// True for an echo of a prompt, or of a local command's output.
     #[wire(name = "isReplay")]
     pub is_replay: Option<bool>,
-    /// When a queued prompt is to be taken up.
+    /// When a queued prompt is started.
     pub priority: Option<Priority>,
-    /// Who caused it.
+    /// What caused it.
     pub origin: Option<Origin>,
     /// `false`: append to the conversation without starting a turn.
     #[wire(name = "shouldQuery")]
@@ -87,7 +87,7 @@ impl User {
         Self::new(content.into(), Some(SessionId::default()))
     }
 
-    /// A message with the given content and nothing else said about it.
+    /// A message with only content and session.
     pub fn new(content: Content, session_id: Option<SessionId>) -> Self {
         let message = UserContent { content: Some(content), ..UserContent::default() };
         Self { message, session_id, ..Self::default() }
@@ -105,7 +105,7 @@ pub struct UserContent {
     pub extra: Extra,
 }
 
-/// When a queued prompt is to be taken up.
+/// When a queued prompt is started.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum Priority {
@@ -146,7 +146,7 @@ pub struct PermissionDecisionMeta {
     pub extra: Extra,
 }
 
-/// Who caused a message or a turn.
+/// What caused a message or a turn.
 #[derive(Clone, Debug, PartialEq, Wire)]
 #[wire(tag = "kind", rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -161,11 +161,11 @@ pub enum Origin {
     TaskNotification(TaskNotificationOrigin),
     /// A coordinating agent.
     Coordinator(PlainOrigin),
-    /// Nobody knows.
+    /// Unknown.
     Unclassified(PlainOrigin),
     /// An observing agent.
     Observer(ObserverOrigin),
-    /// The engine, going on by itself.
+    /// The engine, continuing by itself.
     AutoContinuation(PlainOrigin),
     /// Something an observer did.
     ObserverActivity(PlainOrigin),

@@ -17,11 +17,11 @@ pub struct AgentInput {
     pub subagent_type: Option<String>,
     /// The model: `sonnet`, `opus`, `haiku` and so on.
     pub model: Option<String>,
-    /// How hard it shall think: `low` to `max`. Newer peers only.
+    /// Its effort: `low` to `max`. Newer peers only.
     pub effort: Option<String>,
-    /// An earlier subagent to go on with. Older peers only.
+    /// An earlier subagent to resume. Older peers only.
     pub resume: Option<String>,
-    /// Whether to go on without waiting for it.
+    /// Whether to continue without waiting for it.
     pub run_in_background: Option<bool>,
     /// How often it may ask its model. Older peers only.
     pub max_turns: Option<u64>,
@@ -45,12 +45,12 @@ pub enum AgentIsolation {
     Worktree,
     /// On another machine. Newer peers only.
     Remote,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
 
-/// What became of a subagent.
+/// The outcome of a subagent.
 #[derive(Clone, Debug, PartialEq, Wire)]
 #[wire(tag = "status")]
 #[non_exhaustive]
@@ -61,7 +61,7 @@ pub enum AgentOutput {
     AsyncLaunched(AgentLaunched),
     /// It works on another machine. Newer peers only.
     RemoteLaunched(AgentRemote),
-    /// The conversation goes on inside it. Older peers only.
+    /// The conversation continues inside it. Older peers only.
     SubAgentEntered(AgentEntered),
     /// Another kind, kept whole.
     #[wire(other)]
@@ -92,7 +92,7 @@ pub struct AgentCompleted {
     pub usage: Usage,
     /// Which tools it called. Newer peers only.
     pub tools_used: Option<Vec<String>>,
-    /// How often it did what. Newer peers only.
+    /// Counts per kind of tool. Newer peers only.
     pub tool_stats: Option<AgentToolStats>,
     /// Its task.
     pub prompt: String,
@@ -104,7 +104,7 @@ pub struct AgentCompleted {
     pub extra: Extra,
 }
 
-/// How often a subagent did what.
+/// A subagent's counts per kind of tool.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct AgentToolStats {
@@ -148,7 +148,7 @@ pub struct AgentLaunched {
     pub output_file: String,
     /// Whether the caller has a tool to read it.
     pub can_read_output_file: Option<bool>,
-    /// Whether more can be said to it. Newer peers only.
+    /// Whether it accepts further messages. Newer peers only.
     pub can_continue_agent: Option<bool>,
     /// Unknown fields.
     pub extra: Extra,
@@ -160,7 +160,7 @@ pub struct AgentLaunched {
 pub struct AgentRemote {
     /// The task.
     pub task_id: TaskId,
-    /// Where to look on.
+    /// The URL to watch it.
     pub session_url: String,
     /// What it is about.
     pub description: String,
@@ -172,13 +172,13 @@ pub struct AgentRemote {
     pub extra: Extra,
 }
 
-/// The conversation goes on inside a subagent.
+/// The conversation continues inside a subagent.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct AgentEntered {
     /// What it is about.
     pub description: String,
-    /// The same in words.
+    /// The same as text.
     pub message: String,
     /// Unknown fields.
     pub extra: Extra,

@@ -1,4 +1,4 @@
-//! `Artifact` and `ClaudeDesign`: things published beside the conversation. Newer peers only.
+//! `Artifact` and `ClaudeDesign`: pages published outside the conversation. Newer peers only.
 
 use ostler_proto_derive::Wire;
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub struct ArtifactInput {
     pub icon: Option<String>,
     /// How many entries to list.
     pub limit: Option<u64>,
-    /// Where to go on in a list.
+    /// The cursor of a list.
     pub page_token: Option<String>,
     /// Whose to list.
     pub scope: Option<ArtifactScope>,
@@ -42,7 +42,7 @@ pub struct ArtifactInput {
     pub file_paths: Option<Vec<String>>,
     /// The file to read or delete.
     pub asset_id: Option<String>,
-    /// Where to go on in a list of files.
+    /// The cursor of a list of files.
     pub after: Option<String>,
     /// What the page may do.
     pub capabilities: Option<Value>,
@@ -64,11 +64,11 @@ pub enum ArtifactAction {
     Read,
     /// List the kinds there are.
     ListTypes,
-    /// Be told of changes.
+    /// Subscribe to changes.
     Watch,
-    /// No longer be told.
+    /// Unsubscribe from changes.
     Unwatch,
-    /// Look how it stands.
+    /// Ask for its status.
     Status,
     /// Add a file to one.
     UploadAsset,
@@ -82,7 +82,7 @@ pub enum ArtifactAction {
     Pin,
     /// No longer pin it.
     Unpin,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -97,7 +97,7 @@ pub enum ArtifactScope {
     Shared,
     /// All.
     All,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }

@@ -13,7 +13,7 @@ pub struct AskUserQuestionInput {
     pub questions: Vec<Question>,
     /// The answers, by the question's text.
     pub answers: Option<BTreeMap<String, String>>,
-    /// Remarks on the answers, by the question's text. Newer peers only.
+    /// Notes on the answers, by the question's text. Newer peers only.
     pub annotations: Option<BTreeMap<String, AnswerNote>>,
     /// Where the questions come from.
     pub metadata: Option<QuestionMetadata>,
@@ -57,7 +57,7 @@ impl AskUserQuestionInput {
 pub struct Question {
     /// The question; it also names the answer.
     pub question: String,
-    /// A word or two to stand above it.
+    /// A heading of one or two words.
     pub header: String,
     /// The answers to choose from. The user may always write another.
     pub options: Vec<QuestionOption>,
@@ -80,7 +80,7 @@ pub struct QuestionOption {
     pub extra: Extra,
 }
 
-/// A remark on an answer.
+/// A note on an answer.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct AnswerNote {
     /// What the chosen answer looks like.
@@ -97,13 +97,13 @@ pub struct AnswerNote {
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum Unanswered {
-    /// The user passed over it.
+    /// The user skipped it.
     Skipped,
     /// The user wrote something else instead.
     RepliedInChat,
     /// The user closed it.
     Dismissed,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -127,9 +127,9 @@ pub struct AskUserQuestionOutput {
     pub answers: BTreeMap<String, String>,
     /// What the user wrote instead. Newer peers only.
     pub response: Option<String>,
-    /// Remarks on the answers, by the question's text. Newer peers only.
+    /// Notes on the answers, by the question's text. Newer peers only.
     pub annotations: Option<BTreeMap<String, AnswerNote>>,
-    /// After how many milliseconds nobody was thought to be there. Newer peers only.
+    /// The idle timeout after which the user was considered away, in milliseconds. Newer peers only.
     pub afk_timeout_ms: Option<Num>,
     /// Unknown fields.
     pub extra: Extra,

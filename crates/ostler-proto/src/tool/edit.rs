@@ -34,7 +34,7 @@ pub struct WriteOutput {
     pub git_diff: Option<GitDiff>,
     /// Whether the user changed the text before it was written. Newer peers only.
     pub user_modified: Option<bool>,
-    /// Whether it is only put aside for review. Newer peers only.
+    /// Whether it is only staged for review. Newer peers only.
     pub staged: Option<bool>,
     /// Unknown fields.
     pub extra: Extra,
@@ -48,7 +48,7 @@ pub enum WriteKind {
     Create,
     /// It was there before.
     Update,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -89,7 +89,7 @@ pub struct EditOutput {
     pub replace_all: bool,
     /// The change as git sees it.
     pub git_diff: Option<GitDiff>,
-    /// Whether it is only put aside for review. Newer peers only.
+    /// Whether it is only staged for review. Newer peers only.
     pub staged: Option<bool>,
     /// Unknown fields.
     pub extra: Extra,
@@ -143,7 +143,7 @@ pub enum GitDiffStatus {
     Modified,
     /// It is new.
     Added,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }

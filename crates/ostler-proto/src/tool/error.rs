@@ -1,4 +1,4 @@
-//! What is said when a tool's input or output has not the shape it should have.
+//! The error for an invalid input or output of a tool.
 
 use std::fmt;
 

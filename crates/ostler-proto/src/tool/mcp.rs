@@ -131,12 +131,12 @@ pub enum McpRefreshStatus {
     Error,
     /// It could not be asked.
     NotConnected,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
 
-/// A resource to keep an eye on. Older peers only.
+/// A resource to subscribe to. Older peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct SubscribeMcpResourceInput {
     /// The server.
@@ -149,7 +149,7 @@ pub struct SubscribeMcpResourceInput {
     pub extra: Extra,
 }
 
-/// A resource to no longer keep an eye on. Older peers only.
+/// A resource to unsubscribe from. Older peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct UnsubscribeMcpResourceInput {
@@ -163,7 +163,7 @@ pub struct UnsubscribeMcpResourceInput {
     pub extra: Extra,
 }
 
-/// A tool or resource to ask again and again. Older peers only.
+/// A tool or resource to poll. Older peers only.
 #[derive(Clone, Debug, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct SubscribePollingInput {
@@ -185,7 +185,7 @@ pub struct SubscribePollingInput {
     pub extra: Extra,
 }
 
-/// What is asked again and again.
+/// What is polled.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum PollingKind {
@@ -193,12 +193,12 @@ pub enum PollingKind {
     Tool,
     /// A resource.
     Resource,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
 
-/// Something to no longer ask. Older peers only.
+/// A poll to end. Older peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct UnsubscribePollingInput {

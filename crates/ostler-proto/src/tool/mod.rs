@@ -1,4 +1,4 @@
-//! The built-in tools: what the model passes to them and what they report beside the text for the model.
+//! The built-in tools: their inputs, and their outputs in addition to the text for the model.
 //!
 //! [`ToolInput::parse`] and [`ToolOutput::parse`] pick the type by the tool's name. Inputs are those of a `tool_use`
 //! block, outputs those of a user frame's `tool_use_result` and of a hook's `tool_response`. Tools of MCP servers and

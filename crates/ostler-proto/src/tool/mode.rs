@@ -17,7 +17,7 @@ pub struct EnterPlanModeInput {
 /// Planning begins.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct EnterPlanModeOutput {
-    /// The same in words.
+    /// The same as text.
     pub message: String,
     /// Unknown fields.
     pub extra: Extra,
@@ -40,7 +40,7 @@ pub struct ExitPlanModeInput {
 pub struct AllowedPrompt {
     /// The tool, as yet only `Bash`.
     pub tool: String,
-    /// What it will be used for, in words.
+    /// What it will be used for, as text.
     pub prompt: String,
     /// Unknown fields.
     pub extra: Extra,
@@ -61,7 +61,7 @@ pub struct ExitPlanModeOutput {
     pub has_task_tool: Option<bool>,
     /// Whether the user changed it. Newer peers only.
     pub plan_was_edited: Option<bool>,
-    /// Whether the head of the team has yet to agree.
+    /// Whether the team leader must still approve.
     pub awaiting_leader_approval: Option<bool>,
     /// The request for that.
     pub request_id: Option<String>,
@@ -80,15 +80,15 @@ pub struct EnterWorktreeInput {
     pub extra: Extra,
 }
 
-/// Work goes on in a worktree.
+/// Work continues in a worktree.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct EnterWorktreeOutput {
-    /// Where it lies.
+    /// Its path.
     pub worktree_path: String,
     /// Its branch.
     pub worktree_branch: Option<String>,
-    /// The same in words.
+    /// The same as text.
     pub message: String,
     /// Unknown fields.
     pub extra: Extra,
@@ -97,7 +97,7 @@ pub struct EnterWorktreeOutput {
 /// Asks to leave the worktree.
 #[derive(Clone, Debug, PartialEq, Wire)]
 pub struct ExitWorktreeInput {
-    /// What becomes of it.
+    /// What to do with it.
     pub action: WorktreeAction,
     /// Whether unsaved work may be lost.
     pub discard_changes: Option<bool>,
@@ -105,28 +105,28 @@ pub struct ExitWorktreeInput {
     pub extra: Extra,
 }
 
-/// What becomes of a worktree.
+/// What to do with a worktree.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum WorktreeAction {
     /// It stays.
     Keep,
-    /// It goes.
+    /// It is removed.
     Remove,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
 
-/// Work goes on where it began.
+/// Work continues in the original directory.
 #[derive(Clone, Debug, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct ExitWorktreeOutput {
     /// What became of the worktree.
     pub action: WorktreeAction,
-    /// Where work goes on.
+    /// The original directory.
     pub original_cwd: String,
-    /// Where the worktree lies or lay.
+    /// The path of the worktree.
     pub worktree_path: String,
     /// Its branch.
     pub worktree_branch: Option<String>,
@@ -136,7 +136,7 @@ pub struct ExitWorktreeOutput {
     pub discarded_files: Option<u64>,
     /// How many commits were lost.
     pub discarded_commits: Option<u64>,
-    /// The same in words.
+    /// The same as text.
     pub message: String,
     /// Unknown fields.
     pub extra: Extra,
@@ -147,7 +147,7 @@ pub struct ExitWorktreeOutput {
 pub struct SkillInput {
     /// Its name.
     pub skill: String,
-    /// What to pass to it.
+    /// Its arguments.
     pub args: Option<String>,
     /// Unknown fields.
     pub extra: Extra,
@@ -205,7 +205,7 @@ impl<'de> Deserialize<'de> for ConfigValue {
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct ConfigOutput {
-    /// Whether that went well.
+    /// Whether it succeeded.
     pub success: bool,
     /// Which of the two.
     pub operation: Option<ConfigOperation>,
@@ -231,7 +231,7 @@ pub enum ConfigOperation {
     Get,
     /// It was changed.
     Set,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }

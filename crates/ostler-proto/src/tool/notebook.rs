@@ -29,7 +29,7 @@ pub enum CellType {
     Code,
     /// Text.
     Markdown,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -45,7 +45,7 @@ pub enum NotebookEditMode {
     Insert,
     /// Remove it.
     Delete,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }

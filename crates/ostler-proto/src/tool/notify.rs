@@ -15,11 +15,11 @@ pub struct PushNotificationInput {
     pub extra: Extra,
 }
 
-/// What became of the message.
+/// The outcome of the message.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct PushNotificationOutput {
-    /// In words.
+    /// As text.
     pub message: String,
     /// Whether it went to other devices.
     pub push_sent: Option<bool>,
@@ -43,19 +43,19 @@ pub enum PushDisabledReason {
     UserPresent,
     /// There is no way to send it.
     NoTransport,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
 
-/// Asks for what has come in meanwhile.
+/// Asks for notifications received meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct ReadNotificationsInput {
     /// Unknown fields.
     pub extra: Extra,
 }
 
-/// What has come in meanwhile.
+/// Notifications received meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct ReadNotificationsOutput {
     /// The messages.
@@ -75,7 +75,7 @@ pub struct QueuedNotification {
     pub notification_id: String,
     /// Where it comes from.
     pub origin: String,
-    /// When it was put in line.
+    /// When it was queued.
     pub queued_at: String,
     /// Its text.
     pub content: String,
@@ -114,7 +114,7 @@ pub enum FeedbackKind {
     Idea,
     /// Something is missing.
     MissingCapability,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -123,13 +123,13 @@ pub enum FeedbackKind {
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum FailureMode {
-    /// It did not do as told.
+    /// It did not follow instructions.
     InstructionFollowing,
     /// It destroyed something.
     DestructiveActions,
     /// It wrote bad code.
     CodeQuality,
-    /// It went round in circles.
+    /// It repeated itself.
     RepetitionAndLooping,
     /// It used to do better.
     ModelRegression,
@@ -139,11 +139,11 @@ pub enum FailureMode {
     ContextAndMemory,
     /// It did more than it was asked.
     Overeager,
-    /// It gave way too quickly.
+    /// It gave in too quickly.
     OverCorrection,
-    /// It left off too early.
+    /// It stopped too early.
     StoppingShort,
-    /// It would not do it.
+    /// It refused.
     DisputeOrDecline,
     /// It started too many subagents.
     SubagentOverspawn,
@@ -155,7 +155,7 @@ pub enum FailureMode {
     UnwantedScope,
     /// Otherwise.
     Other,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Unknown(Box<str>),
 }
@@ -180,17 +180,17 @@ pub enum TaskCategory {
     Review,
     /// Something else.
     Other,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Unknown(Box<str>),
 }
 
-/// What became of the report.
+/// The outcome of the report.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct SendFeedbackOutput {
     /// Whether it was sent.
     pub success: bool,
-    /// The same in words.
+    /// The same as text.
     pub message: String,
     /// Unknown fields.
     pub extra: Extra,
@@ -223,7 +223,7 @@ pub struct OfferChromeSetupInput {
     pub extra: Extra,
 }
 
-/// What became of the offer.
+/// The outcome of the offer.
 #[derive(Clone, Debug, PartialEq, Wire)]
 pub struct OfferChromeSetupOutput {
     /// What the user did.
@@ -232,7 +232,7 @@ pub struct OfferChromeSetupOutput {
     pub extra: Extra,
 }
 
-/// What became of the offer to connect a browser.
+/// The outcome of the offer to connect a browser.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum ChromeSetupOutcome {
@@ -242,7 +242,7 @@ pub enum ChromeSetupOutcome {
     NotNow,
     /// Nothing as yet.
     NoAttemptYet,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }

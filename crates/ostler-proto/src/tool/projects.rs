@@ -44,12 +44,12 @@ pub enum ProjectsMethod {
     ProjectMemoryList,
     /// Read from its memory.
     ProjectMemoryRead,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Wire)]
 #[wire(tag = "method")]
 #[non_exhaustive]
@@ -76,7 +76,7 @@ pub enum ProjectsOutput {
 /// A project.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct ProjectInfo {
-    /// A remark.
+    /// A notice.
     pub notice: Option<String>,
     /// A file with the same, if it is long.
     pub local_file: Option<String>,
@@ -84,7 +84,7 @@ pub struct ProjectInfo {
     pub name: String,
     /// What it is.
     pub description: String,
-    /// What the model is to heed.
+    /// Instructions for the model.
     pub instructions: String,
     /// Its documents.
     pub docs: Vec<ProjectDoc>,
@@ -150,7 +150,7 @@ pub struct ProjectKnowledge {
 /// A document.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct ProjectRead {
-    /// A remark.
+    /// A notice.
     pub notice: Option<String>,
     /// Its path.
     pub path: String,
@@ -170,7 +170,7 @@ pub struct ProjectRead {
 /// What was found in a project.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct ProjectSearch {
-    /// A remark.
+    /// A notice.
     pub notice: Option<String>,
     /// Whether the search went by meaning.
     pub rag: bool,
@@ -202,7 +202,7 @@ pub struct ProjectHit {
 /// A document was written.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct ProjectWrite {
-    /// A remark.
+    /// A notice.
     pub notice: Option<String>,
     /// Its path.
     pub path: String,
@@ -221,7 +221,7 @@ pub struct ProjectWrite {
 /// A document was deleted.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct ProjectDelete {
-    /// A remark.
+    /// A notice.
     pub notice: Option<String>,
     /// Its path.
     pub path: String,
@@ -234,7 +234,7 @@ pub struct ProjectDelete {
 /// The files of a project's memory.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct ProjectMemoryList {
-    /// A remark.
+    /// A notice.
     pub notice: Option<String>,
     /// The files.
     pub files: Vec<ProjectMemoryFile>,
@@ -263,7 +263,7 @@ pub struct ProjectMemoryFile {
 /// A file read from a project's memory.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct ProjectMemoryRead {
-    /// A remark.
+    /// A notice.
     pub notice: Option<String>,
     /// Its path.
     pub path: String,

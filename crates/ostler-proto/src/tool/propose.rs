@@ -1,4 +1,4 @@
-//! Tools that put something before the user to judge: findings, skills, a goal. Newer peers only.
+//! Tools that propose something to the user: findings, skills, a goal. Newer peers only.
 
 use ostler_proto_derive::Wire;
 
@@ -42,7 +42,7 @@ pub enum FindingLevel {
     Xhigh,
     /// The most.
     Max,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -58,7 +58,7 @@ pub struct Finding {
     pub summary: String,
     /// The same in a few words.
     pub short_summary: Option<String>,
-    /// When it would do harm.
+    /// The scenario in which it does harm.
     pub failure_scenario: String,
     /// What kind of fault.
     pub category: Option<String>,
@@ -80,7 +80,7 @@ pub enum FindingVerdict {
     /// It is likely.
     #[wire(name = "PLAUSIBLE")]
     Plausible,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -95,7 +95,7 @@ pub enum FindingOutcome {
     Skipped,
     /// There was nothing to do.
     NoChangeNeeded,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -120,7 +120,7 @@ pub struct SkillProposal {
     pub target: Option<String>,
     /// What it is for.
     pub description: String,
-    /// What speaks for it.
+    /// Reasons for it.
     pub evidence: Option<Vec<String>>,
     /// The changes to make.
     pub edits: Option<Vec<SkillEdit>>,
@@ -139,7 +139,7 @@ pub enum SkillProposalKind {
     New,
     /// It improves another.
     Improvement,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -155,7 +155,7 @@ pub struct SkillEdit {
     pub extra: Extra,
 }
 
-/// The skills were put before the user.
+/// The skills were shown to the user.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct ProposeSkillsOutput {
@@ -176,7 +176,7 @@ pub struct ProposeGoalInput {
     pub extra: Extra,
 }
 
-/// A goal was set or put before the user.
+/// A goal was set or proposed to the user.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct ProposeGoalOutput {

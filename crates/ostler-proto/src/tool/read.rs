@@ -131,7 +131,7 @@ pub enum ImageType {
     /// WebP.
     #[wire(name = "image/webp")]
     Webp,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }

@@ -12,7 +12,7 @@ pub struct CronCreateInput {
     pub cron: String,
     /// The prompt.
     pub prompt: String,
-    /// Whether more than once.
+    /// Whether it recurs.
     pub recurring: Option<bool>,
     /// Whether it outlives the session.
     pub durable: Option<bool>,
@@ -28,7 +28,7 @@ pub struct CronCreateOutput {
     pub id: String,
     /// When, in words.
     pub human_schedule: String,
-    /// Whether more than once.
+    /// Whether it recurs.
     pub recurring: bool,
     /// Whether it outlives the session.
     pub durable: Option<bool>,
@@ -87,7 +87,7 @@ pub struct CronJob {
     pub human_schedule: String,
     /// The prompt.
     pub prompt: String,
-    /// Whether more than once.
+    /// Whether it recurs.
     pub recurring: Option<bool>,
     /// Whether it outlives the session.
     pub durable: Option<bool>,
@@ -142,7 +142,7 @@ pub struct RemoteTriggerInput {
     pub trigger_id: Option<String>,
     /// The session.
     pub session_id: Option<String>,
-    /// Where to go on in a list.
+    /// The cursor of a list.
     pub cursor: Option<String>,
     /// What to send.
     pub body: Option<Value>,
@@ -170,7 +170,7 @@ pub enum RemoteTriggerAction {
     ListRuns,
     /// Read what a run has done.
     GetRunLog,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -182,7 +182,7 @@ pub struct RemoteTriggerOutput {
     pub status: u64,
     /// The answer.
     pub json: String,
-    /// The same in words.
+    /// The same as text.
     pub summary: Option<String>,
     /// Unknown fields.
     pub extra: Extra,

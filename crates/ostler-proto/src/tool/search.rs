@@ -31,7 +31,7 @@ pub struct GlobOutput {
     pub total_matches: Option<u64>,
     /// Whether that number is exact. Newer peers only.
     pub count_is_complete: Option<bool>,
-    /// Whether the search was given up. Newer peers only.
+    /// Whether the search timed out. Newer peers only.
     pub timed_out: Option<bool>,
     /// Unknown fields.
     pub extra: Extra,
@@ -62,7 +62,7 @@ pub struct GrepInput {
     /// Whether to number the lines.
     #[wire(name = "-n")]
     pub line_numbers: Option<bool>,
-    /// Whether small and capital letters are alike.
+    /// Whether case is ignored.
     #[wire(name = "-i")]
     pub ignore_case: Option<bool>,
     /// Whether to show only what matched. Newer peers only.
@@ -91,7 +91,7 @@ pub enum GrepMode {
     FilesWithMatches,
     /// How often per file.
     Count,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -120,7 +120,7 @@ pub struct GrepOutput {
     pub applied_limit: Option<u64>,
     /// How many were left out first.
     pub applied_offset: Option<u64>,
-    /// Whether the search was given up. Newer peers only.
+    /// Whether the search timed out. Newer peers only.
     pub timed_out: Option<bool>,
     /// Unknown fields.
     pub extra: Extra,

@@ -14,7 +14,7 @@ pub struct BashInput {
     pub timeout: Option<u64>,
     /// What it does, for the user.
     pub description: Option<String>,
-    /// Whether to leave it running and go on.
+    /// Whether to run it in the background.
     pub run_in_background: Option<bool>,
     /// Whether to run it outside the sandbox.
     #[wire(name = "dangerouslyDisableSandbox")]
@@ -23,7 +23,7 @@ pub struct BashInput {
     pub extra: Extra,
 }
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct BashOutput {
@@ -41,7 +41,7 @@ pub struct BashOutput {
     pub background_task_id: Option<TaskId>,
     /// Whether the user put it into the background.
     pub backgrounded_by_user: Option<bool>,
-    /// After how many milliseconds it was given up.
+    /// The timeout that was reached, in milliseconds.
     pub timed_out_after_ms: Option<Num>,
     /// A remark on the directory it runs in.
     pub background_cwd_hint: Option<String>,
@@ -112,7 +112,7 @@ pub enum GitCommitKind {
     Amended,
     /// By copying one from elsewhere.
     CherryPicked,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -147,7 +147,7 @@ pub enum GitBranchAction {
     Merged,
     /// It was put on another base.
     Rebased,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -191,7 +191,7 @@ pub enum PullRequestAction {
     AutoMergeEnabled,
     /// No longer set to merge by itself.
     AutoMergeDisabled,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -223,7 +223,7 @@ pub struct TaskStopInput {
 /// A background task was ended.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct TaskStopOutput {
-    /// The same in words.
+    /// The same as text.
     pub message: String,
     /// The task.
     pub task_id: TaskId,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// Declares [`ToolInput`] and [`ToolOutput`] from one list. After the first name come others the tool goes by.
+/// Declares [`ToolInput`] and [`ToolOutput`] from one list. The first name of a tool may be followed by other names.
 macro_rules! tools {
     ($($(#[doc = $doc:literal])+ $tool:ident = $name:literal $(| $alias:literal)*: $input:ty => $output:ty,)+) => {
         /// What the model passes to a tool, by tool.
@@ -38,7 +38,7 @@ macro_rules! tools {
                 }
             }
 
-            /// The tool's name. A tool with several goes by the newest.
+            /// The tool's name; the newest one if it has several.
             pub fn name(&self) -> &str {
                 match self {
                     $(Self::$tool(_) => $name,)+
@@ -61,7 +61,7 @@ macro_rules! tools {
             }
         })+
 
-        /// What a tool reports beside the text for the model, by tool.
+        /// The structured output of a tool, in addition to the text for the model, by tool.
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         pub enum ToolOutput {
@@ -97,7 +97,7 @@ macro_rules! tools {
                 }
             }
 
-            /// The tool's name. A tool with several goes by the newest.
+            /// The tool's name; the newest one if it has several.
             pub fn name(&self) -> &str {
                 match self {
                     $(Self::$tool(_) => $name,)+
@@ -172,7 +172,7 @@ tools! {
     ReadMcpResource = "ReadMcpResourceTool": ReadMcpResourceInput => ReadMcpResourceOutput,
     /// Lists a directory of resources.
     ReadMcpResourceDir = "ReadMcpResourceDirTool": ReadMcpResourceDirInput => ReadMcpResourceDirOutput,
-    /// Reads what has come in meanwhile.
+    /// Reads notifications received meanwhile.
     ReadNotifications = "ReadNotifications": ReadNotificationsInput => ReadNotificationsOutput,
     /// Asks MCP servers for their tools again.
     RefreshMcpTools = "RefreshMcpTools": RefreshMcpToolsInput => Vec<McpRefresh>,
@@ -188,9 +188,9 @@ tools! {
     ShowOnboardingRolePicker = "ShowOnboardingRolePicker": ShowOnboardingRolePickerInput => ShowOnboardingRolePickerOutput,
     /// Uses a skill.
     Skill = "Skill": SkillInput => Value,
-    /// Keeps an eye on a resource.
+    /// Subscribes to a resource.
     SubscribeMcpResource = "SubscribeMcpResource": SubscribeMcpResourceInput => SubscribeOutput,
-    /// Asks a tool or resource again and again.
+    /// Polls a tool or resource.
     SubscribePolling = "SubscribePolling": SubscribePollingInput => SubscribeOutput,
     /// Adds to the task list.
     TaskCreate = "TaskCreate": TaskCreateInput => TaskCreateOutput,
@@ -204,11 +204,11 @@ tools! {
     TaskStop = "TaskStop": TaskStopInput => TaskStopOutput,
     /// Changes an entry of the task list.
     TaskUpdate = "TaskUpdate": TaskUpdateInput => TaskUpdateOutput,
-    /// Writes the list of things to do.
+    /// Writes the to-do list.
     TodoWrite = "TodoWrite": TodoWriteInput => TodoWriteOutput,
-    /// No longer keeps an eye on a resource.
+    /// Unsubscribes from a resource.
     UnsubscribeMcpResource = "UnsubscribeMcpResource": UnsubscribeMcpResourceInput => UnsubscribeOutput,
-    /// No longer asks a tool or resource.
+    /// Ends a poll.
     UnsubscribePolling = "UnsubscribePolling": UnsubscribePollingInput => UnsubscribeOutput,
     /// Fetches a page.
     WebFetch = "WebFetch": WebFetchInput => WebFetchOutput,

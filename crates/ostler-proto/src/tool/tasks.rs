@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::Extra;
 
-/// The whole list of things to do.
+/// The whole to-do list.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct TodoWriteInput {
     /// The list.
@@ -14,25 +14,25 @@ pub struct TodoWriteInput {
     pub extra: Extra,
 }
 
-/// One thing to do.
+/// One entry of the to-do list.
 #[derive(Clone, Debug, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct Todo {
     /// What to do.
     pub content: String,
-    /// How it stands.
+    /// Its status.
     pub status: TaskStatus,
-    /// What to say while doing it.
+    /// The text to show while it is in progress.
     pub active_form: String,
     /// Unknown fields.
     pub extra: Extra,
 }
 
-/// How a thing to do stands.
+/// The status of an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum TaskStatus {
-    /// Not begun.
+    /// Not started.
     #[default]
     Pending,
     /// Being done.
@@ -41,7 +41,7 @@ pub enum TaskStatus {
     Completed,
     /// To be taken off the list; only in [`TaskUpdateInput`].
     Deleted,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -66,9 +66,9 @@ pub struct TaskCreateInput {
     pub subject: String,
     /// What is to be done.
     pub description: String,
-    /// What to say while doing it.
+    /// The text to show while it is in progress.
     pub active_form: Option<String>,
-    /// Whatever the model wants to keep with it.
+    /// Metadata of the model.
     pub metadata: Option<Value>,
     /// Unknown fields.
     pub extra: Extra,
@@ -126,7 +126,7 @@ pub struct TaskDetails {
     pub subject: String,
     /// What is to be done.
     pub description: String,
-    /// How it stands.
+    /// Its status.
     pub status: TaskStatus,
     /// Entries that wait for it.
     pub blocks: Vec<String>,
@@ -146,9 +146,9 @@ pub struct TaskUpdateInput {
     pub subject: Option<String>,
     /// What is to be done.
     pub description: Option<String>,
-    /// What to say while doing it.
+    /// The text to show while it is in progress.
     pub active_form: Option<String>,
-    /// How it stands.
+    /// Its status.
     pub status: Option<TaskStatus>,
     /// More entries that wait for it.
     pub add_blocks: Option<Vec<String>>,
@@ -156,7 +156,7 @@ pub struct TaskUpdateInput {
     pub add_blocked_by: Option<Vec<String>>,
     /// Who does it.
     pub owner: Option<String>,
-    /// What the model wants to keep with it.
+    /// Metadata of the model.
     pub metadata: Option<Value>,
     /// Unknown fields.
     pub extra: Extra,
@@ -166,7 +166,7 @@ pub struct TaskUpdateInput {
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct TaskUpdateOutput {
-    /// Whether that went well.
+    /// Whether it succeeded.
     pub success: bool,
     /// The entry.
     pub task_id: String,
@@ -215,7 +215,7 @@ pub struct TaskSummary {
     pub id: String,
     /// Its title.
     pub subject: String,
-    /// How it stands.
+    /// Its status.
     pub status: TaskStatus,
     /// Who does it.
     pub owner: Option<String>,

@@ -1,4 +1,4 @@
-//! Every tool's input and output there and back, and what happens to the unknown.
+//! Round trips of every tool's input and output, and unknown tools.
 
 use std::collections::BTreeSet;
 
@@ -531,7 +531,7 @@ fn names(examples: &[(&'static str, Value)]) -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn every_input_is_read_without_a_remainder_and_written_back() {
+fn every_input_is_decoded_completely_and_encoded_unchanged() {
     let examples = inputs();
     assert_eq!(names(&examples), ToolInput::NAMES.iter().copied().collect());
     for (name, value) in examples {
@@ -544,7 +544,7 @@ fn every_input_is_read_without_a_remainder_and_written_back() {
 }
 
 #[test]
-fn every_output_is_read_without_a_remainder_and_written_back() {
+fn every_output_is_decoded_completely_and_encoded_unchanged() {
     let examples = outputs();
     assert_eq!(names(&examples), ToolInput::NAMES.iter().copied().collect());
     for (name, value) in examples {
@@ -556,7 +556,7 @@ fn every_output_is_read_without_a_remainder_and_written_back() {
 }
 
 #[test]
-fn the_subagent_tool_goes_by_two_names() {
+fn the_subagent_tool_has_two_names() {
     let value = json!({"description": "d", "prompt": "p"});
     for name in ["Task", "Agent"] {
         let input = ToolInput::parse(name, &value).unwrap();
@@ -578,7 +578,7 @@ fn tools_of_servers_and_unknown_tools_stay_json() {
 }
 
 #[test]
-fn a_plain_string_is_an_error_or_a_remark_whatever_the_tool() {
+fn a_plain_string_is_an_error_or_text_for_every_tool() {
     let value = json!("Error: Exit code 3");
     let output = ToolOutput::parse("Bash", &value).unwrap();
     assert_eq!(output.error(), Some("Exit code 3"));
@@ -588,7 +588,7 @@ fn a_plain_string_is_an_error_or_a_remark_whatever_the_tool() {
 }
 
 #[test]
-fn unknown_fields_words_and_kinds_survive() {
+fn unknown_fields_values_and_kinds_survive() {
     for (name, value) in [
         ("Read", json!({"type": "hologram", "file": {"depth": 3}})),
         ("Agent", json!({"status": "asleep", "until": 7})),

@@ -31,7 +31,7 @@ pub struct WebFetchOutput {
     pub bytes: u64,
     /// The HTTP status.
     pub code: u64,
-    /// The HTTP status in words.
+    /// The HTTP status text.
     pub code_text: String,
     /// The answer to the question.
     pub result: String,
@@ -48,7 +48,7 @@ pub struct WebFetchOutput {
 /// Something to look for on the web.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct WebSearchInput {
-    /// The words.
+    /// The query.
     pub query: String,
     /// Only these sites.
     pub allowed_domains: Option<Vec<String>>,
@@ -58,13 +58,13 @@ pub struct WebSearchInput {
     pub extra: Extra,
 }
 
-/// What the web had.
+/// The results of a web search.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct WebSearchOutput {
-    /// The words.
+    /// The query.
     pub query: String,
-    /// Hits and remarks, in the order they came.
+    /// Hits and text, in order.
     pub results: Vec<WebSearchResult>,
     /// How long it took.
     pub duration_seconds: Num,
@@ -79,7 +79,7 @@ pub struct WebSearchOutput {
 pub enum WebSearchResult {
     /// What one search found.
     Hits(WebSearchHits),
-    /// What the searching model remarked.
+    /// Text of the searching model.
     Text(String),
 }
 

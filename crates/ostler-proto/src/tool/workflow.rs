@@ -1,4 +1,4 @@
-//! `Workflow` and `Monitor`: scripts and watches that run beside the conversation. Newer peers only.
+//! `Workflow` and `Monitor`: scripts and watches that run next to the conversation. Newer peers only.
 
 use ostler_proto_derive::Wire;
 use serde_json::Value;
@@ -17,11 +17,11 @@ pub struct WorkflowInput {
     pub description: Option<String>,
     /// A title.
     pub title: Option<String>,
-    /// What to pass to it.
+    /// Its arguments.
     pub args: Option<Value>,
     /// The file that holds it.
     pub script_path: Option<String>,
-    /// An earlier run to go on with.
+    /// An earlier run to resume.
     pub resume_from_run_id: Option<String>,
     /// Unknown fields.
     pub extra: Extra,
@@ -47,7 +47,7 @@ pub struct WorkflowOutput {
     pub transcript_dir: Option<String>,
     /// The file that holds the script.
     pub script_path: Option<String>,
-    /// Where to look on.
+    /// The URL to watch it.
     pub session_url: Option<String>,
     /// A warning.
     pub warning: Option<String>,
@@ -65,7 +65,7 @@ pub enum WorkflowStatus {
     AsyncLaunched,
     /// On another machine.
     RemoteLaunched,
-    /// A word this version does not know.
+    /// A value this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
@@ -75,7 +75,7 @@ pub enum WorkflowStatus {
 pub struct MonitorInput {
     /// What and why.
     pub description: String,
-    /// After how many milliseconds to give up; the peer fills in its default.
+    /// The timeout in milliseconds; the peer has a default.
     pub timeout_ms: Option<u64>,
     /// A command whose lines are the events.
     pub command: Option<String>,
@@ -102,7 +102,7 @@ pub struct MonitorSocket {
 pub struct MonitorOutput {
     /// The task.
     pub task_id: TaskId,
-    /// After how many milliseconds it will be given up.
+    /// The timeout in milliseconds.
     pub timeout_ms: u64,
     /// Whether it outlives the turn.
     pub persistent: Option<bool>,

@@ -1,4 +1,4 @@
-//! Random traffic: what holds for the recorded lines holds for their neighbours and for any JSON at all.
+//! Random traffic: the rules hold for changed recordings and for any JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -18,7 +18,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::fixtures;
 
-/// A failing case is printed, small, and becomes a test of its own; files of seeds would only lie about.
+/// A failing case is printed, minimised, and becomes a separate test; files of seeds are not needed.
 fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }
 }
@@ -27,7 +27,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn portions_make_no_difference(lines in vec(line(), 0..12), cuts in vec(any::<Index>(), 0..24)) {
+    fn frames_do_not_depend_on_the_size_of_portions(lines in vec(line(), 0..12), cuts in vec(any::<Index>(), 0..24)) {
         let bytes = lines.concat();
         let whole = decode::<ToHost>([&bytes[..]]);
         prop_assert_eq!(decode::<ToHost>(portions(&bytes, &cuts)), whole);
@@ -46,13 +46,13 @@ proptest! {
     }
 
     #[test]
-    fn every_waiter_is_told_exactly_once(operations in vec(operation(), 0..80)) {
+    fn every_waiter_is_notified_exactly_once(operations in vec(operation(), 0..80)) {
         let mut model = Model::default();
         for operation in &operations {
             model.perform(operation)?;
         }
         model.close()?;
-        prop_assert!(model.told.iter().all(|times| *times == 1), "told: {:?}", model.told);
+        prop_assert!(model.notified.iter().all(|times| *times == 1), "told: {:?}", model.notified);
     }
 }
 
@@ -134,7 +134,7 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object, with a type somebody knows, another one, or none.
+/// An object with a known type, an unknown one, or none.
 fn object() -> impl Strategy<Value = Value> {
     let kind = prop_oneof![
         4 => select(&RECORDED.kinds[..]).prop_map(|kind| Some(Value::from(kind))),
@@ -236,7 +236,7 @@ fn find_objects(value: &Value, pointer: String, found: &mut Vec<String>) {
     }
 }
 
-/// What recorded traffic is made of.
+/// The parts of recorded traffic.
 struct Corpus {
     lines: Vec<String>,
     keys: Vec<String>,
@@ -306,12 +306,11 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// A peer beside the plainest description of what it should do.
+/// A peer, and a simple model of it.
 struct Model {
     peer: Peer<usize, u8>,
-    /// How often each waiter has been told; the index is its token. A cancelled one counts as told: it hears of it
-    /// from whoever cancelled.
-    told: Vec<u32>,
+    /// How often each waiter was notified; the index is its token. A cancelled one counts as notified.
+    notified: Vec<u32>,
     /// Ids of all questions, with their tokens, in the order they were asked.
     questions: Vec<(RequestId, usize)>,
     open: BTreeSet<RequestId>,
@@ -323,7 +322,7 @@ impl Default for Model {
     fn default() -> Self {
         Self {
             peer: Peer::new("r"),
-            told: Vec::new(),
+            notified: Vec::new(),
             questions: Vec::new(),
             open: BTreeSet::new(),
             work: BTreeMap::new(),
@@ -373,8 +372,8 @@ impl Model {
     }
 
     fn ask(&mut self) -> TestCaseResult {
-        let token = self.told.len();
-        self.told.push(0);
+        let token = self.notified.len();
+        self.notified.push(0);
         match self.peer.ask(token) {
             Ok(id) => {
                 prop_assert!(!self.closed && self.open.insert(id.clone()));
@@ -383,7 +382,7 @@ impl Model {
             Err((returned, error)) => {
                 let closed = matches!(error, CallError::Closed { .. });
                 prop_assert!(self.closed && closed);
-                self.told[returned] += 1;
+                self.notified[returned] += 1;
             }
         }
         Ok(())
@@ -396,27 +395,27 @@ impl Model {
         } else {
             ControlResponse::error(id.clone(), "no")
         };
-        let told = self.peer.answered(answer).map(|(who, result)| (who, result.is_ok()));
-        prop_assert_eq!(told, self.open.remove(&id).then_some((token, success)));
-        self.told[token] += u32::from(told.is_some());
+        let notified = self.peer.answered(answer).map(|(who, result)| (who, result.is_ok()));
+        prop_assert_eq!(notified, self.open.remove(&id).then_some((token, success)));
+        self.notified[token] += u32::from(notified.is_some());
         Ok(())
     }
 
     fn cancel(&mut self, question: &Index) -> TestCaseResult {
         let Some((id, token)) = self.pick(question) else { return Ok(()) };
-        let told = self.peer.cancel(&id).map(|(who, frame)| (who, frame.request_id));
-        self.told[token] += u32::from(told.is_some());
-        prop_assert_eq!(told, self.open.remove(&id).then_some((token, id)));
+        let notified = self.peer.cancel(&id).map(|(who, frame)| (who, frame.request_id));
+        self.notified[token] += u32::from(notified.is_some());
+        prop_assert_eq!(notified, self.open.remove(&id).then_some((token, id)));
         Ok(())
     }
 
     fn close(&mut self) -> TestCaseResult {
-        let told: BTreeMap<_, _> = self.peer.close("the end").into_iter().collect();
-        prop_assert_eq!(told.len(), self.open.len());
-        for (token, error) in told {
+        let notified: BTreeMap<_, _> = self.peer.close("the end").into_iter().collect();
+        prop_assert_eq!(notified.len(), self.open.len());
+        for (token, error) in notified {
             let CallError::Closed { id, .. } = error else { panic!("closed with {error}") };
             prop_assert!(self.open.remove(&id) && self.questions.contains(&(id, token)));
-            self.told[token] += 1;
+            self.notified[token] += 1;
         }
         self.closed = true;
         Ok(())

@@ -1,4 +1,4 @@
-//! Everything the official SDKs and CLIs were seen to write decodes, is known, and comes back as it was.
+//! All recorded traffic of the official SDKs and CLIs decodes, is known, and encodes unchanged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::{self, Recorded};
 
-/// A field or word that recorded traffic contains and the types do not name, and why not.
+/// A field or value in recorded traffic that the types do not name, and why not.
 type Explained = (&'static str, &'static str);
 
 const JUNK: Explained = (
@@ -29,12 +29,12 @@ const VENDOR_SERVICES: &[Explained] = &[
     ("InitializeReply.remote_control_available", "the vendor's remote control service"),
 ];
 
-/// What was only kept as unknown, with the first place where it was seen.
+/// What was only kept as unknown, with its first place.
 #[derive(Default)]
 struct Unknown(BTreeMap<String, String>);
 
 impl Unknown {
-    /// Reads `line` as `F`, checks that it is written back equal, and notes what was not known.
+    /// Decodes `line` as `F`, checks that it encodes equal, and records what was not known.
     fn round_trip<F: Frame + Debug>(&mut self, recorded: &Recorded) -> F {
         let (frame, seen) = drift::observe(|| F::from_line(&recorded.line));
         let frame = frame.unwrap_or_else(|error| panic!("{}: {error}", recorded.at));
@@ -51,7 +51,7 @@ impl Unknown {
         }
     }
 
-    /// Fails unless this is exactly what is explained: nothing more, and no explanation left over.
+    /// Fails unless this is exactly what is explained.
     fn check(self, explained: &[Explained]) {
         let mut explained: Vec<_> = explained.iter().map(|(name, _)| *name).collect();
         explained.sort_unstable();
@@ -112,7 +112,7 @@ fn mirrored_lines(recorded: &Recorded) -> Vec<Recorded> {
 }
 
 #[test]
-fn all_recorded_answers_have_the_shape_their_request_promises() {
+fn all_recorded_answers_have_the_type_of_their_request() {
     let mut unknown = Unknown::default();
     let mut answers = 0;
     for scenario in fixtures::scenarios() {
@@ -164,7 +164,7 @@ fn successful_answer(line: &str) -> Option<(String, Option<Value>)> {
 
 /// The built-in tools' inputs and structured outputs, as far as the recorded conversations use them.
 #[test]
-fn all_recorded_tool_calls_have_the_published_shapes() {
+fn all_recorded_tool_calls_have_the_published_types() {
     let mut unknown = Unknown::default();
     let mut names = HashMap::new();
     let mut outputs = 0;
@@ -185,7 +185,7 @@ fn all_recorded_tool_calls_have_the_published_shapes() {
                 }
                 _ => continue,
             };
-            // The script's own mistake, made to see it refused.
+            // A deliberate mistake of the script, to see it refused.
             if *value == json!({"wrong": 1}) {
                 continue;
             }
@@ -201,10 +201,10 @@ fn all_recorded_tool_calls_have_the_published_shapes() {
     unknown.check(&[]);
 }
 
-/// Lines that make the vendor's CLI exit are errors here, all others are frames; what is not an object (which the
-/// vendor ignores) is an error of its own kind, for the engine to ignore.
+/// Lines that make the vendor's CLI exit are errors here, all others are frames; a line that is not an object (which
+/// the vendor ignores) has its own error, which the engine ignores.
 #[test]
-fn odd_input_lines_are_told_apart_as_the_vendor_does() {
+fn odd_input_lines_are_classified_as_the_vendor_does() {
     let refused = ["badjson", "ctl-norequest", "garbage", "no-message"];
     let not_objects = ["array", "null", "number"];
     let cases: BTreeMap<String, Value> =

@@ -1,4 +1,4 @@
-//! What commands are judged to be.
+//! How commands are classified.
 
 mod nested;
 mod oracle;

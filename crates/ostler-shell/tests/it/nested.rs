@@ -1,9 +1,9 @@
-//! Commands put together at random: whatever is nested in whatever, no part goes missing.
+//! Random nested commands: no part may be missed.
 
 use ostler_shell::{is_harmless, literal, parts};
 use proptest::prelude::*;
 
-/// A command, and whether a marker stands somewhere in it where it would run.
+/// A command, and whether it would run the marker.
 fn nested() -> impl Strategy<Value = (String, bool)> {
     let leaf = prop_oneof![
         Just(("ls -la".to_owned(), false)),
@@ -62,7 +62,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_part_goes_missing((command, has_marker) in nested()) {
+    fn no_nested_part_is_missed((command, has_marker) in nested()) {
         let Ok(judged) = parts(&command) else { return Ok(()) };
         let found = judged.parts.iter().any(|part| part.name() == "marker");
         prop_assert_eq!(found, has_marker, "{}", command);
@@ -71,12 +71,12 @@ proptest! {
     }
 
     #[test]
-    fn junk_neither_breaks_nor_hides(command in "[a-z $(){};&|<>'\"`\\\\\n#=\\[\\]*~!]{0,40}") {
+    fn random_text_does_not_panic(command in "[a-z $(){};&|<>'\"`\\\\\n#=\\[\\]*~!]{0,40}") {
         let _ = parts(&command);
     }
 
     #[test]
-    fn what_follows_junk_is_found_or_unclear(junk in "[a-z ${};&|<'\"`\\\\#=*~!-]{0,20}") {
+    fn a_command_after_random_text_is_found_or_unclear(junk in "[a-z ${};&|<'\"`\\\\#=*~!-]{0,20}") {
         // Whatever the junk means to a shell, the grammar must see the same last command or give up.
         let command = format!("{junk}\nmarker x");
         if let Ok(judged) = parts(&command) {

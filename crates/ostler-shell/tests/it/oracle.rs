@@ -1,6 +1,6 @@
-//! Bash itself as the judge: whatever it tries to run must be among the parts, or the command is unclear.
+//! Compared with bash itself: whatever it tries to run must be among the parts, or the command is unclear.
 //!
-//! There is no program to be found on its search path, so nothing runs; it reports the names instead.
+//! Its search path has no programs, so nothing runs; it reports the names instead.
 
 use std::fs;
 use std::path::Path;
@@ -117,7 +117,7 @@ proptest! {
     fn bash_runs_nothing_that_is_not_listed(tokens in prop::collection::vec(prop::sample::select(TOKENS), 1..14)) {
         let command = tokens.concat();
         let Ok(judged) = parts(&command) else { return Ok(()) };
-        // What runs in the background may still write when the next one starts.
+        // A background command may still write when the next one starts.
         let folder = tempfile::tempdir()?;
         for name in tried(&command, folder.path()).unwrap_or_default() {
             let listed = judged.parts.iter().any(|part| part.name() == name);
@@ -126,7 +126,7 @@ proptest! {
     }
 }
 
-/// The same commands every time, unless more are asked for.
+/// The same commands every time, unless more are requested.
 fn seed() -> RngSeed {
     if std::env::var_os("PROPTEST_CASES").is_some() { RngSeed::Random } else { RngSeed::Fixed(7) }
 }

@@ -1,4 +1,4 @@
-//! Timers: what is due is done by one, and never forgotten.
+//! Timers: each is claimed by one server at a time, and none is lost.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{LEASE, Subject, body};
 use crate::{Due, Error, Store, Timestamp};
 
-/// Due so long from now.
+/// Schedules `id` after `wait`.
 async fn schedule(store: &Arc<dyn Store>, id: &str, wait: Duration) -> Timestamp {
     let at = store.now().await.expect("the time").after(wait);
     let due = Due { id: id.to_owned(), at, body: body(json!({ "what": id })) };
@@ -23,7 +23,7 @@ async fn due_ids(store: &Arc<dyn Store>) -> String {
 }
 
 // Seen to fail when `waiting` does not look at the owner.
-pub async fn what_is_due_is_claimed_once(subject: impl Subject) {
+pub async fn a_due_timer_is_claimed_once(subject: impl Subject) {
     let stores = [subject.store(), subject.other()];
     for n in 0..60 {
         schedule(&stores[0], &format!("d{n}"), Duration::from_secs(1)).await;
@@ -57,7 +57,7 @@ pub async fn what_is_due_is_claimed_once(subject: impl Subject) {
     assert_eq!(ids.len(), 60);
 }
 
-pub async fn the_earliest_comes_first(subject: impl Subject) {
+pub async fn the_earliest_timer_is_claimed_first(subject: impl Subject) {
     let store = subject.store();
     for (id, seconds) in [("c", 3), ("a", 1), ("d", 4), ("b", 2), ("z", 100)] {
         schedule(&store, id, Duration::from_secs(seconds)).await;
@@ -70,7 +70,7 @@ pub async fn the_earliest_comes_first(subject: impl Subject) {
     assert_eq!(due_ids(&store).await, "c d");
 }
 
-pub async fn an_abandoned_claim_goes_to_another(subject: impl Subject) {
+pub async fn an_expired_claim_can_be_taken_over(subject: impl Subject) {
     let store = subject.store();
     let at = schedule(&store, "a", Duration::ZERO).await;
     let lost = store.claim_due("lost", LEASE, 9).await.expect("claiming").remove(0);
@@ -84,15 +84,15 @@ pub async fn an_abandoned_claim_goes_to_another(subject: impl Subject) {
     assert_eq!(late, Err(Error::Fenced { what: "a".to_owned(), epoch: lost.epoch }));
     store.complete(&taken, None).await.expect("it is ours");
     assert!(matches!(store.complete(&taken, None).await, Err(Error::Fenced { .. })));
-    // A claim that has run out, and that nobody took over, still counts.
+    // An expired claim still counts while no other server has taken it over.
     schedule(&store, "b", Duration::ZERO).await;
     let slow = store.claim_due("slow", LEASE, 9).await.expect("claiming").remove(0);
     subject.pass(LEASE * 3).await;
-    store.complete(&slow, None).await.expect("nobody took it");
+    store.complete(&slow, None).await.expect("no other server took it");
     assert_eq!(due_ids(&store).await, "");
 }
 
-pub async fn a_completed_one_is_gone_or_due_again(subject: impl Subject) {
+pub async fn a_completed_timer_is_removed_or_rescheduled(subject: impl Subject) {
     let store = subject.store();
     schedule(&store, "once", Duration::ZERO).await;
     schedule(&store, "again", Duration::ZERO).await;
@@ -109,7 +109,7 @@ pub async fn a_completed_one_is_gone_or_due_again(subject: impl Subject) {
     assert_eq!((claims[0].due.id.as_str(), claims[0].due.at), ("again", next));
 }
 
-pub async fn rescheduling_voids_a_claim(subject: impl Subject) {
+pub async fn rescheduling_a_timer_invalidates_its_claim(subject: impl Subject) {
     let store = subject.store();
     schedule(&store, "a", Duration::ZERO).await;
     let claim = store.claim_due("me", LEASE, 9).await.expect("claiming").remove(0);
@@ -125,7 +125,7 @@ pub async fn rescheduling_voids_a_claim(subject: impl Subject) {
 }
 
 // Seen to fail when the numbers of claims are counted per row.
-pub async fn an_id_used_again_does_not_revive_a_claim(subject: impl Subject) {
+pub async fn reusing_a_timer_id_does_not_revive_an_old_claim(subject: impl Subject) {
     let store = subject.store();
     schedule(&store, "a", Duration::ZERO).await;
     let old = store.claim_due("me", LEASE, 9).await.expect("claiming").remove(0);

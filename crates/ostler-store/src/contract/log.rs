@@ -1,14 +1,14 @@
-//! Events: in order, without gaps, once.
+//! Events: in order, without gaps, each exactly once.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Subject, body, claim, read_all, said, stream, text};
+use super::{Subject, body, claim, message, read_all, stream, text};
 use crate::{Body, Error, Event, Expected, NewEvent, Put};
 
-/// Far more than anything here takes; who waits this long waits for something that does not come.
+/// Far longer than any step here takes; reaching it means that the event never arrives.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub async fn events_are_numbered_from_one(subject: impl Subject) {
@@ -16,14 +16,15 @@ pub async fn events_are_numbered_from_one(subject: impl Subject) {
     assert_eq!(store.head(&stream("a")).await, Ok(0));
     let lease = claim(&store, "a").await;
     assert_eq!(store.append(&lease, vec![], vec![]).await, Ok(vec![]));
-    let one = store.append(&lease, vec![said("x"), said("y")], vec![]).await.expect("appending");
-    let two = store.append(&lease, vec![said("z")], vec![]).await.expect("appending");
+    let one =
+        store.append(&lease, vec![message("x"), message("y")], vec![]).await.expect("appending");
+    let two = store.append(&lease, vec![message("z")], vec![]).await.expect("appending");
     let all: Vec<Event> = one.into_iter().chain(two).collect();
-    let told: Vec<_> = all.iter().map(|event| (event.seq, text(event))).collect();
-    assert_eq!(told, [(1, "x".to_owned()), (2, "y".to_owned()), (3, "z".to_owned())]);
-    assert!(all.iter().all(|event| event.kind == "said" && event.stream == lease.stream));
+    let notified: Vec<_> = all.iter().map(|event| (event.seq, text(event))).collect();
+    assert_eq!(notified, [(1, "x".to_owned()), (2, "y".to_owned()), (3, "z".to_owned())]);
+    assert!(all.iter().all(|event| event.kind == "message" && event.stream == lease.stream));
     assert!(all.windows(2).all(|pair| pair[0].at <= pair[1].at), "{all:?}");
-    // Read back they are the same.
+    // Reading returns the same events.
     assert_eq!(read_all(&store, "a", 10).await, all);
     assert_eq!(subject.other().head(&stream("a")).await, Ok(3));
     store.verify(&stream("a")).await.expect("nothing is damaged");
@@ -35,38 +36,38 @@ pub async fn an_append_is_all_or_nothing(subject: impl Subject) {
     let lease = claim(&store, "a").await;
     store.put(vec![Put::new("task", "t", json!({}))]).await.expect("a new record");
     let puts = || vec![Put::new("note", "n", json!(1)), Put::new("task", "t", json!({"x": 1}))];
-    let refused = store.append(&lease, vec![said("x"), said("y")], puts()).await;
+    let refused = store.append(&lease, vec![message("x"), message("y")], puts()).await;
     let conflict = Error::Conflict { kind: "task".into(), id: "t".into(), found: Some(1) };
     assert_eq!(refused, Err(conflict));
     assert_eq!(store.head(&stream("a")).await, Ok(0));
     assert_eq!(store.get("note", "n").await, Ok(None));
     let puts = puts().into_iter().map(|put| put.expected(Expected::Any)).collect();
-    let done = store.append(&lease, vec![said("z")], puts).await.expect("nothing against it");
+    let done = store.append(&lease, vec![message("z")], puts).await.expect("nothing against it");
     assert_eq!(done[0].seq, 1, "what was refused left a gap");
     let task = store.get("task", "t").await.expect("reading").expect("it is there");
     assert_eq!((task.version, task.body), (2, json!({"x": 1})));
 }
 
 // Seen to fail without the lookup of keys.
-pub async fn a_known_key_returns_the_event_that_is_there(subject: impl Subject) {
+pub async fn a_known_key_returns_the_stored_event(subject: impl Subject) {
     let store = subject.store();
     let lease = claim(&store, "a").await;
-    let first = store.append(&lease, vec![said("x").key("k")], vec![]).await.expect("appending");
-    store.append(&lease, vec![said("between")], vec![]).await.expect("appending");
-    let again = store.append(&lease, vec![said("other").key("k")], vec![]).await;
+    let first = store.append(&lease, vec![message("x").key("k")], vec![]).await.expect("appending");
+    store.append(&lease, vec![message("between")], vec![]).await.expect("appending");
+    let again = store.append(&lease, vec![message("other").key("k")], vec![]).await;
     assert_eq!(again, Ok(first.clone()));
-    // Also for the next one to hold the stream, and twice in one request.
+    // Also for the next owner of the stream, and when one request has the key twice.
     let next = claim(&store, "a").await;
-    let twice = vec![said("x").key("k"), said("x").key("k")];
+    let twice = vec![message("x").key("k"), message("x").key("k")];
     let again = store.append(&next, twice, vec![]).await.expect("appending");
     assert_eq!(again, [first[0].clone(), first[0].clone()]);
-    let twice = vec![said("x").key("l"), said("x").key("l")];
+    let twice = vec![message("x").key("l"), message("x").key("l")];
     let new = store.append(&next, twice, vec![]).await.expect("appending");
     assert_eq!((new[0].seq, &new[0]), (3, &new[1]));
     assert_eq!(store.head(&stream("a")).await, Ok(3));
-    // Keys belong to a stream.
+    // Keys are unique per stream only.
     let other = claim(&store, "b").await;
-    let elsewhere = store.append(&other, vec![said("x").key("k")], vec![]).await;
+    let elsewhere = store.append(&other, vec![message("x").key("k")], vec![]).await;
     assert_eq!(elsewhere.expect("appending")[0].seq, 1);
 }
 
@@ -74,10 +75,10 @@ pub async fn a_known_key_returns_the_event_that_is_there(subject: impl Subject) 
 pub async fn a_repeated_append_changes_no_record(subject: impl Subject) {
     let store = subject.store();
     let lease = claim(&store, "a").await;
-    let events = || vec![said("x").key("1"), said("y").key("2")];
+    let events = || vec![message("x").key("1"), message("y").key("2")];
     let put = || vec![Put::new("task", "t", json!("done"))];
     let first = store.append(&lease, events(), put()).await.expect("appending");
-    // Who did not hear the answer asks again; that the record is there by now is no conflict.
+    // A client that missed the answer repeats the append; the record that exists by now is not a conflict.
     assert_eq!(store.append(&lease, events(), put()).await, Ok(first));
     let task = store.get("task", "t").await.expect("reading").expect("it is there");
     assert_eq!(task.version, 1);
@@ -86,25 +87,25 @@ pub async fn a_repeated_append_changes_no_record(subject: impl Subject) {
 pub async fn new_and_known_keys_may_mix(subject: impl Subject) {
     let store = subject.store();
     let lease = claim(&store, "a").await;
-    store.append(&lease, vec![said("x").key("1")], vec![]).await.expect("appending");
-    let mixed = vec![said("w").key("0"), said("x").key("1"), said("y").key("2")];
+    store.append(&lease, vec![message("x").key("1")], vec![]).await.expect("appending");
+    let mixed = vec![message("w").key("0"), message("x").key("1"), message("y").key("2")];
     let done = store.append(&lease, mixed, vec![Put::new("task", "t", json!(1))]).await;
-    let told: Vec<_> = done.expect("appending").iter().map(|e| (e.seq, text(e))).collect();
-    assert_eq!(told, [(2, "w".to_owned()), (1, "x".to_owned()), (3, "y".to_owned())]);
+    let notified: Vec<_> = done.expect("appending").iter().map(|e| (e.seq, text(e))).collect();
+    assert_eq!(notified, [(2, "w".to_owned()), (1, "x".to_owned()), (3, "y".to_owned())]);
     assert!(store.get("task", "t").await.expect("reading").is_some());
     assert_eq!(read_all(&store, "a", 10).await.len(), 3);
 }
 
-pub async fn some_keys_and_some_without_is_refused(subject: impl Subject) {
+pub async fn an_append_where_only_some_events_have_keys_is_refused(subject: impl Subject) {
     let store = subject.store();
     let lease = claim(&store, "a").await;
-    let mixed = store.append(&lease, vec![said("x").key("1"), said("y")], vec![]).await;
+    let mixed = store.append(&lease, vec![message("x").key("1"), message("y")], vec![]).await;
     assert!(matches!(mixed, Err(Error::Invalid(_))), "{mixed:?}");
     assert_eq!(store.head(&stream("a")).await, Ok(0));
 }
 
 // Seen to fail when a refused request is not rolled back, and when events and records are committed apart.
-pub async fn fifty_appenders_leave_no_gap(subject: impl Subject) {
+pub async fn fifty_concurrent_appenders_leave_no_gap(subject: impl Subject) {
     const APPENDERS: usize = 50;
     const ROUNDS: usize = 20;
     let store = subject.store();
@@ -115,13 +116,13 @@ pub async fn fifty_appenders_leave_no_gap(subject: impl Subject) {
         tokio::spawn(async move {
             let mut acknowledged = Vec::new();
             for round in 0..ROUNDS {
-                let mut event = said(format!("{who}/{round}"));
+                let mut event = message(format!("{who}/{round}"));
                 event.durable = round % 2 == 0;
                 let added = store.append(&lease, vec![event], vec![]).await.expect("appending");
                 acknowledged.push((added[0].seq, text(&added[0])));
-                // In between, requests that are refused.
+                // Some requests in between are refused.
                 let refused = vec![Put::new("task", "t", json!({}))];
-                let refused = store.append(&lease, vec![said("never")], refused).await;
+                let refused = store.append(&lease, vec![message("never")], refused).await;
                 assert!(matches!(refused, Err(Error::Conflict { .. })), "{refused:?}");
             }
             acknowledged
@@ -133,8 +134,8 @@ pub async fn fifty_appenders_leave_no_gap(subject: impl Subject) {
         assert!(own.windows(2).all(|pair| pair[0].0 < pair[1].0), "out of order: {own:?}");
         acknowledged.extend(own);
     }
-    // A durable one, so that the fleeting ones before it are there too.
-    store.append(&lease, vec![said("end")], vec![]).await.expect("appending");
+    // A durable event, so that the fleeting events before it are committed too.
+    store.append(&lease, vec![message("end")], vec![]).await.expect("appending");
     acknowledged.sort();
     let read = read_all(&store, "a", 64).await;
     let numbers: Vec<u64> = read.iter().map(|event| event.seq).collect();
@@ -144,44 +145,44 @@ pub async fn fifty_appenders_leave_no_gap(subject: impl Subject) {
     store.verify(&stream("a")).await.expect("nothing is damaged");
 }
 
-pub async fn fleeting_events_keep_their_place(subject: impl Subject) {
+pub async fn fleeting_events_keep_their_order(subject: impl Subject) {
     let store = subject.store();
     let lease = claim(&store, "a").await;
     for n in 0..100_u64 {
-        let event = if n % 10 == 9 { said(n) } else { said(n).fleeting() };
+        let event = if n % 10 == 9 { message(n) } else { message(n).fleeting() };
         let added = store.append(&lease, vec![event], vec![]).await.expect("appending");
         assert_eq!((added[0].seq, text(&added[0])), (n + 1, n.to_string()));
     }
     let read = read_all(&store, "a", 1000).await;
     let texts: Vec<_> = read.iter().map(text).collect();
     assert_eq!(texts, (0..100).map(|n| n.to_string()).collect::<Vec<_>>());
-    // Without a durable one behind them they come as well, only a little later.
+    // Without a durable event after them they are committed as well, only a little later.
     let mut head = store.follow(&stream("a"));
-    store.append(&lease, vec![said("last").fleeting()], vec![]).await.expect("appending");
+    store.append(&lease, vec![message("last").fleeting()], vec![]).await.expect("appending");
     let arrived = tokio::time::timeout(PATIENCE, head.wait_for(|head| *head == 101)).await;
     arrived.expect("it never came").expect("the store is open");
     assert_eq!(read_all(&store, "a", 1000).await.len(), 101);
 }
 
-pub async fn pages_add_up(subject: impl Subject) {
+pub async fn all_pages_together_are_the_whole_stream(subject: impl Subject) {
     let store = subject.store();
     let lease = claim(&store, "a").await;
-    let events = (0..57).map(said).collect();
+    let events = (0..57).map(message).collect();
     let all = store.append(&lease, events, vec![]).await.expect("appending");
     for page in [1, 2, 10, 56, 57, 58, usize::MAX] {
         assert_eq!(read_all(&store, "a", page).await, all, "in pages of {page}");
     }
-    // Events too large for one answer come in several.
+    // Events too large for one answer arrive in several.
     let lease = claim(&store, "large").await;
     let large = "x".repeat(3 << 20);
     for _ in 0..6 {
-        store.append(&lease, vec![said(large.as_str())], vec![]).await.expect("appending");
+        store.append(&lease, vec![message(large.as_str())], vec![]).await.expect("appending");
     }
     let read = read_all(&store, "large", 1000).await;
     assert_eq!(read.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
 }
 
-pub async fn nothing_is_behind_the_end(subject: impl Subject) {
+pub async fn reading_past_the_end_returns_nothing(subject: impl Subject) {
     let store = subject.store();
     for name in ["a", "never-heard-of"] {
         for after in [0, 1, 7, u64::MAX] {
@@ -192,43 +193,43 @@ pub async fn nothing_is_behind_the_end(subject: impl Subject) {
         claim(&store, "a").await;
     }
     let lease = claim(&store, "a").await;
-    store.append(&lease, vec![said("x")], vec![]).await.expect("appending");
+    store.append(&lease, vec![message("x")], vec![]).await.expect("appending");
     assert_eq!(store.read_from(&stream("a"), 1, 10).await, Ok(vec![]));
     assert_eq!(store.read_from(&stream("a"), u64::MAX, 10).await, Ok(vec![]));
     assert_eq!(store.read_from(&stream("a"), 0, 0).await, Ok(vec![]));
 }
 
-// Seen to fail when followers are told of a refused request.
-pub async fn whoever_follows_is_told(subject: impl Subject) {
+// Seen to fail when followers are notified of a refused request.
+pub async fn followers_are_notified_of_new_events(subject: impl Subject) {
     let store = subject.store();
     let lease = claim(&store, "a").await;
-    store.append(&lease, vec![said("x")], vec![]).await.expect("appending");
+    store.append(&lease, vec![message("x")], vec![]).await.expect("appending");
     let mut early = store.follow(&stream("a"));
     assert_eq!(*early.borrow_and_update(), 1, "it begins with what is there");
     let mut unborn = store.follow(&stream("b"));
     assert_eq!(*unborn.borrow_and_update(), 0);
-    store.append(&lease, vec![said("y"), said("z")], vec![]).await.expect("appending");
+    store.append(&lease, vec![message("y"), message("z")], vec![]).await.expect("appending");
     let other = claim(&store, "b").await;
-    store.append(&other, vec![said("w")], vec![]).await.expect("appending");
+    store.append(&other, vec![message("w")], vec![]).await.expect("appending");
     for (follower, head) in [(&mut early, 3), (&mut unborn, 1)] {
-        let told = tokio::time::timeout(PATIENCE, follower.wait_for(|seq| *seq == head)).await;
-        told.expect("nobody told").expect("the store is open");
+        let notified = tokio::time::timeout(PATIENCE, follower.wait_for(|seq| *seq == head)).await;
+        notified.expect("the follower was not notified").expect("the store is open");
     }
-    // Neither of another stream's events, nor of what was refused.
+    // Not notified of another stream's events, nor of a refused request.
     let refused = vec![Put::new("task", "t", json!(1)).expected(Expected::Version(9))];
-    let refused = store.append(&lease, vec![said("never")], refused).await;
+    let refused = store.append(&lease, vec![message("never")], refused).await;
     assert!(matches!(refused, Err(Error::Conflict { .. })), "{refused:?}");
-    store.append(&other, vec![said("v")], vec![]).await.expect("appending");
-    assert!(!early.has_changed().expect("the store is open"), "told of {}", *early.borrow());
+    store.append(&other, vec![message("v")], vec![]).await.expect("appending");
+    assert!(!early.has_changed().expect("the store is open"), "notified of {}", *early.borrow());
     store.close().await.expect("closing");
-    let ended = tokio::time::timeout(PATIENCE, early.changed()).await.expect("nobody told");
-    assert!(ended.is_err(), "the store is closed, and nobody told");
-    assert_eq!(store.append(&lease, vec![said("x")], vec![]).await, Err(Error::Closed));
+    let ended = tokio::time::timeout(PATIENCE, early.changed()).await.expect("nobody notified");
+    assert!(ended.is_err(), "the store is closed, and the follower was not notified");
+    assert_eq!(store.append(&lease, vec![message("x")], vec![]).await, Err(Error::Closed));
     assert_eq!(store.head(&stream("a")).await, Err(Error::Closed));
 }
 
-// Seen to fail when followers are told before the commit.
-pub async fn what_is_announced_can_be_read(subject: impl Subject) {
+// Seen to fail when followers are notified before the commit.
+pub async fn an_announced_event_can_be_read(subject: impl Subject) {
     const EVENTS: u64 = 300;
     let store = subject.store();
     let lease = claim(&store, "a").await;
@@ -248,7 +249,7 @@ pub async fn what_is_announced_can_be_read(subject: impl Subject) {
     });
     let readers: Vec<_> = readers.collect();
     for n in 0..EVENTS {
-        let event = if n % 3 == 0 { said(n) } else { said(n).fleeting() };
+        let event = if n % 3 == 0 { message(n) } else { message(n).fleeting() };
         store.append(&lease, vec![event], vec![]).await.expect("appending");
     }
     for reader in readers {
@@ -257,7 +258,7 @@ pub async fn what_is_announced_can_be_read(subject: impl Subject) {
     }
 }
 
-pub async fn bodies_come_back_as_written(subject: impl Subject) {
+pub async fn bodies_are_read_back_as_written(subject: impl Subject) {
     let store = subject.store();
     let lease = claim(&store, "a").await;
     let nasty =
@@ -275,20 +276,23 @@ pub async fn bodies_come_back_as_written(subject: impl Subject) {
     store.verify(&stream("a")).await.expect("nothing is damaged");
 }
 
-pub async fn what_is_too_large_is_refused(subject: impl Subject) {
+pub async fn an_event_that_is_too_large_is_refused(subject: impl Subject) {
     let store = subject.store();
     let lease = claim(&store, "a").await;
     let large = "x".repeat(65 << 20);
-    let event = store.append(&lease, vec![said(large.as_str())], vec![]).await;
+    let event = store.append(&lease, vec![message(large.as_str())], vec![]).await;
     assert!(matches!(event, Err(Error::TooLarge { .. })));
     let put = store.put(vec![Put::new("note", "n", json!(large))]).await;
     assert!(matches!(put, Err(Error::TooLarge { .. })));
     assert_eq!(store.head(&stream("a")).await, Ok(0));
     assert_eq!(store.get("note", "n").await, Ok(None));
-    store.append(&lease, vec![said("small")], vec![]).await.expect("it goes on");
+    store
+        .append(&lease, vec![message("small")], vec![])
+        .await
+        .expect("the store still accepts appends");
 }
 
-pub async fn streams_are_apart(subject: impl Subject) {
+pub async fn streams_are_independent(subject: impl Subject) {
     let store = subject.store();
     let names: Vec<String> = (0..20).map(|n| format!("s-{n}")).collect();
     let appenders = names.iter().cloned().map(|name| {
@@ -296,7 +300,7 @@ pub async fn streams_are_apart(subject: impl Subject) {
         tokio::spawn(async move {
             let lease = claim(&store, &name).await;
             for n in 0..10 {
-                let event = said(format!("{name} {n}"));
+                let event = message(format!("{name} {n}"));
                 store.append(&lease, vec![event], vec![]).await.expect("appending");
             }
         })

@@ -1,18 +1,18 @@
-//! Records: one version after the other, and no change unnoticed.
+//! Records: each change raises the version, and a conflicting change is refused.
 
 use serde_json::{Value, json};
 
 use super::Subject;
 use crate::{Error, Expected, Filter, Page, Put, Record};
 
-pub async fn versions_count_up(subject: impl Subject) {
+pub async fn each_change_raises_the_version(subject: impl Subject) {
     let store = subject.store();
     let new = store.put(vec![Put::new("task", "t", json!({"n": 1})).owner("ann")]).await;
     let new = new.expect("a new record").remove(0);
     assert_eq!((new.version, new.owner.as_deref()), (1, Some("ann")));
     assert_eq!(subject.other().get("task", "t").await, Ok(Some(new.clone())));
     let changed = Put::update(Record { body: json!({"n": 2}), ..new.clone() });
-    let changed = store.put(vec![changed]).await.expect("nobody changed it").remove(0);
+    let changed = store.put(vec![changed]).await.expect("no other writer changed it").remove(0);
     assert_eq!((changed.version, &changed.body), (2, &json!({"n": 2})));
     assert!(changed.updated >= new.updated);
     assert_eq!(changed.owner.as_deref(), Some("ann"));
@@ -71,7 +71,7 @@ pub async fn one_of_many_writers_wins(subject: impl Subject) {
 }
 
 // Seen to fail when a new record always begins with version 1.
-pub async fn a_removed_version_never_comes_back(subject: impl Subject) {
+pub async fn the_version_of_a_removed_record_is_never_reused(subject: impl Subject) {
     let store = subject.store();
     let mut last = 0;
     for _ in 0..3 {
@@ -85,7 +85,7 @@ pub async fn a_removed_version_never_comes_back(subject: impl Subject) {
     }
 }
 
-pub async fn removing_minds_the_version(subject: impl Subject) {
+pub async fn removing_a_record_checks_its_version(subject: impl Subject) {
     let store = subject.store();
     store.put(vec![Put::new("rule", "r", json!(1))]).await.expect("a new record");
     for expected in [Expected::Absent, Expected::Version(2)] {
@@ -168,7 +168,7 @@ pub async fn lists_are_filtered_and_paged(subject: impl Subject) {
 }
 
 // Seen to fail when `after` is compared with the id.
-pub async fn lists_go_by_another_field_if_asked_to(subject: impl Subject) {
+pub async fn lists_can_be_ordered_by_another_field(subject: impl Subject) {
     let store = subject.store();
     let records = [("a", "ann", "3-a"), ("b", "ben", "2-b"), ("c", "ann", "1-c"), ("d", "ann", "")];
     for (id, owner, place) in records {
@@ -182,7 +182,7 @@ pub async fn lists_go_by_another_field_if_asked_to(subject: impl Subject) {
         let found = store.list("task", &filter, &page).await.expect("listing");
         found.into_iter().map(|record| record.id).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(ids(None, None, true).await, "a b c", "who has no place is left out");
+    assert_eq!(ids(None, None, true).await, "a b c", "a record without a place is left out");
     assert_eq!(ids(None, None, false).await, "c b a");
     assert_eq!(ids(None, Some("2-b"), true).await, "c");
     assert_eq!(ids(None, Some("2-b"), false).await, "a");
@@ -190,7 +190,11 @@ pub async fn lists_go_by_another_field_if_asked_to(subject: impl Subject) {
     let moved = Put::new("task", "c", json!({"place": "4-c"})).owner("ann");
     store.put(vec![moved.expected(Expected::Any)]).await.expect("something happened to it");
     assert_eq!(ids(None, None, true).await, "c a b");
-    assert_eq!(ids(None, Some("2-b"), true).await, "", "what has moved up is not told again below");
+    assert_eq!(
+        ids(None, Some("2-b"), true).await,
+        "",
+        "a record that moved up is not listed again below"
+    );
 }
 
 // Seen to fail when records that do not fit are counted.
@@ -222,7 +226,7 @@ pub async fn records_are_counted_by_a_field(subject: impl Subject) {
 }
 
 // Mutant: `replace` that removes although a put is refused.
-pub async fn records_are_replaced_together(subject: impl Subject) {
+pub async fn records_are_replaced_all_or_none(subject: impl Subject) {
     let store = subject.store();
     for id in ["a", "b"] {
         store.put(vec![Put::new("task", id, json!(1))]).await.expect("a new record");
@@ -239,7 +243,7 @@ pub async fn records_are_replaced_together(subject: impl Subject) {
     assert!(store.get("task", "d").await.expect("reading").is_none(), "nothing was done");
 }
 
-pub async fn names_are_checked(subject: impl Subject) {
+pub async fn invalid_names_are_refused(subject: impl Subject) {
     let store = subject.store();
     let long = "x".repeat(1000);
     for (kind, id) in

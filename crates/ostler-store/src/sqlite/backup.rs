@@ -1,7 +1,7 @@
-//! Copies of a store and back, for whoever tends one: while a server uses it, or when none does.
+//! Backup and restore, for operators, with or without a running server.
 //!
-//! A copy is one file, a database for itself. It has everything as of one moment: SQLite lets another process read
-//! while a server writes. Only putting a copy back takes the folder, so that no server is at it.
+//! A backup is one file, a complete database as of one moment: SQLite lets another process read while a server
+//! writes. Only a restore locks the folder, so that no server uses it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,22 +12,22 @@ use super::folder::{DATABASE, Folder, sync_folder};
 use super::{examine, schema};
 use crate::Error;
 
-/// Writes everything in a store's folder, as of one moment, to a file that must not exist yet.
+/// Writes everything in a store's folder, as of one moment, to a new file.
 pub async fn back_up(folder: &Path, to: &Path) -> Result<(), Error> {
     let (database, to) = (folder.join(DATABASE), to.to_owned());
     aside(move || schema::back_up(&open(&database)?, &to)).await
 }
 
-/// Looks at everything in a store's folder, or in a copy. Returns what is damaged.
+/// Checks a store's folder, or a backup. Returns what is damaged.
 pub async fn check(place: &Path) -> Result<Vec<Error>, Error> {
     let database = if place.is_dir() { place.join(DATABASE) } else { place.to_owned() };
     aside(move || check_file(&database)).await
 }
 
-/// Puts a copy in the place of what is in a store's folder: after a check of the copy, and all of it or nothing. Returns
-/// where what was there is kept, if there was something.
+/// Replaces the contents of a store's folder with a backup, after checking the backup; all of it or nothing. Returns
+/// where the previous contents are kept, if there were any.
 ///
-/// Without `replaces`, [`Error::Open`] if there is a store with something in it.
+/// Without `replaces`, [`Error::Open`] if the folder has a store that is not empty.
 pub async fn restore(from: &Path, folder: &Path, replaces: bool) -> Result<Option<PathBuf>, Error> {
     let (from, folder) = (from.to_owned(), folder.to_owned());
     aside(move || restore_blocking(&from, &folder, replaces)).await
@@ -41,14 +41,14 @@ async fn aside<T: Send + 'static>(
     })
 }
 
-/// A connection to a database that is there and is ours.
+/// Opens an existing database of this program.
 fn open(database: &Path) -> Result<Connection, Error> {
     let place = database.display().to_string();
     let failed = |why: String| Error::Open { place: place.clone(), why };
     if !database.is_file() {
         return Err(failed("there is no such file; name the data folder, or a backup".to_owned()));
     }
-    // A database with a write-ahead log is not read without files beside it, so it must be writable.
+    // SQLite reads a database with a write-ahead log only next to files of its own, so the folder must be writable.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(database, flags)
         .and_then(|connection| {
@@ -75,7 +75,7 @@ fn restore_blocking(from: &Path, folder: &Path, replaces: bool) -> Result<Option
     if let Some(damage) = check_file(from)?.into_iter().next() {
         return Err(failed(format!("the backup is damaged ({damage}); use another one")));
     }
-    // Refused while a server uses it.
+    // Fails while a server uses the folder.
     let folder = Folder::open(folder)?;
     let database = folder.database();
     let is_empty = std::fs::metadata(&database).is_ok_and(|file| file.len() == 0);
@@ -87,7 +87,7 @@ fn restore_blocking(from: &Path, folder: &Path, replaces: bool) -> Result<Option
     _ = std::fs::remove_file(&new);
     schema::back_up(&open(from)?, &new)?;
     let kept = if is_empty { None } else { Some(keep(&folder)?) };
-    // What was in its log is in the copy; beside another database the log would destroy that.
+    // The backup contains what was in the log. An old log next to the new database would destroy it.
     for beside in ["-wal", "-shm"] {
         let mut path = database.clone().into_os_string();
         path.push(beside);
@@ -103,7 +103,7 @@ fn restore_blocking(from: &Path, folder: &Path, replaces: bool) -> Result<Option
     Ok(kept)
 }
 
-/// Copies what is there, as well as it can be read.
+/// Copies the current contents, as far as they are readable.
 fn keep(folder: &Folder) -> Result<PathBuf, Error> {
     let mut number = 1;
     let copy = loop {
@@ -115,12 +115,12 @@ fn keep(folder: &Folder) -> Result<PathBuf, Error> {
     };
     let database = folder.database();
     let copied = open(&database).and_then(|old| {
-        // Its log becomes part of it.
+        // Merges its write-ahead log.
         _ = old.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         schema::back_up(&old, &copy)
     });
     if copied.is_err() {
-        // Too damaged to be copied as a database; its bytes may still be worth something.
+        // Too damaged to copy as a database; the raw bytes may still be useful.
         std::fs::copy(&database, &copy).map_err(|error| Error::Failed {
             doing: format!("keeping {} as {}", database.display(), copy.display()),
             why: error.to_string(),

@@ -1,7 +1,7 @@
-//! The chain: every event carries a hash of itself and of the one before it.
+//! The hash chain: every event carries a hash of itself and of the event before it.
 //!
-//! SQLite does not checksum what it stores, so a flipped bit inside a text goes unnoticed by it. The chain notices, and it
-//! notices an event that is missing, moved, or in the wrong stream.
+//! SQLite does not checksum its pages, so it misses a flipped bit inside a text. The chain detects that, and an event
+//! that is missing, moved, or in the wrong stream.
 
 use sha2::{Digest, Sha256};
 
@@ -9,12 +9,12 @@ use crate::{StreamId, Timestamp};
 
 pub(super) type Hash = [u8; 32];
 
-/// What the first event of a stream follows.
+/// The hash that the first event of a stream follows.
 pub(super) fn seed(stream: &StreamId) -> Hash {
     Sha256::new().chain_update("ostler stream\n").chain_update(stream.as_str()).finalize().into()
 }
 
-/// An event as it is stored.
+/// An event as stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link<'a> {
     pub(super) seq: u64,
@@ -32,7 +32,7 @@ impl Link<'_> {
         hash.update(self.seq.to_be_bytes());
         hash.update(self.at.as_millis().to_be_bytes());
         hash.update(self.epoch.to_be_bytes());
-        // With their lengths, so that nothing can move from one into the next.
+        // Each field is preceded by its length, so that no byte can move from one field to the next.
         for text in [Some(self.kind), Some(self.body), self.key].into_iter().flatten() {
             hash.update((text.len() as u64).to_be_bytes());
             hash.update(text);

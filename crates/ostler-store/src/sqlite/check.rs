@@ -1,11 +1,11 @@
-//! What may be stored at all: names and sizes, before anything is written.
+//! Validates names and sizes before anything is written.
 
 use serde_json::Value;
 
 use super::writer::LARGEST_REQUEST;
 use crate::{Due, Error, Filter, NewEvent, Page, Put};
 
-/// The most that one body may have. A frame with a large picture in it fits.
+/// The limit of one body, in bytes. A frame with a large picture fits.
 pub(super) const LARGEST_BODY: usize = 16 << 20;
 
 /// The most events or records in one request or answer.
@@ -25,7 +25,7 @@ pub(super) fn kind(kind: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// A name that callers choose: an id, a key, an owner.
+/// Validates a name chosen by a caller: an id, a key, an owner.
 pub(super) fn id(what: &str, id: &str) -> Result<(), Error> {
     let forbidden = |c: char| c.is_control() || c == char::MAX;
     if id.is_empty() || id.len() > LONGEST_ID || id.contains(forbidden) {
@@ -37,13 +37,13 @@ pub(super) fn id(what: &str, id: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many bytes an append has, if it may be.
+/// Validates an append and returns its size in bytes.
 pub(super) fn append(events: &[NewEvent], puts: &[Put]) -> Result<usize, Error> {
     if events.iter().any(|event| event.key.is_some())
         && !events.iter().all(|event| event.key.is_some())
     {
         return Err(Error::Invalid(
-            "some of the events have a key and some have none: a repetition could not be told; give all a key".to_owned(),
+            "only some of the events have a key, so a repeated append could not be recognised; give every event a key".to_owned(),
         ));
     }
     let mut bytes = self::puts(puts)?;
@@ -53,18 +53,18 @@ pub(super) fn append(events: &[NewEvent], puts: &[Put]) -> Result<usize, Error> 
             id("a key", key)?;
         }
         if event.key.is_some() && event.draft.is_some() {
-            let why = "a draft cannot have a key: what was dropped could not be recognised";
+            let why = "a draft cannot have a key, because a dropped draft could not be recognised; remove the key";
             return Err(Error::Invalid(why.to_owned()));
         }
         for whole in event.draft.iter().chain(&event.drops) {
-            id("what a draft belongs to", whole)?;
+            id("the name of a draft's whole", whole)?;
         }
         bytes += body(|| format!("the event {}", event.kind), event.body.as_str().len())?;
     }
     request(events.len(), bytes)
 }
 
-/// How many bytes changes of records have, if they may be.
+/// Validates changes of records and returns their size in bytes.
 pub(super) fn puts(puts: &[Put]) -> Result<usize, Error> {
     let mut bytes = 0;
     for put in puts {
@@ -80,10 +80,10 @@ pub(super) fn puts(puts: &[Put]) -> Result<usize, Error> {
 
 pub(super) fn due(due: &Due) -> Result<usize, Error> {
     id("an id", &due.id)?;
-    body(|| format!("what is due as {}", due.id), due.body.as_str().len())
+    body(|| format!("the timer {}", due.id), due.body.as_str().len())
 }
 
-/// The page with a limit that can be.
+/// Validates a list request and returns the page with its limit clamped.
 pub(super) fn list(of: &str, filter: &Filter, page: &Page) -> Result<Page, Error> {
     kind(of)?;
     let looked_for =
@@ -93,7 +93,7 @@ pub(super) fn list(of: &str, filter: &Filter, page: &Page) -> Result<Page, Error
     Ok(Page { limit: limit(page.limit), ..page.clone() })
 }
 
-/// Names of fields become part of a statement.
+/// Field names become part of an SQL statement.
 fn field(name: &str) -> Result<(), Error> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let plain = name.bytes().all(allowed) && name.len() <= LONGEST_KIND;
@@ -101,7 +101,7 @@ fn field(name: &str) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Invalid(format!(
-        "{:?} cannot be looked for: a field's name takes ASCII letters, digits and _",
+        "{:?} is not a valid field name: use ASCII letters, digits and _",
         beginning(name)
     )))
 }
@@ -119,16 +119,16 @@ fn body(what: impl FnOnce() -> String, bytes: usize) -> Result<usize, Error> {
 
 fn request(count: usize, bytes: usize) -> Result<usize, Error> {
     if count > MOST {
-        return Err(Error::Invalid(format!("{count} at once; {MOST} is the most")));
+        return Err(Error::Invalid(format!("{count} items in one request; the limit is {MOST}")));
     }
     if bytes > LARGEST_REQUEST {
-        let what = "all of it together".to_owned();
+        let what = "the whole request".to_owned();
         return Err(Error::TooLarge { what, bytes, limit: LARGEST_REQUEST });
     }
     Ok(bytes)
 }
 
-/// How many bytes a value has as JSON, without keeping them.
+/// The size of a value as JSON, without building the text.
 fn size(value: &Value) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {

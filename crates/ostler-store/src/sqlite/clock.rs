@@ -1,8 +1,8 @@
-//! Time: what the clock on the wall shows, and what has really passed.
+//! Wall-clock time and elapsed time.
 //!
-//! Somebody can set the clock on the wall, forwards or backwards, so no lease depends on it: leases run on the steady clock,
-//! counted from when the store was opened. What is meant for people (when something happened, when it is due) goes
-//! by the wall.
+//! The wall clock can be set forwards or backwards, so leases do not depend on it: they use a monotonic clock,
+//! counted from when the store was opened. Times for people (when an event happened, when a timer is due) use the
+//! wall clock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -11,14 +11,14 @@ use crate::Timestamp;
 
 /// Where a store gets the time from.
 pub trait Clock: Send + Sync + 'static {
-    /// What the clock on the wall shows. It may jump in both directions.
+    /// The wall clock. It may jump in both directions.
     fn wall(&self) -> Timestamp;
 
-    /// How much time has passed since some moment. It never jumps.
+    /// Time elapsed since a fixed moment. It never jumps.
     fn steady(&self) -> Duration;
 }
 
-/// The clocks of the machine.
+/// The machine's clocks.
 #[derive(Debug)]
 pub struct SystemClock {
     start: Instant,
@@ -32,7 +32,7 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn wall(&self) -> Timestamp {
-        // Before 1970 a machine has no idea of the time; everything is due later then.
+        // A clock before 1970 is not set; nothing is due then.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp::default().after(since)
     }
@@ -42,7 +42,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// The time as one opened store tells it.
+/// The clocks of one open store.
 #[derive(Clone)]
 pub(super) struct Time {
     clock: Arc<dyn Clock>,
@@ -60,7 +60,7 @@ impl Time {
         self.clock.wall()
     }
 
-    /// The time by which leases run.
+    /// The monotonic time that leases use.
     pub(super) fn steady(&self) -> Timestamp {
         self.opened_wall.after(self.clock.steady().saturating_sub(self.opened_steady))
     }

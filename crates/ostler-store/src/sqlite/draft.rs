@@ -1,4 +1,4 @@
-//! Statements about drafts: parts of something that comes whole later.
+//! SQL statements about drafts.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -24,12 +24,12 @@ pub(super) fn insert(
 
 pub(super) fn drop_all(connection: &Connection, stream: i64, wholes: &str) -> rusqlite::Result<()> {
     let sql = "DELETE FROM draft WHERE stream = ? AND part >= ? AND part < ?";
-    // The last character there is, which no name has.
+    // The highest character, which no name contains.
     let end = format!("{wholes}{}", char::MAX);
     connection.prepare_cached(sql)?.execute(params![stream, wholes, end]).map(drop)
 }
 
-/// What was not dropped yet, in order.
+/// The drafts that no event has dropped, in order.
 pub(super) fn all(connection: &Connection, stream: &StreamId) -> Result<Vec<Event>, Fault> {
     let mut statement = connection.prepare_cached("SELECT id FROM stream WHERE name = ?")?;
     let id: Option<i64> = statement.query_row([stream.as_str()], |row| row.get(0)).optional()?;

@@ -1,4 +1,4 @@
-//! Statements about what is due.
+//! SQL statements about timers.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(super) fn claim(
     Ok(claims)
 }
 
-/// What is due and in nobody's hands, the earliest first.
+/// Timers that are due and unclaimed, the earliest first.
 fn waiting(
     connection: &Connection,
     wall: Timestamp,
@@ -60,7 +60,7 @@ fn waiting(
     Ok(waiting)
 }
 
-/// One counter for all, because an id can be forgotten and scheduled again, and old claims on it must stay void.
+/// One counter for all timers: an id can be removed and scheduled again, and old claims on it must stay invalid.
 fn next_epoch(connection: &Connection) -> rusqlite::Result<u64> {
     let sql = "UPDATE counter SET value = value + 1 WHERE name = 'due_epoch' RETURNING value";
     connection.prepare_cached(sql)?.query_row([], |row| row.get(0))

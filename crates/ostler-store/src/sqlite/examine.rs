@@ -1,4 +1,4 @@
-//! A look at everything that is stored.
+//! A check of everything that is stored.
 
 use rusqlite::Connection;
 
@@ -6,12 +6,12 @@ use super::fault::Fault;
 use super::log;
 use crate::{Error, StreamId};
 
-/// What is damaged, all of it.
+/// Everything that is damaged.
 pub(super) fn all(connection: &Connection) -> Result<Vec<Error>, Fault> {
     let mut damages = structure(connection)?;
     for name in names(connection)? {
         let Ok(stream) = StreamId::new(&name) else {
-            let why = "no stream can be called that".to_owned();
+            let why = "this is not a valid stream name".to_owned();
             damages.push(Error::Damaged { what: format!("the stream {name:?}"), why });
             continue;
         };
@@ -24,7 +24,7 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<Error>, Fault> {
     Ok(damages)
 }
 
-/// What SQLite itself can tell. It knows nothing of what is inside a text.
+/// SQLite's own integrity check. It does not detect changes inside a text.
 fn structure(connection: &Connection) -> Result<Vec<Error>, Fault> {
     let mut statement = connection.prepare("PRAGMA integrity_check")?;
     let found = statement.query_map([], |row| row.get::<_, String>(0))?;
@@ -33,7 +33,7 @@ fn structure(connection: &Connection) -> Result<Vec<Error>, Fault> {
     Ok(damaged.map(|why| Error::Damaged { what: "the database".to_owned(), why }).collect())
 }
 
-/// One after the other, so that reading a long stream does not keep the log from being shortened for all of them.
+/// One stream after the other, so that reading a long one does not block checkpoints for all of them.
 fn names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare("SELECT name FROM stream ORDER BY id")?;
     let names = statement.query_map([], |row| row.get(0))?;

@@ -1,15 +1,15 @@
-//! What can go wrong between us and SQLite, and how far it reaches.
+//! Errors between the writer and SQLite, and how far they reach.
 
 use rusqlite::ErrorCode;
 
 use crate::Error;
 
-/// Why a piece of work did not get done.
+/// Why a request was not performed.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// It must not be done. Others in the same commit are not concerned.
+    /// The request is refused. Others in the same commit are not affected.
     Refused(Error),
-    /// SQLite could not do it, and with it nothing of the same commit.
+    /// SQLite failed, so the whole commit fails.
     Sqlite(rusqlite::Error),
 }
 
@@ -25,15 +25,16 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
-/// What to tell about an error, and whether nothing may be written any more.
+/// The error to report, and whether the store must stop writing.
 ///
-/// After a write or a sync that failed nobody knows what is on the disk: trying it again can succeed without anything being
-/// written. Only opening the database again finds out.
+/// After a failed write or sync the contents of the disk are unknown: a retry can succeed without writing anything.
+/// Only opening the database again shows what is there.
 pub(super) fn judge(error: &rusqlite::Error, place: &str) -> (Error, bool) {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => (Error::Full { place: place.to_owned() }, false),
         Some(ErrorCode::SystemIoFailure) => {
-            // The text is the same for all of them; the number tells a failed sync (1034) from a failed write.
+            // The message is the same for all of them; the code distinguishes a failed sync (1034) from a failed
+            // write.
             let number = error.sqlite_error().map_or(0, |error| error.extended_code);
             (Error::Broken(format!("{place}: {error} ({number})")), true)
         }

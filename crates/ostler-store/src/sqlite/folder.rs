@@ -1,4 +1,4 @@
-//! The folder of a store: ours alone, on a disk of this machine.
+//! The folder of a store: locked by one process, on a local disk.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -11,27 +11,28 @@ use crate::Error;
 pub(super) const DATABASE: &str = "ostler.db";
 const LOCK: &str = "lock";
 
-/// How long a folder that is in use is watched before its user is taken for another server.
+/// How long to retry a locked folder before reporting another server.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A folder that no other store uses while this lives.
+/// A folder that no other store uses as long as this value lives.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    /// Locked; the lock goes when the file is closed, also when the process is killed.
+    /// Locked until the file is closed, also if the process is killed.
     lock: File,
 }
 
 impl Folder {
-    /// Makes the folder unless it is there, takes it, and makes sure there is a file for the database.
+    /// Creates the folder if it is missing, locks it, and creates the database file if it is missing.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let failed = |why: String| Error::Open { place: path.display().to_string(), why };
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(path)
-            .map_err(|error| failed(format!("making the folder: {error}")))?;
-        restrict(path, 0o700).map_err(|error| failed(format!("keeping others out: {error}")))?;
+            .map_err(|error| failed(format!("creating the folder: {error}")))?;
+        restrict(path, 0o700)
+            .map_err(|error| failed(format!("restricting its permissions: {error}")))?;
         if let Some(name) = network_filesystem(path) {
             return Err(failed(format!(
                 "it is on a network file system ({name}), where a crash or a second machine can destroy it; use a local disk"
@@ -55,18 +56,19 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Closing it is not enough: a process that is being started has everything open for a moment, also this.
+        // Closing is not enough: a child process that is being started briefly inherits every open file, also this
+        // one.
         _ = self.lock.unlock();
     }
 }
 
-/// Makes an empty file that only its owner can read, unless there is a file; one that is there becomes as private.
+/// Creates an empty file that only its owner can read. Restricts an existing file in the same way.
 pub(super) fn make_private(path: &Path) -> io::Result<()> {
     private().write(true).create(true).truncate(false).open(path)?.sync_all()?;
     restrict(path, 0o600)
 }
 
-/// What is new in a folder is lost in a power cut unless the folder itself was written.
+/// A new file in a folder survives a power cut only if the folder itself was synced.
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
@@ -96,14 +98,14 @@ fn lock(path: &Path) -> Result<File, String> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
-            // Only for the message: who it is does not matter to the lock.
+            // Only for the error message; the lock does not depend on it.
             _ = file.take(32).read_to_string(&mut holder);
             let holder = match holder.trim() {
                 "" => String::new(),
                 id => format!(" (process {id})"),
             };
             return Err(format!(
-                "another server{holder} uses it; stop that one, or use another folder"
+                "another server{holder} uses it; stop that server, or use another folder"
             ));
         }
         Err(TryLockError::Error(error)) => return Err(format!("locking {LOCK}: {error}")),
@@ -114,8 +116,8 @@ fn lock(path: &Path) -> Result<File, String> {
     Ok(file)
 }
 
-/// Locks the file. When a server was killed while it started a process, that one has the file open until it runs its
-/// own program, so it is worth a second look.
+/// Locks the file, with retries: if a server was killed while it started a process, that process has the file open
+/// until it executes its own program.
 fn lock_soon(file: &File) -> Result<(), TryLockError> {
     let begun = Instant::now();
     loop {
@@ -128,10 +130,10 @@ fn lock_soon(file: &File) -> Result<(), TryLockError> {
     }
 }
 
-/// The name of the file system if it is one of other machines'.
+/// The name of the file system, if it is a network file system.
 #[cfg(target_os = "linux")]
 fn network_filesystem(path: &Path) -> Option<&'static str> {
-    /// The numbers of `statfs(2)`.
+    /// Magic numbers of `statfs(2)`.
     const KNOWN: &[(u64, &str)] = &[
         (0x6969, "NFS"),
         (0x517b, "SMB"),
@@ -144,7 +146,7 @@ fn network_filesystem(path: &Path) -> Option<&'static str> {
         (0x7461_636f, "OCFS2"),
         (0x0116_1970, "GFS2"),
     ];
-    // As wide as the kernel's field on the narrowest machine, without its sign.
+    // Unsigned, and as wide as the kernel's field on the narrowest machine.
     let kind = rustix::fs::statfs(path).ok()?.f_type as u64 & 0xffff_ffff;
     KNOWN.iter().find(|(number, _)| *number == kind).map(|(_, name)| *name)
 }

@@ -1,7 +1,7 @@
-//! Who wants to know that a stream has grown, and the latest events of those streams.
+//! Notifies followers when a stream grows, and caches the latest events of followed streams.
 //!
-//! A hundred readers of one stream all want the same event at the same moment. They find it here, in memory; the
-//! database is for those who have something to catch up on.
+//! A hundred readers of one stream all want the same event at the same moment. They read it from this cache; only
+//! readers that lag behind use the database.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,25 +10,25 @@ use tokio::sync::watch;
 
 use crate::{Event, StreamId};
 
-/// How much of a stream is kept in memory while somebody follows it.
+/// How much of a followed stream is cached.
 const MOST_EVENTS: usize = 128;
 const MOST_BYTES: usize = 64 << 10;
 
-/// With fewer streams than this nobody looks for those that are no longer followed.
+/// With fewer streams than this, unfollowed ones are not searched for.
 const FEW: usize = 64;
 
-/// The streams that somebody follows. `None` when there is nothing to follow any more.
+/// The followed streams. `None` when the store is closed or has failed.
 pub(super) struct Followers(Mutex<Option<Streams>>);
 
 struct Streams {
     followed: HashMap<StreamId, Followed>,
-    /// When there are so many, those that nobody follows any more go.
+    /// With this many streams, those without followers are removed.
     sweep_at: usize,
 }
 
 struct Followed {
     head: watch::Sender<u64>,
-    /// The last events, without gaps up to the last one there is.
+    /// The last events, without gaps up to the head of the stream.
     latest: VecDeque<Event>,
     bytes: usize,
 }
@@ -46,8 +46,7 @@ impl Default for Streams {
 }
 
 impl Followers {
-    /// Follows a stream from now on. `head` says how far it is; it is asked when the stream is already watched for,
-    /// so that nothing is missed in between.
+    /// Follows a stream. `head` is called after the stream is registered, so that no event is missed in between.
     pub(super) fn follow(
         &self,
         stream: &StreamId,
@@ -55,7 +54,7 @@ impl Followers {
     ) -> watch::Receiver<u64> {
         let receiver = match &mut *self.lock() {
             Some(streams) => streams.enter(stream).head.subscribe(),
-            // Its sender is gone at once, which is how a receiver learns of the end.
+            // Its sender is dropped at once, which tells the receiver that the stream has ended.
             None => watch::Sender::new(0).subscribe(),
         };
         let known = *receiver.borrow();
@@ -65,8 +64,8 @@ impl Followers {
         receiver
     }
 
-    /// These are on disk now.
-    pub(super) fn tell(&self, added: Vec<Event>) {
+    /// Notifies followers of events that are now on disk.
+    pub(super) fn notify(&self, added: Vec<Event>) {
         if added.is_empty() {
             return;
         }
@@ -82,7 +81,7 @@ impl Followers {
         }
     }
 
-    /// Events behind `after`, if they are all here. `None` says nothing about what there is.
+    /// Events after `after`, if all of them are cached. `None` does not mean that there are none.
     pub(super) fn latest(&self, stream: &StreamId, after: u64, limit: usize) -> Option<Vec<Event>> {
         let streams = self.lock();
         let latest = &streams.as_ref()?.followed.get(stream)?.latest;
@@ -91,19 +90,19 @@ impl Followers {
         Some(latest.iter().skip(passed).take(limit).cloned().collect())
     }
 
-    /// Streams grow again. Receivers from before the end stay ended.
+    /// Accepts followers again. Receivers from before [`Self::end`] stay ended.
     pub(super) fn begin(&self) {
         self.lock().get_or_insert_default();
     }
 
-    /// The stream is gone: whoever follows it learns that nothing will come.
+    /// Ends the receivers of a deleted stream.
     pub(super) fn forget(&self, stream: &StreamId) {
         if let Some(streams) = &mut *self.lock() {
             streams.followed.remove(stream);
         }
     }
 
-    /// Nothing will grow any more.
+    /// Ends all receivers.
     pub(super) fn end(&self) {
         *self.lock() = None;
     }
@@ -175,11 +174,11 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_are_here_and_the_rest_is_not() {
+    fn the_latest_events_are_cached_and_older_ones_are_not() {
         let followers = Followers::default();
         let follower = followers.follow(&StreamId::new("a").unwrap(), || 10);
-        assert_eq!(numbers(&followers, 10, 9), None, "it does not know yet");
-        followers.tell(vec![event("a", 11, 1), event("b", 1, 1), event("a", 12, 1)]);
+        assert_eq!(numbers(&followers, 10, 9), None, "the cache is not filled yet");
+        followers.notify(vec![event("a", 11, 1), event("b", 1, 1), event("a", 12, 1)]);
         assert_eq!(*follower.borrow(), 12);
         assert_eq!(numbers(&followers, 9, 9), None);
         assert_eq!(numbers(&followers, 10, 9), Some(vec![11, 12]));
@@ -189,12 +188,12 @@ mod tests {
         assert_eq!(numbers(&followers, 99, 9), Some(vec![]));
         assert!(followers.latest(&StreamId::new("b").unwrap(), 0, 9).is_none());
         drop(follower);
-        followers.tell(vec![event("a", 13, 1)]);
-        assert_eq!(numbers(&followers, 12, 9), None, "nobody follows any more");
+        followers.notify(vec![event("a", 13, 1)]);
+        assert_eq!(numbers(&followers, 12, 9), None, "there is no follower any more");
     }
 
     #[test]
-    fn what_nobody_follows_any_more_goes() {
+    fn streams_without_followers_are_removed() {
         let followers = Followers::default();
         let name = |number: usize| StreamId::new(format!("s{number}")).unwrap();
         let kept: Vec<_> =
@@ -205,21 +204,21 @@ mod tests {
         let n_streams = followers.lock().as_ref().unwrap().followed.len();
         assert!((kept.len()..=2 * FEW).contains(&n_streams), "{n_streams}");
         let last = Event { stream: name(FEW / 2 - 1), ..event("a", 7, 1) };
-        followers.tell(vec![last]);
+        followers.notify(vec![last]);
         assert_eq!(*kept[FEW / 2 - 1].borrow(), 7);
     }
 
     #[test]
-    fn only_so_much_is_kept() {
+    fn the_cache_is_limited_in_events_and_bytes() {
         let followers = Followers::default();
         let _follower = followers.follow(&StreamId::new("a").unwrap(), || 0);
-        followers.tell((1..=1000).map(|seq| event("a", seq, 1)).collect());
+        followers.notify((1..=1000).map(|seq| event("a", seq, 1)).collect());
         let oldest = 1000 - MOST_EVENTS as u64;
         assert_eq!(numbers(&followers, oldest - 1, 9999), None);
         assert_eq!(numbers(&followers, oldest, 9999).map(|latest| latest.len()), Some(MOST_EVENTS));
-        followers.tell(vec![event("a", 1001, MOST_BYTES)]);
+        followers.notify(vec![event("a", 1001, MOST_BYTES)]);
         assert_eq!(numbers(&followers, 1000, 9), None, "too large to be kept");
-        followers.tell(vec![event("a", 1002, 1)]);
+        followers.notify(vec![event("a", 1002, 1)]);
         assert_eq!(numbers(&followers, 1001, 9), Some(vec![1002]));
     }
 }

@@ -1,7 +1,7 @@
-//! Statements that take something away for good: a stream, its beginning, and the space in the file.
+//! SQL statements that delete for good: a stream, its beginning, and free space in the file.
 //!
-//! What is deleted is overwritten (`secure_delete`, see `schema`), and the write-ahead log is emptied afterwards: until then
-//! it has the pages as they were.
+//! Deleted data is overwritten (`secure_delete`, see `schema`), and the write-ahead log is emptied afterwards: until
+//! then it still has the old pages.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -11,10 +11,10 @@ use super::writer::Cx;
 use super::{int, record};
 use crate::{Error, Expected, StreamId};
 
-/// How many pages are given back to the file system in one commit.
+/// How many pages one commit returns to the file system.
 const PAGES: u32 = 2_000;
 
-/// The highest epoch that a forgotten stream had.
+/// The highest epoch of all deleted streams.
 pub(super) fn last_epoch(connection: &Connection) -> rusqlite::Result<u64> {
     let sql = "SELECT value FROM counter WHERE name = 'forgotten_epoch'";
     connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
@@ -62,7 +62,7 @@ pub(super) fn trim(cx: &mut Cx<'_>, stream: &StreamId, before: u64) -> Result<()
     Ok(())
 }
 
-/// Gives some free pages back to the file system; whether there are more.
+/// Returns some free pages to the file system. `true` if more are left.
 pub(super) fn shrink(cx: &mut Cx<'_>) -> Result<bool, Fault> {
     let free =
         || cx.connection.pragma_query_value(None, "freelist_count", |row| row.get::<_, u32>(0));
@@ -72,17 +72,17 @@ pub(super) fn shrink(cx: &mut Cx<'_>) -> Result<bool, Fault> {
     let mut rows = statement.query([])?;
     while rows.next()?.is_some() {}
     let after = free()?;
-    // A database that cannot get smaller is not asked for ever.
+    // Stops if the database cannot shrink.
     Ok(after > 0 && after < before)
 }
 
-/// Empties the write-ahead log. Fails while somebody reads what is only there.
+/// Empties the write-ahead log. Fails while a connection reads from it.
 pub(super) fn empty_log(connection: &Connection) -> Result<(), Fault> {
     let busy: bool =
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     if busy {
         let doing = "emptying the write-ahead log".to_owned();
-        let why = "somebody reads it; it is emptied later".to_owned();
+        let why = "another connection reads it; it is emptied later".to_owned();
         return Err(Error::Failed { doing, why }.into());
     }
     Ok(())

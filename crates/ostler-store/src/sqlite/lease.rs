@@ -1,4 +1,4 @@
-//! Statements about leases.
+//! SQL statements about leases.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::int;
 use super::writer::Cx;
 use crate::{Error, Lease, StreamId, Timestamp};
 
-/// Whatever the process before this one held is free: nobody else can have the folder.
+/// Frees all leases of an earlier process: no other process can use the folder.
 pub(super) const FREE_ALL: &str = "
     UPDATE stream SET owner = NULL, lease_until = 0 WHERE owner IS NOT NULL;
     UPDATE due SET owner = NULL, lease_until = 0 WHERE owner IS NOT NULL;";
 
-/// A stream as it stands.
+/// The stored state of a stream.
 pub(super) struct State {
     pub(super) id: i64,
     pub(super) epoch: u64,
@@ -44,7 +44,7 @@ pub(super) fn state(cx: &Cx<'_>, stream: &StreamId) -> Result<Option<State>, Fau
     Ok(state.optional()?)
 }
 
-/// The stream, if the lease is what it was.
+/// The stream, if the lease is still valid.
 pub(super) fn held(cx: &Cx<'_>, lease: &Lease) -> Result<State, Fault> {
     let state = state(cx, &lease.stream)?.filter(|state| {
         state.epoch == lease.epoch

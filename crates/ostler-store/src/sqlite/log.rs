@@ -1,4 +1,4 @@
-//! Statements about events: adding, reading, checking.
+//! SQL statements about events: append, read, verify.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -9,7 +9,7 @@ use super::writer::Cx;
 use super::{draft, int, lease, record};
 use crate::{Body, Error, Event, Lease, NewEvent, Put, StreamId, Timestamp};
 
-/// The most that one read returns, in bytes of bodies; it is passed by one event at most.
+/// The limit of one read, in bytes of bodies; at most one event exceeds it.
 const MOST_BYTES: usize = 1 << 20;
 
 pub(super) fn append(
@@ -33,7 +33,7 @@ pub(super) fn append(
     let at = cx.time.wall().max(state.at);
     let mut done: Vec<Event> = Vec::with_capacity(events.len());
     for (index, event) in events.iter().enumerate() {
-        // A key may also stand twice in the same request.
+        // One request may have the same key twice.
         let earlier = || {
             let twin = events[..index].iter().position(|e| e.key.is_some() && e.key == event.key);
             twin.map(|twin| done[twin].clone())
@@ -122,7 +122,8 @@ fn by_key(
         Ok((seq, at, row.get::<_, String>(2)?, row.get::<_, String>(3)?))
     });
     let Some((seq, at, kind, text)) = found.optional()? else { return Ok(None) };
-    let body = Body::from_text(text).map_err(|_| damaged(stream, seq, "its body is no JSON"))?;
+    let body =
+        Body::from_text(text).map_err(|_| damaged(stream, seq, "its body is not valid JSON"))?;
     Ok(Some(Event { stream: stream.clone(), seq, at: Timestamp::from_millis(at), kind, body }))
 }
 
@@ -149,9 +150,9 @@ pub(super) fn read_from(
     Ok(events)
 }
 
-/// Every event, and that the last one is the last that was added.
+/// Verifies every event, and that the last one is the last that was appended.
 pub(super) fn verify(connection: &Connection, stream: &StreamId) -> Result<(), Fault> {
-    // One moment for both questions below.
+    // One transaction, so that both queries see the same state.
     let moment = connection.unchecked_transaction()?;
     let sql = "SELECT head, hash FROM stream WHERE name = ?";
     let last = moment
@@ -167,7 +168,7 @@ pub(super) fn verify(connection: &Connection, stream: &StreamId) -> Result<(), F
     Ok(())
 }
 
-/// A way along the chain.
+/// A walk along the hash chain.
 struct Walk<'a> {
     stream: &'a StreamId,
     id: i64,
@@ -178,7 +179,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// From behind a number on. `None` when there is no such stream.
+    /// Starts after `after`. `None` if there is no such stream.
     fn start(
         connection: &Connection,
         stream: &'a StreamId,
@@ -197,7 +198,7 @@ impl<'a> Walk<'a> {
         Ok(Some(Self { stream, id, seq: after.max(base), hash }))
     }
 
-    /// Hands on each event that is what was written and in its place, until the receiver has enough.
+    /// Passes on each verified event until the receiver has enough.
     fn each(
         &mut self,
         connection: &Connection,
@@ -238,7 +239,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The event, and its hash if that is right.
+/// The event, if its hash is right.
 fn read_row(
     row: &Row<'_>,
     stream: &StreamId,

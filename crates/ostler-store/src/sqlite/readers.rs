@@ -1,4 +1,4 @@
-//! Connections that read, some at a time.
+//! A pool of read connections.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use super::fault::{Fault, judge};
 use super::schema::connect;
 use crate::Error;
 
-/// At most so many at a time; there is little to gain beyond the number of processors.
+/// The most connections; more than the number of processors gain little.
 const MOST: usize = 4;
 
 #[derive(Clone)]
@@ -21,9 +21,9 @@ pub(super) struct Readers {
 struct Shared {
     database: PathBuf,
     idle: Mutex<Vec<Connection>>,
-    /// For questions that may take a while.
+    /// Permits for slow queries.
     room: Arc<Semaphore>,
-    /// For those that are quickly answered, which do not wait for the others.
+    /// Permits for fast queries, which do not wait for slow ones.
     quick: Arc<Semaphore>,
 }
 
@@ -35,8 +35,8 @@ impl Readers {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Answers a question that is quickly answered. On a thread for such things all the same: a disk can take seconds for
-    /// one page, and so long nothing else would go on.
+    /// Runs a fast query. It uses a blocking thread all the same: a disk can take seconds for one page, and other
+    /// tasks must not wait for it.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
@@ -44,7 +44,7 @@ impl Readers {
         self.answer(room(&self.shared.quick).await?, question).await
     }
 
-    /// Answers a question that may take a while, on a thread for such things.
+    /// Runs a slow query on a blocking thread.
     pub(super) async fn ask_aside<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
@@ -67,7 +67,7 @@ impl Readers {
         })
     }
 
-    /// Like [`Self::ask`], for who cannot wait.
+    /// Like [`Self::ask`], for callers that cannot await.
     pub(super) fn ask_now<T>(
         &self,
         question: impl FnOnce(&Connection) -> Result<T, Fault>,
@@ -78,9 +78,9 @@ impl Readers {
         self.shared.ask(question)
     }
 
-    /// Waits until nobody reads, and closes all connections.
+    /// Waits until no query runs, and closes all connections.
     pub(super) async fn close(&self) {
-        // Who has a permit gives it back when done; nobody gets a new one after that.
+        // Running queries return their permits; no new ones are issued after that.
         for room in [&self.shared.room, &self.shared.quick] {
             let all = room.acquire_many(MOST as u32).await;
             room.close();
@@ -103,13 +103,13 @@ impl Shared {
         };
         let answered = asked.map_err(Fault::Sqlite).and_then(|connection| {
             let answer = question(&connection)?;
-            // One that failed is not used again.
+            // A connection that failed is not used again.
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
             Ok(answer)
         });
         answered.map_err(|fault| match fault {
             Fault::Refused(error) => error,
-            // Whoever only reads has written nothing that could be lost: the next question may be answered.
+            // A failed read loses no data, so the store need not fail: the next query may succeed.
             Fault::Sqlite(error) => match judge(&error, &self.database.display().to_string()) {
                 (Error::Broken(why), _) => Error::Failed { doing: "reading".to_owned(), why },
                 (error, _) => error,

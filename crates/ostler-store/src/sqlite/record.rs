@@ -1,4 +1,4 @@
-//! Statements about records.
+//! SQL statements about records.
 
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
@@ -8,7 +8,7 @@ use super::int;
 use super::writer::Cx;
 use crate::{Error, Expected, Filter, Page, Put, Record, Timestamp};
 
-/// The most that one list returns, in bytes of bodies; it is passed by one record at most.
+/// The limit of one list, in bytes of bodies; at most one record exceeds it.
 const MOST_BYTES: usize = 8 << 20;
 
 const COLUMNS: &str = "kind, id, version, owner, updated, body";
@@ -55,7 +55,7 @@ pub(super) fn remove(cx: &Cx<'_>, kind: &str, id: &str, expected: Expected) -> R
     Ok(())
 }
 
-/// Version and time of what is there, if that is what was expected.
+/// Version and time of the stored record, if it is as expected.
 fn check(
     connection: &Connection,
     kind: &str,
@@ -79,7 +79,7 @@ fn check(
     Ok(there)
 }
 
-/// No new record has a version that a removed one had, or who read that one would not notice.
+/// A new record must not reuse the version of a removed one, or a writer that read the old one would not notice.
 fn removed_version(connection: &Connection) -> rusqlite::Result<u64> {
     let sql = "SELECT value FROM counter WHERE name = 'removed_version'";
     connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
@@ -143,10 +143,10 @@ pub(super) fn count_by(
     Ok(found)
 }
 
-/// The statement that counts by a field.
+/// The SQL that counts by a field.
 fn groups(kind: &str, filter: &Filter, field: &str, most: usize) -> (String, Vec<Sql>) {
     let all = Page { limit: i64::MAX as usize, ..Page::default() };
-    // Its name is plain, see `check`.
+    // The field name is validated, see `check`.
     let columns = format!("body ->> '$.{field}' AS value, json_type(body, '$.{field}') AS type");
     let (sql, mut values) = select(&columns, kind, filter, &all);
     values.push(int(most as u64).into());
@@ -155,7 +155,7 @@ fn groups(kind: &str, filter: &Filter, field: &str, most: usize) -> (String, Vec
     (sql, values)
 }
 
-/// The statement for a filter, and what goes into it.
+/// The SQL for a filter, and its parameters.
 fn question(kind: &str, filter: &Filter, page: &Page) -> (String, Vec<Sql>) {
     select(COLUMNS, kind, filter, page)
 }
@@ -172,8 +172,8 @@ fn select(columns: &str, kind: &str, filter: &Filter, page: &Page) -> (String, V
         and("owner = ?", owner.clone());
     }
     if let Some((field, text)) = &filter.field {
-        // Its name is plain, see `check`, and this way it is written as in the index.
-        // Where there are several values to look for, their index is the one to use: there are few of those.
+        // The field name is validated, see `check`, and written exactly as in the index. With several values, their
+        // index is the one to use: few records have them.
         let aside = if filter.any_of.is_some() { "+" } else { "" };
         and(&format!("{aside}(body ->> '$.{field}') = ?"), text.clone());
     }
@@ -182,7 +182,7 @@ fn select(columns: &str, kind: &str, filter: &Filter, page: &Page) -> (String, V
     }
     if let Some(prefix) = &filter.prefix {
         and("id >= ?", prefix.clone());
-        // The last character there is, which no id has.
+        // The highest character, which no id contains.
         and("id < ?", format!("{prefix}{}", char::MAX));
     }
     if let Some((field, texts)) = &filter.any_of {
@@ -190,7 +190,7 @@ fn select(columns: &str, kind: &str, filter: &Filter, page: &Page) -> (String, V
         sql.push_str(&format!(" AND body ->> '$.{field}' IN ({places})"));
         values.extend(texts.iter().cloned().map(Sql::from));
     }
-    // The order is no reason to read all of the kind when few have one of those values.
+    // Sorting must not make SQLite read the whole kind when few records have one of these values.
     let id = if filter.any_of.is_some() { "+id" } else { "id" };
     let order = page.by.as_ref().map_or(id.to_owned(), |field| format!("body ->> '$.{field}'"));
     if let Some(after) = &page.after {
@@ -199,7 +199,7 @@ fn select(columns: &str, kind: &str, filter: &Filter, page: &Page) -> (String, V
         values.push(after.clone().into());
     }
     if page.by.is_some() {
-        // As the index says it.
+        // Written exactly as in the index.
         sql.push_str(&format!(" AND {order} IS NOT NULL"));
     }
     let direction = if page.descending { " DESC" } else { "" };
@@ -232,7 +232,7 @@ mod tests {
     use crate::{Filter, Page};
 
     #[test]
-    fn lists_come_from_an_index_in_their_order() {
+    fn every_list_query_uses_an_index() {
         let connection = Connection::open_in_memory().unwrap();
         STEPS.iter().for_each(|step| step(&connection).unwrap());
         let (owner, prefix) = (|| Some("ann".to_owned()), || Some("a".to_owned()));
@@ -270,7 +270,7 @@ mod tests {
             let steps: Vec<String> = steps.map(Result::unwrap).collect();
             let mut expected = vec![format!("SEARCH record USING INDEX {index}")];
             if filter.any_of.is_some() {
-                // There are few of those.
+                // Few records have one of these values.
                 expected.push("USE TEMP B-TREE FOR ORDER BY".to_owned());
             }
             assert_eq!(steps, expected, "{filter:?} {page:?}");

@@ -1,4 +1,4 @@
-//! The tables, how they came to be what they are, and the settings of a connection.
+//! The tables, their upgrades, and the settings of a connection.
 
 use std::path::Path;
 
@@ -8,16 +8,16 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, ffi};
 use super::folder::{Folder, make_private, sync_folder};
 use crate::Error;
 
-/// Older ones can destroy a database that has several connections and a write-ahead log.
+/// Older versions can corrupt a database that has several connections and a write-ahead log.
 const OLDEST_SQLITE: i32 = 3_051_003;
 
-/// Says in the file that it is ours: `ostl`.
+/// Marks the file as ours: `ostl`.
 const APPLICATION: i32 = 0x6f73_746c;
 
-/// Takes the tables from one version to the next.
+/// Upgrades the tables from one version to the next.
 pub(super) type Step = fn(&Connection) -> rusqlite::Result<()>;
 
-/// From the version that is its index to the next one. Steps are added, never changed.
+/// The step at index N upgrades version N to N + 1. Steps are added, never changed.
 pub(super) const STEPS: &[Step] = &[
     |connection| connection.execute_batch(include_str!("schema/1.sql")),
     |connection| connection.execute_batch(include_str!("schema/2.sql")),
@@ -25,7 +25,7 @@ pub(super) const STEPS: &[Step] = &[
     |connection| connection.execute_batch(include_str!("schema/4.sql")),
 ];
 
-/// Makes the database what this program expects, after a copy of what it was.
+/// Upgrades the database to the version of this program, after a backup.
 pub(super) fn prepare(folder: &Folder, steps: &[Step]) -> Result<Connection, Error> {
     let failed = |why: String| Error::Open { place: folder.path().display().to_string(), why };
     let sqlite = rusqlite::version_number();
@@ -35,37 +35,38 @@ pub(super) fn prepare(folder: &Folder, steps: &[Step]) -> Result<Connection, Err
             rusqlite::version()
         )));
     }
-    let told = |error: rusqlite::Error| failed(format!("preparing the database: {error}"));
-    let mut connection = connect(&folder.database()).map_err(told)?;
-    let found = version(&connection).map_err(told)?;
+    let open_error = |error: rusqlite::Error| failed(format!("preparing the database: {error}"));
+    let mut connection = connect(&folder.database()).map_err(open_error)?;
+    let found = version(&connection).map_err(open_error)?;
     if found > steps.len() {
         return Err(failed(format!(
-            "it was written by a newer program (version {found}, this one knows {}); use that one",
+            "a newer program wrote it (version {found}, this one knows {}); use the newer program",
             steps.len()
         )));
     }
-    let application: i32 =
-        connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(told)?;
+    let application: i32 = connection
+        .pragma_query_value(None, "application_id", |row| row.get(0))
+        .map_err(open_error)?;
     let tables: u32 = connection
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-        .map_err(told)?;
+        .map_err(open_error)?;
     if tables > 0 && application != APPLICATION {
         return Err(failed("the database in it is not ours; use another folder".to_owned()));
     }
     if found > 0 && found < steps.len() {
         let copy = folder.path().join(format!("before-version-{}.db", found + 1));
-        // One from an attempt that did not get through is of the same version, and may be incomplete.
+        // A backup left by a failed attempt is of the same version, and may be incomplete.
         _ = std::fs::remove_file(&copy);
         back_up(&connection, &copy)?;
     }
     for (index, step) in steps.iter().enumerate().skip(found) {
-        upgrade(&mut connection, index + 1, *step).map_err(told)?;
+        upgrade(&mut connection, index + 1, *step).map_err(open_error)?;
     }
-    give_back_space(&connection).map_err(told)?;
+    give_back_space(&connection).map_err(open_error)?;
     Ok(connection)
 }
 
-/// All of a step, or nothing of it.
+/// Performs a step in one transaction.
 fn upgrade(connection: &mut Connection, to: usize, step: Step) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     step(&transaction)?;
@@ -74,7 +75,7 @@ fn upgrade(connection: &mut Connection, to: usize, step: Step) -> rusqlite::Resu
     transaction.commit()
 }
 
-/// Whether this program can read a database as it is, without an upgrade; if not, why.
+/// Whether this program can read the database without an upgrade; the error says why not.
 pub(super) fn check_ours(connection: &Connection) -> Result<(), String> {
     let number = |name: &str| {
         connection
@@ -87,14 +88,14 @@ pub(super) fn check_ours(connection: &Connection) -> Result<(), String> {
     match usize::try_from(number("user_version")?) {
         Ok(version) if version == STEPS.len() => Ok(()),
         Ok(version) if version < STEPS.len() => Err(
-            "an earlier version wrote it; start `ostler serve` on it once, which upgrades it after a copy"
+            "an earlier version wrote it; start `ostler serve` on it once, which backs it up and upgrades it"
                 .to_owned(),
         ),
-        _ => Err("a newer program wrote it; use that one".to_owned()),
+        _ => Err("a newer program wrote it; use the newer program".to_owned()),
     }
 }
 
-/// From now on the file gets smaller when something is forgotten. Only a database that is written again can do so.
+/// From now on the file shrinks after deletions. That requires the database to be rewritten once.
 fn give_back_space(connection: &Connection) -> rusqlite::Result<()> {
     const INCREMENTAL: u32 = 2;
     let mode: u32 = connection.pragma_query_value(None, "auto_vacuum", |row| row.get(0))?;
@@ -111,9 +112,9 @@ fn version(connection: &Connection) -> rusqlite::Result<usize> {
         .map(|v| v as usize)
 }
 
-/// A connection that can write.
+/// Opens a connection that can write.
 pub(super) fn connect(database: &Path) -> rusqlite::Result<Connection> {
-    // Not `CREATE`: the file is there, with the right permissions.
+    // Not `CREATE`: the file exists already, with the right permissions.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(database, flags)?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -121,33 +122,33 @@ pub(super) fn connect(database: &Path) -> rusqlite::Result<Connection> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
-        return Err(said(format!("there can be no write-ahead log, only {mode}")));
+        return Err(sqlite_error(format!("SQLite offers no write-ahead log here, only {mode}")));
     }
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // Only Apple's systems know these; without them a disk there may keep what it was told to write to itself.
+    // Only Apple's systems know these; without them a disk there may delay writes that it has acknowledged.
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    // What is deleted is overwritten, or its text would stay in the file.
+    // Overwrites deleted data; otherwise its text would stay in the file.
     connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     Ok(connection)
 }
 
-/// Writes the database as it is at this moment to a file that must not exist; others go on writing meanwhile.
+/// Writes the database as of this moment to a new file; others continue to write meanwhile.
 pub(super) fn back_up(connection: &Connection, to: &Path) -> Result<(), Error> {
     let failed =
         |why: String| Error::Failed { doing: format!("backing up to {}", to.display()), why };
     if to.exists() {
-        return Err(failed("there is a file of that name; use another name".to_owned()));
+        return Err(failed("the file exists already; use another name".to_owned()));
     }
     let mut part = to.as_os_str().to_owned();
     part.push(".part");
     let part = Path::new(&part);
     let copied = copy(connection, part).and_then(|()| {
-        // A link, because a rename would replace what appeared meanwhile.
+        // A link instead of a rename, which would replace a file that appeared meanwhile.
         std::fs::hard_link(part, to).map_err(|error| error.to_string())?;
         let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
         sync_folder(folder.unwrap_or(Path::new("."))).map_err(|error| error.to_string())
@@ -161,19 +162,19 @@ fn copy(connection: &Connection, part: &Path) -> Result<(), String> {
     make_private(part).map_err(|error| error.to_string())?;
     let copied = (|| {
         let mut target = Connection::open_with_flags(part, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        // In one go, or every write meanwhile would start it again.
+        // In one step; otherwise every concurrent write would restart it.
         let result = Backup::new(connection, &mut target)?.step(-1)?;
         if result != StepResult::Done {
-            return Err(said(format!("it ended with {result:?}")));
+            return Err(sqlite_error(format!("it ended with {result:?}")));
         }
-        // A database for itself, with no log beside it.
+        // A complete database without a write-ahead log.
         target.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))
     })();
     copied.map_err(|error: rusqlite::Error| error.to_string())?;
     std::fs::File::open(part).and_then(|file| file.sync_all()).map_err(|error| error.to_string())
 }
 
-fn said(message: String) -> rusqlite::Error {
+fn sqlite_error(message: String) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ERROR), Some(message))
 }
 

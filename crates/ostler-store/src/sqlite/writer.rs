@@ -1,11 +1,11 @@
-//! The one thread that writes. Requests that wait together are committed together.
+//! The one writer thread. Waiting requests are committed together.
 //!
-//! A commit costs a write to the disk that is waited for, whatever is in it, so requests that arrive during one share the
-//! next. Each stands in a savepoint of its own: one that is refused takes nothing of the others with it. Nobody is
-//! answered before the commit, with one exception: who adds only fleeting events. Should that commit fail, its lease is
-//! lost, so that it cannot go on as if nothing had happened.
+//! A commit costs one synced write to the disk, whatever it contains, so requests that arrive during one share the
+//! next. Each request has its own savepoint: a refused one does not affect the others. No request is answered before
+//! the commit, except an append of only fleeting events. If that commit fails, the lease is lost, so that its owner
+//! cannot continue as if nothing had happened.
 //!
-//! After a write or a sync that failed, everything is refused until [`Writer::reopen`] has found a working database.
+//! After a failed write or sync, every request is refused until [`Writer::reopen`] has found a working database.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -26,18 +26,18 @@ use super::followers::Followers;
 use super::{lease, schema};
 use crate::{Error, Event, StreamId};
 
-/// At most so many requests in one commit, and so long after the first of them.
+/// The most requests in one commit, and how long it collects them after the first.
 const MOST_REQUESTS: usize = 128;
 const LONGEST_WAIT: Duration = Duration::from_millis(10);
 
-/// How long a commit waits for the next request while fewer have come than last time.
+/// How long a commit waits for the next request while it has fewer than the last commit.
 const MOMENT: Duration = Duration::from_micros(500);
 
-/// What may wait to be written, in units of 1 KiB; who comes then, waits.
+/// How much may wait to be written, in units of 1 KiB; further requests wait for room.
 const ROOM: u32 = 64 << 10;
 const UNIT: usize = 1 << 10;
 
-/// The most bytes one request may have.
+/// The size limit of one request, in bytes.
 pub(super) const LARGEST_REQUEST: usize = ROOM as usize * UNIT;
 
 pub(super) struct Writer {
@@ -47,14 +47,14 @@ pub(super) struct Writer {
     shared: Arc<Shared>,
 }
 
-/// What the thread and its customers both see.
+/// What the thread and its callers share.
 pub(super) struct Shared {
     pub(super) followers: Followers,
-    /// Why nothing can be written any more.
+    /// Why the store no longer writes.
     failed: Mutex<Option<Error>>,
-    /// The error of SQLite with which the next commit fails, for tests; 0 for none.
+    /// For tests: the SQLite error with which the next commit fails; 0 for no failure.
     pub(super) fail_commit: AtomicI32,
-    /// The error with which all commits fail until it is 0 again, for tests.
+    /// For tests: the SQLite error with which all commits fail until it is 0 again.
     pub(super) fail_commits: AtomicI32,
 }
 
@@ -64,15 +64,15 @@ enum Message {
     Stop,
 }
 
-/// What a piece of work sees of the world.
+/// What a request works with.
 pub(super) struct Cx<'a> {
     pub(super) connection: &'a Connection,
     pub(super) time: &'a Time,
-    /// Leases whose fleeting events were lost: the stream, and its epoch.
+    /// Leases whose fleeting events were lost: stream and epoch.
     lost: &'a HashMap<StreamId, u64>,
-    /// What the work added, for those who follow.
+    /// Events that the request added, for followers.
     pub(super) added: Vec<Event>,
-    /// Whom the work was done for, if that one is answered before the commit.
+    /// The lease of a request that is answered before the commit.
     pub(super) fleeting: Option<(StreamId, u64)>,
 }
 
@@ -83,14 +83,14 @@ impl Cx<'_> {
 }
 
 impl Shared {
-    /// Nothing is written from now on.
+    /// Stops all writing.
     fn fail(&self, error: Error) {
         // The first reason is the one that matters.
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.followers.end();
     }
 
-    /// Why nothing is written any more, if so.
+    /// Why the store no longer writes, if so.
     fn failure(&self) -> Option<Error> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -138,7 +138,7 @@ impl Writer {
         &self.shared
     }
 
-    /// Has something of this size written, and waits for it.
+    /// Performs a request of `bytes` bytes and waits for its commit.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -155,12 +155,12 @@ impl Writer {
         answer.await.unwrap_or_else(|_| Err(self.ended()))
     }
 
-    /// Opens the database again if writing has failed, so that it is known what is in it.
+    /// Opens the database again if writing has failed, so that its contents are known.
     pub(super) async fn reopen(&self) -> Result<(), Error> {
         match self.shared.failure() {
             None => return Ok(()),
             Some(Error::Broken(_)) => {}
-            // What is damaged stays so.
+            // A damaged database stays unusable.
             Some(error) => return Err(error),
         }
         let (reply, answer) = oneshot::channel();
@@ -170,13 +170,13 @@ impl Writer {
         answer.await.unwrap_or_else(|_| Err(self.ended()))
     }
 
-    /// Has the thread write what waits, close its connection and end; who joins it knows that this has happened.
+    /// Tells the thread to write pending requests, close its connection and end. Join the handle to wait for it.
     pub(super) fn stop(&self) -> Option<JoinHandle<()>> {
         _ = self.queue.send(Message::Stop);
         self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Why nobody answers.
+    /// Why no answer comes.
     fn ended(&self) -> Error {
         self.shared.failure().unwrap_or(Error::Closed)
     }
@@ -185,7 +185,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if let Some(thread) = self.stop() {
-            // A panic inside was caught, and everybody told.
+            // A panic inside was caught, and every waiting caller was answered.
             _ = thread.join();
         }
     }
@@ -193,13 +193,13 @@ impl Drop for Writer {
 
 /// One request on its way through the thread.
 trait Job: Send {
-    /// Does the work. An error dooms the whole commit; whatever concerns this request alone is kept for its answer.
+    /// Performs the request. An error fails the whole commit; a refusal of this request alone is kept for its answer.
     fn perform(&mut self, cx: &mut Cx<'_>) -> rusqlite::Result<ControlFlow<()>>;
 
     /// Answers now, before the commit.
     fn answer(&mut self);
 
-    /// Answers, unless that has happened, when the fate of the commit is known.
+    /// Answers, if not done yet, with the result of the commit.
     fn settle(self: Box<Self>, fate: Result<(), Error>);
 }
 
@@ -207,7 +207,7 @@ struct Request<T, F> {
     work: Option<F>,
     outcome: Option<Result<T, Error>>,
     reply: Option<oneshot::Sender<Result<T, Error>>>,
-    /// Given back when this is dropped.
+    /// Released when this is dropped.
     _room: tokio::sync::OwnedSemaphorePermit,
 }
 
@@ -233,7 +233,7 @@ where
 
     fn answer(&mut self) {
         if let (Some(reply), Some(outcome)) = (self.reply.take(), self.outcome.take()) {
-            // Nobody listens when the future was dropped.
+            // The receiver is gone if the future was dropped.
             _ = reply.send(outcome);
         }
     }
@@ -258,15 +258,15 @@ struct Thread {
     last: usize,
 }
 
-/// What has been done since the last commit.
+/// What was done since the last commit.
 #[derive(Default)]
 struct Batch {
     jobs: Vec<Box<dyn Job>>,
     added: Vec<Event>,
     fleeting: Vec<(StreamId, u64)>,
-    /// Who wants the database to be opened again if this fails.
+    /// Answered after the database was opened again, if this batch fails.
     reopen: Option<oneshot::Sender<Result<(), Error>>>,
-    /// No more after this one.
+    /// This batch is the last one.
     stop: bool,
 }
 
@@ -276,7 +276,7 @@ impl Thread {
             let first = match self.requests.recv() {
                 Ok(Message::Job(job)) => job,
                 Ok(Message::Reopen(reply)) => {
-                    // Whoever asked may have gone.
+                    // The caller may be gone.
                     _ = reply.send(self.reopen());
                     continue;
                 }
@@ -290,11 +290,11 @@ impl Thread {
             let done = self.fill(first, &mut batch).and_then(|()| self.commit());
             let failed = done.err().map(|error| judge(&error, &self.place));
             match &failed {
-                None => self.shared.followers.tell(std::mem::take(&mut batch.added)),
+                None => self.shared.followers.notify(std::mem::take(&mut batch.added)),
                 Some((error, fatal)) => {
                     self.undo(&batch);
                     if *fatal {
-                        // Before anybody is answered, so that whoever comes next knows.
+                        // Before any answer, so that the next request sees it.
                         self.shared.fail(error.clone());
                     }
                 }
@@ -313,15 +313,16 @@ impl Thread {
         self.shared.followers.end();
     }
 
-    /// As if the process had been started again: what every lease could do before is over, and what the database holds is on
-    /// disk before anything is added to it.
+    /// Like a restart of the process: all earlier leases are lost, and the database contents are on disk before
+    /// anything is added.
     fn reopen(&mut self) -> Result<(), Error> {
         if self.shared.failure().is_none() {
             return Ok(());
         }
         let opened = self.may_commit().and_then(|()| {
             let connection = schema::connect(&self.database)?;
-            // Pages whose sync failed may be in memory alone: this writes them again. That somebody reads is no obstacle.
+            // Pages whose sync failed may be in memory only: this writes them again. Concurrent readers do not
+            // prevent it.
             connection.query_row("PRAGMA wal_checkpoint(FULL)", [], |_| Ok(()))?;
             connection.execute_batch(lease::FREE_ALL)?;
             Ok(connection)
@@ -340,7 +341,7 @@ impl Thread {
         }
     }
 
-    /// Does this request and those that wait behind it.
+    /// Performs this request and those that wait behind it.
     fn fill(&mut self, first: Box<dyn Job>, batch: &mut Batch) -> rusqlite::Result<()> {
         let begun = Instant::now();
         self.perform(first, batch)?;
@@ -349,9 +350,9 @@ impl Thread {
             if rest.is_zero() {
                 break;
             }
-            // Nobody waits for a commit of fleeting events only, so there is time to collect some.
+            // No caller waits for a commit of fleeting events only, so there is time to collect more.
             let nobody_waits = batch.fleeting.len() == batch.jobs.len();
-            // Those who were answered together will soon ask again, together: a moment saves a commit.
+            // Callers that were answered together soon send the next requests together: a short wait saves a commit.
             let others_come = batch.jobs.len() < self.last;
             let wait = match (nobody_waits, others_come) {
                 (true, _) => rest,
@@ -362,7 +363,7 @@ impl Thread {
                 Ok(Message::Job(job)) => self.perform(job, batch)?,
                 Ok(Message::Reopen(reply)) => batch.reopen = Some(reply),
                 Ok(Message::Stop) => batch.stop = true,
-                // Should all senders be gone, the next `recv` ends the thread.
+                // If all senders are gone, the next `recv` ends the thread.
                 Err(_) => break,
             }
         }
@@ -370,7 +371,7 @@ impl Thread {
     }
 
     fn perform(&self, job: Box<dyn Job>, batch: &mut Batch) -> rusqlite::Result<()> {
-        // In the batch whatever happens, or it would not be answered.
+        // Added to the batch in any case, or it would not be answered.
         batch.jobs.push(job);
         if batch.jobs.len() == 1 {
             self.execute("BEGIN IMMEDIATE")?;
@@ -404,7 +405,7 @@ impl Thread {
     }
 
     fn undo(&mut self, batch: &Batch) {
-        // SQLite may have done it already. If it cannot, the next `BEGIN` tells.
+        // SQLite may have rolled back already. If it cannot, the next `BEGIN` fails.
         if !self.connection.is_autocommit() {
             _ = self.execute("ROLLBACK");
         }

@@ -1,4 +1,4 @@
-//! Copies of a store, put back and looked at.
+//! Backups, restored and checked.
 
 use std::path::Path;
 use std::time::Duration;
@@ -31,7 +31,7 @@ async fn count(folder: &Path) -> u64 {
 
 // Seen to fail when only the first pages are copied.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_copy_made_while_somebody_writes_has_everything_up_to_one_moment() {
+async fn a_backup_made_during_writes_has_everything_up_to_one_moment() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = std::sync::Arc::new(Sqlite::open(folder.path()).await.unwrap());
     let lease = store.claim(&stream(), "me", LEASE).await.unwrap();
@@ -52,7 +52,7 @@ async fn a_copy_made_while_somebody_writes_has_everything_up_to_one_moment() {
         head.wait_for(|head| *head > 20 * (copy + 1)).await.unwrap();
         let before = store.head(&stream()).await.unwrap();
         let file = other.path().join(format!("{copy}.db"));
-        // As another process does it: by the folder, while the store has it.
+        // By folder, as another process does it, while the store is open.
         back_up(folder.path(), &file).await.unwrap();
         assert_eq!(check(&file).await.unwrap(), []);
         let place = other.path().join(copy.to_string());
@@ -61,7 +61,7 @@ async fn a_copy_made_while_somebody_writes_has_everything_up_to_one_moment() {
         restored.verify(&stream()).await.unwrap();
         let head = restored.head(&stream()).await.unwrap();
         assert!(head >= before, "{head} of at least {before}");
-        // Event and record were written together, so they are there together.
+        // Event and record were written together, so both are in the backup.
         assert!(restored.get("note", &head.to_string()).await.unwrap().is_some());
         assert!(restored.get("note", &(head + 1).to_string()).await.unwrap().is_none());
     }
@@ -69,9 +69,9 @@ async fn a_copy_made_while_somebody_writes_has_everything_up_to_one_moment() {
     writing.await.unwrap();
 }
 
-// Mutant: `restore` without the check of the backup; without the question whether something is there.
+// Mutant: `restore` without the check of the backup; without the check whether the folder is empty.
 #[tokio::test]
-async fn nothing_is_replaced_that_should_not_be() {
+async fn restore_refuses_a_used_folder_and_a_damaged_backup() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fill(folder.path(), 3).await;
     let file = other.path().join("copy.db");
@@ -84,7 +84,7 @@ async fn nothing_is_replaced_that_should_not_be() {
         "{refused:?}"
     );
     assert_eq!(count(&place).await, 5);
-    // Not while a server uses it, not even by force.
+    // Not while a server uses it, even with force.
     let store = Sqlite::open(&place).await.unwrap();
     let used = restore(&file, &place, true).await;
     assert!(matches!(used, Err(Error::Open { .. })), "{used:?}");
@@ -92,10 +92,10 @@ async fn nothing_is_replaced_that_should_not_be() {
     let kept = restore(&file, &place, true).await.unwrap().expect("something was there");
     assert_eq!(count(&place).await, 3);
     assert_eq!(check(&kept).await.unwrap(), []);
-    // What was there can be put back too.
+    // The replaced contents can be restored too.
     restore(&kept, &place, true).await.unwrap();
     assert_eq!(count(&place).await, 5);
-    // A backup with a changed byte is found out, and changes nothing.
+    // A backup with a changed byte is refused, and changes nothing.
     let mut bytes = std::fs::read(&file).unwrap();
     let at = bytes.windows(6).position(|some| some == b"text-1").unwrap();
     bytes[at] = b'T';

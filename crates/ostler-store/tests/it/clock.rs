@@ -14,13 +14,13 @@ impl TestClock {
         Self(Arc::new(Mutex::new((Timestamp::from_millis(1_000_000_000), Duration::ZERO))))
     }
 
-    /// Time passes.
+    /// Advances both clocks.
     pub(crate) fn pass(&self, time: Duration) {
         let mut now = self.0.lock().unwrap();
         *now = (now.0.after(time), now.1 + time);
     }
 
-    /// Somebody sets the clock on the wall, by so many seconds.
+    /// Sets the wall clock forwards or backwards.
     pub(crate) fn set_wall(&self, seconds: i64) {
         let mut now = self.0.lock().unwrap();
         now.0 = Timestamp::from_millis(now.0.as_millis() + seconds * 1000);

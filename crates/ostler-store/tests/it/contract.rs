@@ -1,4 +1,4 @@
-//! The promises that every store makes.
+//! The contract that every store must fulfil.
 
 use std::sync::Arc;
 use std::time::Duration;

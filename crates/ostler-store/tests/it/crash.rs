@@ -1,4 +1,4 @@
-//! The process is killed, again and again, while it writes.
+//! The process is killed repeatedly while it writes.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use ostler_store::{Event, Expected, Lease, NewEvent, Put, Sqlite, Store, StreamId};
 use serde_json::{Value, json};
 
-/// The folder in which [`a_writer_that_is_killed`] writes, and which life of it this is.
+/// The folder in which [`a_writer_that_is_killed`] writes, and the number of the run.
 const FOLDER: &str = "OSTLER_STORE_CRASH";
 const LIFE: &str = "OSTLER_STORE_LIFE";
 
@@ -23,7 +23,7 @@ fn stream(number: usize) -> StreamId {
     StreamId::new(format!("s{number}")).unwrap()
 }
 
-/// Does nothing unless the test below runs this program again for it.
+/// Does nothing unless the test below starts this program again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_writer_that_is_killed() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
@@ -44,7 +44,7 @@ async fn a_writer_that_is_killed() {
     }
 }
 
-/// As one does who was killed before the answer came: the same again, under the same key.
+/// Like a client that was killed before the answer arrived: the same append again, under the same key.
 async fn repeat_the_last(store: &Sqlite, lease: &Lease) {
     let head = store.head(&lease.stream).await.unwrap();
     for event in store.read_from(&lease.stream, head.saturating_sub(5), 10).await.unwrap() {
@@ -64,7 +64,7 @@ async fn append_for_ever(store: Arc<Sqlite>, lease: Lease, life: String, name: S
         let event = NewEvent::new("said", json!({ "key": key, "by": name })).key(&key);
         let put = Put::new("last", &name, json!({ "key": key })).expected(Expected::Any);
         let added = store.append(&lease, vec![event], vec![put]).await.unwrap();
-        // One short write to a pipe is never torn.
+        // A short write to a pipe is never torn.
         let line = format!("ack {} {} {key}\n", lease.stream, added[0].seq);
         std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
     }
@@ -75,7 +75,7 @@ fn key(event: &Event) -> Option<String> {
     body["key"].as_str().map(str::to_owned)
 }
 
-/// What the writers were told is stored, and how far each stream was looked at.
+/// What was acknowledged to the writers, and how far each stream was read.
 #[derive(Default)]
 struct Known {
     acknowledged: HashMap<(String, u64), String>,
@@ -105,7 +105,7 @@ async fn a_hundred_kills_lose_nothing_that_was_acknowledged() {
     assert!(n_acknowledged > LIVES, "hardly anything was written: {n_acknowledged}");
 }
 
-/// One life: killed when so many answers have come. What was acknowledged in it.
+/// One run of the writer, killed after `patience` answers. Returns what was acknowledged in it.
 fn live(folder: &Path, life: usize, patience: u64) -> Vec<((String, u64), String)> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["crash::a_writer_that_is_killed", "--exact", "--nocapture"])
@@ -122,7 +122,7 @@ fn live(folder: &Path, life: usize, patience: u64) -> Vec<((String, u64), String
         child.kill().unwrap();
         killed = true;
     }
-    // What was written before the end is in the pipe, and counts.
+    // What was written before the kill is in the pipe, and counts.
     for line in lines.map_while(Result::ok) {
         let mut words = line.split(' ');
         if words.next() != Some("ack") {
@@ -141,7 +141,7 @@ fn live(folder: &Path, life: usize, patience: u64) -> Vec<((String, u64), String
     acknowledged
 }
 
-/// Looks at what has come since the last time.
+/// Checks the events since the last time.
 async fn look(folder: &Path, known: &mut Known) {
     let store = Sqlite::open(folder).await.unwrap();
     for number in 0..STREAMS {
@@ -183,7 +183,7 @@ async fn look(folder: &Path, known: &mut Known) {
 
 // Seen to fail when events and records are committed apart.
 #[tokio::test]
-async fn a_torn_log_leaves_a_beginning_without_gaps() {
+async fn a_torn_write_ahead_log_loses_only_the_latest_events() {
     const EVENTS: u64 = 60;
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(folder.path()).await.unwrap();
@@ -194,7 +194,7 @@ async fn a_torn_log_leaves_a_beginning_without_gaps() {
         let put = Put::new("last", "x", json!(number)).expected(Expected::Any);
         store.append(&lease, vec![event], vec![put]).await.unwrap();
     }
-    // As a crash would leave them: the log has not been taken over.
+    // As a crash leaves them: the log is not checkpointed.
     let [database, log] =
         ["ostler.db", "ostler.db-wal"].map(|name| std::fs::read(folder.path().join(name)).unwrap());
     let mut shortened = 0;
@@ -219,7 +219,7 @@ async fn a_torn_log_leaves_a_beginning_without_gaps() {
     assert!(shortened > 20, "only {shortened} of 60 logs were torn where it matters");
 }
 
-/// The log cut off, or with some bytes of it changed.
+/// Truncates the log, or changes some of its bytes.
 fn tear(log: &[u8], round: usize) -> Vec<u8> {
     let random =
         |what: &str, below: usize| RandomState::new().hash_one((what, round)) as usize % below;

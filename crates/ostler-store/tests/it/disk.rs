@@ -1,4 +1,4 @@
-//! Disks that are full, that fail, and that change what they were given.
+//! Disks that are full, that fail, and that corrupt data.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 const LEASE: Duration = Duration::from_secs(10);
 
-/// Numbers of SQLite's errors.
+/// SQLite error codes.
 const FULL: i32 = 13;
 const IOERR_FSYNC: i32 = 1034;
 
@@ -16,12 +16,12 @@ fn stream() -> StreamId {
     StreamId::new("a").unwrap()
 }
 
-fn said(text: &str) -> NewEvent {
-    NewEvent::new("said", json!(text))
+fn message(text: &str) -> NewEvent {
+    NewEvent::new("message", json!(text))
 }
 
-/// Everything, and that it is without gaps and damage.
-async fn read_sound(store: &Sqlite) -> Vec<Event> {
+/// Reads everything and checks that nothing is missing or damaged.
+async fn read_verified(store: &Sqlite) -> Vec<Event> {
     store.verify(&stream()).await.unwrap();
     let mut events = Vec::<Event>::new();
     loop {
@@ -40,7 +40,7 @@ async fn read_sound(store: &Sqlite) -> Vec<Event> {
 
 // Seen to fail when `judge` takes a full disk for the end.
 #[tokio::test]
-async fn a_full_disk_loses_nothing_and_ends_nothing() {
+async fn a_full_disk_refuses_one_append_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(folder.path()).await.unwrap();
     let lease = store.claim(&stream(), "me", LEASE).await.unwrap();
@@ -49,90 +49,90 @@ async fn a_full_disk_loses_nothing_and_ends_nothing() {
     let mut acknowledged = 0;
     let error = loop {
         let put = Put::new("note", acknowledged.to_string(), json!(1));
-        match store.append(&lease, vec![said(&large)], vec![put]).await {
+        match store.append(&lease, vec![message(&large)], vec![put]).await {
             Ok(_) => acknowledged += 1,
             Err(error) => break error,
         }
     };
     assert_eq!(error, Error::Full { place: folder.path().join("ostler.db").display().to_string() });
     assert!(acknowledged > 3, "it was full from the beginning");
-    assert_eq!(read_sound(&store).await.len(), acknowledged);
+    assert_eq!(read_verified(&store).await.len(), acknowledged);
     assert_eq!(store.get("note", &acknowledged.to_string()).await, Ok(None));
-    let again = store.append(&lease, vec![said(&large)], vec![]).await;
+    let again = store.append(&lease, vec![message(&large)], vec![]).await;
     assert!(matches!(again, Err(Error::Full { .. })), "{again:?}");
 
     store.limit_growth(None).await.unwrap();
-    let next = store.append(&lease, vec![said(&large)], vec![]).await.unwrap();
+    let next = store.append(&lease, vec![message(&large)], vec![]).await.unwrap();
     assert_eq!(next[0].seq, acknowledged as u64 + 1);
-    assert_eq!(read_sound(&store).await.len(), acknowledged + 1);
+    assert_eq!(read_verified(&store).await.len(), acknowledged + 1);
 }
 
 // Seen to fail when `undo` does not remember whose events are lost.
 #[tokio::test]
-async fn lost_fleeting_events_cost_the_lease() {
+async fn an_owner_whose_fleeting_events_are_lost_loses_its_lease() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(folder.path()).await.unwrap();
     let lease = store.claim(&stream(), "me", LEASE).await.unwrap();
     let bystander = StreamId::new("b").unwrap();
     let other = store.claim(&bystander, "me", LEASE).await.unwrap();
-    store.append(&lease, vec![said("x")], vec![]).await.unwrap();
+    store.append(&lease, vec![message("x")], vec![]).await.unwrap();
     store.fail_next_commit(FULL);
-    let early = store.append(&lease, vec![said("lost").fleeting()], vec![]).await.unwrap();
+    let early = store.append(&lease, vec![message("lost").fleeting()], vec![]).await.unwrap();
     assert_eq!(early[0].seq, 2, "it was answered before the commit");
-    // The next may still share the commit that fails; whoever comes after must not take number 2 and go on.
-    let mut next = store.append(&lease, vec![said("y")], vec![]).await;
+    // The next append may still share the failing commit; a later one must not take number 2 and continue.
+    let mut next = store.append(&lease, vec![message("y")], vec![]).await;
     if matches!(next, Err(Error::Full { .. })) {
-        next = store.append(&lease, vec![said("y")], vec![]).await;
+        next = store.append(&lease, vec![message("y")], vec![]).await;
     }
     assert!(matches!(next, Err(Error::Fenced { .. })), "{next:?}");
     assert!(matches!(store.renew(&lease, LEASE).await, Err(Error::Fenced { .. })));
-    store.append(&other, vec![said("z")], vec![]).await.unwrap();
+    store.append(&other, vec![message("z")], vec![]).await.unwrap();
     let lease = store.claim(&stream(), "me", LEASE).await.unwrap();
-    assert_eq!(store.append(&lease, vec![said("y")], vec![]).await.unwrap()[0].seq, 2);
-    assert_eq!(read_sound(&store).await.len(), 2);
+    assert_eq!(store.append(&lease, vec![message("y")], vec![]).await.unwrap()[0].seq, 2);
+    assert_eq!(read_verified(&store).await.len(), 2);
 }
 
-// Seen to fail when the error is not fatal (the next append succeeds), and when followers are told in any case.
+// Seen to fail when the error is not fatal (the next append succeeds), and when followers are notified in any case.
 #[tokio::test]
 async fn after_a_failed_sync_nothing_is_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(folder.path()).await.unwrap();
     let lease = store.claim(&stream(), "me", LEASE).await.unwrap();
-    store.append(&lease, vec![said("x")], vec![]).await.unwrap();
+    store.append(&lease, vec![message("x")], vec![]).await.unwrap();
     let mut follower = store.follow(&stream());
     follower.mark_unchanged();
     store.fail_next_commit(IOERR_FSYNC);
-    let failed = store.append(&lease, vec![said("y").key("k")], vec![]).await;
+    let failed = store.append(&lease, vec![message("y").key("k")], vec![]).await;
     assert!(matches!(failed, Err(Error::Broken(_))), "{failed:?}");
-    // Whatever comes later, also from others.
+    // Later appends fail too, also those of other owners.
     assert!(matches!(store.renew(&lease, LEASE).await, Err(Error::Broken(_))));
     let put = store.put(vec![Put::new("note", "n", json!(1))]).await;
     assert!(matches!(put, Err(Error::Broken(_))), "{put:?}");
-    let fleeting = store.append(&lease, vec![said("z").fleeting()], vec![]).await;
+    let fleeting = store.append(&lease, vec![message("z").fleeting()], vec![]).await;
     assert!(matches!(fleeting, Err(Error::Broken(_))), "{fleeting:?}");
     assert!(follower.changed().await.is_err(), "there is nothing to follow any more");
     assert_eq!(*follower.borrow(), 1);
     assert!(store.follow(&stream()).changed().await.is_err());
-    // What was there before can be read.
-    assert_eq!(read_sound(&store).await.len(), 1);
+    // Earlier events are still readable.
+    assert_eq!(read_verified(&store).await.len(), 1);
     drop(store);
 
     let store = Sqlite::open(folder.path()).await.unwrap();
     let lease = store.claim(&stream(), "me", LEASE).await.unwrap();
-    let again = store.append(&lease, vec![said("y").key("k")], vec![]).await.unwrap();
+    let again = store.append(&lease, vec![message("y").key("k")], vec![]).await.unwrap();
     assert_eq!(again[0].seq, 2);
-    assert_eq!(read_sound(&store).await.len(), 2);
+    assert_eq!(read_verified(&store).await.len(), 2);
 }
 
-// Seen to fail when leases from before are not freed, and when followers are not begun again.
+// Seen to fail when leases from before are not freed, and when followers are not accepted again.
 #[tokio::test]
-async fn a_store_that_failed_is_opened_again_without_a_restart() {
+async fn a_failed_store_can_be_reopened_without_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(folder.path()).await.unwrap();
     let lease = store.claim(&stream(), "me", LEASE).await.unwrap();
-    store.append(&lease, vec![said("x")], vec![]).await.unwrap();
+    store.append(&lease, vec![message("x")], vec![]).await.unwrap();
     store.fail_commits(IOERR_FSYNC);
-    let failed = store.append(&lease, vec![said("y")], vec![]).await;
+    let failed = store.append(&lease, vec![message("y")], vec![]).await;
     assert!(matches!(failed, Err(Error::Broken(_))), "{failed:?}");
     let still = store.reopen().await;
     assert!(matches!(still, Err(Error::Broken(_))), "{still:?}");
@@ -141,18 +141,18 @@ async fn a_store_that_failed_is_opened_again_without_a_restart() {
 
     store.fail_commits(0);
     store.reopen().await.unwrap();
-    let late = store.append(&lease, vec![said("late")], vec![]).await;
+    let late = store.append(&lease, vec![message("late")], vec![]).await;
     assert!(matches!(late, Err(Error::Fenced { .. })), "{late:?}");
     let mut follower = store.follow(&stream());
     follower.mark_unchanged();
     let lease = store.claim(&stream(), "another", LEASE).await.unwrap();
-    store.append(&lease, vec![said("z")], vec![]).await.unwrap();
+    store.append(&lease, vec![message("z")], vec![]).await.unwrap();
     follower.changed().await.unwrap();
-    let texts: Vec<_> = read_sound(&store).await.into_iter().map(|event| event.body).collect();
+    let texts: Vec<_> = read_verified(&store).await.into_iter().map(|event| event.body).collect();
     assert_eq!(texts, [json!("x").into(), json!("z").into()]);
 }
 
-/// Changes the first place in the database where `from` stands.
+/// Changes the first occurrence of `from` in the database file.
 fn damage(folder: &Path, from: &str, to: &[u8]) {
     assert_eq!(from.len(), to.len());
     let path = folder.join("ostler.db");
@@ -167,18 +167,18 @@ async fn three_events(folder: &Path) {
     let store = Sqlite::open(folder).await.unwrap();
     let lease = store.claim(&stream(), "me", LEASE).await.unwrap();
     for text in ["first-text", "second-text", "third-text"] {
-        store.append(&lease, vec![said(text).key(format!("key-{text}"))], vec![]).await.unwrap();
+        store.append(&lease, vec![message(text).key(format!("key-{text}"))], vec![]).await.unwrap();
     }
 }
 
 // Seen to fail when `read_row` does not compare hashes.
 #[tokio::test]
-async fn a_changed_byte_is_found() {
+async fn a_changed_byte_is_reported_as_damage() {
     let changes: [(&str, &[u8]); 5] = [
         ("second-text\"", b"second-texT\""),
         ("second-text\"", b"second-text}"),
         ("second-text\"", b"second-\xff\xfe\xfdt\""),
-        ("said", b"sung"),
+        ("message", b"massage"),
         ("key-second", b"kez-second"),
     ];
     for (from, to) in changes {
@@ -193,7 +193,7 @@ async fn a_changed_byte_is_found() {
             matches!(&read, Err(Error::Damaged { what: read, .. }) if *read == what),
             "{read:?}"
         );
-        // Up to there and behind it everything can be read.
+        // Everything before and after the damaged event can be read.
         let number: u64 = what.split(' ').nth(1).unwrap().parse().unwrap();
         assert_eq!(
             store.read_from(&stream(), 0, number as usize - 1).await.unwrap().len() as u64,
@@ -205,7 +205,7 @@ async fn a_changed_byte_is_found() {
 }
 
 #[tokio::test]
-async fn a_missing_event_is_found() {
+async fn a_missing_event_is_reported_as_damage() {
     for missing in ["seq = 2", "seq = 3", "seq = 1"] {
         let folder = tempfile::tempdir().unwrap();
         three_events(folder.path()).await;
@@ -219,14 +219,14 @@ async fn a_missing_event_is_found() {
 }
 
 #[tokio::test]
-async fn a_look_at_everything_finds_all_damage() {
+async fn examine_reports_all_damage() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(folder.path()).await.unwrap();
     for name in ["a", "b", "c"] {
         let lease = store.claim(&StreamId::new(name).unwrap(), "me", LEASE).await.unwrap();
         for number in 0..3 {
             let text = format!("text-{name}-{number}");
-            store.append(&lease, vec![said(&text)], vec![]).await.unwrap();
+            store.append(&lease, vec![message(&text)], vec![]).await.unwrap();
         }
     }
     assert_eq!(store.examine().await, Ok(vec![]));

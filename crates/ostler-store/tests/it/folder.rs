@@ -1,4 +1,4 @@
-//! The folder: one process at a time, closed to others, and nothing forgotten in it.
+//! The folder: one process at a time, private, and complete after a restart.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -13,13 +13,13 @@ fn stream() -> StreamId {
     StreamId::new("a").unwrap()
 }
 
-fn said(text: &str) -> NewEvent {
-    NewEvent::new("said", json!(text))
+fn message(text: &str) -> NewEvent {
+    NewEvent::new("message", json!(text))
 }
 
 // Seen to fail without the lock.
 #[tokio::test]
-async fn a_second_opener_is_told_who_has_it() {
+async fn opening_a_used_folder_names_the_process_that_uses_it() {
     let folder = tempfile::tempdir().unwrap();
     let first = Sqlite::open(folder.path()).await.unwrap();
     for _ in 0..2 {
@@ -32,7 +32,7 @@ async fn a_second_opener_is_told_who_has_it() {
             other => panic!("{:?}", other.map(drop)),
         }
     }
-    // Being asked has not harmed the first.
+    // The refused attempt does not affect the first store.
     first.put(vec![Put::new("note", "n", json!(1))]).await.unwrap();
     drop(first);
     let next = Sqlite::open(folder.path()).await.unwrap();
@@ -40,7 +40,7 @@ async fn a_second_opener_is_told_who_has_it() {
 }
 
 #[tokio::test]
-async fn nobody_else_can_read_it() {
+async fn only_the_owner_can_read_the_files() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("new/data");
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -61,20 +61,20 @@ async fn nobody_else_can_read_it() {
         std::fs::remove_file(folder.join("copy.db")).unwrap();
     };
     check(&folder).await;
-    // Also when somebody was careless meanwhile.
+    // Also if its permissions were loosened meanwhile.
     for (path, open) in [(folder.clone(), 0o755), (folder.join("ostler.db"), 0o644)] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(open)).unwrap();
     }
     check(&folder).await;
 }
 
-// Seen to fail when leases on streams, or claims on what is due, outlive the process.
+// Seen to fail when leases on streams, or claims on timers, outlive the process.
 #[tokio::test]
-async fn a_new_process_waits_for_no_lease_of_the_old_one() {
+async fn leases_and_claims_end_with_their_process() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(folder.path()).await.unwrap();
     let old = store.claim(&stream(), "old", Duration::from_secs(1_000_000)).await.unwrap();
-    store.append(&old, vec![said("x").key("k")], vec![]).await.unwrap();
+    store.append(&old, vec![message("x").key("k")], vec![]).await.unwrap();
     let due = Due { id: "d".to_owned(), at: Timestamp::default(), body: json!(1).into() };
     store.schedule(due).await.unwrap();
     let claim = store.claim_due("old", Duration::from_secs(1_000_000), 9).await.unwrap().remove(0);
@@ -83,9 +83,9 @@ async fn a_new_process_waits_for_no_lease_of_the_old_one() {
     let store = Sqlite::open(folder.path()).await.unwrap();
     let new = store.claim(&stream(), "new", LEASE).await.unwrap();
     assert!(new.epoch > old.epoch);
-    let late = store.append(&old, vec![said("y")], vec![]).await;
+    let late = store.append(&old, vec![message("y")], vec![]).await;
     assert!(matches!(late, Err(Error::Fenced { .. })), "{late:?}");
-    let again = store.append(&new, vec![said("x").key("k")], vec![]).await.unwrap();
+    let again = store.append(&new, vec![message("x").key("k")], vec![]).await.unwrap();
     assert_eq!(again[0].seq, 1);
     assert!(matches!(store.complete(&claim, None).await, Err(Error::Fenced { .. })));
     let taken = store.claim_due("new", LEASE, 9).await.unwrap().remove(0);
@@ -100,13 +100,13 @@ async fn a_backup_is_a_store() {
     let store = Sqlite::open(folder.path()).await.unwrap();
     let lease = store.claim(&stream(), "me", LEASE).await.unwrap();
     store
-        .append(&lease, vec![said("x"), said("y")], vec![Put::new("note", "n", json!(1))])
+        .append(&lease, vec![message("x"), message("y")], vec![Put::new("note", "n", json!(1))])
         .await
         .unwrap();
     let restored = tempfile::tempdir().unwrap();
     let copy = restored.path().join("ostler.db");
     store.backup(&copy).await.unwrap();
-    store.append(&lease, vec![said("later")], vec![]).await.unwrap();
+    store.append(&lease, vec![message("later")], vec![]).await.unwrap();
     assert!(matches!(store.backup(&copy).await, Err(Error::Failed { .. })), "it is there already");
 
     let restored = Sqlite::open(restored.path()).await.unwrap();
@@ -114,16 +114,16 @@ async fn a_backup_is_a_store() {
     restored.verify(&stream()).await.unwrap();
     assert!(restored.get("note", "n").await.unwrap().is_some());
     let lease = restored.claim(&stream(), "me", LEASE).await.unwrap();
-    assert_eq!(restored.append(&lease, vec![said("z")], vec![]).await.unwrap()[0].seq, 3);
+    assert_eq!(restored.append(&lease, vec![message("z")], vec![]).await.unwrap()[0].seq, 3);
 }
 
 #[tokio::test]
-async fn dropping_a_store_writes_what_waits() {
+async fn dropping_a_store_writes_pending_requests() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(folder.path()).await.unwrap();
     let lease = store.claim(&stream(), "me", LEASE).await.unwrap();
     for _ in 0..20 {
-        store.append(&lease, vec![said("x").fleeting()], vec![]).await.unwrap();
+        store.append(&lease, vec![message("x").fleeting()], vec![]).await.unwrap();
     }
     drop(store);
     let store = Sqlite::open(folder.path()).await.unwrap();

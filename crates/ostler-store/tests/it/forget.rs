@@ -1,4 +1,4 @@
-//! What is forgotten is in no file any more; databases of before are read.
+//! Deleted data is in no file any more; older databases can be read.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 const LEASE: Duration = Duration::from_secs(10);
 
-/// The files in the folder that have the text in them.
+/// The files in the folder that contain the text.
 fn files_with(folder: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -24,7 +24,7 @@ fn files_with(folder: &Path, text: &str) -> Vec<String> {
 // Mutants: no `secure_delete` (the text stays in the database), no `empty_log` (it stays in the write-ahead log), and no
 // `auto_vacuum` (the file stays as large).
 #[tokio::test]
-async fn what_is_forgotten_is_in_no_file() {
+async fn no_file_contains_the_text_of_a_deleted_stream() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(folder.path()).await.unwrap();
     let stream = StreamId::new("a").unwrap();
@@ -53,12 +53,12 @@ async fn what_is_forgotten_is_in_no_file() {
     assert_eq!(files_with(folder.path(), "canary-4711"), Vec::<String>::new());
 }
 
-/// A database as the version before wrote it: with its tables and its chain of hashes.
+/// A database of the previous version: its tables and its hash chain.
 async fn old_database(folder: &Path) {
     let store = Sqlite::open(folder).await.unwrap();
     let lease = store.claim(&StreamId::new("a").unwrap(), "me", LEASE).await.unwrap();
     for number in 0..20 {
-        // Text deltas were events like all others.
+        // Text deltas were ordinary events then.
         let event = NewEvent::new("message", json!({"number": number})).fleeting();
         store
             .append(&lease, vec![event], vec![Put::new("note", number.to_string(), json!(number))])
@@ -80,7 +80,7 @@ async fn old_database(folder: &Path) {
 
 // Seen to fail without the fourth step.
 #[tokio::test]
-async fn a_database_of_the_version_before_is_read_and_can_be_written_to() {
+async fn a_database_of_the_previous_version_can_be_read_and_written() {
     let folder = tempfile::tempdir().unwrap();
     old_database(folder.path()).await;
     let store = Sqlite::open(folder.path()).await.unwrap();

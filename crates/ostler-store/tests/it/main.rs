@@ -1,4 +1,4 @@
-//! The store in a folder: the contract, and what only a disk can do to it.
+//! The store in a folder: the contract, and disk failures.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

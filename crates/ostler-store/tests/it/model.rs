@@ -1,4 +1,4 @@
-//! Random requests, beside a model of what a store is: a few maps and no disk.
+//! Random requests, compared with a model of a store: a few maps and no disk.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ const HISTORIES: u64 = 12;
 const REQUESTS: usize = 150;
 const LEASE: Duration = Duration::from_secs(10);
 
-/// SQLite's error for a full disk.
+/// SQLite's error code for a full disk.
 const FULL: i32 = 13;
 
-/// Numbers that look random and are the same for the same seed.
+/// A deterministic random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -48,11 +48,11 @@ struct Model {
 struct Stream {
     epoch: u64,
     holder: Option<(String, Timestamp)>,
-    /// What was said, and under which key.
+    /// Value and key.
     events: Vec<(u64, Option<String>)>,
 }
 
-/// What is said of an error when it is compared.
+/// The parts of an error that are compared.
 #[derive(Debug, PartialEq)]
 enum Refusal {
     Held,
@@ -95,7 +95,7 @@ impl Model {
         if valid { Ok(stream) } else { Err(Refusal::Fenced) }
     }
 
-    /// The numbers of the events, or why not. A refusal changes nothing.
+    /// The numbers of the events, or the refusal, which changes nothing.
     fn append(
         &mut self,
         lease: &Lease,
@@ -163,7 +163,7 @@ impl Model {
         Ok(())
     }
 
-    /// Ids and numbers of what is handed out.
+    /// Ids and epochs of the claimed timers.
     fn claim_due(
         &mut self,
         wall: Timestamp,
@@ -198,15 +198,15 @@ impl Model {
         Ok(())
     }
 
-    /// A new process: nobody holds anything.
+    /// A new process: all leases and claims are free.
     fn reopen(&mut self) {
         self.streams.values_mut().for_each(|stream| stream.holder = None);
         self.dues.values_mut().for_each(|due| due.1 = None);
     }
 }
 
-/// A store, the model of it, and what was handed out so far, valid or not.
-struct World {
+/// A store, its model, and all leases and claims so far, valid or not.
+struct Simulation {
     dice: Dice,
     folder: TempDir,
     clock: TestClock,
@@ -217,7 +217,7 @@ struct World {
     said: u64,
 }
 
-impl World {
+impl Simulation {
     async fn new(seed: u64) -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), TestClock::new());
         let (dice, model) = (Dice(seed), Model::default());
@@ -267,7 +267,7 @@ impl World {
     async fn claim(&mut self) {
         let (name, owner) = (self.dice.one_of(&["s", "t"]), self.dice.one_of(&["ann", "ben"]));
         let claimed = self.store().claim(&StreamId::new(name).unwrap(), owner, LEASE).await;
-        // The end of a lease is told by the store's own clock; the model takes it from there.
+        // The expiry comes from the store's own clock; the model copies it.
         let now = self.steady();
         let expected = self.model.claim(name, owner, now);
         assert_eq!(
@@ -277,7 +277,7 @@ impl World {
         self.leases.extend(claimed);
     }
 
-    /// The clock that nobody sets, as the model counts it.
+    /// The monotonic clock, as the model counts it.
     fn steady(&self) -> Timestamp {
         use ostler_store::sqlite::Clock;
         Timestamp::default().after(self.clock.steady())
@@ -329,7 +329,7 @@ impl World {
         if self.leases.is_empty() {
             return;
         }
-        // Mostly the latest, or hardly anything would be appended.
+        // Mostly the latest lease, or hardly anything would be appended.
         let latest = self.leases[self.leases.len() - 1].clone();
         let lease = if self.dice.below(4) == 0 { self.dice.one_of(&self.leases) } else { latest };
         let (events, puts) = (self.some_events(), self.some_puts());
@@ -391,9 +391,9 @@ impl World {
         assert_eq!(completed.map_err(Refusal::from), self.model.complete(&claim, next));
     }
 
-    /// The disk is full for one commit: nothing changes, and nobody loses anything but this request.
+    /// The disk is full for one commit: only this request fails, and nothing else changes.
     async fn fail(&mut self) {
-        // What is fleeting and not written yet would be lost with it, so it is waited for.
+        // Waits for fleeting events, which would be lost with the commit.
         self.store().put(vec![]).await.unwrap();
         self.store().fail_next_commit(FULL);
         let Some(lease) = self.leases.last().cloned() else {
@@ -406,10 +406,10 @@ impl World {
         assert_eq!(failed.map_err(Refusal::from), Err(Refusal::Full));
     }
 
-    /// Everything that can be read is what the model has.
+    /// Everything readable equals the model.
     async fn compare(&self) {
         let store = self.store();
-        // Behind everything fleeting.
+        // Waits until all fleeting events are committed.
         store.put(vec![]).await.unwrap();
         for (name, expected) in &self.model.streams {
             let stream = StreamId::new(name).unwrap();
@@ -426,15 +426,15 @@ impl World {
     }
 }
 
-// Seen to fail when epochs, owners, lasting leases, keys, repetitions, versions or claims on what is due are not
-// looked at, when a removed version or the number of a claim is used again, when a refused request is not rolled back,
-// and when events and records are committed apart.
+// Seen to fail when epochs, owners, lease times, keys, repetitions, versions or claims on timers are not checked,
+// when a removed version or the epoch of a claim is reused, when a refused request is not rolled back, and when
+// events and records are committed apart.
 #[tokio::test]
-async fn random_requests_do_what_the_model_does() {
+async fn the_store_answers_random_requests_like_the_model() {
     for seed in 0..HISTORIES {
-        // Shown when it fails.
+        // Printed when the test fails.
         println!("history {seed}");
-        let mut world = World::new(seed).await;
+        let mut world = Simulation::new(seed).await;
         for _ in 0..REQUESTS {
             world.request().await;
         }

@@ -1,4 +1,4 @@
-//! Clocks that somebody sets.
+//! Wall clocks that are set during operation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::clock::TestClock;
 const LEASE: Duration = Duration::from_secs(10);
 const TEN_MINUTES: i64 = 600;
 
-// Seen to fail when leases run by the wall.
+// Seen to fail when leases use the wall clock.
 #[tokio::test]
 async fn setting_the_clock_neither_ends_nor_prolongs_a_lease() {
     for jump in [TEN_MINUTES, -TEN_MINUTES] {
@@ -30,7 +30,7 @@ async fn setting_the_clock_neither_ends_nor_prolongs_a_lease() {
 
 // Seen to fail without `max` in `append`.
 #[tokio::test]
-async fn no_event_is_earlier_than_the_one_before() {
+async fn events_never_go_back_in_time() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), TestClock::new());
     let stream = StreamId::new("a").unwrap();
     // Also across a restart.
@@ -54,7 +54,7 @@ async fn no_event_is_earlier_than_the_one_before() {
 }
 
 #[tokio::test]
-async fn what_was_done_is_not_due_again_when_the_clock_goes_back() {
+async fn a_completed_timer_is_not_due_again_when_the_clock_is_set_back() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), TestClock::new());
     let store = Sqlite::open_with(folder.path(), Arc::new(clock.clone())).await.unwrap();
     let at = store.now().await.unwrap();
@@ -73,7 +73,7 @@ async fn what_was_done_is_not_due_again_when_the_clock_goes_back() {
         clock.set_wall(jump);
         assert_eq!(store.claim_due("other", LEASE, 9).await, Ok(vec![]), "{jump}");
     }
-    // Who runs keeps its claim exactly as long as it was given.
+    // A running claim lasts exactly as long as it was granted.
     clock.pass(LEASE);
     let ids: Vec<_> = store.claim_due("other", LEASE, 9).await.unwrap();
     assert_eq!(ids.iter().map(|claim| claim.due.id.as_str()).collect::<Vec<_>>(), ["running"]);

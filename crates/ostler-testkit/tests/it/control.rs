@@ -14,7 +14,7 @@ async fn get(server: &ScriptedApi, endpoint: &str) -> Value {
 }
 
 #[tokio::test]
-async fn requests_are_shown_as_json_and_the_look_itself_is_not_recorded() {
+async fn requests_are_listed_as_json_and_control_calls_are_not_recorded() {
     let server = always(reply().text("x")).await;
     message(&server, &ask("hi")).await;
     get(&server, "requests").await;

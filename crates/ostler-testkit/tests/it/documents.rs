@@ -1,4 +1,4 @@
-//! The documents keep their word: every script shown in the README can be used.
+//! Every script shown in the README is valid.
 
 use ostler_testkit::Script;
 

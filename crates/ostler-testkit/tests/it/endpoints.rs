@@ -1,4 +1,4 @@
-//! The endpoints beside the stream of a message, and the paths by which clients reach them.
+//! The other endpoints, and the paths by which clients reach them.
 
 use ostler_testkit::{Endpoint, Script, ScriptedApi, Usage, reply};
 use reqwest::Method;
@@ -45,7 +45,7 @@ async fn models_are_listed() {
 }
 
 #[tokio::test]
-async fn a_probe_of_the_root_is_welcome() {
+async fn a_probe_of_the_root_is_answered() {
     let server = always(reply()).await;
     for method in [Method::HEAD, Method::GET] {
         let response = client().request(method, server.base_url()).send().await.unwrap();
@@ -77,7 +77,7 @@ async fn a_body_of_64_mebibytes_is_accepted() {
 }
 
 #[tokio::test]
-async fn every_server_has_a_port_of_its_own_and_frees_it() {
+async fn every_server_has_its_own_port_and_frees_it() {
     let first = always(reply()).await;
     let second = always(reply()).await;
     assert_ne!(first.base_url(), second.base_url());

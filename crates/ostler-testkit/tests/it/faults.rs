@@ -17,7 +17,7 @@ fn hello() -> Reply {
 }
 
 #[tokio::test]
-async fn a_status_has_the_error_shape_of_the_api_and_a_retry_after() {
+async fn a_status_has_the_error_format_of_the_api_and_a_retry_after() {
     let server =
         always(reply().status(Status::new(529).retry_after(7).header("x-should-retry", "true")))
             .await;
@@ -157,14 +157,14 @@ async fn a_call_without_a_stream_can_be_cut_stalled_or_malformed() {
 }
 
 #[tokio::test]
-async fn malformed_json_stands_in_a_well_formed_event() {
+async fn malformed_json_is_sent_in_a_well_formed_event() {
     let server = always(hello().interrupt(3, Action::MalformedJson)).await;
     let text = send(&server, &streamed(ask("hi"))).await.text().await.unwrap();
     let data: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
     let broken: Vec<&&str> =
         data.iter().filter(|line| serde_json::from_str::<Value>(line).is_err()).collect();
     assert_eq!(broken.len(), 1, "{text}");
-    assert!(text.ends_with("data: {\"type\":\"message_stop\"}\n\n"), "the stream goes on");
+    assert!(text.ends_with("data: {\"type\":\"message_stop\"}\n\n"), "the stream continues");
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn malformed_sse_has_foreign_lines_and_an_event_that_runs_into_the_next() 
     });
     assert!(foreign.count() >= 2, "{text}");
     assert!(text.split("\n\n").any(|event| event.matches("event: ").count() == 2), "{text}");
-    assert!(text.ends_with("data: {\"type\":\"message_stop\"}\n\n"), "the stream goes on");
+    assert!(text.ends_with("data: {\"type\":\"message_stop\"}\n\n"), "the stream continues");
 }
 
 #[tokio::test]
@@ -256,7 +256,7 @@ async fn a_stream_can_lack_its_message_stop() {
 }
 
 #[tokio::test]
-async fn bytes_come_in_pieces_of_the_size_asked_for() {
+async fn bytes_arrive_in_chunks_of_the_requested_size() {
     let server = always(reply().text("añ日本🎉").chunk_bytes(5)).await;
     let mut response = send(&server, &streamed(ask("hi"))).await;
     let (mut all, mut longest, mut chunks) = (Vec::new(), 0, 0);

@@ -1,4 +1,4 @@
-//! Gates: a test stops a response where it wants and lets it go on when it wants, without sleeping.
+//! Gates: a test stops and releases a response at any point, without sleeping.
 
 use ostler_testkit::{Outcome, reply};
 
@@ -24,7 +24,7 @@ async fn a_stream_waits_at_its_gate_until_it_is_released() {
 }
 
 #[tokio::test]
-async fn an_open_gate_stops_nobody() {
+async fn an_open_gate_delays_no_response() {
     let server = always(reply().text("x").gate(0, "open")).await;
     server.gate("open").release();
     assert!(!events(&server, "hi").await.is_empty());
@@ -45,7 +45,7 @@ async fn several_streams_can_wait_at_one_gate() {
 }
 
 #[tokio::test]
-async fn a_held_response_has_not_even_headers() {
+async fn a_held_response_sends_no_headers() {
     let server = always(reply().text("x").hold("headers")).await;
     let answer = async { message(&server, &ask("hi")).await };
     let watch = async {

@@ -1,4 +1,4 @@
-//! Which rule answers: order, limits, sequences, and many conversations at once.
+//! Which rule answers: order, limits, sequences, and many concurrent conversations.
 
 use ostler_testkit::{Rule, Script, ScriptedApi, Status, reply, when};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ async fn a_rule_that_is_used_up_lets_the_next_one_answer() {
 }
 
 #[tokio::test]
-async fn a_sequence_is_given_one_after_another() {
+async fn a_sequence_of_replies_is_used_in_order() {
     let script =
         Script::new().rule(when(), [reply().status(Status::new(529)), reply().text("fine")]);
     let server = ScriptedApi::start(script).await;

@@ -1,6 +1,6 @@
 //! The vendor's own clients accept the scripted API as the real one.
 //!
-//! They come from npm, into a folder that the environment variable `OSTLER_PEERS` names; the README says how.
+//! They come from npm, into the folder in the environment variable `OSTLER_PEERS`; the README says how.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -182,7 +182,7 @@ async fn the_vendors_command_line_program_completes_a_tool_loop() {
             Rule::new(when().tool_result_of("Bash"), reply().text("It said {{tool_result}}."))
                 .named("end"),
         )
-        // The program also asks a smaller model about the command, in a conversation of its own.
+        // The program also asks a smaller model about the command, in a separate conversation.
         .with(Rule::new(when().turn(0), reply().text("none")).named("aside"));
     let server = ScriptedApi::start(script).await;
     let frames = command_line_frames(&server, "say hi").await;

@@ -1,4 +1,4 @@
-//! The program `scripted-api`: what it prints, how it ends, and with which exit code.
+//! The program `scripted-api`: its output, its end and its exit code.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Output, Stdio};
@@ -58,7 +58,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Harmless when it has ended.
+        // Harmless if it has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -92,7 +92,7 @@ async fn an_uncovered_request_is_reported_on_standard_error_and_in_the_exit_code
 }
 
 #[tokio::test]
-async fn it_can_be_given_its_script_while_it_runs() {
+async fn the_script_can_be_sent_to_the_running_program() {
     let running = Running::start(&mut program());
     let control = |endpoint: &str| format!("{}/__scripted/{endpoint}", running.base_url);
     client().post(control("script")).body(HELLO).send().await.unwrap();
@@ -132,7 +132,7 @@ fn a_signal_ends_it_and_keep_makes_it_independent_of_its_input() {
 
 #[test]
 fn without_input_it_ends_with_its_parent() {
-    // The shell starts it, tells its number, and ends at once.
+    // The shell starts it, prints its process id, and ends at once.
     let script = r#""$0" </dev/null >"$1" & echo $!; while ! [ -s "$1" ]; do :; done"#;
     let output = tempfile::NamedTempFile::new().unwrap();
     let shell = Command::new("sh")
@@ -143,7 +143,7 @@ fn without_input_it_ends_with_its_parent() {
         .unwrap();
     let line = std::fs::read_to_string(output.path()).unwrap();
     let address = line.trim().strip_prefix("listening on http://").expect("it started");
-    // While it runs it accepts connections. It is to notice within a second; the limit is for a busy machine.
+    // While it runs it accepts connections. It should notice within a second; the limit is for a busy machine.
     let limit = std::time::Instant::now() + std::time::Duration::from_secs(30);
     while std::net::TcpStream::connect(address).is_ok() {
         let pid = String::from_utf8_lossy(&shell.stdout);
@@ -174,7 +174,7 @@ fn a_bad_script_is_an_error_that_names_the_rule_and_the_field() {
 }
 
 #[test]
-fn what_it_cannot_start_with_is_explained() {
+fn a_failed_start_is_explained() {
     assert!(
         refused(program().args(["--script", "no/such/file.json"]))
             .contains("no/such/file.json: cannot read the script")

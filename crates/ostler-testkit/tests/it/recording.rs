@@ -1,4 +1,4 @@
-//! What a test can learn about the requests it caused.
+//! What a test can read about the requests it caused.
 
 use ostler_testkit::{Endpoint, Outcome, ToolResult, reply};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::{after_tool, always, ask, client, message, send, streamed};
 
 #[tokio::test]
-async fn a_request_is_recorded_with_all_a_test_wants_to_know() {
+async fn a_request_is_recorded_with_headers_body_rule_and_outcome() {
     let server = always(reply().tool_use("Bash", json!({"command": "ls"}))).await;
     let mut request = ask("list");
     request["system"] =
@@ -45,7 +45,7 @@ async fn a_request_is_recorded_with_all_a_test_wants_to_know() {
 }
 
 #[tokio::test]
-async fn keys_are_not_kept_but_their_presence_is() {
+async fn keys_are_redacted_but_their_presence_is_recorded() {
     let server = always(reply()).await;
     let url = format!("{}/v1/messages", server.base_url());
     let post = || client().post(&url).json(&ask("hi"));
@@ -61,7 +61,7 @@ async fn keys_are_not_kept_but_their_presence_is() {
 }
 
 #[tokio::test]
-async fn a_test_can_wait_for_requests_that_others_make() {
+async fn a_test_can_wait_for_requests_of_other_tasks() {
     let server = std::sync::Arc::new(always(reply().text("x")).await);
     let other = tokio::spawn({
         let server = server.clone();
@@ -78,7 +78,7 @@ async fn a_test_can_wait_for_requests_that_others_make() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_in_the_middle_of_a_stream_is_told_from_one_that_stays() {
+async fn a_client_that_leaves_during_a_stream_is_distinguished_from_one_that_stays() {
     let server = always(reply().text_pieces(["a", "b"]).gate(3, "middle")).await;
     let mut leaving = send(&server, &streamed(ask("leave"))).await;
     leaving.chunk().await.unwrap();

@@ -138,7 +138,7 @@ async fn an_empty_reply_is_a_message_without_content() {
 }
 
 #[tokio::test]
-async fn templates_take_the_prompt_and_the_newest_tool_result() {
+async fn templates_insert_the_prompt_and_the_newest_tool_result() {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Bash", json!({"command": "echo {{prompt}}"})))
         .rule(when().turn(1), reply().text("{{prompt}} gave {{tool_result}}"));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Far more than anything here takes; a test that hits it has found a hang.
+/// Far longer than any step here takes; reaching it means a hang.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A server that answers everything with `reply`.
@@ -56,7 +56,7 @@ pub(crate) async fn events(server: &ScriptedApi, prompt: &str) -> Vec<Value> {
 }
 
 pub(crate) fn client() -> reqwest::Client {
-    // The workspace's reqwest brings no cryptography and panics without it, even where none is used.
+    // The workspace's reqwest has no cryptography and panics without it, even where none is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().timeout(LIMIT).no_proxy().build().unwrap()
 }
@@ -80,7 +80,7 @@ pub(crate) fn names(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap()).collect()
 }
 
-/// Puts the message together from its events, the way a client does.
+/// Assembles the message from its events, as a client does.
 pub(crate) fn accumulate(events: &[Value]) -> Value {
     let mut message = events[0]["message"].clone();
     let mut inputs: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! A request that no rule covers fails loudly, with the conversation and the reason of every rule.
+//! An uncovered request fails the test, with the conversation and the reason of every rule.
 
 use ostler_testkit::{FailureKind, Rule, Script, ScriptedApi, reply, when};
 use serde_json::json;
@@ -17,7 +17,7 @@ rules:
 1 (greeting): prompt does not contain "hello"
 "#;
 
-/// Asks once for something covered and once for something that is not.
+/// Sends one covered and one uncovered request.
 async fn cause_failure() -> (ScriptedApi, serde_json::Value) {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Bash", json!({"command": "ls"})))
@@ -67,14 +67,14 @@ async fn a_script_without_rules_says_so() {
     assert!(server.take_failures()[0].report.ends_with("rules:\n(the script has none)\n"));
 }
 
-/// A program whose `main` returns an error shows that error. Mutant: the name of the thread not looked at.
+/// A program whose `main` returns an error shows that error. Mutant: the name of the thread not checked.
 #[tokio::test]
-async fn dropping_in_main_does_not_panic_over_an_error_on_its_way_out() {
+async fn dropping_in_main_does_not_hide_an_error_that_main_returns() {
     let in_main = |work: Box<dyn FnOnce() + Send>| {
         std::thread::Builder::new().name("main".to_owned()).spawn(work).unwrap().join()
     };
     let (server, _) = cause_failure().await;
     assert!(in_main(Box::new(move || drop(server))).is_ok());
     let (server, _) = cause_failure().await;
-    assert!(in_main(Box::new(move || server.finish())).is_err(), "who asks is told");
+    assert!(in_main(Box::new(move || server.finish())).is_err(), "finish reports failures in main, too");
 }

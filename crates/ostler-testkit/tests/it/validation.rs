@@ -1,4 +1,4 @@
-//! Requests the real API would refuse are refused, and remembered.
+//! Requests that the real API would refuse are refused and recorded.
 
 use ostler_testkit::{FailureKind, reply};
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ async fn a_lost_tool_result_is_refused_with_the_id_of_the_call() {
 }
 
 #[tokio::test]
-async fn a_result_nobody_asked_for_is_refused() {
+async fn a_result_without_a_call_is_refused() {
     let mut request = ask("list");
     let result = json!({"type": "tool_result", "tool_use_id": "toolu_unknown", "content": "x"});
     request["messages"].as_array_mut().unwrap().push(json!({"role": "user", "content": [result]}));

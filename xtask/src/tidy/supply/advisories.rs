@@ -1,5 +1,5 @@
-//! Known vulnerabilities, from a snapshot of the RustSec database in this repository: a build must not depend on whether
-//! somebody else's server answers, and must say the same tomorrow.
+//! Known vulnerabilities, from a snapshot of the RustSec database in this repository: a build must not depend on
+//! another server, and must give the same result tomorrow.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ const HEAD: &str = "\
 # Written by `cargo xtask advisories FOLDER`; see CONTRIBUTING.md. `covers` are the packages that were looked up.
 ";
 
-/// What is known about one package.
+/// An advisory about one package.
 #[derive(Debug, PartialEq)]
 struct Advisory {
     id: String,
@@ -67,7 +67,7 @@ impl Snapshot {
         let file: Table = text.parse()?;
         let advisories = each(&file, "advisory", Advisory::read)?;
         for advisory in &advisories {
-            // Ranges that cannot be read are found here, not when a version happens to meet them.
+            // Invalid ranges are reported here, not when a version meets them.
             advisory.concerns(&Version::new(0, 0, 0))?;
         }
         Ok(Self {
@@ -78,7 +78,7 @@ impl Snapshot {
     }
 
     fn render(&self) -> String {
-        // A text in Rust's quotes is one in TOML's, apart from control characters, which titles do not have.
+        // Rust's string literals are valid in TOML, except for control characters, which titles do not have.
         let mut text = format!("{HEAD}date = {:?}\ncovers = [\n", self.date);
         for package in &self.covers {
             writeln!(text, "    {package:?},").expect("a String takes everything");
@@ -112,7 +112,7 @@ pub(super) fn check(policy: &Policy, graph: &Graph, snapshot: &Snapshot) -> Vec<
                     patched.join(" or ")
                 };
                 let message = format!(
-                    "has {id}, {title:?}; fixed: {fix}; update it, or say in `ignore` in {POLICY} why it does no harm here"
+                    "has {id}, {title:?}; fixed: {fix}; update it, or explain in `ignore` in {POLICY} why it is harmless here"
                 );
                 findings.push(graph.finding(package, &message));
             }
@@ -138,7 +138,7 @@ pub(super) fn check(policy: &Policy, graph: &Graph, snapshot: &Snapshot) -> Vec<
     findings
 }
 
-/// `advisories FOLDER`: writes the snapshot again, from a copy of the RustSec database.
+/// `advisories FOLDER`: renews the snapshot from a clone of the RustSec database.
 pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
     let [folder] = args else {
         return Err(Misuse(
@@ -175,7 +175,7 @@ fn gather(database: &Path, date: String, covers: BTreeSet<String>) -> Result<Sna
     );
     let mut advisories = Vec::new();
     for package in &covers {
-        // Most packages have none.
+        // Most packages have no advisory.
         let Ok(entries) = fs::read_dir(database.join("crates").join(package)) else { continue };
         let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
         paths.sort();
@@ -188,10 +188,11 @@ fn gather(database: &Path, date: String, covers: BTreeSet<String>) -> Result<Sna
     Ok(Snapshot { date, covers, advisories })
 }
 
-/// An advisory as the database has it: a block of TOML, then Markdown that begins with the title. `None` if it was withdrawn.
+/// Parses an advisory of the database: a block of TOML, then Markdown that starts with the title. `None` if it was
+/// withdrawn.
 fn published(text: &str) -> Result<Option<Advisory>> {
     let block = text.split_once("```toml\n").and_then(|(_, rest)| rest.split_once("\n```"));
-    let (block, rest) = block.context("there is no block of TOML")?;
+    let (block, rest) = block.context("the TOML block is missing")?;
     let file: Table = block.parse()?;
     let advisory = file.get("advisory").and_then(Value::as_table).context("no [advisory]")?;
     if advisory.contains_key("withdrawn") {
@@ -203,7 +204,7 @@ fn published(text: &str) -> Result<Option<Advisory>> {
         None => Ok(Vec::new()),
     };
     let title =
-        rest.lines().find_map(|line| line.strip_prefix("# ")).context("there is no title")?;
+        rest.lines().find_map(|line| line.strip_prefix("# ")).context("the title is missing")?;
     Ok(Some(Advisory {
         id: self::text(advisory, "id")?.to_owned(),
         package: self::text(advisory, "package")?.to_owned(),

@@ -1,4 +1,4 @@
-//! Packages that we do not want, several versions of one package, and packages from elsewhere.
+//! Banned packages, several versions of one package, and packages from other registries.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +20,12 @@ fn find<'a>(entries: &'a [Entry], package: &Package) -> Option<&'a Entry> {
 fn banned(policy: &Policy, graph: &Graph) -> Vec<Finding> {
     let banned = graph.packages.iter().filter_map(|package| {
         let Entry { reason, .. } = find(&policy.banned, package)?;
-        Some(graph.finding(package, &format!("is not wanted here: {reason}")))
+        Some(graph.finding(package, &format!("is banned: {reason}")))
     });
     banned.collect()
 }
 
-/// Of every package at most one version that `skip` does not name.
+/// Every package may have one version that `skip` does not name.
 fn several(policy: &Policy, graph: &Graph) -> Vec<Finding> {
     let mut by_name: BTreeMap<&str, Vec<&Package>> = BTreeMap::new();
     for package in &graph.packages {
@@ -36,7 +36,7 @@ fn several(policy: &Policy, graph: &Graph) -> Vec<Finding> {
         let unnamed = packages.iter().filter(|package| find(&policy.several, package).is_none());
         for package in unnamed.skip(1) {
             let message = format!(
-                "is one of several versions; bring them together, or name the older in `skip` in {POLICY} \
+                "is one of several versions; unify them, or name the older in `skip` in {POLICY} \
                  (who needs it: cargo tree --target all --invert {}@{})",
                 package.name, package.version
             );
@@ -49,7 +49,7 @@ fn several(policy: &Policy, graph: &Graph) -> Vec<Finding> {
             && packages.iter().any(|package| entry.fits(&package.name, &package.version))
     };
     for entry in policy.several.iter().filter(|entry| !is_needed(entry)) {
-        let message = format!("{} is there once; remove it from `skip`", entry.package);
+        let message = format!("{} has only one version; remove it from `skip`", entry.package);
         findings.push(Finding::new(POLICY, 1, message));
     }
     findings
@@ -87,10 +87,10 @@ mod tests {
     const TWICE: [(&str, &str); 2] = [("twice", "1.0.0"), ("twice", "2.0.0")];
 
     #[test]
-    fn a_package_that_is_not_wanted_is_reported() {
+    fn a_banned_package_is_reported() {
         let with = |extra: (&'static str, &'static str)| findings(&[TWICE[0], TWICE[1], extra]);
         assert_eq!(with(("old", "2.0.0")), [""; 0]);
-        assert_eq!(with(("old", "1.9.0")), ["Cargo.lock:10: old 1.9.0 is not wanted here: panics"]);
+        assert_eq!(with(("old", "1.9.0")), ["Cargo.lock:10: old 1.9.0 is banned: panics"]);
         assert_eq!(with(("openssl-sys", "0.9.0")).len(), 1);
     }
 
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn an_entry_for_a_package_that_is_there_once_is_reported() {
-        let unneeded = ["deny.toml:1: twice is there once; remove it from `skip`"];
+        let unneeded = ["deny.toml:1: twice has only one version; remove it from `skip`"];
         assert_eq!(findings(&[("twice", "1.0.0")]), unneeded);
         assert_eq!(findings(&[]), unneeded);
     }

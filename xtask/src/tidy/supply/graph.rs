@@ -1,4 +1,4 @@
-//! All packages that `Cargo.lock` names, for every platform and with all their facts.
+//! All packages in `Cargo.lock`, for every platform, with their metadata.
 
 use anyhow::{Context, Result, ensure};
 use semver::Version;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Finding;
 use crate::cargo;
 
-/// Somebody else's package.
+/// A third-party package.
 #[derive(Debug)]
 pub(super) struct Package {
     pub(super) name: String,
@@ -20,7 +20,7 @@ pub(super) struct Package {
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub(super) packages: Vec<Package>,
-    /// The text of `Cargo.lock`, to say where a package stands in it.
+    /// The text of `Cargo.lock`, for line numbers.
     lock: String,
 }
 
@@ -36,7 +36,7 @@ impl Graph {
     pub(super) fn parse(metadata: &[u8], lock: String) -> Result<Self> {
         let metadata: Value = serde_json::from_slice(metadata).context("cargo metadata")?;
         let packages = metadata["packages"].as_array().context("cargo metadata has no packages")?;
-        // Ours have no source.
+        // Our own packages have no source.
         let foreign = packages.iter().filter(|package| !package["source"].is_null());
         let package = |package: &Value| {
             let text = |key: &str| package[key].as_str().map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Every package may be used under a licence of the list.
+//! Every package must have an allowed licence.
 
 use spdx::{Expression, Licensee, ParseMode};
 

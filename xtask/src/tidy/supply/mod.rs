@@ -1,7 +1,7 @@
-//! What other people's packages bring along: licences, known vulnerabilities, several versions of one package, packages
-//! that we do not want, and where they come from.
+//! Checks of third-party packages: licences, known vulnerabilities, several versions of one package, bans, and
+//! sources.
 //!
-//! The rules are in `deny.toml`, in the form that cargo-deny reads, so that both can be used. The checks are here because
+//! The rules are in `deny.toml`, in cargo-deny's format, so that both can be used. The checks are here because
 //! compiling cargo-deny takes longer than everything else in `tidy` together.
 
 pub(super) mod advisories;
@@ -29,10 +29,10 @@ pub(super) const POLICY: &str = "deny.toml";
 pub(crate) const ADVISORIES: &str = "xtask/advisories.toml";
 /// The rules for npm packages.
 const NPM_POLICY: &str = "xtask/npm-licences.toml";
-/// What the page is made with.
+/// The packages of the web page.
 const NPM_LOCK: &str = "web/package-lock.json";
 
-/// All findings about other people's packages.
+/// All findings about third-party packages.
 pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
     let read = |path: &str| {
         fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))

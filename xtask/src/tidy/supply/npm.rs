@@ -49,9 +49,9 @@ impl Rules {
     }
 }
 
-/// Judges all packages of a lock file.
+/// Checks all packages of a lock file.
 pub(super) fn check(rules: &Rules, path: &str, lock: &str) -> Result<Vec<Finding>> {
-    let found = judge_lock(rules, lock, |package| package["dev"] == true)?;
+    let found = check_lock(rules, lock, |package| package["dev"] == true)?;
     let finding = |(name, message): (String, String)| {
         let line = lock.lines().position(|line| line.contains(&format!("\"node_modules/{name}\"")));
         Finding::new(path, line.unwrap_or_default() + 1, message)
@@ -59,7 +59,7 @@ pub(super) fn check(rules: &Rules, path: &str, lock: &str) -> Result<Vec<Finding
     Ok(found.into_iter().map(finding).collect())
 }
 
-/// Judges packages that were installed into a folder for tests; nothing of them is shipped.
+/// Checks packages installed into a folder for tests; they are not shipped.
 pub(crate) fn check_installed(root: &Path, folder: &Path) -> Result<()> {
     let read = |path: &Path| {
         std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
@@ -68,14 +68,14 @@ pub(crate) fn check_installed(root: &Path, folder: &Path) -> Result<()> {
     let rules =
         Rules::parse(&read(&root.join(super::NPM_POLICY))?, &policy).context(super::NPM_POLICY)?;
     let lock = read(&folder.join("node_modules/.package-lock.json"))?;
-    let found = judge_lock(&rules, &lock, |_| true)?;
+    let found = check_lock(&rules, &lock, |_| true)?;
     let messages: Vec<String> = found.into_iter().map(|(_, message)| message).collect();
     ensure!(messages.is_empty(), "{}; see {}", messages.join("; "), super::NPM_POLICY);
     Ok(())
 }
 
-/// The packages that break a rule, with what to say about them.
-fn judge_lock(
+/// The packages that break a rule, with the messages.
+fn check_lock(
     rules: &Rules,
     lock: &str,
     is_tool: impl Fn(&Value) -> bool,
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_builds_or_tests_may_have_other_licences_than_what_is_shipped() {
+    fn build_and_test_packages_may_have_other_licences_than_shipped_ones() {
         let tool = "\"license\": \"MPL-2.0\",";
         assert_eq!((findings("b", tool, true).len(), findings("b", tool, false).len()), (0, 1));
         let exception = "\"license\": \"SEE LICENSE IN README.md\",";

@@ -1,4 +1,4 @@
-//! `deny.toml`. A key that is not known here is an error: a rule that nobody applies would be worse than none.
+//! `deny.toml`. An unknown key is an error: a rule that is not applied would be worse than none.
 
 use anyhow::{Context, Result, bail, ensure};
 use semver::{Version, VersionReq};
@@ -9,7 +9,7 @@ use toml::{Table, Value};
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) package: String,
-    /// All versions if there is none.
+    /// `None` for all versions.
     pub(super) version: Option<VersionReq>,
     pub(super) reason: String,
 }
@@ -26,7 +26,7 @@ impl Entry {
         let (package, version) = text.split_once('@').map_or((text, None), |(a, b)| (a, Some(b)));
         let version = version.map(|version| {
             let wanted = if version.starts_with(char::is_numeric) {
-                // As cargo-deny reads it: this version, not one that is compatible with it.
+                // As in cargo-deny: exactly this version, not a compatible one.
                 VersionReq::parse(&format!("={version}"))
             } else {
                 VersionReq::parse(version)
@@ -101,7 +101,7 @@ fn table<'a>(table: &'a Table, key: &str) -> Result<&'a Table> {
 }
 
 pub(super) fn text<'a>(table: &'a Table, key: &str) -> Result<&'a str> {
-    table.get(key).and_then(Value::as_str).with_context(|| format!("`{key}` is missing or no text"))
+    table.get(key).and_then(Value::as_str).with_context(|| format!("`{key}` is missing or not a string"))
 }
 
 /// Every exception says why.
@@ -116,7 +116,7 @@ pub(super) fn texts(table: &Table, key: &str) -> Result<Vec<String>> {
     let list = list.with_context(|| format!("the list `{key}` is missing"))?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let texts: Option<Vec<String>> = list.iter().map(text).collect();
-    texts.with_context(|| format!("`{key}` must be a list of texts"))
+    texts.with_context(|| format!("`{key}` must be a list of strings"))
 }
 
 pub(super) fn licensees(table: &Table, key: &str) -> Result<Vec<Licensee>> {
@@ -126,7 +126,7 @@ pub(super) fn licensees(table: &Table, key: &str) -> Result<Vec<Licensee>> {
     texts(table, key)?.into_iter().map(parse).collect()
 }
 
-/// The tables of a list; none if there is no such list.
+/// The tables of a list; empty if there is no such list.
 pub(super) fn each<T>(
     table: &Table,
     key: &str,
@@ -163,7 +163,7 @@ pub(super) mod tests {
     "#;
 
     #[test]
-    fn a_rule_that_would_not_be_applied_is_an_error() {
+    fn an_unknown_or_incomplete_rule_is_an_error() {
         Policy::parse(EXAMPLE).unwrap();
         for (from, to, why) in [
             ("[sources]", "[graph]\n[sources]", "`graph`"),

@@ -30,9 +30,9 @@ pub struct HookProgress {
     pub hook_name: String,
     /// The event.
     pub hook_event: String,
-    /// What it printed so far.
+    /// Stdout so far.
     pub stdout: String,
-    /// What it complained about so far.
+    /// Stderr so far.
     pub stderr: String,
     /// Both.
     pub output: String,
@@ -53,15 +53,15 @@ pub struct HookResponse {
     pub hook_name: String,
     /// The event.
     pub hook_event: String,
-    /// What it printed, both streams.
+    /// Both streams.
     pub output: String,
-    /// What it printed.
+    /// Stdout.
     pub stdout: String,
-    /// What it complained about.
+    /// Stderr.
     pub stderr: String,
-    /// How it exited, if it did by itself.
+    /// The exit code, if it ended by itself.
     pub exit_code: Option<i64>,
-    /// How it went.
+    /// The outcome.
     pub outcome: HookOutcome,
     /// The conversation.
     pub session_id: SessionId,
@@ -71,7 +71,7 @@ pub struct HookResponse {
     pub extra: Extra,
 }
 
-/// How a command hook went.
+/// The outcome of a command hook.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum HookOutcome {

@@ -1,4 +1,4 @@
-//! `init`, `status`, `compact_boundary` and the session's state: where a turn stands.
+//! `init`, `status`, `compact_boundary` and the session's state.
 
 use ostler_proto_derive::Wire;
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub struct Init {
     pub session_id: SessionId,
     /// The tools on offer.
     pub tools: Vec<String>,
-    /// The MCP servers and how they are.
+    /// The MCP servers and their states.
     pub mcp_servers: Vec<InitMcpServer>,
     /// The model.
     pub model: String,
@@ -49,7 +49,7 @@ pub struct Init {
     pub betas: Option<Vec<String>>,
     /// Whether fast mode is on.
     pub fast_mode_state: Option<String>,
-    /// Why it is not.
+    /// Why fast mode is off.
     pub fast_mode_disabled_reason: Option<String>,
     /// What this engine can do beyond the basics.
     pub capabilities: Option<Vec<String>>,
@@ -63,7 +63,7 @@ pub struct Init {
     pub messaging_socket_path: Option<String>,
     /// `focus` or `default`.
     pub view_mode: Option<String>,
-    /// How hard the model is asked to try.
+    /// The effort level.
     pub effort: Option<String>,
     /// Whether the effort may change per turn.
     pub per_turn_effort_active: Option<bool>,
@@ -99,7 +99,7 @@ pub struct InitMcpServer {
 pub struct PluginInfo {
     /// Its name.
     pub name: String,
-    /// Where it lies.
+    /// Its path.
     pub path: String,
     /// Where it came from.
     pub source: Option<String>,
@@ -126,10 +126,10 @@ pub struct PluginError {
     pub extra: Extra,
 }
 
-/// `status`: the permission mode changed, or compaction or a request is going on.
+/// `status`: the permission mode changed, or compaction or a request is in progress.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct Status {
-    /// `compacting`, `requesting`, or `null` when it is over.
+    /// `compacting`, `requesting`, or `null` at the end.
     #[wire(nullable)]
     pub status: Option<String>,
     /// The mode now.
@@ -177,20 +177,20 @@ pub struct CompactMetadata {
     pub cumulative_dropped_tokens: Option<u64>,
     /// How long it took.
     pub duration_ms: Option<Num>,
-    /// The stretch of messages that was kept word by word.
+    /// The range of messages that was kept verbatim.
     pub preserved_segment: Option<PreservedSegment>,
-    /// The messages that were kept word by word.
+    /// The messages that were kept verbatim.
     pub preserved_messages: Option<PreservedMessages>,
     /// Unknown fields.
     pub extra: Extra,
 }
 
-/// A stretch of messages that compaction kept.
+/// A range of messages that compaction kept.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct PreservedSegment {
     /// The first.
     pub head_uuid: Uuid,
-    /// Where it hangs now.
+    /// Its new parent.
     pub anchor_uuid: Uuid,
     /// The last.
     pub tail_uuid: Uuid,
@@ -201,7 +201,7 @@ pub struct PreservedSegment {
 /// Messages that compaction kept.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct PreservedMessages {
-    /// Where they hang now.
+    /// Their new parent.
     pub anchor_uuid: Uuid,
     /// The messages.
     pub uuids: Vec<Uuid>,
@@ -231,7 +231,7 @@ pub struct SessionStateChanged {
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum SessionState {
-    /// Nothing, and nothing in the background either.
+    /// Idle, also in the background.
     Idle,
     /// Working.
     Running,

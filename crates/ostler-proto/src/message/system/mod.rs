@@ -1,4 +1,4 @@
-//! `system`: what the engine reports about itself, told apart by `subtype`.
+//! `system`: reports of the engine, distinguished by `subtype`.
 
 mod hook;
 mod init;
@@ -20,7 +20,7 @@ use crate::UnknownObject;
 pub enum System {
     /// A turn begins.
     Init(Box<Init>),
-    /// The mode changed, or compaction or a request is going on.
+    /// The mode changed, or compaction or a request is in progress.
     Status(Status),
     /// The conversation was compacted here.
     CompactBoundary(CompactBoundary),
@@ -32,7 +32,7 @@ pub enum System {
     HookResponse(HookResponse),
     /// A background task began.
     TaskStarted(TaskStarted),
-    /// A background task goes on.
+    /// A background task made progress.
     TaskProgress(TaskProgress),
     /// Something about a background task changed.
     TaskUpdated(TaskUpdated),
@@ -40,17 +40,17 @@ pub enum System {
     TaskNotification(TaskNotification),
     /// The set of background tasks changed.
     BackgroundTasksChanged(BackgroundTasksChanged),
-    /// The session works, waits, or waits for a person.
+    /// The session's state changed.
     SessionStateChanged(SessionStateChanged),
     /// The session got a title.
     SessionTitleChanged(SessionTitleChanged),
-    /// A request to the API failed and will be tried again.
+    /// A request to the API failed and will be retried.
     ApiRetry(ApiRetry),
-    /// A tool call was denied without asking anybody.
+    /// A tool call was denied without asking the host.
     PermissionDenied(PermissionDenied),
-    /// A remark for the user.
+    /// A message for the user.
     Informational(Informational),
-    /// A passing remark for the user interface.
+    /// A transient message for the user interface.
     Notification(Notification),
     /// Another model took over after repeated overload.
     ModelFallback(ModelFallback),
@@ -62,7 +62,7 @@ pub enum System {
     ThinkingTokens(ThinkingTokens),
     /// The slash commands changed.
     CommandsChanged(CommandsChanged),
-    /// A slow control request shows a sign of life.
+    /// Progress of a slow control request.
     ControlRequestProgress(ControlRequestProgress),
     /// Files were stored at the API.
     FilesPersisted(FilesPersisted),
@@ -70,11 +70,11 @@ pub enum System {
     LocalCommandOutput(LocalCommandOutput),
     /// A plugin is being installed.
     PluginInstall(PluginInstall),
-    /// Memories were called up.
+    /// Memories were recalled.
     MemoryRecall(MemoryRecall),
     /// A question of an MCP server was answered elsewhere.
     ElicitationComplete(ElicitationComplete),
-    /// The disk is full; something was not saved.
+    /// The disk is full; data was not saved.
     SessionWritesLost(SessionWritesLost),
     /// A remote worker is about to end.
     WorkerShuttingDown(WorkerShuttingDown),

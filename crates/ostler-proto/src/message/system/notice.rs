@@ -1,4 +1,4 @@
-//! Everything else an engine reports: retries, denials, remarks, changes of model, losses.
+//! Other reports: retries, denials, messages, changes of model, lost writes.
 
 use ostler_proto_derive::Wire;
 use serde_json::Value;
@@ -7,12 +7,12 @@ use crate::control::SlashCommand;
 use crate::message::AssistantError;
 use crate::{AgentId, Extra, Num, RequestId, SessionId, ToolUseId, Uuid};
 
-/// `api_retry`: a request to the API failed and will be tried again.
+/// `api_retry`: a request to the API failed and will be retried.
 #[derive(Clone, Debug, PartialEq, Wire)]
 pub struct ApiRetry {
     /// Which attempt failed, from 1.
     pub attempt: u64,
-    /// How many there will be.
+    /// The maximum number of attempts.
     pub max_retries: u64,
     /// How long the engine waits.
     pub retry_delay_ms: Num,
@@ -55,7 +55,7 @@ pub struct PermissionDenied {
     pub decision_reason_type: Option<String>,
     /// The reason.
     pub decision_reason: Option<String>,
-    /// What the model is told.
+    /// The message for the model.
     pub message: String,
     /// The conversation.
     pub session_id: SessionId,
@@ -65,10 +65,10 @@ pub struct PermissionDenied {
     pub extra: Extra,
 }
 
-/// `informational`: a remark for the user.
+/// `informational`: a message for the user.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct Informational {
-    /// The remark.
+    /// The message.
     pub content: String,
     /// `info`, `notice`, `suggestion` or `warning`.
     pub level: String,
@@ -76,9 +76,9 @@ pub struct Informational {
     pub tool_use_id: Option<ToolUseId>,
     /// Whether the turn ends here.
     pub prevent_continuation: Option<bool>,
-    /// A word for programs, such as `hook_callback_failed`.
+    /// A code for programs, such as `hook_callback_failed`.
     pub tag: Option<String>,
-    /// What became of a prompt that a hook looked at.
+    /// The outcome of a prompt that a hook checked.
     pub prompt_submit_outcome: Option<Value>,
     /// The conversation.
     pub session_id: SessionId,
@@ -88,12 +88,12 @@ pub struct Informational {
     pub extra: Extra,
 }
 
-/// `notification`: a passing remark for the user interface.
+/// `notification`: a transient message for the user interface.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct Notification {
     /// Replaces an earlier one with the same key.
     pub key: String,
-    /// The remark.
+    /// The message.
     pub text: String,
     /// `low`, `medium`, `high` or `immediate`.
     pub priority: String,
@@ -146,9 +146,9 @@ pub struct ModelRefusalFallback {
     pub request_id: Option<String>,
     /// The refusal's category.
     pub api_refusal_category: Option<String>,
-    /// The refusal in words.
+    /// The refusal as text.
     pub api_refusal_explanation: Option<String>,
-    /// Messages taken back.
+    /// Retracted messages.
     pub retracted_message_uuids: Option<Vec<Uuid>>,
     /// The prompt that was refused.
     pub refused_user_message_uuid: Option<Uuid>,
@@ -172,7 +172,7 @@ pub struct ModelRefusalNoFallback {
     pub request_id: Option<String>,
     /// The refusal's category.
     pub api_refusal_category: Option<String>,
-    /// The refusal in words.
+    /// The refusal as text.
     pub api_refusal_explanation: Option<String>,
     /// The prompt that was refused.
     pub refused_user_message_uuid: Option<Uuid>,
@@ -216,7 +216,7 @@ pub struct CommandsChanged {
     pub extra: Extra,
 }
 
-/// `control_request_progress`: a slow control request shows a sign of life.
+/// `control_request_progress`: progress of a slow control request.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct ControlRequestProgress {
     /// The request.
@@ -225,7 +225,7 @@ pub struct ControlRequestProgress {
     pub status: String,
     /// Which attempt failed.
     pub attempt: Option<u64>,
-    /// How many there will be.
+    /// The maximum number of attempts.
     pub max_retries: Option<u64>,
     /// How long the engine waits.
     pub retry_delay_ms: Option<Num>,
@@ -308,7 +308,7 @@ pub struct PluginInstall {
     pub extra: Extra,
 }
 
-/// `memory_recall`: memories were called up.
+/// `memory_recall`: memories were recalled.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct MemoryRecall {
     /// `select` or `synthesize`.
@@ -326,7 +326,7 @@ pub struct MemoryRecall {
 /// A memory.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct Memory {
-    /// Where it lies.
+    /// Its path.
     pub path: String,
     /// `personal`, `team` or `organization`.
     pub scope: String,

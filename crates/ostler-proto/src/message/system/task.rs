@@ -1,4 +1,4 @@
-//! Background tasks: commands and agents that go on while the conversation does.
+//! Background tasks: commands and agents that run next to the conversation.
 
 use ostler_proto_derive::Wire;
 
@@ -25,13 +25,13 @@ pub struct TaskStarted {
     pub spawn_depth: Option<u64>,
     /// The task that started it.
     pub parent_task_id: Option<TaskId>,
-    /// What the agent was told.
+    /// The agent's prompt.
     pub prompt: Option<String>,
     /// The workflow it runs.
     pub workflow_name: Option<String>,
     /// Whether it stays out of the transcript.
     pub skip_transcript: Option<bool>,
-    /// Whether it is housekeeping nobody waits for.
+    /// Whether it is housekeeping that no one waits for.
     pub ambient: Option<bool>,
     /// The conversation.
     pub session_id: SessionId,
@@ -107,7 +107,7 @@ pub struct TaskPatch {
     pub description: Option<String>,
     /// When it ended (Unix milliseconds).
     pub end_time: Option<Num>,
-    /// How long it stood still.
+    /// How long it was paused.
     pub total_paused_ms: Option<Num>,
     /// How it failed.
     pub error: Option<String>,
@@ -125,20 +125,20 @@ pub enum TaskStatus {
     Pending,
     /// It runs.
     Running,
-    /// It ended well.
+    /// It succeeded.
     Completed,
-    /// It ended badly.
+    /// It failed.
     Failed,
-    /// It was ended.
+    /// It was killed.
     Killed,
-    /// It stands still.
+    /// It is paused.
     Paused,
     /// A status this version does not know.
     #[wire(other)]
     Other(Box<str>),
 }
 
-/// `task_notification`: a background task ended. A turn of its own follows, without a `user` frame.
+/// `task_notification`: a background task ended. A separate turn follows, without a `user` frame.
 #[derive(Clone, Debug, PartialEq, Wire)]
 pub struct TaskNotification {
     /// The task.
@@ -149,7 +149,7 @@ pub struct TaskNotification {
     pub tool_use_id: Option<ToolUseId>,
     /// How it ended.
     pub status: TaskOutcome,
-    /// Why, if the reason lies outside the task.
+    /// The reason, if it is outside the task.
     pub reason: Option<String>,
     /// Where its output is; empty for a foreground command.
     pub output_file: String,
@@ -175,9 +175,9 @@ pub struct TaskNotification {
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum TaskOutcome {
-    /// Well.
+    /// It succeeded.
     Completed,
-    /// Badly.
+    /// It failed.
     Failed,
     /// It was stopped.
     Stopped,

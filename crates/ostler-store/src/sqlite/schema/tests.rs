@@ -1,4 +1,4 @@
-//! Upgrades that are killed, and files of other programs.
+//! Killed upgrades, and files of other programs.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use super::{STEPS, Step, back_up, prepare, version};
 use crate::sqlite::folder::Folder;
 use crate::{Error, NewEvent, Sqlite, Store, StreamId};
 
-/// The folder in which [`an_upgrade_that_is_killed`] is to die.
+/// The folder in which [`an_upgrade_that_is_killed`] dies.
 const FOLDER: &str = "OSTLER_STORE_UPGRADE";
 
 const NEXT: Step = |connection| {
@@ -29,7 +29,7 @@ const KILLED: Step = |connection| {
     std::process::abort()
 };
 
-/// The steps there are, and one more.
+/// The real steps, and one more.
 fn with(step: Step) -> Vec<Step> {
     STEPS.iter().copied().chain([step]).collect()
 }
@@ -49,7 +49,7 @@ async fn check(folder: &Path) {
     assert_eq!(store.head(&stream).await, Ok(10));
 }
 
-/// Does nothing unless the test below runs this program again for it.
+/// Does nothing unless the test below starts this program again.
 #[test]
 fn an_upgrade_that_is_killed() {
     if let Ok(folder) = std::env::var(FOLDER) {
@@ -73,7 +73,7 @@ async fn a_killed_upgrade_leaves_everything_as_it_was() {
         assert_eq!(child.status.code(), None, "it was to be killed: {child:?}");
         let copy = folder.path().join(format!("before-version-{}.db", STEPS.len() + 1));
         assert_eq!(version(&Connection::open(&copy).unwrap()).unwrap(), STEPS.len());
-        // The program that wrote it can go on with it.
+        // The program that wrote it can still use it.
         check(folder.path()).await;
     }
     let opened = Folder::open(folder.path()).unwrap();
@@ -83,12 +83,12 @@ async fn a_killed_upgrade_leaves_everything_as_it_was() {
     assert_eq!(count("SELECT count(*) FROM extra"), 1);
     assert_eq!(count("SELECT count(*) FROM event"), 10);
     drop((connection, opened));
-    // The older program does not touch what the newer one wrote.
+    // The older program refuses the newer database.
     match Sqlite::open(folder.path()).await {
         Err(Error::Open { why, .. }) => assert!(why.contains("newer program"), "{why}"),
         other => panic!("{:?}", other.map(drop)),
     }
-    // Its copy is a store like any other.
+    // Its backup is a store like any other.
     let restored = tempfile::tempdir().unwrap();
     let copy = folder.path().join(format!("before-version-{}.db", STEPS.len() + 1));
     std::fs::copy(copy, restored.path().join("ostler.db")).unwrap();
@@ -113,7 +113,7 @@ async fn a_database_of_another_program_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_copy_never_replaces_a_file() {
+async fn a_backup_never_replaces_a_file() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path()).await;
     let (source, taken) = (folder.path().join("ostler.db"), folder.path().join("taken"));
@@ -127,7 +127,7 @@ async fn a_copy_never_replaces_a_file() {
 
 // Seen to fail without the change of records in the step.
 #[test]
-fn sessions_from_before_there_were_places_get_one() {
+fn an_upgrade_gives_old_sessions_a_place() {
     let connection = Connection::open_in_memory().unwrap();
     STEPS[..2].iter().for_each(|step| step(&connection).unwrap());
     let insert = "INSERT INTO record VALUES (?, ?, 1, 'ann', 0, ?)";

@@ -1,4 +1,4 @@
-//! What the server says: answers, news, and questions of its own.
+//! Messages from the server: answers, notifications, and its own requests.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError};
@@ -13,40 +13,40 @@ use super::options::Event;
 use super::session::Shared;
 use crate::rpc::{self, Failure, Message};
 
-/// How many questions a server may have open at once; further ones are refused.
+/// How many questions a server may have open; further ones are refused.
 const MOST_QUESTIONS: usize = 16;
 
-pub(super) struct Hearing {
+pub(super) struct Dispatcher {
     shared: Arc<Shared>,
     outgoing: mpsc::WeakSender<Value>,
-    /// Questions that are being answered. They end with the connection.
+    /// Questions being answered. They end with the connection.
     questions: JoinSet<()>,
 }
 
-impl Hearing {
+impl Dispatcher {
     pub(super) fn new(shared: Arc<Shared>, outgoing: mpsc::WeakSender<Value>) -> Self {
         Self { shared, outgoing, questions: JoinSet::new() }
     }
 
-    /// Takes one message. What makes no sense is ignored: a request that waits has its own time limit.
-    pub(super) fn hear(&mut self, mut message: Value) {
+    /// Handles one message. Meaningless ones are ignored: a waiting request has its own timeout.
+    pub(super) fn handle(&mut self, mut message: Value) {
         if let Value::Array(batch) = message {
-            return batch.into_iter().filter(Value::is_object).for_each(|item| self.hear(item));
+            return batch.into_iter().filter(Value::is_object).for_each(|item| self.handle(item));
         }
         let id = message.get("id").cloned();
         match (message.get("method").is_some(), id) {
             (false, Some(id)) => self.shared.answered(&id, &mut message),
             (false, None) => {}
             (true, _) => match rpc::open(message) {
-                Ok(Message::Request { id, method, params }) => self.asked(id, &method, params),
-                Ok(Message::Notification { method, params }) => self.told(method, params),
+                Ok(Message::Request { id, method, params }) => self.request(id, &method, params),
+                Ok(Message::Notification { method, params }) => self.notification(method, params),
                 Ok(Message::Response) => {}
                 Err((id, failure)) => self.reply(rpc::answer(&id, Err(failure))),
             },
         }
     }
 
-    fn told(&self, method: String, params: Value) {
+    fn notification(&self, method: String, params: Value) {
         let event = match method.as_str() {
             "notifications/progress" => return self.shared.progressed(&params),
             "notifications/tools/list_changed" => {
@@ -63,10 +63,10 @@ impl Hearing {
             }
             _ => Event::Other { method, params },
         };
-        self.shared.tell(event);
+        self.shared.notify_listener(event);
     }
 
-    fn asked(&mut self, id: Value, method: &str, params: Value) {
+    fn request(&mut self, id: Value, method: &str, params: Value) {
         while self.questions.try_join_next().is_some() {}
         match method {
             "ping" => self.reply(rpc::answer(&id, Ok(json!({})))),
@@ -88,7 +88,7 @@ impl Hearing {
         let outgoing = self.outgoing.clone();
         self.questions.spawn(async move {
             let answer = AssertUnwindSafe(async { answer(question).await }).catch_unwind().await;
-            // A callback that broke down has not said yes.
+            // A callback that panicked has not given consent.
             let result = answer.map_or_else(|_| json!({"action": "decline"}), reply_value);
             if let Some(outgoing) = outgoing.upgrade() {
                 outgoing.send(rpc::answer(&id, Ok(result))).await.ok();
@@ -98,7 +98,7 @@ impl Hearing {
 
     fn reply(&self, message: Value) {
         if let Some(outgoing) = self.outgoing.upgrade() {
-            // A server that asks faster than it reads goes without an answer.
+            // A server that asks faster than it reads gets no answer.
             outgoing.try_send(message).ok();
         }
     }
