@@ -24,7 +24,9 @@ use serde_json::Value;
 use self::more::More;
 use self::offers::Offers;
 use self::wire::Wire;
-use crate::sessions;
+
+/// How many conversations `ostler sessions` lists without `--limit`.
+const LISTED_SESSIONS: usize = 100;
 
 /// An agent that works in this folder.
 ///
@@ -170,7 +172,7 @@ pub(crate) enum Command {
         #[arg(long)]
         all: bool,
         /// How many at most; 0 for all of them
-        #[arg(long, value_name = "N", default_value_t = sessions::LIMIT)]
+        #[arg(long, value_name = "N", default_value_t = LISTED_SESSIONS)]
         limit: usize,
     },
     /// Serve agents to several people: tasks, approvals and live events over HTTP
@@ -277,7 +279,7 @@ impl Args {
         }
         // With --print, a word is a prompt.
         let is_word = match command {
-            Command::Sessions { all, limit } => !all && *limit == sessions::LIMIT,
+            Command::Sessions { all, limit } => !all && *limit == LISTED_SESSIONS,
             Command::Doctor => true,
             Command::Task(tasks) => tasks.command.is_none(),
             Command::Schedule(schedules) => schedules.command.is_none(),
