@@ -349,6 +349,12 @@ impl Args {
         }
     }
 
+    /// Whether a program sends or reads frames.
+    pub(crate) fn has_frames(&self) -> bool {
+        self.output_format == OutputFormat::StreamJson
+            || self.input_format == InputFormat::StreamJson
+    }
+
     /// Whether a program reads what is printed, and nobody sits at the terminal.
     pub(crate) fn is_for_programs(&self) -> bool {
         self.print
