@@ -3,6 +3,7 @@
 pub(crate) mod client;
 mod more;
 mod offers;
+mod pipes;
 mod scope;
 pub(crate) mod serve;
 #[cfg(test)]

@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     ostler_process::adopt_orphans();
     let arguments: Vec<_> = std::env::args_os().collect();
     let is_of_program = Args::is_of_program(&arguments);
-    let (args, unknown) = match Args::read(arguments) {
+    let (mut args, unknown) = match Args::read(arguments) {
         Ok(read) => read,
         // Programs look at whether something failed, people at how.
         Err(error) if is_of_program && error.use_stderr() => {
@@ -73,6 +73,10 @@ fn main() -> ExitCode {
     if !unknown.is_empty() {
         let list = unknown.join(", ");
         screen.complain(&format!("left out, because this version does not know it: {list}"));
+    }
+    if let Err(reason) = args.read_pipes() {
+        screen.complain(&reason);
+        return if is_of_program { refused(&reason) } else { ExitCode::FAILURE };
     }
     match run(args, &mut screen) {
         Ok(code) => code,

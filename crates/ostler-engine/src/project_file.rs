@@ -5,6 +5,8 @@
 //! part of `/proc` and its like. Paths are resolved first and then opened name by name without following links, so
 //! that nothing can be swapped in between.
 
+mod passed_pipe;
+
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
@@ -13,9 +15,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
+pub use self::passed_pipe::read_passed_pipe;
 use crate::permission::ReadGuard;
 
 /// Folders that hold the kernel's own files: environments, memory, devices.
@@ -51,6 +55,8 @@ pub enum Refusal {
     NotRegular,
     /// It is longer than this many bytes.
     TooLong(u64),
+    /// It is a pipe that was not closed within this time.
+    Unfinished(Duration),
     /// It cannot be read.
     Io(io::Error),
 }
@@ -73,6 +79,11 @@ impl fmt::Display for Refusal {
                 "it is not a regular file; devices, pipes and files of /proc are never read",
             ),
             Self::TooLong(most) => write!(f, "it is longer than {most} bytes; make it shorter"),
+            Self::Unfinished(limit) => write!(
+                f,
+                "it is a pipe that was not closed within {} s; write to a file first, and name the file",
+                limit.as_secs()
+            ),
             Self::Io(error) => write!(f, "it cannot be read: {error}"),
         }
     }

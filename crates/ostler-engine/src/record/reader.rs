@@ -11,7 +11,7 @@ use super::TapeError;
 use super::asked::{Asked, Part};
 use super::library::{Library, RecordedCall, RecordedExchange};
 use super::line::{Call, Exchange, Header, VERSION};
-use crate::project_file::Boundary;
+use crate::project_file::{Boundary, read_passed_pipe};
 
 /// The most of a recording, in bytes.
 const LONGEST_RECORDING: u64 = 1024 * 1024 * 1024;
@@ -22,7 +22,9 @@ const LONGEST_RECORDING: u64 = 1024 * 1024 * 1024;
 /// When there is none, or a line of it makes no sense.
 pub(super) fn read(path: &Path) -> Result<Library, TapeError> {
     let shown = path.display();
-    let text = Boundary::default().read_text(path, LONGEST_RECORDING).map_err(|refusal| {
+    let text = read_passed_pipe(path, LONGEST_RECORDING)
+        .unwrap_or_else(|| Boundary::default().read_text(path, LONGEST_RECORDING));
+    let text = text.map_err(|refusal| {
         TapeError(format!(
             "cannot read the recording {shown}: {refusal}; `--record {shown}` makes one"
         ))
