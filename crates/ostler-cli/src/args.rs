@@ -3,6 +3,7 @@
 pub(crate) mod client;
 mod more;
 mod offers;
+mod pipes;
 mod scope;
 pub(crate) mod serve;
 #[cfg(test)]
@@ -24,7 +25,9 @@ use serde_json::Value;
 use self::more::More;
 use self::offers::Offers;
 use self::wire::Wire;
-use crate::sessions;
+
+/// How many conversations `ostler sessions` lists without `--limit`.
+const LISTED_SESSIONS: usize = 100;
 
 /// An agent that works in this folder.
 ///
@@ -170,7 +173,7 @@ pub(crate) enum Command {
         #[arg(long)]
         all: bool,
         /// How many at most; 0 for all of them
-        #[arg(long, value_name = "N", default_value_t = sessions::LIMIT)]
+        #[arg(long, value_name = "N", default_value_t = LISTED_SESSIONS)]
         limit: usize,
     },
     /// Serve agents to several people: tasks, approvals and live events over HTTP
@@ -277,7 +280,7 @@ impl Args {
         }
         // With --print, a word is a prompt.
         let is_word = match command {
-            Command::Sessions { all, limit } => !all && *limit == sessions::LIMIT,
+            Command::Sessions { all, limit } => !all && *limit == LISTED_SESSIONS,
             Command::Doctor => true,
             Command::Task(tasks) => tasks.command.is_none(),
             Command::Schedule(schedules) => schedules.command.is_none(),
@@ -345,6 +348,12 @@ impl Args {
             plugin_dirs_without_servers: self.offers.plugin_dir_no_mcp.clone(),
             ..self.wire.launch(self.more.launch())
         }
+    }
+
+    /// Whether a program sends or reads frames.
+    pub(crate) fn has_frames(&self) -> bool {
+        self.output_format == OutputFormat::StreamJson
+            || self.input_format == InputFormat::StreamJson
     }
 
     /// Whether a program reads what is printed, and nobody sits at the terminal.

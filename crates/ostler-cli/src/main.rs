@@ -4,31 +4,38 @@ mod args;
 mod chat;
 mod client;
 mod compose;
+mod connection;
 mod debug;
 mod diff;
 mod doctor;
 mod editor;
-mod engine;
+mod elicitation;
+mod form;
 mod frames;
 mod input;
 mod keys;
 mod menu;
 mod offers;
+mod output;
 mod permission;
 mod pipe;
 mod piped;
+mod print;
 mod question;
 mod refusal;
+mod reply;
 mod rules;
 mod scene;
 mod screen;
 mod serve;
+mod session;
 mod sessions;
 mod show;
 mod signals;
 mod spare;
 mod spinner;
 mod status;
+mod terminal;
 mod text;
 mod tty;
 mod upkeep;
@@ -42,7 +49,6 @@ use ostler_engine::store::StoreError;
 
 use crate::args::{Args, Command, InputFormat, OutputFormat};
 use crate::chat::Greeting;
-use crate::engine::Engine;
 use crate::screen::Screen;
 
 fn main() -> ExitCode {
@@ -53,7 +59,7 @@ fn main() -> ExitCode {
     ostler_process::adopt_orphans();
     let arguments: Vec<_> = std::env::args_os().collect();
     let is_of_program = Args::is_of_program(&arguments);
-    let (args, unknown) = match Args::read(arguments) {
+    let (mut args, unknown) = match Args::read(arguments) {
         Ok(read) => read,
         // Programs look at whether something failed, people at how.
         Err(error) if is_of_program && error.use_stderr() => {
@@ -67,6 +73,10 @@ fn main() -> ExitCode {
     if !unknown.is_empty() {
         let list = unknown.join(", ");
         screen.complain(&format!("left out, because this version does not know it: {list}"));
+    }
+    if let Err(reason) = args.read_pipes() {
+        screen.complain(&reason);
+        return if is_of_program { refused(&reason) } else { ExitCode::FAILURE };
     }
     match run(args, &mut screen) {
         Ok(code) => code,
@@ -149,12 +159,15 @@ async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     if scene.launch.only_setup {
         return pipe::only_hooks(args, connection, screen).await;
     }
-    if args.is_for_programs() {
+    if args.has_frames() {
         return pipe::run(args, scene, connection).await;
+    }
+    if args.is_for_programs() {
+        return print::run(args, connection).await;
     }
     let greeting = Greeting { model, remark };
     let kept = Kept::of(&folders);
-    chat::run(args, Engine::new(connection), scene.cwd, kept, greeting, screen).await
+    chat::run(args, connection, scene.cwd, kept, greeting, screen).await
 }
 
 fn start(args: &Args) -> anyhow::Result<(Scene, Running)> {
@@ -191,7 +204,7 @@ async fn not_started(
             Ok(ExitCode::FAILURE)
         }
         Some(result) if args.output_format != OutputFormat::Text => {
-            pipe::fail(result)?;
+            output::result(result)?;
             Ok(ExitCode::FAILURE)
         }
         _ if matches!(missing, Some(StoreError::NotFound(_))) => Err(anyhow::anyhow!(

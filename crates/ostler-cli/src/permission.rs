@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use ostler::Decision;
 use ostler::engine::kept::Kept;
 use ostler_proto::control::CanUseTool;
 use ostler_proto::permission::{
@@ -10,15 +11,14 @@ use ostler_proto::permission::{
 };
 use serde_json::Value;
 
-use crate::compose::compose;
 use crate::diff::{self, Long};
-use crate::editor::Editor;
 use crate::input::Input;
 use crate::keys::Key;
 use crate::offers::Offers;
+use crate::reply::{answered, written};
 use crate::screen::{BOLD, CYAN, DIM, Screen, YELLOW};
-use crate::text::{clean, spelled, wrapped};
-use crate::tty::Mode;
+use crate::show::subject;
+use crate::text::{arguments, clean, spelled, wrapped};
 
 /// The file that "always" writes to, as people know it.
 const KEPT_IN: &str = ".claude/settings.local.json";
@@ -38,7 +38,7 @@ pub(crate) struct Asking<'a> {
 
 /// What the user decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Decision {
+enum Choice {
     Once,
     Session,
     Always,
@@ -48,8 +48,43 @@ enum Decision {
     NobodyThere,
 }
 
-/// Asks at the terminal.
-pub(crate) async fn ask(request: &CanUseTool, at: Asking<'_>) -> io::Result<PermissionResult> {
+/// What the model reads when there is nobody to ask.
+pub(crate) const NOBODY: &str =
+    "Nobody can be asked here. Start ostler in a terminal, or choose another --permission-mode.";
+
+/// Asks the user, and makes what is pressed or typed an answer. No answer is a no.
+pub(crate) async fn ask(request: &CanUseTool, at: Asking<'_>) -> io::Result<Decision> {
+    let answer = match at.input.is_terminal {
+        true => by_key(request, at).await?,
+        false => by_line(request, at.input, at.screen).await?,
+    };
+    Ok(answer.into())
+}
+
+async fn by_line(
+    request: &CanUseTool,
+    input: &mut Input,
+    screen: &mut Screen,
+) -> io::Result<PermissionResult> {
+    let reason = request
+        .decision_reason
+        .as_deref()
+        .map(|reason| format!(" ({})", clean(reason)))
+        .unwrap_or_default();
+    for line in arguments(&request.input) {
+        screen.remark(&line)?;
+    }
+    let subject = subject(&request.input, screen.columns());
+    let question = format!("Allow {} {subject}?{reason} [y/N]", clean(&request.tool_name));
+    let typed = answered(&question, input, screen).await?;
+    Ok(match typed.as_deref().map(str::trim) {
+        Some("y" | "Y" | "yes" | "Yes") => PermissionResult::Allow(Allow::default()),
+        Some(_) => deny("The user did not allow it."),
+        None => deny("Nobody was there to allow it."),
+    })
+}
+
+async fn by_key(request: &CanUseTool, at: Asking<'_>) -> io::Result<PermissionResult> {
     let Asking { input, screen, cwd, kept, is_nested } = at;
     for line in heading(request, is_nested, screen.columns()) {
         screen.line(&line)?;
@@ -64,31 +99,31 @@ pub(crate) async fn ask(request: &CanUseTool, at: Asking<'_>) -> io::Result<Perm
     }
     let mut offers = Offers::of(request);
     offers.may_be_kept &= kept.is_some();
-    let decision = decide(&mut offers, &body[n_shown..], input, screen).await?;
+    let choice = decide(&mut offers, &body[n_shown..], input, screen).await?;
     let rule = offers.words().unwrap_or_default();
-    screen.remark(&match decision {
-        Decision::Once => "→ allowed once".to_owned(),
-        Decision::Session => format!("→ allowed, and {rule} for this session"),
-        Decision::Always => format!("→ allowed, and {rule} always"),
-        Decision::No | Decision::Instead | Decision::NobodyThere => "→ not allowed".to_owned(),
+    screen.remark(&match choice {
+        Choice::Once => "→ allowed once".to_owned(),
+        Choice::Session => format!("→ allowed, and {rule} for this session"),
+        Choice::Always => format!("→ allowed, and {rule} always"),
+        Choice::No | Choice::Instead | Choice::NobodyThere => "→ not allowed".to_owned(),
     })?;
-    Ok(match decision {
-        Decision::Once => allow(Vec::new(), DecisionClassification::UserTemporary),
-        Decision::Session => {
+    Ok(match choice {
+        Choice::Once => allow(Vec::new(), DecisionClassification::UserTemporary),
+        Choice::Session => {
             let updates = offers.updates(&PermissionDestination::Session);
             allow(updates, DecisionClassification::UserTemporary)
         }
-        Decision::Always => {
+        Choice::Always => {
             let updates = offers.updates(&PermissionDestination::LocalSettings);
             if let Some(Err(error)) = kept.map(|kept| kept.remember(&updates)) {
                 screen.error(&format!("the next time you will be asked again: {error}"))?;
             }
             allow(updates, DecisionClassification::UserPermanent)
         }
-        Decision::No => deny("The user did not allow it."),
-        Decision::NobodyThere => deny("Nobody was there to allow it."),
-        Decision::Instead => {
-            let note = instead(input, screen).await?;
+        Choice::No => deny("The user did not allow it."),
+        Choice::NobodyThere => deny("Nobody was there to allow it."),
+        Choice::Instead => {
+            let note = written("What to do instead:", input, screen).await?.unwrap_or_default();
             match note.trim() {
                 "" => deny("The user did not allow it."),
                 note => deny(&format!("The user did not allow it, and says: {note}")),
@@ -97,28 +132,13 @@ pub(crate) async fn ask(request: &CanUseTool, at: Asking<'_>) -> io::Result<Perm
     })
 }
 
-/// What the user writes now; what was typed before is for somebody else.
-async fn instead(input: &mut Input, screen: &mut Screen) -> io::Result<String> {
-    const QUESTION: &str = "What to do instead:";
-    if !screen.is_live() {
-        let _shown = Mode::shown()?;
-        screen.prompt(QUESTION)?;
-        return Ok(input.fresh_line().await.unwrap_or_default());
-    }
-    screen.line(QUESTION)?;
-    let before = input.put_aside();
-    let typed = compose(">", &mut Editor::default(), input, screen).await;
-    input.take_back(before);
-    Ok(typed?.map(|typed| typed.text).unwrap_or_default())
-}
-
 /// Shows the keys and waits for one of them. Several at once are something pasted, and no answer.
 async fn decide(
     offers: &mut Offers,
     rest: &[String],
     input: &mut Input,
     screen: &mut Screen,
-) -> io::Result<Decision> {
+) -> io::Result<Choice> {
     let mut rest = rest;
     let mut keys = input.keys().await?;
     loop {
@@ -129,14 +149,14 @@ async fn decide(
             choices.iter().try_for_each(|line| screen.line(line))?;
         }
         loop {
-            let Some(pressed) = keys.next().await else { return Ok(Decision::NobodyThere) };
+            let Some(pressed) = keys.next().await else { return Ok(Choice::NobodyThere) };
             let [key] = pressed.as_slice() else { continue };
             match (key, offers.words().is_some()) {
-                (Key::Letter('y' | 'Y'), _) => return Ok(Decision::Once),
-                (Key::Letter('s'), true) => return Ok(Decision::Session),
-                (Key::Letter('a'), true) if offers.may_be_kept => return Ok(Decision::Always),
-                (Key::Letter('n') | Key::Escape | Key::End, _) => return Ok(Decision::No),
-                (Key::Letter('N' | 'e'), _) => return Ok(Decision::Instead),
+                (Key::Letter('y' | 'Y'), _) => return Ok(Choice::Once),
+                (Key::Letter('s'), true) => return Ok(Choice::Session),
+                (Key::Letter('a'), true) if offers.may_be_kept => return Ok(Choice::Always),
+                (Key::Letter('n') | Key::Escape | Key::End, _) => return Ok(Choice::No),
+                (Key::Letter('N' | 'e'), _) => return Ok(Choice::Instead),
                 (Key::Tab, true) if offers.next_words().is_some() => offers.turn(),
                 (Key::Letter('v'), _) if !rest.is_empty() => {
                     for line in std::mem::take(&mut rest) {
@@ -223,7 +243,7 @@ fn allow(
 }
 
 /// A no, with what the model is told.
-pub(crate) fn deny(message: &str) -> PermissionResult {
+fn deny(message: &str) -> PermissionResult {
     PermissionResult::Deny(Deny { message: message.to_owned(), ..Deny::default() })
 }
 

@@ -1,6 +1,5 @@
-//! Without a person: frames from standard input, frames or a result to standard output.
+//! Frames on standard input or standard output (`stream-json`), as they are: other programs are the host.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -14,12 +13,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::args::{Args, InputFormat, OutputFormat};
+use crate::connection::{self, INTERRUPT};
 use crate::debug::Debug;
-use crate::engine::{self, INTERRUPT};
 use crate::frames;
+use crate::output;
 use crate::piped;
 use crate::screen::Screen;
-use crate::show::stopped_by_hook;
 use crate::signals::{STOPPED, Signals, Told};
 use crate::spare::Spare;
 
@@ -54,7 +53,7 @@ pub(crate) async fn run(
         InputFormat::Text => match piped::prompt(args.prompt.as_deref(), &mut signals).await? {
             Ok(text) => Some(user(text)?),
             Err(told) => {
-                engine::end(connection).await;
+                connection::end(connection).await;
                 return Ok(told.code());
             }
         },
@@ -90,7 +89,7 @@ pub(crate) async fn run(
         }
         Ended::Stopped => pipe.end().await,
     }
-    let code = finish(args, last)?;
+    let code = output::finish(args.output_format, last)?;
     Ok(match (is_stopped, args.input_format) {
         (true, InputFormat::Text) => ExitCode::from(STOPPED),
         (true, InputFormat::StreamJson) => ExitCode::SUCCESS,
@@ -118,7 +117,9 @@ pub(crate) async fn only_hooks(
 ) -> anyhow::Result<ExitCode> {
     while let Some(frame) = connection.from_engine.recv().await {
         match frame {
-            frame if args.output_format == OutputFormat::StreamJson => print(&frame.to_line())?,
+            frame if args.output_format == OutputFormat::StreamJson => {
+                output::write(&frame.to_line())?
+            }
             ToHost::System(System::Informational(told)) => screen.complain(&told.content),
             _ => {}
         }
@@ -173,7 +174,7 @@ impl Pipe {
                     (Told::End(code), _) => return Ok(Ended::Told(code)),
                     (Told::Stop, Some(engine)) if !self.is_stopped => {
                         self.is_stopped = true;
-                        engine.send(engine::interrupt()).await?;
+                        engine.send(connection::interrupt()).await?;
                     }
                     (Told::Stop, _) => return Ok(Ended::Told(STOPPED)),
                 },
@@ -184,7 +185,7 @@ impl Pipe {
     async fn pass(&mut self, frame: ToHost) -> anyhow::Result<()> {
         self.debug.note('>', &frame);
         if self.format == OutputFormat::StreamJson {
-            print(&frame.to_line())?;
+            output::write(&frame.to_line())?;
         }
         match frame {
             ToHost::ControlRequest(request) => self.refuse(request).await?,
@@ -211,7 +212,7 @@ impl Pipe {
     /// Ends the session, whatever it is doing.
     async fn end(self) {
         if let Some(to_engine) = self.to_engine.upgrade() {
-            engine::end(Connection { to_engine, from_engine: self.from_engine }).await;
+            connection::end(Connection { to_engine, from_engine: self.from_engine }).await;
         }
     }
 }
@@ -221,37 +222,7 @@ fn is_answer_to_interrupt(frame: &ToHost) -> bool {
     answer.response.request_id() == Some(RequestId::from(INTERRUPT))
 }
 
-fn finish(args: &Args, last: Option<TurnResult>) -> anyhow::Result<ExitCode> {
-    let Some(result) = last else { return Ok(ExitCode::SUCCESS) };
-    let is_error = result.is_error;
-    match args.output_format {
-        OutputFormat::StreamJson => {}
-        OutputFormat::Json => print(&ToHost::Result(Box::new(result)).to_line())?,
-        OutputFormat::Text => {
-            let errors = || result.errors.as_ref().map(|errors| errors.join("; "));
-            let text = result.result.clone().or_else(errors).unwrap_or_default();
-            print(&format!("{text}\n"))?;
-            if let Some(text) = stopped_by_hook(&result) {
-                Screen::new().complain(&text);
-            }
-        }
-    }
-    Ok(if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// Tells a program that nothing has begun: with a result, as if a turn had failed.
-pub(crate) fn fail(result: TurnResult) -> io::Result<()> {
-    print(&ToHost::Result(Box::new(result)).to_line())
-}
-
 fn user(text: String) -> anyhow::Result<ToEngine> {
     anyhow::ensure!(!text.trim().is_empty(), "the prompt is empty");
     Ok(ToEngine::User(Box::new(User::prompt(text.as_str()))))
-}
-
-/// One write per frame, flushed: whoever reads wants it now.
-pub(crate) fn print(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()
 }

@@ -1,74 +1,35 @@
-//! Questions of the agent to the user: may a tool run, and what the agent itself wants to know.
-//!
-//! At a terminal they are answered by keys (`permission`, `menu`), through a pipe by lines.
+//! Questions of the agent to the user: a menu at a terminal, numbers and lines elsewhere.
 
 use std::io;
 
-use ostler_proto::control::CanUseTool;
-use ostler_proto::permission::{Allow, PermissionResult};
-use ostler_proto::quirks;
-use ostler_proto::tool::{AskUserQuestionInput, Question, ToolInput};
+use ostler::Answers;
+use ostler_proto::tool::Question;
 
 use crate::input::Input;
 use crate::menu::{Menu, Step};
-use crate::permission::{self, Asking, deny};
+use crate::reply::answered;
 use crate::screen::Screen;
-use crate::show::subject;
-use crate::text::{arguments, clean};
+use crate::text::clean;
 
-/// Asks the user, and makes what is pressed or typed an answer. No answer is a no.
-pub(crate) async fn ask(request: &CanUseTool, at: Asking<'_>) -> io::Result<PermissionResult> {
-    let answer = match ToolInput::parse(&request.tool_name, &request.input) {
-        Ok(ToolInput::AskUserQuestion(input)) => questions(input, at.input, at.screen).await?,
-        _ if at.input.is_terminal => permission::ask(request, at).await?,
-        _ => by_line(request, at.input, at.screen).await?,
-    };
-    Ok(quirks::complete_answer(request, answer))
-}
-
-async fn by_line(
-    request: &CanUseTool,
+/// Asks one question after the other. Without an answer to one of them there are none.
+pub(crate) async fn ask(
+    questions: &[Question],
     input: &mut Input,
     screen: &mut Screen,
-) -> io::Result<PermissionResult> {
-    let reason = request
-        .decision_reason
-        .as_deref()
-        .map(|reason| format!(" ({})", clean(reason)))
-        .unwrap_or_default();
-    for line in arguments(&request.input) {
-        screen.remark(&line)?;
-    }
-    let subject = subject(&request.input, screen.columns());
-    let question = format!("Allow {} {subject}?{reason} [y/N]", clean(&request.tool_name));
-    screen.prompt(&question)?;
-    let typed = read(input, screen).await?;
-    Ok(match typed.as_deref().map(str::trim) {
-        Some("y" | "Y" | "yes" | "Yes") => PermissionResult::Allow(Allow::default()),
-        Some(_) => deny("The user did not allow it."),
-        None => deny("Nobody was there to allow it."),
-    })
-}
-
-async fn questions(
-    asked: AskUserQuestionInput,
-    input: &mut Input,
-    screen: &mut Screen,
-) -> io::Result<PermissionResult> {
-    let mut answered = asked.clone();
-    for question in &asked.questions {
+) -> io::Result<Answers> {
+    let mut answers = Answers::new();
+    for question in questions {
         let answer = if input.is_terminal && screen.is_live() {
             by_menu(question, input, screen).await?
         } else {
             by_number(question, input, screen).await?
         };
         match answer {
-            Ok(labels) => answered = answered.answered(&question.question, labels),
-            Err(why) => return Ok(deny(why)),
+            Ok(labels) => answers = answers.answer(&question.question, labels),
+            Err(why) => return Ok(Answers::decline(why)),
         }
     }
-    let updated_input = serde_json::to_value(&answered).ok();
-    Ok(PermissionResult::Allow(Allow { updated_input, ..Allow::default() }))
+    Ok(answers)
 }
 
 /// The labels of the answer, or why there is none.
@@ -112,12 +73,8 @@ async fn by_number(
         screen.line(&format!("  {}. {label}  {description}", number + 1))?;
     }
     let several = question.multi_select == Some(true);
-    screen.prompt(if several {
-        "numbers, or your own words:"
-    } else {
-        "number, or your own words:"
-    })?;
-    let Some(typed) = read(input, screen).await? else {
+    let mark = if several { "numbers, or your own words:" } else { "number, or your own words:" };
+    let Some(typed) = answered(mark, input, screen).await? else {
         return Ok(Err("Nobody was there to answer."));
     };
     let labels: Vec<&str> = question.options.iter().map(|option| option.label.as_str()).collect();
@@ -136,23 +93,6 @@ fn chosen<'a>(typed: &'a str, labels: &[&'a str], several: bool) -> Vec<&'a str>
         Some(picked) if !picked.is_empty() && (several || picked.len() == 1) => picked,
         _ => vec![typed],
     }
-}
-
-async fn read(input: &mut Input, screen: &mut Screen) -> io::Result<Option<String>> {
-    let Some(typed) = input.line().await else {
-        screen.echo("(no answer)")?;
-        return Ok(None);
-    };
-    if !typed.is_shown {
-        screen.echo(&typed.text)?;
-    }
-    Ok(Some(typed.text))
-}
-
-/// The answer when there is nobody to ask.
-pub(crate) fn nobody(request: &CanUseTool) -> PermissionResult {
-    let text = "Nobody can be asked here. Start ostler in a terminal, or choose another --permission-mode.";
-    quirks::complete_answer(request, deny(text))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use ostler_proto::frame::{Frame as _, ToEngine, ToHost};
 use ostler_proto::message::TurnResult;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::pipe;
+use crate::output;
 
 /// How long the other side may take to close the input once it could read the reason.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// When nobody reads the output.
 pub(crate) async fn tell(reason: &str, result: Option<TurnResult>) -> std::io::Result<()> {
     let result = result.unwrap_or_else(|| sessions::failed_start(None, reason));
-    pipe::print(&ToHost::Result(Box::new(result)).to_line())?;
+    output::result(result)?;
     // One that keeps its end open has had its time.
     tokio::time::timeout(LIMIT, answer(reason)).await.unwrap_or(Ok(()))
 }
@@ -38,7 +38,7 @@ async fn answer(reason: &str) -> std::io::Result<()> {
             AskEngine::Initialize(_) => reason.to_owned(),
             _ => format!("there is no session: {reason}"),
         };
-        pipe::print(&ToHost::ControlResponse(ControlResponse::error(id, reason)).to_line())?;
+        output::write(&ToHost::ControlResponse(ControlResponse::error(id, reason)).to_line())?;
     }
     Ok(())
 }

@@ -9,9 +9,6 @@ use crate::scene;
 use crate::screen::Screen;
 use crate::text::clean;
 
-/// How many conversations are listed unless somebody wants more.
-pub(crate) const LIMIT: usize = 100;
-
 /// Lists the newest conversations.
 pub(crate) fn list(
     args: &Args,

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
+use ostler::Message;
 use ostler_proto::ToolUseId;
 use ostler_proto::api::{Content, ContentBlock, Delta, StreamEvent, ToolResultBlock, ToolUseBlock};
 use ostler_proto::message::{Assistant, System, TurnResult, User};
@@ -68,8 +69,19 @@ impl<'a> Show<'a> {
         self.screen.draw(&[line])
     }
 
+    /// A message of the engine.
+    pub(crate) fn message(&mut self, message: &Message) -> io::Result<()> {
+        match message {
+            Message::StreamEvent(event) => self.stream(&event.event),
+            Message::Assistant(assistant) => self.calls(assistant),
+            Message::User(user) => self.results(user),
+            Message::System(system) => self.system(system),
+            _ => Ok(()),
+        }
+    }
+
     /// An event of the response. A subagent's text is its own business until it reports.
-    pub(crate) fn stream(&mut self, event: &StreamEvent) -> io::Result<()> {
+    fn stream(&mut self, event: &StreamEvent) -> io::Result<()> {
         match event {
             StreamEvent::ContentBlockDelta(delta) => {
                 if let Delta::TextDelta(delta) = &delta.delta {
@@ -86,7 +98,7 @@ impl<'a> Show<'a> {
     }
 
     /// What the user should know while waiting, or about what is lost.
-    pub(crate) fn system(&mut self, system: &System) -> io::Result<()> {
+    fn system(&mut self, system: &System) -> io::Result<()> {
         let text = match system {
             System::ApiRetry(retry) => {
                 let seconds = retry.retry_delay_ms.get() / 1000.0;
@@ -107,7 +119,7 @@ impl<'a> Show<'a> {
     }
 
     /// Tools are called. Where a line can be drawn again it moves until there is a result.
-    pub(crate) fn calls(&mut self, assistant: &Assistant) -> io::Result<()> {
+    fn calls(&mut self, assistant: &Assistant) -> io::Result<()> {
         let parent = assistant.parent_tool_use_id.as_ref();
         let depth = parent.and_then(|call| self.calls.get(call)).map_or(0, |call| call.depth + 1);
         for call in assistant.message.content.iter().filter_map(ContentBlock::as_tool_use) {
@@ -152,7 +164,7 @@ impl<'a> Show<'a> {
     }
 
     /// What tools answered, shortened.
-    pub(crate) fn results(&mut self, user: &User) -> io::Result<()> {
+    fn results(&mut self, user: &User) -> io::Result<()> {
         let Some(Content::Blocks(blocks)) = &user.message.content else { return Ok(()) };
         for block in blocks {
             if let ContentBlock::ToolResult(result) = block {

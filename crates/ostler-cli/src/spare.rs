@@ -16,7 +16,7 @@ use ostler_proto::{Extra, Num, RequestId, SessionId};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::{engine, pipe};
+use crate::{connection, output};
 
 /// Our request with which the claimed session hears what the host introduced itself with.
 const AGAIN: &str = "spare-initialize";
@@ -42,10 +42,10 @@ impl Spare {
     ) -> anyhow::Result<Option<Connection>> {
         loop {
             tokio::select! {
-                Some(frame) = self.connection.from_engine.recv() => pipe::print(&frame.to_line())?,
+                Some(frame) = self.connection.from_engine.recv() => output::write(&frame.to_line())?,
                 frame = incoming.recv() => match frame {
                     None => {
-                        engine::end(self.connection).await;
+                        connection::end(self.connection).await;
                         return Ok(None);
                     }
                     Some(ToEngine::ControlRequest(request)) => {
@@ -103,7 +103,7 @@ impl Spare {
         request: &ControlRequest<AskEngine>,
         claim: &ClaimSession,
     ) -> anyhow::Result<Connection> {
-        engine::end(self.connection).await;
+        connection::end(self.connection).await;
         let running = tokio::task::block_in_place(|| host::start(&scene));
         let mut connection = match running {
             Ok(running) => running.connection,
@@ -132,7 +132,7 @@ impl Spare {
                 {
                     break answer.response;
                 }
-                frame => pipe::print(&frame.to_line())?,
+                frame => output::write(&frame.to_line())?,
             }
         };
         let Response::Success(Success { response, .. }) = initialized else {
@@ -175,5 +175,5 @@ fn answer(request_id: Option<RequestId>, answer: Result<Value, String>) -> std::
         Err(error) => Response::Error(Failure { request_id, error, ..Failure::default() }),
     };
     let response = ControlResponse { response, extra: Extra::default() };
-    pipe::print(&ToHost::ControlResponse(response).to_line())
+    output::write(&ToHost::ControlResponse(response).to_line())
 }

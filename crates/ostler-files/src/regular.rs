@@ -22,6 +22,11 @@ pub fn open(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
 }
 
+pub(crate) fn too_long(most: u64) -> io::Error {
+    let text = format!("it is longer than {most} bytes; make it shorter");
+    io::Error::new(io::ErrorKind::FileTooLarge, text)
+}
+
 fn not_regular() -> io::Error {
     io::Error::other("it is not a regular file")
 }
@@ -37,10 +42,7 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     }
     let bytes = read_at_most(file, most)?;
     if bytes.len() as u64 > most {
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            format!("it is longer than {most} bytes"),
-        ));
+        return Err(too_long(most));
     }
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }

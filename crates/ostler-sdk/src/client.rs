@@ -206,6 +206,15 @@ impl Client {
         self.handle.clone()
     }
 
+    /// Tells the engine that no more prompts come. It finishes what it does, and its messages can be read to their end;
+    /// how long it waits for background tasks is its own decision. Its questions can no longer be answered.
+    ///
+    /// # Errors
+    /// When the session is over already.
+    pub async fn end_input(&self) -> Result<(), Error> {
+        self.handle.command(Command::Close).await
+    }
+
     /// Lets the engine finish what it does, for up to five seconds, and ends it; what it still had to say is lost.
     ///
     /// # Errors

@@ -93,6 +93,13 @@ impl Decision {
     }
 }
 
+/// An answer with everything the protocol has for it, such as whether the user meant it for good.
+impl From<PermissionResult> for Decision {
+    fn from(answer: PermissionResult) -> Self {
+        Self(answer)
+    }
+}
+
 /// The agent asks the user something.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

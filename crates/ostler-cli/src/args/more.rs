@@ -56,7 +56,7 @@ pub(crate) struct More {
 
     /// MCP servers: JSON as in `.mcp.json`, or the path of such a file; may be given several times
     #[arg(long, value_name = "JSON-OR-FILE", num_args = 1..)]
-    mcp_config: Vec<String>,
+    pub(super) mcp_config: Vec<String>,
 
     /// Use no MCP servers but those of --mcp-config
     #[arg(long)]

@@ -27,6 +27,7 @@ fn print_gives_the_answer_and_nothing_else() {
     );
 }
 
+// Mutant: `without_name` gives the result back as it is.
 #[test]
 fn json_gives_the_result_as_one_object() {
     let ran =
@@ -34,6 +35,10 @@ fn json_gives_the_result_as_one_object() {
     let result: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((&result["type"], &result["subtype"]), (&json!("result"), &json!("success")));
     assert_eq!(result["num_turns"], 2);
+    // The caller has not named its prompt, so the result tells no name either, nor what goes with names.
+    for of_names in ["user_message_uuid", "user_message_uuids", "first_request_input_tokens"] {
+        assert_eq!(result.get(of_names), None, "{result}");
+    }
 }
 
 #[test]

@@ -21,7 +21,9 @@ const LONGEST_RECORDING: u64 = 1024 * 1024 * 1024;
 /// When there is none, or a line of it makes no sense.
 pub(super) fn read(path: &Path) -> Result<Library, TapeError> {
     let shown = path.display();
-    let text = ostler_files::read_text(path, LONGEST_RECORDING).map_err(|refusal| {
+    let text = ostler_files::read_passed_pipe(path, LONGEST_RECORDING)
+        .unwrap_or_else(|| ostler_files::read_text(path, LONGEST_RECORDING));
+    let text = text.map_err(|refusal| {
         TapeError(format!(
             "cannot read the recording {shown}: {refusal}; `--record {shown}` makes one"
         ))

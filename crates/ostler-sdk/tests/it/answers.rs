@@ -125,6 +125,19 @@ async fn a_prompt_after_the_input_was_closed_is_an_error() {
     while within(messages.next()).await.is_some() {}
 }
 
+// Mutant: `end_input` does nothing; the engine never ended.
+#[tokio::test]
+async fn messages_after_the_end_of_the_input_are_read_to_their_end() {
+    let fake = Fake::new(&[INTRODUCES, "read -r line", ANSWERS, "cat > /dev/null", ANSWERS]);
+    let mut client = within(Client::connect(fake.options())).await.unwrap();
+    client.send("hello").await.unwrap();
+    assert!(matches!(within(client.next()).await, Some(Ok(Message::Result(_)))));
+    client.end_input().await.unwrap();
+    assert!(client.send("too late").await.is_err());
+    assert!(matches!(within(client.next()).await, Some(Ok(Message::Result(_)))));
+    assert!(within(client.next()).await.is_none());
+}
+
 #[tokio::test]
 async fn prompts_for_an_engine_that_has_ended_are_an_error() {
     let fake = Fake::new(&[INTRODUCES, "exit 0"]);

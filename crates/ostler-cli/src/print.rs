@@ -1,0 +1,111 @@
+//! `--print`: one prompt, and its answer as text or as one JSON object. Nobody is there to be asked.
+
+use std::process::ExitCode;
+
+use ostler::{Error, Message};
+use ostler_engine::session::Connection;
+use ostler_proto::message::{System, TurnResult};
+
+use crate::args::Args;
+use crate::connection;
+use crate::debug::Debug;
+use crate::output;
+use crate::piped;
+use crate::session::{Event, Session};
+use crate::signals::{STOPPED, Signals, Told};
+
+/// Answers the prompt of the command line and the pipe. Exits with 1 when the last result was an error, and with 130 when
+/// Ctrl-C stopped it.
+pub(crate) async fn run(args: &Args, connection: Connection) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen()?;
+    let debug = Debug::of(args)?;
+    let prompt = match piped::prompt(args.prompt.as_deref(), &mut signals).await? {
+        Ok(prompt) => prompt,
+        Err(told) => {
+            connection::end(connection).await;
+            return Ok(told.code());
+        }
+    };
+    anyhow::ensure!(!prompt.trim().is_empty(), "the prompt is empty");
+    let session = match Session::connect(connection, debug, false, &mut signals).await? {
+        Ok(session) => session,
+        Err(told) => return Ok(told.code()),
+    };
+    session.send(&prompt).await?;
+    let mut printing = Printing { session, last: None, is_busy: false, is_stopped: false };
+    let ended = printing.read(&mut signals).await?;
+    let Printing { session, last, is_stopped, .. } = printing;
+    // However it ended, nothing that was started is left behind.
+    session.end().await;
+    if let Some(code) = ended {
+        return Ok(ExitCode::from(code));
+    }
+    let code = output::finish(args.output_format, last.map(without_name))?;
+    Ok(if is_stopped { ExitCode::from(STOPPED) } else { code })
+}
+
+struct Printing {
+    session: Session,
+    last: Option<TurnResult>,
+    /// A turn is running.
+    is_busy: bool,
+    /// Ctrl-C was pressed.
+    is_stopped: bool,
+}
+
+impl Printing {
+    /// Reads to the end of the session, or of what was stopped. Gives the exit code if a signal ends the program at once.
+    async fn read(&mut self, signals: &mut Signals) -> anyhow::Result<Option<u8>> {
+        loop {
+            tokio::select! {
+                message = self.session.next() => match message? {
+                    Some(Event::Message(message)) => self.take(message).await?,
+                    Some(Event::Question(_)) => {}
+                    None => return Ok(None),
+                },
+                told = signals.next() => match told {
+                    Told::End(code) => return Ok(Some(code)),
+                    // Background tasks are not waited for once the user has seen enough.
+                    Told::Stop if self.is_stopped || self.last.is_some() => return Ok(Some(STOPPED)),
+                    Told::Stop => {
+                        self.is_stopped = true;
+                        let handle = self.session.handle();
+                        // The result tells that it has stopped, and signals must work meanwhile.
+                        tokio::spawn(async move { handle.interrupt().await });
+                    }
+                },
+            }
+            if self.is_stopped && self.last.is_some() && !self.is_busy {
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn take(&mut self, message: Message) -> Result<(), Error> {
+        match message {
+            Message::System(System::Init(_)) => self.is_busy = true,
+            Message::Result(result) => {
+                self.is_busy = false;
+                // One prompt, one result: whatever follows from it, the engine may finish and end.
+                if self.last.replace(*result).is_none() {
+                    self.session.end_input().await?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The SDK names every prompt, and engines tell more about named ones. The caller has named none, and reads a result
+/// as it is without a name.
+fn without_name(result: TurnResult) -> TurnResult {
+    TurnResult {
+        user_message_uuid: None,
+        user_message_uuids: None,
+        request_sent_wall_ms: None,
+        first_request_input_tokens: None,
+        first_request_cache_read_input_tokens: None,
+        ..result
+    }
+}
