@@ -384,7 +384,9 @@ impl<'a> Stage<'a> {
         }
         for failure in self.api.take_failures() {
             let report = failure.report;
-            self.log.faults.push(format!("the model got an invalid or uncovered request: {report}"));
+            self.log
+                .faults
+                .push(format!("the model got an invalid or uncovered request: {report}"));
         }
         for (name, content) in files_in(self.folder.path())? {
             self.log.events.push(json!({"left": {"name": name, "content": content}}));

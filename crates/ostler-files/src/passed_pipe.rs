@@ -59,7 +59,9 @@ fn read(path: &Path, most: u64, limit: Duration) -> io::Result<String> {
 
 fn unfinished(limit: Duration) -> io::Error {
     let seconds = limit.as_secs();
-    let text = format!("it is a pipe that was not closed within {seconds} s; write to a file first, and name the file");
+    let text = format!(
+        "it is a pipe that was not closed within {seconds} s; write to a file first, and name the file"
+    );
     io::Error::new(ErrorKind::TimedOut, text)
 }
 

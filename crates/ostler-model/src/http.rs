@@ -2,7 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures::stream::BoxStream;
@@ -14,22 +14,15 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::alias::LARGE_CONTEXT;
-use super::attempts;
 use super::config::{Header, Timeouts, read_base_url};
 use super::credential::Keyring;
 use super::retry::{self, Failure};
 use super::size::ResponseSize;
 use super::sse::SseDecoder;
-use super::{ApiConfig, EventStream, Model, ModelError, ModelEvent, Request};
+use super::{ApiConfig, ModelError, ModelEvent, Request};
 
 /// How often a connection with a request under way is asked whether it is still there, and how long that may take.
 const PROBE: Duration = Duration::from_secs(20);
-
-/// A model behind the Messages API.
-#[derive(Clone, Debug)]
-pub struct ApiModel {
-    api: Arc<Api>,
-}
 
 /// What all requests share.
 #[derive(Debug)]
@@ -42,13 +35,13 @@ pub(crate) struct Api {
     given_up: Mutex<HashSet<String>>,
 }
 
-impl ApiModel {
+impl Api {
     /// Prepares a client; nothing is sent yet.
     ///
     /// # Errors
     /// When the address is none, a credential or header cannot stand in a request, or the system's certificates
     /// cannot be read.
-    pub fn new(config: ApiConfig) -> Result<Self, ModelError> {
+    pub(crate) fn new(config: ApiConfig) -> Result<Self, ModelError> {
         install_crypto_provider();
         let mut url = read_base_url(&config.base_url)
             .map_err(|error| ModelError::Connection(error.to_string()))?;
@@ -72,21 +65,14 @@ impl ApiModel {
         url.set_path(&format!("{}/v1/messages", url.path().trim_end_matches('/')));
         let keyring = Keyring::new(&config.credential, config.renewal.clone(), &config.headers)?;
         let given_up = Mutex::default();
-        Ok(Self { api: Arc::new(Api { client, url, config, keyring, given_up }) })
+        Ok(Self { client, url, config, keyring, given_up })
     }
 }
 
-impl Model for ApiModel {
-    fn name(&self) -> &str {
-        &self.api.config.model
-    }
-
-    fn respond(&self, request: Request) -> EventStream {
-        attempts::respond(Arc::clone(&self.api), request)
-    }
-
-    fn prompt_began(&self) {
-        self.api.given_up.lock().unwrap_or_else(PoisonError::into_inner).clear();
+impl Api {
+    /// A prompt begins: models that were given up are asked again.
+    pub(crate) fn prompt_began(&self) {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
@@ -428,18 +414,18 @@ mod tests {
             ("http://x:8080/a%20b", "http://x:8080/a%20b/v1/messages"),
         ] {
             let config = ApiConfig::new(base_url, Credential::Key("k".into()), "m");
-            assert_eq!(ApiModel::new(config).unwrap().api.url.as_str(), expected);
+            assert_eq!(Api::new(config).unwrap().url.as_str(), expected);
         }
     }
 
     #[test]
     fn what_fits_no_header_is_refused_without_showing_it() {
         let mut config = ApiConfig::new("https://x", Credential::Key("se\ncret".into()), "m");
-        let error = ApiModel::new(config.clone()).unwrap_err().to_string();
+        let error = Api::new(config.clone()).unwrap_err().to_string();
         assert!(error.contains("API key") && !error.contains("cret"), "{error}");
         config.credential = Credential::Key("k".into());
         config.headers.push(Header { name: "x-a".into(), value: "se\ncret".into() });
-        let error = ApiModel::new(config).unwrap_err().to_string();
+        let error = Api::new(config).unwrap_err().to_string();
         assert!(error.contains("x-a") && !error.contains("cret"), "{error}");
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ostler_proto::Num;
 use ostler_proto::api::{CacheCreation, ModelUsage, ServerToolUsage, Usage};
 use serde_json::{Value, json};
 
@@ -41,7 +42,7 @@ impl Spent {
     /// Counts one response.
     pub fn add(&self, model: &str, usage: &Usage) {
         let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
-        pricing::add(models.entry(model.to_owned()).or_default(), model, usage, &self.prices);
+        add(models.entry(model.to_owned()).or_default(), model, usage, &self.prices);
     }
 
     /// Counts the time that a model took, whether it answered or not.
@@ -146,6 +147,34 @@ pub fn add_usage(total: &mut Usage, one: &Usage) {
     total.service_tier = one.service_tier.clone().or(total.service_tier.take());
     total.inference_geo = one.inference_geo.clone().or(total.inference_geo.take());
     total.speed = one.speed.clone().or(total.speed.take());
+}
+
+/// Adds one response to what a model has used. A price that is not known counts as 0, and `costBasis` says so.
+pub(crate) fn add(total: &mut ModelUsage, model: &str, usage: &Usage, prices: &Prices) {
+    let searches = usage.server_tool_use.as_ref().and_then(|used| used.web_search_requests);
+    add_to(&mut total.input_tokens, usage.input_tokens.unwrap_or(0));
+    add_to(&mut total.output_tokens, usage.output_tokens.unwrap_or(0));
+    add_to(&mut total.cache_read_input_tokens, usage.cache_read_input_tokens.unwrap_or(0));
+    add_to(&mut total.cache_creation_input_tokens, usage.cache_creation_input_tokens.unwrap_or(0));
+    add_to(&mut total.web_search_requests, searches.unwrap_or(0));
+    let written = usage.cache_creation.clone().unwrap_or_default();
+    for (total, one) in [
+        (&mut total.thinking_tokens, thinking_tokens(usage)),
+        (&mut total.cache_creation_five_minutes, written.five_minutes.unwrap_or(0)),
+        (&mut total.cache_creation_one_hour, written.one_hour.unwrap_or(0)),
+    ] {
+        *total = Some(total.unwrap_or(0).saturating_add(one));
+    }
+    let (cost, basis) = prices.cost(model, usage).unwrap_or((0.0, pricing::UNKNOWN));
+    total.cost_usd = Num::from(total.cost_usd.get() + cost);
+    let stays_unknown = total.cost_basis.as_deref() == Some(pricing::UNKNOWN);
+    total.cost_basis = Some(if stays_unknown { pricing::UNKNOWN } else { basis }.to_owned());
+    total.context_window = pricing::context_window(model);
+    total.max_output_tokens = pricing::family(model).map(|family| family.max_output);
+}
+
+fn add_to(total: &mut u64, one: u64) {
+    *total = total.saturating_add(one);
 }
 
 /// Tokens that were spent on thinking, as far as the API tells it.

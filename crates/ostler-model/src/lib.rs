@@ -6,6 +6,7 @@
 //! `thinking` and [`pricing`] are pure.
 
 mod alias;
+mod api_model;
 mod attempts;
 pub mod base_prompt;
 mod cache;
@@ -35,11 +36,11 @@ use ostler_proto::api::{Message, StreamEvent};
 use ostler_proto::message::AssistantError;
 
 pub use self::alias::{Aliases, OPUSPLAN};
+pub use self::api_model::ApiModel;
 pub use self::cache::Cache;
 pub use self::config::{ApiConfig, ConfigError, DEFAULT_BASE_URL, Header, Timeouts};
 pub use self::credential::{Credential, Renewal};
 pub use self::error::ModelError;
-pub use self::http::ApiModel;
 pub use self::http::{install_crypto_provider, is_loopback};
 pub use self::prices::Prices;
 pub use self::request::{Request, Said, Sampling, ToolSpec};

@@ -5,11 +5,7 @@
 //! list on the vendor's own API, not what anybody is billed: no discounts, batches, fast mode or cloud resale.
 //! A model that is not in the list has no price here rather than a guessed one.
 
-use ostler_proto::Num;
-use ostler_proto::api::{ModelUsage, Usage};
-
-use super::ledger::thinking_tokens;
-use super::prices::Prices;
+use ostler_proto::api::Usage;
 
 /// What is known about a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,7 +80,7 @@ pub(crate) enum Efforts {
 }
 
 /// The `costBasis` of a model without a price.
-const UNKNOWN: &str = "unknown";
+pub(crate) const UNKNOWN: &str = "unknown";
 
 /// USD per web search.
 const WEB_SEARCH: f64 = 10.0 / 1000.0;
@@ -183,34 +179,6 @@ pub fn cost_at(price: &Price, usage: &Usage) -> Option<f64> {
     Some((input * more_input + output * more_output) / 1e6 + WEB_SEARCH * count(searches))
 }
 
-/// Adds one response to what a model has used. A price that is not known counts as 0, and `costBasis` says so.
-pub fn add(total: &mut ModelUsage, model: &str, usage: &Usage, prices: &Prices) {
-    let searches = usage.server_tool_use.as_ref().and_then(|used| used.web_search_requests);
-    add_to(&mut total.input_tokens, usage.input_tokens.unwrap_or(0));
-    add_to(&mut total.output_tokens, usage.output_tokens.unwrap_or(0));
-    add_to(&mut total.cache_read_input_tokens, usage.cache_read_input_tokens.unwrap_or(0));
-    add_to(&mut total.cache_creation_input_tokens, usage.cache_creation_input_tokens.unwrap_or(0));
-    add_to(&mut total.web_search_requests, searches.unwrap_or(0));
-    let written = usage.cache_creation.clone().unwrap_or_default();
-    for (total, one) in [
-        (&mut total.thinking_tokens, thinking_tokens(usage)),
-        (&mut total.cache_creation_five_minutes, written.five_minutes.unwrap_or(0)),
-        (&mut total.cache_creation_one_hour, written.one_hour.unwrap_or(0)),
-    ] {
-        *total = Some(total.unwrap_or(0).saturating_add(one));
-    }
-    let (cost, basis) = prices.cost(model, usage).unwrap_or((0.0, UNKNOWN));
-    total.cost_usd = Num::from(total.cost_usd.get() + cost);
-    let stays_unknown = total.cost_basis.as_deref() == Some(UNKNOWN);
-    total.cost_basis = Some(if stays_unknown { UNKNOWN } else { basis }.to_owned());
-    total.context_window = context_window(model);
-    total.max_output_tokens = family(model).map(|family| family.max_output);
-}
-
-fn add_to(total: &mut u64, one: u64) {
-    *total = total.saturating_add(one);
-}
-
 /// How much of the input came out of the cache, from 0 to 1; `None` without any input.
 pub fn cache_read_share(usage: &Usage) -> Option<f64> {
     let total = usage.total_input();
@@ -287,7 +255,11 @@ mod tests {
     use ostler_proto::api::{CacheCreation, ServerToolUsage};
     use proptest::prelude::*;
 
+    use ostler_proto::api::ModelUsage;
+
     use super::*;
+    use crate::Prices;
+    use crate::ledger::add;
 
     fn usage(input: u64, output: u64, written: u64, read: u64) -> Usage {
         Usage {

@@ -207,11 +207,7 @@ mod tests {
         ]);
         let found = check_with(&files, &[]);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(
-            found[0]
-                .message
-                .starts_with("3 modules form an import cycle: one, three, two;")
-        );
+        assert!(found[0].message.starts_with("3 modules form an import cycle: one, three, two;"));
         assert!(check_with(&files, &[("a", 3, "reason")]).is_empty());
         assert_eq!(check_with(&files, &[("a", 4, "reason")]).len(), 2);
     }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::tool::Effect;
+use crate::permission::Effect;
 
 #[test]
 fn accept_edits_covers_simple_changes_inside_only() {
