@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{ApiError, shown};
 use super::revocation::Changes;
-use super::token::{Token, TokenDigest, TokenFile, random_text};
+use super::token::{Token, TokenDigest, TokenFile};
 pub(crate) use super::user_file::{KeptToken, KeptUsers, User, UserFile, UserStore};
+use crate::ids::random_text;
 
 /// Whoever holds the token file.
 pub(crate) const OWNER: &str = "owner";

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::fault::{self, ApiError, Fallible};
+use crate::ids::random_text;
 use crate::records::kept;
 use crate::security::paths::open_beneath;
-use crate::security::token::random_text;
 
 /// The name of a space's memory in its folder.
 pub(crate) const NAME: &str = "CLAUDE.md";

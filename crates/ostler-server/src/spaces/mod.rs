@@ -30,12 +30,12 @@ use crate::approvals::audit::Audited;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::fault::{self, ApiError, Fallible};
+use crate::ids::random_text;
 use crate::records::Records;
 use crate::runs::record::{Session, Setup};
 use crate::security::error::shown;
 use crate::security::private;
 use crate::security::redact::Redactor;
-use crate::security::token::random_text;
 use crate::security::users::{Caller, Role, Users};
 
 /// Where spaces without a folder of the operator's have theirs, in the server's folder.
