@@ -11,7 +11,7 @@ use crate::approvals::Approvals;
 use crate::approvals::answer::{AnswersRequest, DecisionRequest};
 use crate::approvals::record::Approval;
 use crate::config::Config;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 use crate::hooks::Hooks;
 use crate::metrics::Metrics;
 use crate::proxy::Proxy;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::app::App;
-use crate::fault::{self, Fallible};
+use crate::error::{self, Fallible};
 use crate::records::{Kept as _, kept};
 use crate::runs::record::Session;
 use crate::scribe;
@@ -119,7 +119,7 @@ impl App {
             let Some(last) = events.last() else { return Ok(found) };
             after = last.seq;
             for event in events.iter().filter(|event| event.kind == "message") {
-                let body: Value = event.body.to().map_err(fault::internal)?;
+                let body: Value = event.body.to().map_err(error::internal)?;
                 let name = body["message"]["session_id"].as_str().unwrap_or_default();
                 if !name.is_empty() && found.iter().all(|known| known != name) {
                     found.push(name.to_owned());
@@ -147,8 +147,8 @@ impl App {
         };
         let name = conversation.to_owned();
         let removed = tokio::task::spawn_blocking(move || remove_files(&engine, &name)).await;
-        removed.map_err(fault::internal)?.map_err(|error| {
-            fault::internal(format!("removing the files of {conversation}: {error}"))
+        removed.map_err(error::internal)?.map_err(|error| {
+            error::internal(format!("removing the files of {conversation}: {error}"))
         })
     }
 }

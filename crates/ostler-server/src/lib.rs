@@ -9,7 +9,7 @@ mod assemble;
 pub mod checkup;
 mod clock;
 pub mod config;
-mod fault;
+mod error;
 mod forget;
 mod hooks;
 mod http;

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use ostler_store::{Filter, Page, Store};
 
 use crate::app::App;
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
 use crate::records::KINDS;
 use crate::runs::options::{Shape, Shaped};
 use crate::runs::record::Session;
@@ -90,7 +90,7 @@ pub(crate) async fn remember_earlier(users: &Users, store: &dyn Store) -> Fallib
             for record in records {
                 if kind == "space" {
                     let space: Space =
-                        serde_json::from_value(record.body).map_err(fault::internal)?;
+                        serde_json::from_value(record.body).map_err(error::internal)?;
                     owners.extend(space.members.into_keys());
                 }
                 owners.extend(record.owner);

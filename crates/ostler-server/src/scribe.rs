@@ -7,7 +7,7 @@ use std::time::Duration;
 use ostler_store::{Error, NewEvent, Put, Store, StreamId};
 use tokio::time::Instant;
 
-use crate::fault::{self, Fallible};
+use crate::error::{self, Fallible};
 use crate::log::{Log, Logged, Writer};
 
 /// One per server.
@@ -175,7 +175,7 @@ impl Scribe {
 
 /// The name of a session's log.
 pub(crate) fn stream(session: &str) -> Fallible<StreamId> {
-    StreamId::new(session).map_err(|_| fault::not_found("session", session))
+    StreamId::new(session).map_err(|_| error::not_found("session", session))
 }
 
 #[cfg(test)]

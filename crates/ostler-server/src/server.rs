@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::assemble::{Assembled, Ground};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::fault::ApiError;
+use crate::error::ApiError;
 use crate::forget;
 use crate::log_writer;
 use crate::memory;

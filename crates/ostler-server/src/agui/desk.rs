@@ -11,7 +11,7 @@ use ostler_agui::patch::diff;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 
-use crate::fault::{self, Fallible};
+use crate::error::{self, Fallible};
 use crate::runs::event;
 use crate::scribe::Scribe;
 
@@ -142,7 +142,7 @@ impl Desk {
         if !delta.is_empty() {
             let told = event::shared_state(&json!(delta))?;
             let written = self.0.scribe.write(&self.0.session, vec![told], Vec::new()).await;
-            written.map_err(fault::internal)?;
+            written.map_err(error::internal)?;
         }
         state.clone_from(&after);
         Ok(after)

@@ -35,7 +35,7 @@ use super::outlet::Outlet;
 use super::run::Run;
 use super::thread::{Floors, Thread};
 use crate::app::App;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 use crate::runs::record::{Session, Setup};
 use crate::security::revocation::Credential;
 use crate::security::token::TokenDigest;
@@ -217,7 +217,7 @@ async fn attach(
     let Caller(caller, credential) = known(caller)?;
     let mut input = read(&body)?;
     let Some(session) = agui.find(&caller, &input.thread_id).await? else {
-        return Err(crate::fault::not_found("thread", &input.thread_id));
+        return Err(crate::error::not_found("thread", &input.thread_id));
     };
     let own = agui.0.app.limits.agui_runs.take(&caller.user)?;
     let Ok(permit) = Arc::clone(&agui.0.runs).try_acquire_owned() else { return Err(full()) };

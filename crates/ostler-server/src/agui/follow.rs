@@ -15,7 +15,7 @@ use super::interrupts;
 use super::run::{Failure, Telling};
 use super::thread::Place;
 use crate::approvals::record::Approval;
-use crate::fault::{self, Fallible};
+use crate::error::{self, Fallible};
 use crate::log::Logged;
 use crate::runs::record::{self, RunState};
 use crate::scribe;
@@ -136,19 +136,19 @@ impl Telling<'_> {
             "approval" => {
                 let mut told: Value = read(logged)?;
                 let ask = serde_json::from_value::<Approval>(told["approval"].take());
-                self.asks.heard(ask.map_err(fault::internal)?);
+                self.asks.heard(ask.map_err(error::internal)?);
             }
             "state" if event.seq > self.state_from => {
                 let mut told: Value = read(logged)?;
                 let delta = serde_json::from_value(told["delta"].take());
-                let delta = delta.map_err(fault::internal)?;
+                let delta = delta.map_err(error::internal)?;
                 self.outlet.send([Event::from(Body::StateDelta { delta })]).await;
             }
             "engine" => self.translator.engine_begins(),
             "run" => {
                 let mut told: Value = read(logged)?;
                 let run = serde_json::from_value::<record::Run>(told["run"].take());
-                self.run_changed(&run.map_err(fault::internal)?, followed).await;
+                self.run_changed(&run.map_err(error::internal)?, followed).await;
             }
             _ => {}
         }
@@ -269,7 +269,7 @@ impl Telling<'_> {
 }
 
 fn read<'a, T: Deserialize<'a>>(logged: &'a Logged) -> Fallible<T> {
-    serde_json::from_str(logged.event.body.as_str()).map_err(fault::internal)
+    serde_json::from_str(logged.event.body.as_str()).map_err(error::internal)
 }
 
 /// Why a run ended that the engine did not end.

@@ -19,7 +19,7 @@ use super::past::Past;
 use super::shared_state;
 use super::thread::Thread;
 use crate::app::App;
-use crate::fault::Fallible;
+use crate::error::Fallible;
 use crate::runs::record::Session;
 use crate::scribe;
 

@@ -12,7 +12,7 @@ use super::desk::{Desk, Desks};
 use super::frontend_tools::FrontendTools;
 use super::shared_state;
 use super::thread::Thread;
-use crate::fault::Fallible;
+use crate::error::Fallible;
 use crate::records::Records;
 use crate::runs::options::{Shape, Shaped, add_to_prompt};
 use crate::runs::record::Session;

@@ -25,7 +25,7 @@ use super::thread::{Floor, Thread};
 use super::wish::Wish;
 use crate::app::App;
 use crate::approvals::record::Approval;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 use crate::runs::record::{Begin, RunState, Session};
 use crate::runs::{self, NewRun};
 use crate::scribe;

@@ -5,7 +5,7 @@ use ostler_store::Event;
 use super::connect::{PromptEvent, prompt_id};
 use super::history_page::{History, STEP, glance};
 use crate::app::App;
-use crate::fault::{self, Fallible};
+use crate::error::{self, Fallible};
 use crate::runs::record::{Run, Session};
 use crate::scribe;
 
@@ -86,7 +86,7 @@ pub(crate) async fn begun_by(
         let events = history.range(low, high).await?;
         for event in events.iter().rev().filter(|event| event.kind == "prompt") {
             let told: PromptEvent =
-                serde_json::from_str(event.body.as_str()).map_err(fault::internal)?;
+                serde_json::from_str(event.body.as_str()).map_err(error::internal)?;
             let is_named = |said: &serde_json::Value| said["id"] == message;
             let is_it = match told.messages.is_empty() {
                 true => prompt_id(&told.run_id, event.seq) == message,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::page::Page;
-use crate::fault::Fallible;
+use crate::error::Fallible;
 use crate::records::{Records, kept};
 use crate::runs::record::Session;
 

@@ -30,7 +30,7 @@ use self::record::{Answer, Approval, ApprovalState, Origin, Scope};
 use self::rule::Granted;
 use crate::clock::Clock;
 use crate::config::{Config, EngineChoice};
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
 use crate::records::Records;
 use crate::runs::event;
 use crate::scribe::Scribe;
@@ -146,7 +146,7 @@ impl Approvals {
             Some((approval, _)) if caller.may_see(&approval.owner) => {
                 Ok(approval.shown(&self.redactor))
             }
-            _ => Err(fault::not_found("approval", id)),
+            _ => Err(error::not_found("approval", id)),
         }
     }
 
@@ -233,7 +233,7 @@ impl Approvals {
         for _ in 0..RETRIES {
             let found = self.records.find::<Approval>(id).await?;
             let Some((mut approval, version)) = found else {
-                return Err(fault::not_found("approval", id));
+                return Err(error::not_found("approval", id));
             };
             if !approval.is_pending() {
                 return Err(already_answered(&approval));
@@ -253,7 +253,7 @@ impl Approvals {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(fault::internal(format!("approval {id} changes too fast")))
+        Err(error::internal(format!("approval {id} changes too fast")))
     }
 
     fn unannounced(&self) -> MutexGuard<'_, HashSet<String>> {
@@ -333,7 +333,7 @@ impl Approvals {
         let found = self.records.find::<Granted>(id).await?;
         let Some((granted, version)) = found.filter(|(granted, _)| caller.may_see(&granted.owner))
         else {
-            return Err(fault::not_found("rule", id));
+            return Err(error::not_found("rule", id));
         };
         let audited = revoked(&granted, "revoked", &caller.user, via, self.clock.now());
         self.records.replace(&granted, version, &audited).await

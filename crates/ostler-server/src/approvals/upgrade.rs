@@ -6,7 +6,7 @@ use ostler_store::Filter;
 use super::record::Approval;
 use super::rule::{Granted, ToolRule};
 use super::{Approvals, revoked};
-use crate::fault::Fallible;
+use crate::error::Fallible;
 use crate::runs::record::Session;
 
 /// What stood between rules that were granted together. A command may contain it, too.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::openapi::{Api, Op};
 use crate::app::App;
-use crate::fault::{self, Fallible};
+use crate::error::{self, Fallible};
 use crate::security::users::{Caller, Role};
 use crate::upkeep;
 
@@ -33,6 +33,6 @@ async fn back_up(State(app): State<App>, caller: Caller) -> Fallible<(StatusCode
     // It has everybody's conversations.
     caller.require(Role::Owner)?;
     let file = upkeep::back_up_now(&app).await?;
-    let bytes = std::fs::metadata(&file).map_err(fault::internal)?.len();
+    let bytes = std::fs::metadata(&file).map_err(error::internal)?.len();
     Ok((StatusCode::CREATED, Json(Backup { file: file.display().to_string(), bytes })))
 }

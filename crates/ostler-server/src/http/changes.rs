@@ -10,10 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::openapi::{Api, Op};
 use super::sessions::readable;
 use crate::app::App;
-use crate::fault::Fallible;
+use crate::error::{Fallible, JsonBody, PathOf};
 use crate::runs::edits::{FileChange, RunChanges};
 use crate::runs::rewind::Rewound;
-use crate::security::error::{JsonBody, PathOf};
 use crate::security::users::Caller;
 
 /// How many runs are told, the last ones.

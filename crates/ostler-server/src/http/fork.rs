@@ -11,9 +11,8 @@ use super::openapi::{Api, Op};
 use super::session_view::{SessionView, view};
 use super::sessions::{LONGEST_TITLE, check_title};
 use crate::app::App;
-use crate::fault::Fallible;
+use crate::error::{Fallible, JsonBody, PathOf};
 use crate::runs::fork;
-use crate::security::error::{JsonBody, PathOf};
 use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {

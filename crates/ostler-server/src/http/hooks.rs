@@ -16,10 +16,9 @@ use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::schedules::StartBody;
 use crate::app::App;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
 use crate::hooks::record::{Hook, HookView};
 use crate::hooks::{LONGEST, Request};
-use crate::security::error::{JsonBody, PathOf, QueryOf};
 use crate::security::guard::network;
 use crate::security::users::Caller;
 

@@ -13,10 +13,9 @@ use super::openapi::{Api, Op};
 use super::sse;
 use crate::agui::run_pages;
 use crate::app::App;
-use crate::fault::Fallible;
+use crate::error::{Fallible, JsonBody, PathOf, QueryOf};
 use crate::runs::NewRun;
 use crate::runs::record::Run;
-use crate::security::error::{JsonBody, PathOf, QueryOf};
 use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {

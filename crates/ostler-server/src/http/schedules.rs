@@ -14,12 +14,11 @@ use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::sessions::mode;
 use crate::app::App;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
 use crate::runs::record::Setup;
 use crate::schedules::plan::When;
 use crate::schedules::record::{CatchUp, Check, Firing, Start};
 use crate::schedules::{Changes, MOST_RETRIES, NewSchedule, ScheduleView};
-use crate::security::error::{JsonBody, PathOf, QueryOf};
 use crate::security::users::Caller;
 use crate::spaces::Asked;
 

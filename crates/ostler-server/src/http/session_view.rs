@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::fault::{self, Fallible};
+use crate::error::{self, Fallible};
 use crate::runs::record::{Forked, Run, RunState, Session, Setup};
 use crate::runs::tally::Tokens;
 
@@ -107,7 +107,7 @@ async fn at_work(app: &App, owner: Option<String>) -> Fallible<HashMap<String, S
     let mut states = HashMap::new();
     // The last one wins: a session that waits for somebody may have runs in line too.
     for state in [RunState::Queued, RunState::Running, RunState::Waiting] {
-        let word = serde_json::to_value(state).map_err(fault::internal)?;
+        let word = serde_json::to_value(state).map_err(error::internal)?;
         let field = word.as_str().map(|word| ("state".to_owned(), word.to_owned()));
         let filter = Filter { owner: owner.clone(), field, ..Filter::default() };
         let counts = app.hub.records.count_by::<Run>(&filter, "session", MOST_AT_WORK).await?;

@@ -19,12 +19,11 @@ use super::session_view::{SessionView, view, views};
 use super::sse::{self, Rendered};
 use crate::app::App;
 use crate::config::{Config, EngineChoice};
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible, JsonBody, PathOf, QueryOf};
 use crate::records::Kept as _;
 use crate::runs::record::{Session, Setup};
 use crate::runs::tally;
 use crate::scribe;
-use crate::security::error::{JsonBody, PathOf, QueryOf};
 use crate::security::users::Caller;
 use crate::spaces::Asked;
 
@@ -382,7 +381,7 @@ async fn log(
     let after = sse::number(query.after.unwrap_or(0))?.max(session.begins);
     let found = app.store.read_from(&stream, after, limit(query.limit)?).await?;
     let entry = |event: ostler_store::Event| {
-        let body = event.body.to().map_err(fault::internal)?;
+        let body = event.body.to().map_err(error::internal)?;
         Ok(LogEntry { seq: event.seq, at: event.at.as_millis(), kind: event.kind, body })
     };
     Ok(Json(Listing { items: found.into_iter().map(entry).collect::<Fallible<_>>()? }))

@@ -14,9 +14,8 @@ use serde_json::Value;
 use super::openapi::{Api, Op};
 use super::sessions::readable;
 use crate::app::App;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible, PathOf, QueryOf};
 use crate::runs::about::{About, McpServer, Named};
-use crate::security::error::{PathOf, QueryOf};
 use crate::security::users::Caller;
 
 /// How long an engine may take to answer.

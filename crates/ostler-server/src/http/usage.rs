@@ -13,10 +13,9 @@ use super::openapi::{Api, Op};
 use super::sessions::readable;
 use crate::app::App;
 use crate::clock;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible, PathOf, QueryOf};
 use crate::runs::day_usage;
 use crate::runs::tally::{Context, ModelUsed, RunUsage, Spent, ToolUsed};
-use crate::security::error::{PathOf, QueryOf};
 use crate::security::users::{Caller, Role};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;

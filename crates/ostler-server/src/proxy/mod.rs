@@ -33,7 +33,7 @@ pub(crate) use self::credential::Credentials;
 pub(crate) use self::passes::Pass;
 use self::passes::Passes;
 pub(crate) use self::usage::PassLimits;
-use crate::fault::Fallible;
+use crate::error::Fallible;
 use crate::runs::options::{Shape, Shaped};
 use crate::runs::record::Session;
 use crate::security::serve::{self, ConnectionLimits};

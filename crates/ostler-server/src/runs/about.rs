@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::Hub;
 use super::record::Session;
 use super::worker::{Command, Worker};
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 use crate::records::kept;
 
 /// What the last engine of a session said when it began a turn.

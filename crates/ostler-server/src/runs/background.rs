@@ -9,7 +9,7 @@ use ostler_store::Expected;
 use super::record::{Begin, Run, RunState};
 use super::worker::Worker;
 use super::{TRIES, event, tally};
-use crate::fault::{self, Fallible};
+use crate::error::{self, Fallible};
 use crate::ids;
 use crate::records::Kept as _;
 
@@ -85,7 +85,7 @@ impl Worker {
                 written => return Ok(written.map(|()| run)?),
             }
         }
-        Err(fault::internal(format!("the record of {} changes too fast", self.session.id)))
+        Err(error::internal(format!("the record of {} changes too fast", self.session.id)))
     }
 }
 

@@ -13,7 +13,7 @@ use super::Hub;
 use super::record::{Run, RunState, Session};
 use super::unkept::Ended;
 use super::worker::cancelled_outcome;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 use crate::records::kept;
 
 /// A user wants a run to end.

@@ -4,7 +4,7 @@ use ostler_store::{Event, NewEvent};
 use serde::Deserialize;
 
 use super::{Hub, event};
-use crate::fault::Fallible;
+use crate::error::Fallible;
 use crate::scribe;
 
 /// A delta, as far as it says something.

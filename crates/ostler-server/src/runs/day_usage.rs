@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Hub;
 use super::tally::{ModelUsed, RunUsage, Spent};
 use crate::clock;
-use crate::fault::Fallible;
+use crate::error::Fallible;
 use crate::records::{Kept as _, kept};
 
 /// Whose sums are those of all users together. Names of users have letters.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::record::{Begin, Forked, Run};
 use crate::approvals::record::Approval;
-use crate::fault::{self, Fallible};
+use crate::error::{self, Fallible};
 
 /// What the names of all drafts begin with.
 const DRAFTS: &str = "s/";
@@ -100,7 +100,7 @@ pub(crate) fn deleted() -> Fallible<NewEvent> {
 }
 
 fn event(kind: &str, body: Value, durable: bool) -> Fallible<NewEvent> {
-    let body = ostler_store::Body::of(&body).map_err(fault::internal)?;
+    let body = ostler_store::Body::of(&body).map_err(error::internal)?;
     let event = NewEvent::new(kind, body);
     Ok(if durable { event } else { event.fleeting() })
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::record::{Begin, Forked, Origin, Session, Setup};
 use super::{Hub, event, rewind};
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
 use crate::ids;
 use crate::records::Kept as _;
 use crate::scribe;
@@ -144,7 +144,7 @@ impl Copy {
             "prompt" => self.prompt(event),
             "message" => self.message(event),
             "run" => {
-                let body: Value = event.body.to().map_err(fault::internal)?;
+                let body: Value = event.body.to().map_err(error::internal)?;
                 let state = body["run"]["state"].as_str().unwrap_or_default();
                 // What is to be known later is how it ended.
                 if !matches!(state, "queued" | "running" | "waiting") {
@@ -161,7 +161,7 @@ impl Copy {
     }
 
     fn prompt(&mut self, event: &Event) -> Fallible<()> {
-        let prompt: Prompt = event.body.to().map_err(fault::internal)?;
+        let prompt: Prompt = event.body.to().map_err(error::internal)?;
         if matches!(&self.place, Place::Before(run) if *run == prompt.run_id) {
             self.is_done = true;
             return Ok(());
@@ -176,7 +176,7 @@ impl Copy {
             }
             Begin::Here | Begin::Anew => {}
         }
-        let mut body: Value = event.body.to().map_err(fault::internal)?;
+        let mut body: Value = event.body.to().map_err(error::internal)?;
         let messages = body.get_mut("messages").and_then(Value::as_array_mut);
         let messages = messages.into_iter().flatten().filter_map(Value::as_object_mut);
         for (number, message) in messages.enumerate() {
@@ -190,7 +190,7 @@ impl Copy {
     }
 
     fn message(&mut self, event: &Event) -> Fallible<()> {
-        let Said { run_id, message } = event.body.to().map_err(fault::internal)?;
+        let Said { run_id, message } = event.body.to().map_err(error::internal)?;
         // Pieces come again as a whole.
         if message.kind == "stream_event" {
             return Ok(());

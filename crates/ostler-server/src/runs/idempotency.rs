@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::record::{Run, Session};
 use super::{Hub, NewRun};
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
 use crate::ids;
 use crate::records::kept;
 
@@ -66,7 +66,7 @@ impl Hub {
             // Somebody has sent it at the same moment.
             Err(error) if error.detail().code == "changed" => {
                 let known = self.records.find::<PromptKey>(&used.id).await?;
-                let (known, _) = known.ok_or_else(|| fault::not_found("key", key))?;
+                let (known, _) = known.ok_or_else(|| error::not_found("key", key))?;
                 self.answered(known, &used, session, new).await
             }
             Err(error) => Err(error),

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::Hub;
 use super::unkept::AGAIN;
 use super::worker::Command;
-use crate::fault::{self, ApiError};
+use crate::error::{self, ApiError};
 use crate::log::Writer;
 
 /// What came of trying to take a session.
@@ -40,7 +40,7 @@ pub(super) async fn take(
             Ok((writer, since)) => return Taken::Held { writer, since, early },
             Err(error) => error,
         };
-        if error.detail().code == "held_elsewhere" || !fault::is_of_store(&error) {
+        if error.detail().code == "held_elsewhere" || !error::is_of_store(&error) {
             return Taken::Refused { error, early };
         }
         tracing::warn!(session, %error, "a session cannot be taken over yet");

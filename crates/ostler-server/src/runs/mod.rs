@@ -41,7 +41,7 @@ use self::worker::Command;
 use crate::approvals::Approvals;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
 use crate::ids;
 use crate::log::Log;
 use crate::metrics::Metrics;
@@ -231,7 +231,7 @@ impl Hub {
         match self.records.create(&session).await {
             Err(error) if error.detail().code == "changed" => {
                 let found = self.records.find::<Session>(&id).await?;
-                found.map(|(session, _)| session).ok_or_else(|| fault::not_found("session", &id))
+                found.map(|(session, _)| session).ok_or_else(|| error::not_found("session", &id))
             }
             created => created.map(|()| session),
         }
@@ -308,7 +308,7 @@ impl Hub {
     pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Fallible<Session> {
         match self.records.find::<Session>(id).await? {
             Some((session, _)) if caller.may_see(&session.owner) => Ok(session),
-            _ => Err(fault::not_found("session", id)),
+            _ => Err(error::not_found("session", id)),
         }
     }
 
@@ -316,7 +316,7 @@ impl Hub {
     pub(crate) async fn find_run(&self, caller: &Caller, id: &str) -> Fallible<Run> {
         match self.records.find::<Run>(id).await? {
             Some((run, _)) if caller.may_see(&run.owner) => Ok(self.as_it_is(run)),
-            _ => Err(fault::not_found("run", id)),
+            _ => Err(error::not_found("run", id)),
         }
     }
 
@@ -383,7 +383,7 @@ impl Hub {
         for _ in 0..TRIES {
             let touched = self.session_put(&run.session, |it| self.prompted(it, new)).await?;
             let Some(touched) = touched else {
-                return Err(fault::not_found("session", &run.session));
+                return Err(error::not_found("session", &run.session));
             };
             let puts = puts.iter().cloned().chain([touched]).collect();
             match self.scribe.write_before_work(&run.session, events.clone(), puts).await {
@@ -391,7 +391,7 @@ impl Hub {
                 written => return written.map(drop).map_err(Into::into),
             }
         }
-        Err(fault::internal(format!("the record of {} changes too fast", run.session)))
+        Err(error::internal(format!("the record of {} changes too fast", run.session)))
     }
 
     async fn push(self: &Arc<Self>, session: &Session, text: &str) -> Fallible<Option<Run>> {
@@ -494,7 +494,7 @@ impl Hub {
             // It has just ended; the next one will hear it.
             self.gone_if(&session.id, &worker);
         }
-        Err(fault::internal(format!("the worker of {} does not stay", session.id)))
+        Err(error::internal(format!("the worker of {} does not stay", session.id)))
     }
 
     async fn worker_or_new(self: &Arc<Self>, session: &Session) -> Fallible<mpsc::Sender<Command>> {

@@ -10,7 +10,7 @@ use ostler::{Options, PermissionMode};
 use super::ask::Waiters;
 use super::record::Session;
 use crate::config::{Config, EngineChoice};
-use crate::fault::Fallible;
+use crate::error::Fallible;
 use crate::security::browsers::BROWSERS;
 use crate::security::environment;
 use crate::security::keep_out::keep_out;

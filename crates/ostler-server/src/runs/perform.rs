@@ -13,7 +13,7 @@ use super::record::{Attached, Begin, Failure, Outcome, Run, RunState};
 use super::rewind::{busy, prompt_name};
 use super::time::Times;
 use super::worker::{Command, Worker, cancelled_outcome, next_message};
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
 
 /// How a run ended.
 enum Ending {
@@ -29,7 +29,7 @@ impl Worker {
             Ok(Some(started)) => started,
             // It was ended meanwhile, or begun by another worker.
             Ok(None) => return Ok(()),
-            Err(error) if fault::is_of_store(&error) => {
+            Err(error) if error::is_of_store(&error) => {
                 tracing::warn!(run, %error, "a run cannot begin yet");
                 self.begin_later(run);
                 return Ok(());
@@ -40,7 +40,7 @@ impl Worker {
         self.meter.begin(run);
         match self.begin(&started).await {
             Ok(()) => self.attend(run, None).await,
-            Err(error) if fault::is_of_store(&error) => Err(error),
+            Err(error) if error::is_of_store(&error) => Err(error),
             Err(error) => {
                 let failure = Failure::new("engine", error.detail().message.clone());
                 let outcome = Outcome { error: Some(failure), ..Outcome::default() };

@@ -10,7 +10,7 @@ use super::record::{Attached, Failure, Outcome, Run, RunState, Session};
 use super::unkept::AGAIN;
 use super::worker::{Command, cancelled_outcome};
 use super::{Hub, NewRun, event};
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 use crate::ids;
 use crate::records::Kept as _;
 use crate::security::users::Caller;

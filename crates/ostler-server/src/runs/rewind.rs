@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::record::{Run, Session};
 use super::worker::{Command, Worker};
 use super::{Hub, event};
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
 
 /// How long an engine may take for it.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -67,7 +67,7 @@ impl Hub {
 impl Worker {
     pub(super) async fn rewind(&mut self, rewind: Rewind) {
         let done = match self.closed {
-            Some(_) => Err(fault::not_found("session", &self.session.id)),
+            Some(_) => Err(error::not_found("session", &self.session.id)),
             None => self.put_back(&rewind).await,
         };
         // Whoever asked may have gone; what was done is in the log.

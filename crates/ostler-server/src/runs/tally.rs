@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::Session;
 use super::{Hub, NewRun};
-use crate::fault::Fallible;
+use crate::error::Fallible;
 use crate::records::{Kept as _, kept};
 
 /// How much of a prompt is searched, and shown where there is a line for it.

@@ -15,7 +15,7 @@ use super::record::{Attached, Outcome, Run, RunState, Session};
 use super::tally::{self, RunUsage};
 use super::worker::{Command, cancelled_outcome};
 use super::{Hub, event};
-use crate::fault::Fallible;
+use crate::error::Fallible;
 use crate::records::Kept as _;
 
 /// How long until it is tried again.
@@ -184,7 +184,7 @@ impl Hub {
         session: &Session,
         ended: &Ended,
     ) -> Result<Option<RunState>, Error> {
-        let unread = |error: crate::fault::ApiError| Error::Failed {
+        let unread = |error: crate::error::ApiError| Error::Failed {
             doing: format!("reading {}", ended.run),
             why: error.to_string(),
         };

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::event;
-use crate::fault::{self, Fallible};
+use crate::error::{self, Fallible};
 use crate::security::redact::{Pieces, Redactor};
 
 /// A block of a response: the subagent whose it is, and its number.
@@ -47,7 +47,7 @@ impl Veil {
         message: Message,
     ) -> Fallible<Vec<NewEvent>> {
         let is_piece = matches!(message, Message::StreamEvent(_));
-        let frame = serde_json::to_value(message.into_frame()).map_err(fault::internal)?;
+        let frame = serde_json::to_value(message.into_frame()).map_err(error::internal)?;
         let mut frames = Vec::new();
         for frame in self.frames(frame, is_piece) {
             self.collect(frame, &mut frames);

@@ -19,7 +19,7 @@ use super::rewind::{Rewind, busy};
 use super::unkept::{AGAIN, Ended};
 use super::veil::Veil;
 use super::{Hub, TRIES, event, options, perform, tally};
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
 use crate::log::Writer;
 use crate::memory::NotesEnd;
 use crate::records::Kept as _;
@@ -182,11 +182,11 @@ impl Worker {
         tracing::error!(run, %error, "a run could not be kept");
         self.leave_engine();
         let message = &error.detail().message;
-        if fault::is_of_store(error) && self.is_cancelling {
+        if error::is_of_store(error) && self.is_cancelling {
             // Whoever wanted it to end gets that, and not a run to resume.
             return self.end(run, RunState::Cancelled, cancelled_outcome()).await;
         }
-        if fault::is_of_store(error) {
+        if error::is_of_store(error) {
             let message = format!("the server could not write what this run did: {message}");
             return self.interrupt_later(run, &message);
         }
@@ -440,7 +440,7 @@ impl Worker {
 
     pub(super) async fn find(&self, run: &str) -> Fallible<(Run, u64)> {
         let found = self.hub.records.find::<Run>(run).await?;
-        found.ok_or_else(|| fault::not_found("run", run))
+        found.ok_or_else(|| error::not_found("run", run))
     }
 
     /// The same for a run that is over, with what it used.
@@ -463,7 +463,7 @@ impl Worker {
                 }
             }
         }
-        Err(fault::internal(format!("the record of {} changes too fast", self.session.id)))
+        Err(error::internal(format!("the record of {} changes too fast", self.session.id)))
     }
 
     /// How a run ended, with what it used.

@@ -6,7 +6,7 @@ use super::Schedules;
 use super::check::Said;
 use super::record::{Firing, FiringState, Schedule, ScheduleState};
 use super::starter::Occasion;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 use crate::runs::record::{Failure, Run, RunState};
 
 /// How long is waited before the first time that something is tried again; then twice as long each time.

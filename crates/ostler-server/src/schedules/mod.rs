@@ -28,7 +28,7 @@ use self::plan::When;
 use self::record::{CatchUp, Check, Firing, Schedule, ScheduleState, Start, firings_of};
 use self::starter::Starter;
 use crate::clock::Clock;
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
 use crate::ids;
 use crate::records::Records;
 use crate::runs::Hub;
@@ -209,7 +209,7 @@ impl Schedules {
     pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Fallible<Schedule> {
         match self.records.find::<Schedule>(id).await? {
             Some((schedule, _)) if caller.may_see(&schedule.owner) => Ok(schedule),
-            _ => Err(fault::not_found("schedule", id)),
+            _ => Err(error::not_found("schedule", id)),
         }
     }
 
@@ -368,7 +368,7 @@ impl Schedules {
 
     async fn timer(&self, what: &str, at: u64) -> Fallible<()> {
         let at = Timestamp::from_millis(i64::try_from(at).unwrap_or(i64::MAX));
-        let body = Body::of(&json!({})).map_err(fault::internal)?;
+        let body = Body::of(&json!({})).map_err(error::internal)?;
         self.store.schedule(Due { id: timer_of(what), at, body }).await?;
         self.wake.notify_one();
         Ok(())

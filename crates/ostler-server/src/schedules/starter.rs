@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::record::Start;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 use crate::ids;
 use crate::runs::record::Run;
 use crate::runs::{Hub, NewRun};

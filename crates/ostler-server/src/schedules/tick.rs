@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::record::{Firing, FiringState, Schedule, ScheduleState};
 use super::{Schedules, catch_up};
-use crate::fault::Fallible;
+use crate::error::Fallible;
 use crate::runs::record::Run;
 
 /// How often the store is asked what is due.

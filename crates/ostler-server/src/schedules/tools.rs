@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::plan::When;
 use super::record::{CatchUp, Start};
 use super::{MOST_RETRIES, NewSchedule, ScheduleView, Schedules};
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 use crate::runs::options::{Shape, Shaped};
 use crate::runs::record::{Session, Setup};
 use crate::security::users::Caller;

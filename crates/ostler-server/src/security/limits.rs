@@ -13,8 +13,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
 
-use super::error::ApiError;
 use super::guard::{FromStranger, is_upgrade};
+use crate::error::ApiError;
 
 /// What bodies may be like.
 #[derive(Clone, Debug)]

@@ -13,10 +13,10 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 
-use super::error::{ApiError, shown};
 use super::revocation::Changes;
 use super::token::{Token, TokenDigest, TokenFile};
 pub(crate) use super::user_file::{KeptToken, KeptUsers, User, UserFile, UserStore};
+use crate::error::{ApiError, shown};
 use crate::ids::random_text;
 
 /// Whoever holds the token file.

@@ -16,7 +16,7 @@ use super::metadata::{Isolation, Metadata, TaskType};
 use super::mode::Mode;
 use super::prompt;
 use super::tools::Tools;
-use crate::security::error::ApiError;
+use crate::error::ApiError;
 use crate::security::keep_out::keep_out;
 
 /// The model of a skill that names none, where the operator names none either.

@@ -15,7 +15,7 @@ use super::policy::Policy;
 use super::record::Space;
 use super::secrets;
 use super::{FOLDER, Spaces};
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
 use crate::runs::options::{Shape, Shaped, add_to_prompt};
 use crate::runs::record::Session;
 use crate::security::users::Role;
@@ -61,7 +61,7 @@ impl Spaces {
             let walls = Walls { hidden: hidden(None), ..Walls::default() };
             return Ok(Fitting { cwd, walls, place: None });
         };
-        let gone = || fault::not_found("space", id);
+        let gone = || error::not_found("space", id);
         let space = all.iter().find(|space| space.id == *id).ok_or_else(gone)?;
         let on_server = self.users.role(&session.owner).ok_or_else(gone)?;
         let role = space.role_of(&session.owner, on_server).ok_or_else(|| {

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
 use crate::ids::random_text;
 use crate::records::kept;
 use crate::security::paths::open_beneath;
@@ -62,7 +62,7 @@ pub(crate) fn read(folder: &Path, name: &str) -> Fallible<Memory> {
     match open_beneath(folder, Path::new(name)) {
         Ok(file) => {
             let most = LONGEST as u64 + 1;
-            file.take(most).read_to_end(&mut bytes).map_err(fault::internal)?;
+            file.take(most).read_to_end(&mut bytes).map_err(error::internal)?;
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => {
@@ -94,7 +94,7 @@ pub(crate) fn write(folder: &Path, name: &str, text: &str, seen: Option<&str>) -
         let status = axum::http::StatusCode::PRECONDITION_FAILED;
         return Err(ApiError::new(status, "changed", message).hint("read it again"));
     }
-    replace(folder, name, text.as_bytes()).map_err(fault::internal)?;
+    replace(folder, name, text.as_bytes()).map_err(error::internal)?;
     Ok(Memory { text: text.to_owned(), version: version(text), truncated: false })
 }
 

@@ -29,11 +29,10 @@ use self::record::{MemberRole, Mount, Space, check_name};
 use crate::approvals::audit::Audited;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible, shown};
 use crate::ids::random_text;
 use crate::records::Records;
 use crate::runs::record::{Session, Setup};
-use crate::security::error::shown;
 use crate::security::private;
 use crate::security::redact::Redactor;
 use crate::security::users::{Caller, Role, Users};
@@ -200,7 +199,7 @@ impl Spaces {
                 folder.canonicalize()? == folder && std::fs::read_dir(&folder)?.next().is_none();
             Ok(is_free.then_some(folder))
         };
-        made().map_err(fault::internal)?.ok_or_else(|| {
+        made().map_err(error::internal)?.ok_or_else(|| {
             let message = format!("a folder of an earlier space {id} is still there");
             ApiError::conflict("folder_exists", message)
                 .hint("take another name, or ask the operator to move the folder away")
@@ -270,10 +269,10 @@ impl Spaces {
         least: SpaceRole,
     ) -> Fallible<Space> {
         // What cannot be a name is no name of a space, and need not be looked for.
-        let none = |_| fault::not_found("space", id);
+        let none = |_| error::not_found("space", id);
         check_name("id", id).map_err(none)?;
         let found = self.records.find::<Space>(id).await?;
-        let (space, _) = found.ok_or_else(|| fault::not_found("space", id))?;
+        let (space, _) = found.ok_or_else(|| error::not_found("space", id))?;
         space.require(caller, least)?;
         Ok(space)
     }
@@ -297,7 +296,7 @@ impl Spaces {
         least: SpaceRole,
         mut change: impl FnMut(&mut Space) -> Fallible<()>,
     ) -> Fallible<Space> {
-        check_name("id", id).map_err(|_| fault::not_found("space", id))?;
+        check_name("id", id).map_err(|_| error::not_found("space", id))?;
         let changed = self.records.update::<Space, ()>(id, |space| {
             space.require(caller, least)?;
             change(space)
@@ -430,7 +429,7 @@ impl Spaces {
     ) -> Fallible<Space> {
         self.update(caller, id, SpaceRole::Admin, |space| {
             let place = space.mounts.iter().position(|mount| mount.name == name);
-            space.mounts.remove(place.ok_or_else(|| fault::not_found("mount", name))?);
+            space.mounts.remove(place.ok_or_else(|| error::not_found("mount", name))?);
             Ok(())
         })
         .await

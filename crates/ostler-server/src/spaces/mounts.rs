@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::access::SpaceRole;
 use super::record::Mount;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 use crate::security::private;
 
 /// The file in the server's folder.

@@ -7,8 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::fault::{ApiError, Fallible};
-use crate::security::error::shown;
+use crate::error::{ApiError, Fallible, shown};
 
 const MOST_RULES: usize = 200;
 const LONGEST_RULE: usize = 1_000;

@@ -7,9 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::policy::Policy;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible, shown};
 use crate::records::kept;
-use crate::security::error::shown;
 
 /// The longest name of a space, and of a mount.
 const LONGEST_NAME: usize = 64;

@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use crate::fault::{ApiError, Fallible};
-use crate::security::error::shown;
+use crate::error::{ApiError, Fallible, shown};
 use crate::security::private;
 use crate::security::redact::Redactor;
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use self::record::{Execution, Task, TaskView};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
 use crate::ids;
 use crate::records::Records;
 use crate::runs::options::{Shape, Shaped};
@@ -97,7 +97,7 @@ impl Shape for Workshop {
     async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
         let Some(id) = &session.setup.task else { return Ok(()) };
         let Some((task, _)) = self.records.find::<Task>(id).await? else {
-            return Err(fault::not_found("task", id));
+            return Err(error::not_found("task", id));
         };
         let run = self.prepare(&task).await?;
         match &run.note {
@@ -174,7 +174,7 @@ impl Tasks {
     pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Fallible<Task> {
         match self.hub.records.find::<Task>(id).await? {
             Some((task, _)) if caller.may_see(&task.owner) => Ok(task),
-            _ => Err(fault::not_found("task", id)),
+            _ => Err(error::not_found("task", id)),
         }
     }
 
