@@ -9,6 +9,7 @@ mod assemble;
 pub mod checkup;
 mod clock;
 pub mod config;
+mod confine;
 mod error;
 mod forget;
 mod hooks;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use ostler_store::{Error, sqlite};
 
 use crate::app::App;
-use crate::security::private;
+use crate::confine::private;
 
 /// Where in the data folder the database is.
 pub(crate) const DATABASE: &str = "log";

@@ -30,12 +30,12 @@ use self::record::{Answer, Approval, ApprovalState, Origin, Scope};
 use self::rule::Granted;
 use crate::clock::Clock;
 use crate::config::{Config, EngineChoice};
+use crate::confine::environment;
+use crate::confine::redact::Redactor;
 use crate::error::{self, ApiError, Fallible};
 use crate::records::Records;
 use crate::runs::event;
 use crate::scribe::Scribe;
-use crate::security::environment;
-use crate::security::redact::Redactor;
 use crate::security::users::{Caller, Role};
 
 /// How often a decision is tried again when something else about the request changed in between.

@@ -10,10 +10,10 @@ use tokio::sync::oneshot;
 use super::record::{Answer, Approval, ApprovalKind, ApprovalState, Step};
 use super::rule::{self, Granted};
 use super::{Approvals, Asker, digest, labels, summary, unattended};
+use crate::confine::redact::Redactor;
 use crate::error::{self, ApiError, Fallible};
 use crate::ids;
 use crate::runs::record::{Run, RunState};
-use crate::security::redact::Redactor;
 
 /// How often the record is looked at, in case another server has taken the answer.
 const LOOK: Duration = Duration::from_secs(2);

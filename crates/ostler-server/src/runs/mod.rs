@@ -41,6 +41,7 @@ use self::worker::Command;
 use crate::approvals::Approvals;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::confine::redact::Redactor;
 use crate::error::{self, ApiError, Fallible};
 use crate::ids;
 use crate::log::Log;
@@ -48,7 +49,6 @@ use crate::metrics::Metrics;
 use crate::records::{Kept as _, Records};
 use crate::scribe::{self, Scribe};
 use crate::security::permits::UserLimit;
-use crate::security::redact::Redactor;
 use crate::security::users::Caller;
 
 /// How many commands a worker may be behind.

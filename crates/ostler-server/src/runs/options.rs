@@ -10,10 +10,10 @@ use ostler::{Options, PermissionMode};
 use super::ask::Waiters;
 use super::record::Session;
 use crate::config::{Config, EngineChoice};
+use crate::confine::environment;
+use crate::confine::keep_out::keep_out;
 use crate::error::Fallible;
 use crate::security::browsers::BROWSERS;
-use crate::security::environment;
-use crate::security::keep_out::keep_out;
 use crate::spaces;
 
 /// What lies in the server's folder and is no agent's business: whoever reads the token is the owner, and the log and

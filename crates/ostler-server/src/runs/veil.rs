@@ -9,8 +9,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::event;
+use crate::confine::redact::{Pieces, Redactor};
 use crate::error::{self, Fallible};
-use crate::security::redact::{Pieces, Redactor};
 
 /// A block of a response: the subagent whose it is, and its number.
 type Place = (String, u64);
@@ -168,7 +168,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::Veil;
-    use crate::security::redact::Redactor;
+    use crate::confine::redact::Redactor;
 
     const SECRET: &str = "canary-7-value";
 

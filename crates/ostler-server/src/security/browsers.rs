@@ -10,9 +10,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use super::code::{COOKIE_IDLE, COOKIE_LASTS, MOST};
-use super::private;
 use super::revocation::Changes;
 use super::token::{Token, TokenDigest};
+use crate::confine::private;
 use crate::ids::random_text;
 
 /// How much later a cookie may have been used than the file says. It is not written for every request.

@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(open_for(credential(&caller), remove).await, Duration::ZERO, "removed");
         let replace = || {
             let token = format!("ostler_{}\n", "y".repeat(43));
-            crate::security::private::replace(&place.path().join("token"), token.as_bytes())
+            crate::confine::private::replace(&place.path().join("token"), token.as_bytes())
                 .unwrap();
         };
         let open = open_for(credential(&owner), replace).await;

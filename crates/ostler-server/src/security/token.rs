@@ -15,7 +15,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::private;
+use crate::confine::private;
 use crate::ids::random_text;
 
 /// How tokens begin, so that people and scanners know one when they see it.

@@ -501,7 +501,7 @@ mod tests {
     /// An earlier version removed a user without remembering it; the records still say the name.
     fn users_of_old_records(place: &tempfile::TempDir) {
         let path = place.path().join("users.json");
-        crate::security::private::replace(&path, b"[]").unwrap();
+        crate::confine::private::replace(&path, b"[]").unwrap();
         let (users, owner) = users(place);
         assert!(users.lacks_removed());
         users.retire(["mia", OWNER].map(str::to_owned)).unwrap();

@@ -16,8 +16,8 @@ use super::metadata::{Isolation, Metadata, TaskType};
 use super::mode::Mode;
 use super::prompt;
 use super::tools::Tools;
+use crate::confine::keep_out::keep_out;
 use crate::error::ApiError;
-use crate::security::keep_out::keep_out;
 
 /// The model of a skill that names none, where the operator names none either.
 pub(crate) const DEFAULT_MODEL: &str = "claude-sonnet-4-5";

@@ -15,11 +15,11 @@ use super::policy::Policy;
 use super::record::Space;
 use super::secrets;
 use super::{FOLDER, Spaces};
+use crate::confine::walls::{Opening, Walls};
 use crate::error::{self, ApiError, Fallible};
 use crate::runs::options::{Shape, Shaped, add_to_prompt};
 use crate::runs::record::Session;
 use crate::security::users::Role;
-use crate::security::walls::{Opening, Walls};
 
 /// Everything that a space changes about a session.
 pub(crate) struct Fitting {

@@ -12,10 +12,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::confine::paths::open_beneath;
 use crate::error::{self, ApiError, Fallible};
 use crate::ids::random_text;
 use crate::records::kept;
-use crate::security::paths::open_beneath;
 
 /// The name of a space's memory in its folder.
 pub(crate) const NAME: &str = "CLAUDE.md";

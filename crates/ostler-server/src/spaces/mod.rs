@@ -3,7 +3,7 @@
 //! Sessions begin in a space or outside of all. One that belongs to a space works in its folder, begins with its policy
 //! and cannot get more than that; what it is started with is worked out again for every run ([`fitting`]). A session stays
 //! with whoever began it; admins of the space can read it. What agents can reach is one value,
-//! [`crate::security::walls::Walls`].
+//! [`crate::confine::walls::Walls`].
 
 pub(crate) mod access;
 pub(crate) mod fitting;
@@ -29,12 +29,12 @@ use self::record::{MemberRole, Mount, Space, check_name};
 use crate::approvals::audit::Audited;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::confine::private;
+use crate::confine::redact::Redactor;
 use crate::error::{self, ApiError, Fallible, shown};
 use crate::ids::random_text;
 use crate::records::Records;
 use crate::runs::record::{Session, Setup};
-use crate::security::private;
-use crate::security::redact::Redactor;
 use crate::security::users::{Caller, Role, Users};
 
 /// Where spaces without a folder of the operator's have theirs, in the server's folder.

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use super::access::SpaceRole;
 use super::record::Mount;
+use crate::confine::private;
 use crate::error::{ApiError, Fallible};
-use crate::security::private;
 
 /// The file in the server's folder.
 pub(crate) const FILE: &str = "mounts.json";

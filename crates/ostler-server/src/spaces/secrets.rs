@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
+use crate::confine::private;
+use crate::confine::redact::Redactor;
 use crate::error::{ApiError, Fallible, shown};
-use crate::security::private;
-use crate::security::redact::Redactor;
 
 /// The file in the server's folder.
 pub(crate) const FILE: &str = "secrets.json";
