@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::error::{self, Fallible};
+use crate::model::run::Session;
 use crate::records::{Kept as _, kept};
-use crate::runs::record::Session;
 use crate::scribe;
 
 /// Records of a session, by their field `session`.

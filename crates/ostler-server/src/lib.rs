@@ -19,6 +19,7 @@ mod log;
 pub mod log_writer;
 mod memory;
 mod metrics;
+mod model;
 mod proxy;
 mod records;
 mod removed_users;

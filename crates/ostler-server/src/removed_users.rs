@@ -9,9 +9,9 @@ use ostler_store::{Filter, Page, Store};
 
 use crate::app::App;
 use crate::error::{self, ApiError, Fallible};
+use crate::model::run::Session;
 use crate::records::KINDS;
 use crate::runs::options::{Shape, Shaped};
-use crate::runs::record::Session;
 use crate::security::users::Users;
 use crate::spaces::record::Space;
 

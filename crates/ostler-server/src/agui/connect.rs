@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::history_page::{History, HistoryPage};
 use super::run::{Failure, Telling};
-use crate::runs::record::Begin;
+use crate::model::run::Begin;
 use crate::scribe;
 
 /// How the ids of messages begin that came from no client of AG-UI.

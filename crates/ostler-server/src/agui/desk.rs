@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 
 use crate::error::{self, Fallible};
-use crate::runs::event;
+use crate::model::event;
 use crate::scribe::Scribe;
 
 /// The desks of all threads that are in use.

@@ -36,7 +36,7 @@ use super::run::Run;
 use super::thread::{Floors, Thread};
 use crate::app::App;
 use crate::error::{ApiError, Fallible};
-use crate::runs::record::{Session, Setup};
+use crate::model::run::{Session, Setup};
 use crate::security::revocation::Credential;
 use crate::security::token::TokenDigest;
 use crate::security::users::{self, Role};

@@ -17,7 +17,7 @@ use super::thread::Place;
 use crate::approvals::record::Approval;
 use crate::error::{self, Fallible};
 use crate::log::Logged;
-use crate::runs::record::{self, RunState};
+use crate::model::run::{Run, RunState};
 use crate::scribe;
 
 /// What a turn waits for.
@@ -147,7 +147,7 @@ impl Telling<'_> {
             "engine" => self.translator.engine_begins(),
             "run" => {
                 let mut told: Value = read(logged)?;
-                let run = serde_json::from_value::<record::Run>(told["run"].take());
+                let run = serde_json::from_value::<Run>(told["run"].take());
                 self.run_changed(&run.map_err(error::internal)?, followed).await;
             }
             _ => {}
@@ -173,7 +173,7 @@ impl Telling<'_> {
         self.outlet.send(events).await;
     }
 
-    async fn run_changed(&mut self, run: &record::Run, followed: &mut Followed) {
+    async fn run_changed(&mut self, run: &Run, followed: &mut Followed) {
         if !run.state.is_over() || !followed.awaited.contains(&run.id) {
             return;
         }
@@ -273,7 +273,7 @@ fn read<'a, T: Deserialize<'a>>(logged: &'a Logged) -> Fallible<T> {
 }
 
 /// Why a run ended that the engine did not end.
-fn ended(run: &record::Run) -> Failure {
+fn ended(run: &Run) -> Failure {
     let error = run.outcome.as_ref().and_then(|outcome| outcome.error.as_ref());
     let Some(error) = error else { return Failure::new("the run has ended", "agent_gone") };
     let code = match error.code.as_str() {

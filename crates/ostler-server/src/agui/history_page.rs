@@ -20,7 +20,7 @@ use super::shared_state;
 use super::thread::Thread;
 use crate::app::App;
 use crate::error::Fallible;
-use crate::runs::record::Session;
+use crate::model::run::Session;
 use crate::scribe;
 
 /// How the id of the first message begins on a page that is not all; then comes how many messages of the user, that came

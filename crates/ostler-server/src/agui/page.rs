@@ -13,9 +13,9 @@ use super::frontend_tools::FrontendTools;
 use super::shared_state;
 use super::thread::Thread;
 use crate::error::Fallible;
+use crate::model::run::Session;
 use crate::records::Records;
 use crate::runs::options::{Shape, Shaped, add_to_prompt};
-use crate::runs::record::Session;
 
 /// What the engine of a thread is to be like. When that changes, another one goes on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

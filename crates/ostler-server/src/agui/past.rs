@@ -14,7 +14,7 @@ use super::connect::{PromptEvent, prompt_id};
 use super::follow::MessageEvent;
 use super::history_page::{Glance, History};
 use crate::error::{self, Fallible};
-use crate::runs::record::Begin;
+use crate::model::run::Begin;
 
 #[derive(Deserialize)]
 struct CutOff {

@@ -26,8 +26,8 @@ use super::wish::Wish;
 use crate::app::App;
 use crate::approvals::record::Approval;
 use crate::error::{ApiError, Fallible};
-use crate::runs::record::{Begin, RunState, Session};
-use crate::runs::{self, NewRun};
+use crate::model::run::{Begin, RunState, Session};
+use crate::runs::NewRun;
 use crate::scribe;
 use crate::security::revocation::Credential;
 use crate::security::users::Caller;
@@ -78,7 +78,7 @@ pub(super) struct Telling<'a> {
     pub(super) desk: Desk,
     pub(super) asks: Asks,
     /// The run of the session that is under way.
-    pub(super) live: Option<runs::record::Run>,
+    pub(super) live: Option<crate::model::run::Run>,
     /// The run that was told of last, if the server ended while it worked and nobody took it up.
     pub(super) cut_off: Option<String>,
     pub(super) translator: Translator,

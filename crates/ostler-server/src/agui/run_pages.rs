@@ -6,7 +6,7 @@ use super::connect::{PromptEvent, prompt_id};
 use super::history_page::{History, STEP, glance};
 use crate::app::App;
 use crate::error::{self, Fallible};
-use crate::runs::record::{Run, Session};
+use crate::model::run::{Run, Session};
 use crate::scribe;
 
 /// Some runs of a session, oldest first, and the event before which there are more.

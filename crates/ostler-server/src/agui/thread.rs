@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::page::Page;
 use crate::error::Fallible;
+use crate::model::run::Session;
 use crate::records::{Records, kept};
-use crate::runs::record::Session;
 
 /// What is remembered of a thread. The conversation itself is in the log of its session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use ostler_agui::message::{Message, MessageBody};
 use super::run::Telling;
 use super::thread::Place;
 use super::{frontend_tools, history_page};
-use crate::runs::record::Begin;
+use crate::model::run::Begin;
 
 /// What the client wants.
 pub(super) enum Wish<'a> {

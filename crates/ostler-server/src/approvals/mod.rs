@@ -33,8 +33,8 @@ use crate::config::{Config, EngineChoice};
 use crate::confine::environment;
 use crate::confine::redact::Redactor;
 use crate::error::{self, ApiError, Fallible};
+use crate::model::event;
 use crate::records::Records;
-use crate::runs::event;
 use crate::scribe::Scribe;
 use crate::security::users::{Caller, Role};
 

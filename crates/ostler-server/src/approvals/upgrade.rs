@@ -7,7 +7,7 @@ use super::record::Approval;
 use super::rule::{Granted, ToolRule};
 use super::{Approvals, revoked};
 use crate::error::Fallible;
-use crate::runs::record::Session;
+use crate::model::run::Session;
 
 /// What stood between rules that were granted together. A command may contain it, too.
 const JOINT: &str = " + ";

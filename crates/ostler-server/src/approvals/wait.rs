@@ -13,7 +13,7 @@ use super::{Approvals, Asker, digest, labels, summary, unattended};
 use crate::confine::redact::Redactor;
 use crate::error::{self, ApiError, Fallible};
 use crate::ids;
-use crate::runs::record::{Run, RunState};
+use crate::model::run::{Run, RunState};
 
 /// How often the record is looked at, in case another server has taken the answer.
 const LOOK: Duration = Duration::from_secs(2);

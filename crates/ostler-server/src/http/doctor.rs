@@ -16,9 +16,9 @@ use crate::app::App;
 use crate::checkup::{self, Finding};
 use crate::config::EngineChoice;
 use crate::error::Fallible;
+use crate::model::run::Session;
 use crate::records::{Kept as _, quarantine};
 use crate::runs::about::About;
-use crate::runs::record::Session;
 use crate::security::users::{Caller, Role};
 
 /// With less than this, the event log may not fit.

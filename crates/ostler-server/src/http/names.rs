@@ -8,7 +8,7 @@ use crate::approvals::audit::Audited;
 use crate::approvals::record::Approval;
 use crate::approvals::rule::Granted;
 use crate::hooks::record::HookView;
-use crate::runs::record::Run;
+use crate::model::run::Run;
 use crate::schedules::ScheduleView;
 use crate::schedules::record::Firing;
 use crate::security::users::Users;

@@ -14,8 +14,8 @@ use super::sse;
 use crate::agui::run_pages;
 use crate::app::App;
 use crate::error::{Fallible, JsonBody, PathOf, QueryOf};
+use crate::model::run::Run;
 use crate::runs::NewRun;
-use crate::runs::record::Run;
 use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {

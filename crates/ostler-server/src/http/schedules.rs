@@ -15,7 +15,7 @@ use super::openapi::{Api, Op};
 use super::sessions::mode;
 use crate::app::App;
 use crate::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
-use crate::runs::record::Setup;
+use crate::model::run::Setup;
 use crate::schedules::plan::When;
 use crate::schedules::record::{CatchUp, Check, Firing, Start};
 use crate::schedules::{Changes, MOST_RETRIES, NewSchedule, ScheduleView};

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::error::{self, Fallible};
-use crate::runs::record::{Forked, Run, RunState, Session, Setup};
-use crate::runs::tally::Tokens;
+use crate::model::run::{Forked, Run, RunState, Session, Setup};
+use crate::model::tally::Tokens;
 
 /// A conversation. Everything said in it is in the event log of the same name.
 #[derive(Serialize, JsonSchema)]

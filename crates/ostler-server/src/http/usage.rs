@@ -14,8 +14,8 @@ use super::sessions::readable;
 use crate::app::App;
 use crate::clock;
 use crate::error::{ApiError, Fallible, PathOf, QueryOf};
+use crate::model::tally::{Context, ModelUsed, RunUsage, Spent, ToolUsed};
 use crate::runs::day_usage;
-use crate::runs::tally::{Context, ModelUsed, RunUsage, Spent, ToolUsed};
 use crate::security::users::{Caller, Role};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;

@@ -34,8 +34,8 @@ pub(crate) use self::passes::Pass;
 use self::passes::Passes;
 pub(crate) use self::usage::PassLimits;
 use crate::error::Fallible;
+use crate::model::run::Session;
 use crate::runs::options::{Shape, Shaped};
-use crate::runs::record::Session;
 use crate::security::serve::{self, ConnectionLimits};
 
 /// Below this lies the API, so that what else is here cannot be mistaken for it.

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::Hub;
-use super::record::Session;
 use super::worker::{Command, Worker};
 use crate::error::{ApiError, Fallible};
+use crate::model::run::Session;
 use crate::records::kept;
 
 /// What the last engine of a session said when it began a turn.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use ostler::{Error, Message};
 use ostler_store::Expected;
 
-use super::record::{Begin, Run, RunState};
 use super::worker::Worker;
-use super::{TRIES, event, tally};
+use super::{TRIES, tally};
 use crate::error::{self, Fallible};
 use crate::ids;
+use crate::model::event;
+use crate::model::run::{Begin, Run, RunState};
 use crate::records::Kept as _;
 
 /// What such a run has in place of a prompt.

@@ -10,10 +10,10 @@ use ostler_store::Filter;
 use serde::{Deserialize, Serialize};
 
 use super::Hub;
-use super::record::{Run, RunState, Session};
 use super::unkept::Ended;
 use super::worker::cancelled_outcome;
 use crate::error::{ApiError, Fallible};
+use crate::model::run::{Run, RunState, Session};
 use crate::records::kept;
 
 /// A user wants a run to end.

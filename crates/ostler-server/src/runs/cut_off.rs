@@ -3,8 +3,9 @@
 use ostler_store::{Event, NewEvent};
 use serde::Deserialize;
 
-use super::{Hub, event};
+use super::Hub;
 use crate::error::Fallible;
+use crate::model::event;
 use crate::scribe;
 
 /// A delta, as far as it says something.

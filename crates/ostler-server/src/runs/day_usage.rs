@@ -9,9 +9,9 @@ use ostler_store::{Error, Expected, Filter, Page, Put};
 use serde::{Deserialize, Serialize};
 
 use super::Hub;
-use super::tally::{ModelUsed, RunUsage, Spent};
 use crate::clock;
 use crate::error::Fallible;
+use crate::model::tally::{ModelUsed, RunUsage, Spent};
 use crate::records::{Kept as _, kept};
 
 /// Whose sums are those of all users together. Names of users have letters.

@@ -6,10 +6,11 @@ use ostler_store::{Event, Expected, NewEvent};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::record::{Begin, Forked, Origin, Session, Setup};
-use super::{Hub, event, rewind};
+use super::{Hub, rewind};
 use crate::error::{self, ApiError, Fallible};
 use crate::ids;
+use crate::model::event;
+use crate::model::run::{Begin, Forked, Origin, Session, Setup};
 use crate::records::Kept as _;
 use crate::scribe;
 

@@ -9,10 +9,10 @@ use ostler_store::Filter;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::record::{Run, Session};
 use super::{Hub, NewRun};
 use crate::error::{self, ApiError, Fallible};
 use crate::ids;
+use crate::model::run::{Run, Session};
 use crate::records::kept;
 
 /// The longest key, in characters.

@@ -8,11 +8,11 @@ use ostler::options::{SystemPrompt, ToolSet};
 use ostler::{Options, PermissionMode};
 
 use super::ask::Waiters;
-use super::record::Session;
 use crate::config::{Config, EngineChoice};
 use crate::confine::environment;
 use crate::confine::keep_out::keep_out;
 use crate::error::Fallible;
+use crate::model::run::Session;
 use crate::security::browsers::BROWSERS;
 use crate::spaces;
 

@@ -8,12 +8,12 @@ use ostler::{Error, ErrorKind, Message};
 use tokio::time::Instant;
 
 use super::about::WantsEngine;
-use super::event;
-use super::record::{Attached, Begin, Failure, Outcome, Run, RunState};
 use super::rewind::{busy, prompt_name};
 use super::time::Times;
 use super::worker::{Command, Worker, cancelled_outcome, next_message};
 use crate::error::{self, ApiError, Fallible};
+use crate::model::event;
+use crate::model::run::{Attached, Begin, Failure, Outcome, Run, RunState};
 
 /// How a run ended.
 enum Ending {
@@ -256,7 +256,7 @@ impl Worker {
         self.session.origin = None;
         self.hub
             .records
-            .update::<super::record::Session, ()>(&self.session.id, |session| {
+            .update::<crate::model::run::Session, ()>(&self.session.id, |session| {
                 session.engine_session.clone_from(&id);
                 session.origin = None;
                 Ok(())

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use ostler_store::{Error, Expected, Filter};
 
-use super::record::{Attached, Failure, Outcome, Run, RunState, Session};
 use super::unkept::AGAIN;
 use super::worker::{Command, cancelled_outcome};
-use super::{Hub, NewRun, event};
+use super::{Hub, NewRun};
 use crate::error::{ApiError, Fallible};
 use crate::ids;
+use crate::model::event;
+use crate::model::run::{Attached, Failure, Outcome, Run, RunState, Session};
 use crate::records::Kept as _;
 use crate::security::users::Caller;
 

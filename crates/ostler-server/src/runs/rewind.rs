@@ -8,10 +8,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use super::record::{Run, Session};
+use super::Hub;
 use super::worker::{Command, Worker};
-use super::{Hub, event};
 use crate::error::{self, ApiError, Fallible};
+use crate::model::event;
+use crate::model::run::{Run, Session};
 
 /// How long an engine may take for it.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -8,14 +8,15 @@ use std::time::Duration;
 use ostler_store::{Error, Expected, Put};
 use tokio::sync::mpsc;
 
+use super::Hub;
 use super::day_usage::UncountedUsage;
 use super::edits::RunChanges;
 use super::meter::Used;
-use super::record::{Attached, Outcome, Run, RunState, Session};
-use super::tally::{self, RunUsage};
 use super::worker::{Command, cancelled_outcome};
-use super::{Hub, event};
 use crate::error::Fallible;
+use crate::model::event;
+use crate::model::run::{Attached, Outcome, Run, RunState, Session};
+use crate::model::tally::{self, RunUsage};
 use crate::records::Kept as _;
 
 /// How long until it is tried again.

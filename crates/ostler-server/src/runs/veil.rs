@@ -8,9 +8,9 @@ use ostler_store::NewEvent;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::event;
 use crate::confine::redact::{Pieces, Redactor};
 use crate::error::{self, Fallible};
+use crate::model::event;
 
 /// A block of a response: the subagent whose it is, and its number.
 type Place = (String, u64);

@@ -14,14 +14,15 @@ use super::ask::Askers;
 use super::lease::{self, Taken};
 use super::meter::Meter;
 use super::options::Shaped;
-use super::record::{Failure, Outcome, Run, RunState, Session};
 use super::rewind::{Rewind, busy};
 use super::unkept::{AGAIN, Ended};
 use super::veil::Veil;
-use super::{Hub, TRIES, event, options, perform, tally};
+use super::{Hub, TRIES, options, perform, tally};
 use crate::error::{self, ApiError, Fallible};
 use crate::log::Writer;
 use crate::memory::NotesEnd;
+use crate::model::event;
+use crate::model::run::{Failure, Outcome, Run, RunState, Session};
 use crate::records::Kept as _;
 use crate::security::permits::UserPermit;
 

@@ -7,7 +7,7 @@ use super::check::Said;
 use super::record::{Firing, FiringState, Schedule, ScheduleState};
 use super::starter::Occasion;
 use crate::error::{ApiError, Fallible};
-use crate::runs::record::{Failure, Run, RunState};
+use crate::model::run::{Failure, Run, RunState};
 
 /// How long is waited before the first time that something is tried again; then twice as long each time.
 const FIRST_WAIT: u64 = 5_000;

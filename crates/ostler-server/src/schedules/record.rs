@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::plan::When;
+use crate::model::run::Setup;
 use crate::records::kept;
-use crate::runs::record::Setup;
 
 /// Something that is started at certain times.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::record::Start;
 use crate::error::{ApiError, Fallible};
 use crate::ids;
-use crate::runs::record::Run;
+use crate::model::run::Run;
 use crate::runs::{Hub, NewRun};
 use crate::security::users::Caller;
 use crate::session_room::SessionRoom;

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::record::{Firing, FiringState, Schedule, ScheduleState};
 use super::{Schedules, catch_up};
 use crate::error::Fallible;
-use crate::runs::record::Run;
+use crate::model::run::Run;
 
 /// How often the store is asked what is due.
 const TICK: Duration = Duration::from_secs(1);

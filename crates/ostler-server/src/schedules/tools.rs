@@ -14,8 +14,8 @@ use super::plan::When;
 use super::record::{CatchUp, Start};
 use super::{MOST_RETRIES, NewSchedule, ScheduleView, Schedules};
 use crate::error::{ApiError, Fallible};
+use crate::model::run::{Session, Setup};
 use crate::runs::options::{Shape, Shaped};
-use crate::runs::record::{Session, Setup};
 use crate::security::users::Caller;
 
 /// The name of the server.

@@ -17,8 +17,8 @@ use super::secrets;
 use super::{FOLDER, Spaces};
 use crate::confine::walls::{Opening, Walls};
 use crate::error::{self, ApiError, Fallible};
+use crate::model::run::Session;
 use crate::runs::options::{Shape, Shaped, add_to_prompt};
-use crate::runs::record::Session;
 use crate::security::users::Role;
 
 /// Everything that a space changes about a session.

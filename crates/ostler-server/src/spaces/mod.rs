@@ -33,8 +33,8 @@ use crate::confine::private;
 use crate::confine::redact::Redactor;
 use crate::error::{self, ApiError, Fallible, shown};
 use crate::ids::random_text;
+use crate::model::run::{Session, Setup};
 use crate::records::Records;
-use crate::runs::record::{Session, Setup};
 use crate::security::users::{Caller, Role, Users};
 
 /// Where spaces without a folder of the operator's have theirs, in the server's folder.

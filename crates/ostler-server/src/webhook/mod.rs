@@ -19,8 +19,8 @@ use crate::approvals::Approvals;
 use crate::approvals::record::Approval;
 use crate::config::{Webhook, WebhookEvent};
 use crate::ids;
+use crate::model::run::Run;
 use crate::runs::Hub;
-use crate::runs::record::Run;
 
 /// How many requests are remembered as told.
 const TOLD: usize = 10_000;

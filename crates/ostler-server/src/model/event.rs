@@ -2,10 +2,10 @@
 
 use ostler::proto::api::ContentBlock;
 use ostler_store::NewEvent;
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::record::{Begin, Forked, Run};
-use crate::approvals::record::Approval;
+use super::run::{Begin, Forked, Run};
 use crate::error::{self, Fallible};
 
 /// What the names of all drafts begin with.
@@ -65,7 +65,7 @@ pub(crate) fn message(run: Option<&str>, message: &Value) -> Fallible<NewEvent> 
 }
 
 /// Somebody is asked, or has answered.
-pub(crate) fn approval(approval: &Approval) -> Fallible<NewEvent> {
+pub(crate) fn approval(approval: &impl Serialize) -> Fallible<NewEvent> {
     event("approval", json!({"approval": approval}), true)
 }
 

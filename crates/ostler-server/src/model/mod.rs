@@ -1,0 +1,5 @@
+//! Records that several parts of the server read and write, and the events of a session's log. Nothing here does anything.
+
+pub(crate) mod event;
+pub(crate) mod run;
+pub(crate) mod tally;
