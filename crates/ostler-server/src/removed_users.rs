@@ -10,10 +10,10 @@ use ostler_store::{Filter, Page, Store};
 use crate::app::App;
 use crate::error::{self, ApiError, Fallible};
 use crate::model::run::Session;
+use crate::model::space::Space;
 use crate::records::KINDS;
 use crate::runs::options::{Shape, Shaped};
 use crate::security::users::Users;
-use crate::spaces::record::Space;
 
 /// How many records are read at once.
 const STEP: usize = 500;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Approvals;
 use super::record::Approval;
 use crate::error::{self, ApiError, Fallible};
-use crate::spaces::record::Space;
+use crate::model::space::Space;
 
 impl Approvals {
     /// Refuses a yes to a call that the session's space denies by now. The request stays open for a no.

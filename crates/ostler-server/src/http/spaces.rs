@@ -16,12 +16,12 @@ use super::openapi::{Api, Op};
 use super::session_view::{SessionView, views};
 use crate::app::App;
 use crate::error::{ApiError, Fallible, JsonBody, Object, PathOf, QueryOf};
+use crate::model::policy::Policy;
+use crate::model::space::{MemberRole, Space};
 use crate::security::users::{Caller, Role};
 use crate::spaces::access::SpaceRole;
 use crate::spaces::memory::Memory;
 use crate::spaces::mounts::Root;
-use crate::spaces::policy::Policy;
-use crate::spaces::record::{MemberRole, Space};
 use crate::spaces::{Change, NewSpace};
 
 pub(super) fn routes(api: Api) -> Api {

@@ -30,10 +30,10 @@ use self::starter::Starter;
 use crate::clock::Clock;
 use crate::error::{self, ApiError, Fallible};
 use crate::ids;
+use crate::model::space::Space;
 use crate::records::Records;
 use crate::runs::Hub;
 use crate::security::users::{Caller, Role, Users};
-use crate::spaces::record::Space;
 
 /// How many schedules one user may have.
 const MOST: usize = 1_000;

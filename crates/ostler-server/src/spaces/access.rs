@@ -8,8 +8,8 @@
 //!
 //! To everybody else a space looks as if it were not there. None of this can be reached by an agent's tools.
 
-use super::record::{MemberRole, Space};
 use crate::error::{self, ApiError, Fallible};
+use crate::model::space::{MemberRole, Space};
 use crate::security::users::{Caller, Role};
 
 /// What somebody may do in a space; each may do all that those before it may.
@@ -98,8 +98,8 @@ fn least_for(role: MemberRole) -> SpaceRole {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::model::policy::Policy;
     use crate::security::token::Token;
-    use crate::spaces::policy::Policy;
 
     pub(in crate::spaces) fn caller(user: &str, role: Role) -> Caller {
         Caller { user: user.to_owned(), role, grant: Token::random().digest() }

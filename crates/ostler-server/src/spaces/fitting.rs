@@ -11,13 +11,13 @@ use sha2::{Digest as _, Sha256};
 use super::access::SpaceRole;
 use super::memory;
 use super::mounts::MountRules;
-use super::policy::Policy;
-use super::record::Space;
 use super::secrets;
 use super::{FOLDER, Spaces};
 use crate::confine::walls::{Opening, Walls};
 use crate::error::{self, ApiError, Fallible};
+use crate::model::policy::Policy;
 use crate::model::run::Session;
+use crate::model::space::Space;
 use crate::runs::options::{Shape, Shaped, add_to_prompt};
 use crate::security::users::Role;
 

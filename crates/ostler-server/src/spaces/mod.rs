@@ -9,8 +9,6 @@ pub(crate) mod access;
 pub(crate) mod fitting;
 pub(crate) mod memory;
 pub(crate) mod mounts;
-pub(crate) mod policy;
-pub(crate) mod record;
 pub(crate) mod secrets;
 mod zone;
 
@@ -24,8 +22,6 @@ use ostler_store::Filter;
 use self::access::SpaceRole;
 use self::memory::{Memory, SeenMemory};
 use self::mounts::MountRules;
-use self::policy::Policy;
-use self::record::{MemberRole, Mount, Space, check_name};
 use crate::approvals::audit::Audited;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -33,7 +29,9 @@ use crate::confine::private;
 use crate::confine::redact::Redactor;
 use crate::error::{self, ApiError, Fallible, shown};
 use crate::ids::random_text;
+use crate::model::policy::Policy;
 use crate::model::run::{Session, Setup};
+use crate::model::space::{MemberRole, Mount, Space, check_name};
 use crate::records::Records;
 use crate::security::users::{Caller, Role, Users};
 

@@ -16,9 +16,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::access::SpaceRole;
-use super::record::Mount;
 use crate::confine::private;
 use crate::error::{ApiError, Fallible};
+use crate::model::space::Mount;
 
 /// The file in the server's folder.
 pub(crate) const FILE: &str = "mounts.json";
