@@ -4,6 +4,7 @@
 
 pub(crate) mod environment;
 pub(crate) mod keep_out;
+pub(crate) mod own_files;
 pub(crate) mod paths;
 pub(crate) mod private;
 pub(crate) mod redact;

@@ -11,24 +11,9 @@ use super::ask::Waiters;
 use crate::config::{Config, EngineChoice};
 use crate::confine::environment;
 use crate::confine::keep_out::keep_out;
+use crate::confine::own_files::OWN;
 use crate::error::Fallible;
 use crate::model::run::Session;
-use crate::security::browsers::BROWSERS;
-use crate::spaces;
-
-/// What lies in the server's folder and is no agent's business: whoever reads the token is the owner, and the log and
-/// the engine's own files have everybody's conversations. The folders of runs are theirs to read.
-const OWN: [&str; 9] = [
-    "token",
-    "users.json",
-    BROWSERS,
-    "log",
-    "engine",
-    spaces::mounts::FILE,
-    spaces::secrets::FILE,
-    spaces::memory::SHARED,
-    spaces::GONE,
-];
 
 /// Changes what the engine of a session is started with: a skill, or the tools of a page.
 #[async_trait]

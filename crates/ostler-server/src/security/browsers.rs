@@ -18,8 +18,6 @@ use crate::ids::random_text;
 /// How much later a cookie may have been used than the file says. It is not written for every request.
 const WRITTEN_EVERY: Duration = Duration::from_secs(60 * 60);
 const LONGEST_LABEL: usize = 80;
-/// The file's name in the server's folder.
-pub(crate) const BROWSERS: &str = "browsers.json";
 
 /// The cookies that count.
 #[derive(Debug, Default)]

@@ -13,6 +13,7 @@ use super::memory;
 use super::mounts::MountRules;
 use super::secrets;
 use super::{FOLDER, Spaces};
+use crate::confine::own_files::SHARED_MEMORY;
 use crate::confine::walls::{Opening, Walls};
 use crate::error::{self, ApiError, Fallible};
 use crate::model::policy::Policy;
@@ -175,7 +176,7 @@ impl Fitting {
             variables.extend(place.secrets.clone());
             add_to_prompt(options, &place.told);
             for (title, folder, name) in [
-                ("What all spaces here remember", &place.data, memory::SHARED),
+                ("What all spaces here remember", &place.data, SHARED_MEMORY),
                 (
                     "What this space remembers (CLAUDE.md in its folder)",
                     &place.folder,

@@ -19,8 +19,6 @@ use crate::records::kept;
 
 /// The name of a space's memory in its folder.
 pub(crate) const NAME: &str = "CLAUDE.md";
-/// The file with the memory of all spaces, in the server's folder.
-pub(crate) const SHARED: &str = "memory.md";
 /// The longest memory in bytes: it is a part of every request to the model.
 pub(crate) const LONGEST: usize = 64 * 1024;
 

@@ -25,6 +25,7 @@ use self::mounts::MountRules;
 use crate::approvals::audit::Audited;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::confine::own_files::{REMOVED_SPACES, SHARED_MEMORY};
 use crate::confine::private;
 use crate::confine::redact::Redactor;
 use crate::error::{self, ApiError, Fallible, shown};
@@ -37,8 +38,6 @@ use crate::security::users::{Caller, Role, Users};
 
 /// Where spaces without a folder of the operator's have theirs, in the server's folder.
 pub(crate) const FOLDER: &str = "spaces";
-/// Where folders of spaces go that are no more, in the server's folder.
-pub(crate) const GONE: &str = "gone";
 
 const MOST_SPACES: usize = 1_000;
 const MOST_OF_ONE: usize = 100;
@@ -439,7 +438,7 @@ impl Spaces {
         let _making = self.making.lock().await;
         self.records.remove::<Space>(id).await?;
         if space.private {
-            let gone = self.config.data.join(GONE);
+            let gone = self.config.data.join(REMOVED_SPACES);
             let aside = gone.join(format!("{id}-{}", random_text(6)));
             let moved = private::folder(&gone).and_then(|()| std::fs::rename(&space.folder, aside));
             if let Err(error) = moved {
@@ -544,7 +543,7 @@ impl Spaces {
 
     /// What all spaces remember.
     pub(crate) fn shared_memory(&self) -> Fallible<Memory> {
-        memory::read(&self.config.data, memory::SHARED)
+        memory::read(&self.config.data, SHARED_MEMORY)
     }
 
     pub(crate) async fn remember_for_all(
@@ -555,7 +554,7 @@ impl Spaces {
     ) -> Fallible<Memory> {
         caller.require(Role::Admin)?;
         let _making = self.making.lock().await;
-        memory::write(&self.config.data, memory::SHARED, text, seen)
+        memory::write(&self.config.data, SHARED_MEMORY, text, seen)
     }
 }
 
