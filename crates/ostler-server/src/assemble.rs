@@ -22,7 +22,6 @@ use crate::removed_users::NoEngineForRemoved;
 use crate::runs::options::Shape;
 use crate::runs::{self, Hub};
 use crate::schedules::Schedules;
-use crate::schedules::starter::Starter;
 use crate::schedules::tools::OwnTools;
 use crate::scribe::Scribe;
 use crate::security::browsers::Cookies;
@@ -38,6 +37,7 @@ use crate::security::{edge, routes};
 use crate::server::StartError;
 use crate::session_room::SessionRoom;
 use crate::spaces::{self, Spaces};
+use crate::start::Starter;
 use crate::tasks::{Tasks, Workshop};
 use crate::{http, ids};
 

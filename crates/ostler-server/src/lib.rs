@@ -31,6 +31,7 @@ mod server;
 mod session_room;
 mod skills;
 mod spaces;
+mod start;
 mod tasks;
 pub mod upkeep;
 mod webhook;

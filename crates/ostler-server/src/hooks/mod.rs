@@ -21,11 +21,10 @@ use crate::ids;
 use crate::ids::random_text;
 use crate::model::run::Run;
 use crate::records::Records;
-use crate::schedules::record::Start;
-use crate::schedules::starter::{Occasion, Starter};
 use crate::security::rate::{Buckets, Rate};
 use crate::security::token::TokenDigest;
 use crate::security::users::{Caller, Users};
+use crate::start::{Occasion, Start, Starter};
 use crate::webhook::courier::{Courier, Letter};
 use crate::webhook::sign;
 

@@ -17,10 +17,11 @@ use crate::app::App;
 use crate::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
 use crate::model::run::Setup;
 use crate::schedules::plan::When;
-use crate::schedules::record::{CatchUp, Check, Firing, Start};
+use crate::schedules::record::{CatchUp, Check, Firing};
 use crate::schedules::{Changes, MOST_RETRIES, NewSchedule, ScheduleView};
 use crate::security::users::Caller;
 use crate::spaces::Asked;
+use crate::start::Start;
 
 pub(super) fn routes(api: Api) -> Api {
     let runs = "Starts it now, out of turn; its check is asked as always";

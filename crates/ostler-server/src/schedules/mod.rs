@@ -9,7 +9,6 @@ mod check;
 mod fire;
 pub(crate) mod plan;
 pub(crate) mod record;
-pub(crate) mod starter;
 mod tick;
 pub(crate) mod tools;
 
@@ -25,8 +24,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use self::plan::When;
-use self::record::{CatchUp, Check, Firing, Schedule, ScheduleState, Start, firings_of};
-use self::starter::Starter;
+use self::record::{CatchUp, Check, Firing, Schedule, ScheduleState, firings_of};
 use crate::clock::Clock;
 use crate::error::{self, ApiError, Fallible};
 use crate::ids;
@@ -34,6 +32,7 @@ use crate::model::space::Space;
 use crate::records::Records;
 use crate::runs::Hub;
 use crate::security::users::{Caller, Role, Users};
+use crate::start::{Start, Starter};
 
 /// How many schedules one user may have.
 const MOST: usize = 1_000;

@@ -11,12 +11,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::plan::When;
-use super::record::{CatchUp, Start};
+use super::record::CatchUp;
 use super::{MOST_RETRIES, NewSchedule, ScheduleView, Schedules};
 use crate::error::{ApiError, Fallible};
 use crate::model::run::{Session, Setup};
 use crate::runs::options::{Shape, Shaped};
 use crate::security::users::Caller;
+use crate::start::Start;
 
 /// The name of the server.
 const SERVER: &str = "schedules";

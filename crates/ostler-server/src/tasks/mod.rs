@@ -18,7 +18,6 @@ use crate::model::run::{Run, Session, Setup};
 use crate::records::Records;
 use crate::runs::options::{Shape, Shaped};
 use crate::runs::{Hub, NewRun};
-use crate::schedules::starter::joined;
 use crate::security::users::Caller;
 use crate::session_room::SessionRoom;
 use crate::skills::cms::Cms;
@@ -248,5 +247,13 @@ impl Tasks {
             self.hub.close(&execution.session).await;
         }
         self.hub.records.remove::<Task>(id).await
+    }
+}
+
+/// A prompt, and what is said beside it.
+pub(crate) fn joined(prompt: &str, more: Option<&str>) -> String {
+    match more {
+        Some(more) => format!("{prompt}\n\n{more}"),
+        None => prompt.to_owned(),
     }
 }

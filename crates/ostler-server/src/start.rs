@@ -3,14 +3,28 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::record::Start;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::error::{ApiError, Fallible};
 use crate::ids;
-use crate::model::run::Run;
+use crate::model::run::{Run, Setup};
 use crate::runs::{Hub, NewRun};
 use crate::security::users::Caller;
 use crate::session_room::SessionRoom;
-use crate::tasks::Tasks;
+use crate::tasks::{Tasks, joined};
+
+/// What is started.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub(crate) enum Start {
+    /// A prompt, in a session of its own each time.
+    Prompt { prompt: String, setup: Box<Setup> },
+    /// A prompt in one and the same session.
+    Session { prompt: String, session: String },
+    /// A task: a skill with its parameters.
+    Task { task: String },
+}
 
 /// What is needed for it.
 #[derive(Clone)]
@@ -91,14 +105,6 @@ impl Starter {
         let id = Some(ids::of("run", key));
         let new = NewRun { id, unattended: true, ..NewRun::text(prompt) };
         self.hub.submit(&session, new).await
-    }
-}
-
-/// A prompt, and what is said beside it.
-pub(crate) fn joined(prompt: &str, more: Option<&str>) -> String {
-    match more {
-        Some(more) => format!("{prompt}\n\n{more}"),
-        None => prompt.to_owned(),
     }
 }
 
