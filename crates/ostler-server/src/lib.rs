@@ -10,6 +10,7 @@ pub mod checkup;
 mod clock;
 pub mod config;
 mod confine;
+mod courier;
 mod error;
 mod forget;
 mod hooks;

@@ -16,6 +16,7 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 use self::record::{Hook, HookView, Owed};
+use crate::courier::{Courier, Letter, sign};
 use crate::error::{self, ApiError, Fallible};
 use crate::ids;
 use crate::ids::random_text;
@@ -25,8 +26,6 @@ use crate::security::rate::{Buckets, Rate};
 use crate::security::token::TokenDigest;
 use crate::security::users::{Caller, Users};
 use crate::start::{Occasion, Start, Starter};
-use crate::webhook::courier::{Courier, Letter};
-use crate::webhook::sign;
 
 /// How many hooks one user may have.
 const MOST: usize = 100;

@@ -1,10 +1,7 @@
 //! Tells a program of the operator's what happens: somebody is waited for, or a run is over.
 //!
-//! Never in anybody's way: what happens is taken from broadcasts and sent from tasks of its own (`courier`). The receiver
+//! Never in anybody's way: what happens is taken from broadcasts and sent from tasks of its own ([`crate::courier`]). The receiver
 //! may hear of the same thing twice.
-
-pub(crate) mod courier;
-pub(crate) mod sign;
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -14,10 +11,10 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use self::courier::{Courier, Letter};
 use crate::approvals::Approvals;
 use crate::approvals::record::Approval;
 use crate::config::{Webhook, WebhookEvent};
+use crate::courier::{Courier, Letter};
 use crate::ids;
 use crate::model::run::Run;
 use crate::runs::Hub;
