@@ -28,13 +28,13 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
-use super::config::{Busy, Config};
 use super::connect;
 use super::desk::Desks;
 use super::outlet::Outlet;
 use super::run::Run;
 use super::thread::{Floors, Thread};
 use crate::app::App;
+use crate::config::agui::{Busy, Config};
 use crate::error::{ApiError, Fallible};
 use crate::model::run::{Session, Setup};
 use crate::security::revocation::Credential;

@@ -9,12 +9,12 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::asks::Asks;
-use super::config::{Approvals, Disconnect};
 use super::connect::{PromptEvent, prompt_id};
 use super::interrupts;
 use super::run::{Failure, Telling};
 use super::thread::Place;
 use crate::approvals::record::Approval;
+use crate::config::agui::{Approvals, Disconnect};
 use crate::error::{self, Fallible};
 use crate::log::Logged;
 use crate::model::run::{Run, RunState};

@@ -14,7 +14,6 @@
 //! What events look like and in which order they come is all in `ostler-agui`.
 
 mod asks;
-mod config;
 mod connect;
 mod desk;
 mod endpoint;
@@ -31,7 +30,7 @@ mod shared_state;
 mod thread;
 mod wish;
 
-pub use self::config::{Approvals, Busy, Config, Disconnect, Memory};
 pub(crate) use self::desk::Desks;
 pub use self::endpoint::{AgUi, Caller};
 pub(crate) use self::page::Pages;
+pub use crate::config::agui::{Approvals, Busy, Config, Disconnect, Memory};

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::asks::Asks;
-use super::config::{Approvals, Busy, Memory};
 use super::desk::Desk;
 use super::endpoint::AgUi;
 use super::frontend_tools::{self, FrontendTools};
@@ -25,6 +24,7 @@ use super::thread::{Floor, Thread};
 use super::wish::Wish;
 use crate::app::App;
 use crate::approvals::record::Approval;
+use crate::config::agui::{Approvals, Busy, Memory};
 use crate::error::{ApiError, Fallible};
 use crate::model::run::{Begin, RunState, Session};
 use crate::runs::NewRun;
