@@ -21,6 +21,7 @@ pub mod log_writer;
 mod memory;
 mod metrics;
 mod model;
+mod nightly;
 mod proxy;
 mod records;
 mod removed_users;

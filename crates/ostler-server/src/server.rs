@@ -24,6 +24,7 @@ use crate::error::ApiError;
 use crate::forget;
 use crate::log_writer;
 use crate::memory;
+use crate::nightly;
 use crate::proxy::{Credentials, PassLimits, Proxy};
 use crate::removed_users;
 use crate::security::browsers::Cookies;
@@ -32,7 +33,6 @@ use crate::security::serve::{self, ConnectionLimits};
 use crate::security::token::TokenFile;
 use crate::security::users::{UserFile, Users};
 use crate::security::{bind, revocation};
-use crate::upkeep;
 use crate::webhook::{self, Teller};
 
 /// Why a server does not start.
@@ -179,7 +179,7 @@ impl Server {
         app.hooks.watch();
         let mut watching = vec![
             tokio::spawn(removed_users::end_their_work(app.clone())),
-            tokio::spawn(upkeep::tend(app.clone())),
+            tokio::spawn(nightly::tend(app.clone())),
             tokio::spawn(forget::finish_deletions(app.clone())),
             tokio::spawn(memory::give_back()),
             tokio::spawn(revocation::watch_token_file(Arc::clone(&app.guard))),
