@@ -34,10 +34,10 @@ use crate::security::rate::{Buckets, Rate};
 use crate::security::site::Site;
 use crate::security::users::Users;
 use crate::security::{edge, routes};
-use crate::server::StartError;
 use crate::session_room::SessionRoom;
 use crate::spaces::{self, Spaces};
 use crate::start::Starter;
+use crate::start_error::StartError;
 use crate::tasks::{Tasks, Workshop};
 use crate::{http, ids};
 

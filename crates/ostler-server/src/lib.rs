@@ -34,8 +34,10 @@ mod session_room;
 mod skills;
 mod spaces;
 mod start;
+mod start_error;
 mod tasks;
 pub mod upkeep;
 mod webhook;
 
-pub use self::server::{Server, StartError};
+pub use self::server::Server;
+pub use self::start_error::StartError;
