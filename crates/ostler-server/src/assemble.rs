@@ -20,7 +20,7 @@ use crate::proxy::Proxy;
 use crate::records::Records;
 use crate::removed_users::NoEngineForRemoved;
 use crate::runs::options::Shape;
-use crate::runs::{self, Hub};
+use crate::runs::{self, Sessions};
 use crate::schedules::Schedules;
 use crate::schedules::tools::OwnTools;
 use crate::scribe::Scribe;
@@ -87,14 +87,18 @@ impl Ground {
             self.config.limits.lease,
         ));
         let shapes = self.shapes(&records, &scribe)?;
-        let hub = self.hub(&shapes, records, log, scribe);
+        let sessions = self.sessions(&shapes, records, log, scribe);
         let most = self.config.limits.sessions_per_user;
         let room = Arc::new(SessionRoom::new(Arc::clone(&self.store), most));
-        let tasks = Tasks::new(shapes.workshop, Arc::clone(&hub), self.clock.clone(), room.clone());
+        let tasks =
+            Tasks::new(shapes.workshop, Arc::clone(&sessions), self.clock.clone(), room.clone());
         let tasks = Arc::new(tasks);
         let (users, store) = (Arc::clone(&self.users), Arc::clone(&self.store));
-        let starter =
-            Starter { hub: Arc::clone(&hub), tasks: Arc::clone(&tasks), room: room.clone() };
+        let starter = Starter {
+            sessions: Arc::clone(&sessions),
+            tasks: Arc::clone(&tasks),
+            room: room.clone(),
+        };
         let inside = self.config.private_callbacks;
         let hooks = Hooks::new(starter.clone(), Arc::clone(&users), inside);
         let hooks = hooks.map_err(StartError::Unsafe)?;
@@ -107,9 +111,9 @@ impl Ground {
         let app = App::new(Parts {
             config: self.config,
             store: self.store,
-            approvals: Arc::clone(&hub.approvals),
-            metrics: Arc::clone(&hub.metrics),
-            hub,
+            approvals: Arc::clone(&sessions.approvals),
+            metrics: Arc::clone(&sessions.metrics),
+            sessions,
             tasks,
             spaces: shapes.spaces,
             proxy: self.proxy,
@@ -149,7 +153,13 @@ impl Ground {
         })
     }
 
-    fn hub(&self, shapes: &Shapes, records: Records, log: Log, scribe: Arc<Scribe>) -> Arc<Hub> {
+    fn sessions(
+        &self,
+        shapes: &Shapes,
+        records: Records,
+        log: Log,
+        scribe: Arc<Scribe>,
+    ) -> Arc<Sessions> {
         let approvals = Arc::new(Approvals::new(approvals::Parts {
             records: records.clone(),
             scribe: Arc::clone(&scribe),
@@ -158,7 +168,7 @@ impl Ground {
             config: Arc::clone(&self.config),
         }));
         let pages = Pages::new(records.clone(), Arc::clone(&shapes.desks));
-        Hub::new(runs::Parts {
+        Sessions::new(runs::Parts {
             redactor: self.redactor.clone(),
             engines: engine_limit(&self.config.limits),
             // Whoever comes later has the last word: a skill cannot widen what the space allows.

@@ -46,7 +46,7 @@ async fn check_now(app: &App) {
             "the database is damaged; `ostler restore FILE` puts back a backup"
         );
     }
-    let checked = Checked { at: app.hub.clock.now(), damages };
+    let checked = Checked { at: app.sessions.clock.now(), damages };
     app.upkeep.note_check(checked);
 }
 
@@ -66,7 +66,7 @@ async fn back_up_into(app: &App, folder: &Path) -> Result<PathBuf, Error> {
         doing: format!("making the folder {}", folder.display()),
         why: error.to_string(),
     })?;
-    let file = folder.join(format!("ostler-{:015}.db", app.hub.clock.now()));
+    let file = folder.join(format!("ostler-{:015}.db", app.sessions.clock.now()));
     app.store.backup(&file).await?;
     Ok(file)
 }

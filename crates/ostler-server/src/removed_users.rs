@@ -42,8 +42,9 @@ pub(crate) async fn end_their_work(app: App) {
 
 async fn end_work_of(app: &App, user: &str) -> Fallible<()> {
     let owner = Some(user.to_owned());
-    let sessions: Vec<Session> = app.hub.records.all(Filter { owner, ..Filter::default() }).await?;
-    futures::future::join_all(sessions.iter().map(|session| app.hub.close(&session.id))).await;
+    let sessions: Vec<Session> =
+        app.sessions.records.all(Filter { owner, ..Filter::default() }).await?;
+    futures::future::join_all(sessions.iter().map(|session| app.sessions.close(&session.id))).await;
     Ok(())
 }
 

@@ -136,9 +136,9 @@ impl Server {
         let Assembled { app, agui, router } = ground.assemble(agui_stopping.clone())?;
         let unrecovered = |error: ApiError| StartError::Recovery(error.to_string());
         app.approvals.upgrade_rules().await.map_err(unrecovered)?;
-        app.hub.count_earlier_usage().await.map_err(unrecovered)?;
-        Box::pin(app.hub.recover()).await.map_err(unrecovered)?;
-        app.hub.look_after_runs();
+        app.sessions.count_earlier_usage().await.map_err(unrecovered)?;
+        Box::pin(app.sessions.recover()).await.map_err(unrecovered)?;
+        app.sessions.look_after_runs();
         tokio::spawn(Arc::clone(&app.schedules).keep_time());
         app.hooks.watch();
         let mut watching = vec![
@@ -213,7 +213,7 @@ impl Server {
             agui_stopping.cancel();
             app.schedules.shut_down().await;
             // Engines first: what they still say is told, and streams end with the log.
-            app.hub.shut_down().await;
+            app.sessions.shut_down().await;
             app.hooks.shut_down().await;
             if let Some(teller) = teller {
                 teller.shut_down().await;
@@ -262,8 +262,8 @@ fn teller(app: &App, address: SocketAddr) -> Result<Option<Arc<Teller>>, StartEr
     let host = app.config.hosts.first().cloned().unwrap_or_else(|| address.to_string());
     let base =
         app.public_url.as_ref().map_or_else(|| format!("http://{host}"), ToString::to_string);
-    let (hub, approvals) = (Arc::clone(&app.hub), Arc::clone(&app.approvals));
-    let teller = Teller::new(webhook, base, hub, approvals);
+    let (sessions, approvals) = (Arc::clone(&app.sessions), Arc::clone(&app.approvals));
+    let teller = Teller::new(webhook, base, sessions, approvals);
     let teller = teller.map_err(StartError::Unsafe)?;
     teller.start();
     Ok(Some(teller))

@@ -51,7 +51,7 @@ impl Telling<'_> {
             self.outlet.send([Event::from(Body::StateSnapshot { snapshot: state })]).await;
         }
         let stream = scribe::stream(&self.session.id)?;
-        self.state_from = self.app().hub.log.head(&stream).await?;
+        self.state_from = self.app().sessions.log.head(&stream).await?;
         match (self.live.take(), begins) {
             (Some(run), Some(seq)) => {
                 self.thread.told = seq;

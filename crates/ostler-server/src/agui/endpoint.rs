@@ -95,7 +95,7 @@ impl AgUi {
 
     /// How many sessions of the server have an engine.
     pub fn engines(&self) -> usize {
-        self.0.app.hub.working()
+        self.0.app.sessions.working()
     }
 
     pub(super) fn app(&self) -> &App {
@@ -116,10 +116,10 @@ impl AgUi {
 
     /// The session of a thread: one that is called so, or the one that the caller's clients know by this name.
     async fn find(&self, caller: &users::Caller, thread: &str) -> Fallible<Option<Session>> {
-        let hub = &self.0.app.hub;
-        match hub.find(caller, thread).await {
+        let sessions = &self.0.app.sessions;
+        match sessions.find(caller, thread).await {
             Ok(session) => Ok(Some(session)),
-            Err(_) => hub.keyed(&caller.user, thread).await,
+            Err(_) => sessions.keyed(&caller.user, thread).await,
         }
     }
 
@@ -136,7 +136,7 @@ impl AgUi {
         app.room_for_session(&caller.user).await?;
         let setup = Setup { cwd: app.config.workspace.clone(), ..Setup::default() };
         let title = title.lines().next().unwrap_or_default();
-        app.hub.by_key(&caller.user, &input.thread_id, title, setup).await
+        app.sessions.by_key(&caller.user, &input.thread_id, title, setup).await
     }
 }
 
@@ -221,7 +221,7 @@ async fn attach(
     };
     let own = agui.0.app.limits.agui_runs.take(&caller.user)?;
     let Ok(permit) = Arc::clone(&agui.0.runs).try_acquire_owned() else { return Err(full()) };
-    let thread = Thread::find(&agui.0.app.hub.records, &session).await?;
+    let thread = Thread::find(&agui.0.app.sessions.records, &session).await?;
     if let (true, Some(thread)) = (input.tools.is_empty(), thread) {
         // Its own tools are called by their own names, also by a page that does not know them yet.
         input.tools = thread.page.tools;
@@ -292,9 +292,9 @@ async fn stop(
     };
     let mut stopped = agui.0.floors.of(&session.id).stop();
     // A turn that waits is under way, although nobody is told of it just now.
-    let hub = &agui.0.app.hub;
-    if !stopped && let Some(run) = hub.live_run(&session.id).await? {
-        hub.cancel(&caller, &run.id).await?;
+    let sessions = &agui.0.app.sessions;
+    if !stopped && let Some(run) = sessions.live_run(&session.id).await? {
+        sessions.cancel(&caller, &run.id).await?;
         stopped = true;
     }
     Ok(Json(json!({"stopped": stopped})).into_response())

@@ -62,13 +62,13 @@ impl Telling<'_> {
     /// A turn that waits for what the client will not answer any more is stopped before another begins.
     pub(super) async fn give_up_turn(&mut self) -> Result<(), Failure> {
         let Some(run) = self.live.take() else { return Ok(()) };
-        self.app().hub.cancel(self.caller, &run.id).await?;
+        self.app().sessions.cancel(self.caller, &run.id).await?;
         self.hear_all(Followed::new(vec![run.id], false), false).await
     }
 
     async fn hear_all(&mut self, mut followed: Followed, may_wait: bool) -> Result<(), Failure> {
         let stream = scribe::stream(&self.session.id)?;
-        let mut reader = self.app().hub.log.reader(&stream, self.thread.told);
+        let mut reader = self.app().sessions.log.reader(&stream, self.thread.told);
         let (stop, shutdown) = (self.stop.clone(), self.agui.shutdown().clone());
         let (settles, desk) = (self.agui.config().settle, self.desk.clone());
         let mut stopping = false;
@@ -111,7 +111,7 @@ impl Telling<'_> {
         self.translator.stopping();
         // The last first: what is in line must not begin when what works has ended.
         for run in followed.awaited.iter().rev() {
-            self.app().hub.cancel(self.caller, run).await?;
+            self.app().sessions.cancel(self.caller, run).await?;
         }
         Ok(())
     }

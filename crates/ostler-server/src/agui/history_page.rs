@@ -39,9 +39,9 @@ pub(super) fn left_off(messages: &[Message]) -> usize {
 
 /// A part of a session's conversation, for clients that do not speak AG-UI: the newest, or what comes before an event.
 pub(crate) async fn of(app: &App, session: &Session, before: Option<u64>) -> Fallible<HistoryPage> {
-    let thread = Thread::find(&app.hub.records, session).await?.unwrap_or_default();
+    let thread = Thread::find(&app.sessions.records, session).await?.unwrap_or_default();
     let history = History { app, session, tools: &thread.page.tools };
-    let end = app.hub.log.head(&scribe::stream(&session.id)?).await? + 1;
+    let end = app.sessions.log.head(&scribe::stream(&session.id)?).await? + 1;
     // The number comes from outside; the log is read backwards from it, step by step.
     history.page(before.unwrap_or(end).min(end), &thread.known, None).await
 }
@@ -101,7 +101,7 @@ struct Window {
 impl History<'_> {
     pub(crate) async fn newest(&self, known: &Known, live: Option<&str>) -> Fallible<HistoryPage> {
         let stream = scribe::stream(&self.session.id)?;
-        let end = self.app.hub.log.head(&stream).await? + 1;
+        let end = self.app.sessions.log.head(&stream).await? + 1;
         self.page(end, known, live).await
     }
 

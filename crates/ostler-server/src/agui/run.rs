@@ -150,15 +150,15 @@ impl Run {
         outlet: &'a mut Outlet,
         stop: CancellationToken,
     ) -> Result<Telling<'a>, Failure> {
-        let hub = &self.agui.app().hub;
-        let session = hub.find(&self.caller, &self.session.id).await?;
-        let thread = Thread::find(&hub.records, &session).await?;
+        let sessions = &self.agui.app().sessions;
+        let session = sessions.find(&self.caller, &self.session.id).await?;
+        let thread = Thread::find(&sessions.records, &session).await?;
         let thread = thread.unwrap_or_else(|| Thread::of(&session));
         let asks = Asks::of(self.agui.app(), &self.caller, &session.id).await?;
-        let live = hub.live_run(&session.id).await?;
+        let live = sessions.live_run(&session.id).await?;
         let cut_off = match (&live, &thread.run) {
             (None, Some(run)) => {
-                let last = hub.find_run(&self.caller, run).await.ok();
+                let last = sessions.find_run(&self.caller, run).await.ok();
                 last.filter(|run| run.state == RunState::Interrupted).map(|run| run.id)
             }
             _ => None,
@@ -229,7 +229,7 @@ impl Telling<'_> {
             Wish::GoOn { then } => self.go_on(&then).await,
             Wish::TakeUp(run) => {
                 self.turn_to_log().await?;
-                let run = self.app().hub.resume(self.caller, &run).await?;
+                let run = self.app().sessions.resume(self.caller, &run).await?;
                 self.follow(vec![run.id]).await
             }
             Wish::Turn { before, now, begin } => {
@@ -278,7 +278,7 @@ impl Telling<'_> {
     }
 
     async fn submit(&mut self, new: NewRun) -> Result<String, Failure> {
-        let run = self.app().hub.submit(&self.session, new).await?;
+        let run = self.app().sessions.submit(&self.session, new).await?;
         self.thread.run = Some(run.id.clone());
         Ok(run.id)
     }
@@ -317,7 +317,7 @@ impl Telling<'_> {
     /// What was logged before is of no interest to this run.
     async fn turn_to_log(&mut self) -> Fallible<()> {
         let stream = scribe::stream(&self.session.id)?;
-        self.thread.told = self.app().hub.log.head(&stream).await?;
+        self.thread.told = self.app().sessions.log.head(&stream).await?;
         Ok(())
     }
 
@@ -351,7 +351,7 @@ impl Telling<'_> {
         }
         if answered {
             // An answer takes up a run that the end of the server had cut off.
-            self.live = self.app().hub.live_run(&self.session.id).await?;
+            self.live = self.app().sessions.live_run(&self.session.id).await?;
             self.cut_off = None;
         }
         Ok(Some(answered))
@@ -395,7 +395,7 @@ impl Telling<'_> {
     /// The state is what the client holds, and it is told where that is not so.
     async fn take_state(&mut self) -> Result<(), Failure> {
         let stream = scribe::stream(&self.session.id)?;
-        self.state_from = self.app().hub.log.head(&stream).await?;
+        self.state_from = self.app().sessions.log.head(&stream).await?;
         let held = self.input.state.clone();
         let keys = &self.agui.config().server_keys;
         let state = shared_state::begin(held.clone(), &self.thread.state, keys);
@@ -433,7 +433,7 @@ impl Telling<'_> {
     // --- what is remembered
 
     async fn save(&self) -> Fallible<()> {
-        self.app().hub.records.save(&self.thread).await
+        self.app().sessions.records.save(&self.thread).await
     }
 
     async fn remember(&mut self) -> Fallible<()> {

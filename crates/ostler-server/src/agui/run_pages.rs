@@ -24,7 +24,7 @@ pub(crate) async fn page(
 ) -> Fallible<RunPage> {
     let history = History { app, session, tools: &[] };
     let first = session.begins + 1;
-    let end = app.hub.log.head(&scribe::stream(&session.id)?).await? + 1;
+    let end = app.sessions.log.head(&scribe::stream(&session.id)?).await? + 1;
     let mut high = before.unwrap_or(end).min(end);
     let mut runs = Vec::new();
     while high > first {
@@ -34,12 +34,12 @@ pub(crate) async fn page(
             if runs.iter().any(|run: &Run| run.id == id) {
                 continue;
             }
-            let found = app.hub.records.find::<Run>(&id).await?;
+            let found = app.sessions.records.find::<Run>(&id).await?;
             // What a fork has of its source was said in runs of that one.
             let Some((run, _)) = found.filter(|(run, _)| run.session == session.id) else {
                 continue;
             };
-            runs.push(app.hub.as_it_is(run));
+            runs.push(app.sessions.as_it_is(run));
             if runs.len() == limit {
                 runs.reverse();
                 return Ok(RunPage { runs, earlier: Some(event.seq).filter(|seq| *seq > first) });
@@ -80,7 +80,7 @@ pub(crate) async fn begun_by(
 ) -> Fallible<Option<Begun>> {
     let history = History { app, session, tools: &[] };
     let first = session.begins + 1;
-    let mut high = app.hub.log.head(&scribe::stream(&session.id)?).await? + 1;
+    let mut high = app.sessions.log.head(&scribe::stream(&session.id)?).await? + 1;
     while high > first {
         let low = high.saturating_sub(STEP).max(first);
         let events = history.range(low, high).await?;

@@ -60,10 +60,10 @@ impl Hooks {
         users: Arc<Users>,
         may_call_inside: bool,
     ) -> Result<Arc<Self>, String> {
-        let hub = &starter.hub;
+        let sessions = &starter.sessions;
         let client = address::client(may_call_inside);
-        let courier = Courier::new(client, hub.clock.clone(), Arc::clone(&hub.metrics))?;
-        let records = hub.records.clone();
+        let courier = Courier::new(client, sessions.clock.clone(), Arc::clone(&sessions.metrics))?;
+        let records = sessions.records.clone();
         let calls = Buckets::new(Rate { per_second: 5.0, burst: 50.0 });
         Ok(Arc::new(Self { starter, users, records, courier, may_call_inside, calls }))
     }
@@ -96,7 +96,7 @@ impl Hooks {
             start,
             callback,
             secret: format!("ostler_hook_{}", random_text(32)),
-            created: self.starter.hub.clock.now(),
+            created: self.starter.sessions.clock.now(),
         };
         self.records.create(&hook).await?;
         let secret = Some(hook.secret.clone());
@@ -127,7 +127,7 @@ impl Hooks {
             let hint = "x-ostler-signature is `v1=` and the HMAC-SHA256, in hex, of x-ostler-timestamp, a dot and the body";
             return Err(ApiError::unauthenticated(message).hint(hint));
         };
-        let now = self.starter.hub.clock.now() / 1_000;
+        let now = self.starter.sessions.clock.now() / 1_000;
         if now.abs_diff(request.time) > WINDOW {
             let message = format!("the request is more than {WINDOW} s old, or from the future");
             return Err(ApiError::unauthenticated(message).hint("sign it again when it is sent"));
@@ -169,7 +169,7 @@ impl Hooks {
 
     /// Sends answers as runs end, until [`Hooks::shut_down`].
     pub(crate) fn watch(self: &Arc<Self>) {
-        let (hooks, news) = (Arc::clone(self), self.starter.hub.news());
+        let (hooks, news) = (Arc::clone(self), self.starter.sessions.news());
         self.courier.spawn(async move { hooks.answer_all(news).await });
     }
 
@@ -223,15 +223,15 @@ impl Hooks {
         let to =
             to.inspect_err(|error| tracing::warn!(hook = hook.id, %error, "no answer")).ok()?;
         let outcome = run.outcome.clone().unwrap_or_default();
-        let hub = &self.starter.hub;
+        let sessions = &self.starter.sessions;
         let id = ids::of("delivery", &run.id);
         let body = json!({
             "id": id,
             "event": "answered",
             "hook": hook.id,
             "run": {"id": run.id, "session": run.session, "state": run.state, "ended": run.ended},
-            "result": outcome.result.map(|result| hub.redacted(&result)),
-            "error": outcome.error.map(|error| json!({"code": error.code, "message": hub.redacted(&error.message)})),
+            "result": outcome.result.map(|result| sessions.redacted(&result)),
+            "error": outcome.error.map(|error| json!({"code": error.code, "message": sessions.redacted(&error.message)})),
         });
         Some(Letter { id, to, secret: hook.secret.clone(), body: body.to_string() })
     }

@@ -130,6 +130,6 @@ async fn audit(
     caller: Caller,
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<Audited>>> {
-    let items: Vec<Audited> = app.hub.records.list(&seen_by(&caller), &query.page()?).await?;
+    let items: Vec<Audited> = app.sessions.records.list(&seen_by(&caller), &query.page()?).await?;
     Ok(named_list(&app, items))
 }

@@ -275,7 +275,7 @@ async fn servers(app: &App) -> Check {
     let recent = app.store.list("session", &Filter::default(), &page).await.unwrap_or_default();
     let (mut good, mut bad) = (0_usize, Vec::new());
     for session in recent {
-        let Ok(Some((about, _))) = app.hub.records.find::<About>(&session.id).await else {
+        let Ok(Some((about, _))) = app.sessions.records.find::<About>(&session.id).await else {
             continue;
         };
         for server in about.mcp_servers {

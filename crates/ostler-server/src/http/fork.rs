@@ -47,7 +47,7 @@ async fn fork(
     PathOf(id): PathOf<String>,
     JsonBody(wanted): JsonBody<ForkRequest>,
 ) -> Fallible<(StatusCode, Json<SessionView>)> {
-    let source = app.hub.find(&caller, &id).await?;
+    let source = app.sessions.find(&caller, &id).await?;
     wanted.title.as_deref().map(check_title).transpose()?;
     let place = fork::place(wanted.before, wanted.message)?;
     let mut setup = source.setup.clone();
@@ -61,6 +61,6 @@ async fn fork(
     };
     let title = wanted.title.as_deref();
     app.room_for_session(&caller.user).await?;
-    let new = app.hub.fork(&source, &caller.user, setup, title, place).await?;
+    let new = app.sessions.fork(&source, &caller.user, setup, title, place).await?;
     Ok((StatusCode::CREATED, Json(view(&app, new).await?)))
 }

@@ -77,7 +77,7 @@ async fn list(
     caller: Caller,
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<HookView>>> {
-    let found: Vec<Hook> = app.hub.records.list(&seen_by(&caller), &query.page()?).await?;
+    let found: Vec<Hook> = app.sessions.records.list(&seen_by(&caller), &query.page()?).await?;
     Ok(named_list(&app, found.into_iter().map(Hook::view).collect()))
 }
 

@@ -72,7 +72,7 @@ async fn list(
     PathOf(id): PathOf<String>,
     QueryOf(query): QueryOf<RunsQuery>,
 ) -> Fallible<Json<Runs>> {
-    let session = app.hub.find(&caller, &id).await?;
+    let session = app.sessions.find(&caller, &id).await?;
     let before = query.before.map(sse::number).transpose()?;
     let page = run_pages::page(&app, &session, before, limit(query.limit)?).await?;
     let Json(Listing { items }) = named_list(&app, page.runs);
@@ -100,9 +100,9 @@ async fn start(
     PathOf(id): PathOf<String>,
     JsonBody(new): JsonBody<Prompt>,
 ) -> Fallible<(StatusCode, Json<Run>)> {
-    let session = app.hub.find(&caller, &id).await?;
+    let session = app.sessions.find(&caller, &id).await?;
     let new = NewRun { pushes: new.push, key: new.key, ..NewRun::text(new.prompt) };
-    let run = app.hub.submit(&session, new).await?;
+    let run = app.sessions.submit(&session, new).await?;
     Ok((StatusCode::ACCEPTED, named(&app, run)))
 }
 
@@ -111,7 +111,7 @@ async fn show(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<Json<Run>> {
-    Ok(named(&app, app.hub.find_run(&caller, &id).await?))
+    Ok(named(&app, app.sessions.find_run(&caller, &id).await?))
 }
 
 async fn cancel(
@@ -119,7 +119,7 @@ async fn cancel(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<(StatusCode, Json<Run>)> {
-    Ok((StatusCode::ACCEPTED, named(&app, app.hub.cancel(&caller, &id).await?)))
+    Ok((StatusCode::ACCEPTED, named(&app, app.sessions.cancel(&caller, &id).await?)))
 }
 
 async fn resume(
@@ -127,5 +127,5 @@ async fn resume(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<(StatusCode, Json<Run>)> {
-    Ok((StatusCode::ACCEPTED, named(&app, app.hub.resume(&caller, &id).await?)))
+    Ok((StatusCode::ACCEPTED, named(&app, app.sessions.resume(&caller, &id).await?)))
 }

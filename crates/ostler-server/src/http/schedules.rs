@@ -218,7 +218,7 @@ async fn list(
     caller: Caller,
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<ScheduleView>>> {
-    let found = app.hub.records.list(&seen_by(&caller), &query.page()?).await?;
+    let found = app.sessions.records.list(&seen_by(&caller), &query.page()?).await?;
     let mut items = Vec::with_capacity(found.len());
     for schedule in found {
         items.push(app.schedules.view(schedule).await?);

@@ -118,7 +118,7 @@ async fn list(
         Filter { contains: said.map(|said| ("search".to_owned(), said)), ..seen_by(&caller) };
     let by = Some("place".to_owned());
     let mut page = Page { after: query.after, limit, descending: true, by };
-    let found: Vec<Session> = app.hub.records.list(&filter, &page).await?;
+    let found: Vec<Session> = app.sessions.records.list(&filter, &page).await?;
     page.after = found.last().map(|last| last.place.clone());
     page.limit = 1;
     // A store may give fewer than there are, so it is asked whether there is more.
@@ -198,14 +198,14 @@ async fn create(
             return Err(ApiError::invalid("key", "a key has 1 to 200 characters"));
         }
         Some(key) => {
-            if app.hub.keyed(&caller.user, &key).await?.is_none() {
+            if app.sessions.keyed(&caller.user, &key).await?.is_none() {
                 app.room_for_session(&caller.user).await?;
             }
-            app.hub.by_key(&caller.user, &key, &title, setup).await?
+            app.sessions.by_key(&caller.user, &key, &title, setup).await?
         }
         None => {
             app.room_for_session(&caller.user).await?;
-            app.hub.create(&caller.user, &title, setup).await?
+            app.sessions.create(&caller.user, &title, setup).await?
         }
     };
     if session.setup.space != new.space {
@@ -243,11 +243,11 @@ async fn show(
 
 /// A session that the caller may read: one that he may see, or one in a space of his.
 pub(super) async fn readable(app: &App, caller: &Caller, id: &str) -> Fallible<Session> {
-    let refused = match app.hub.find(caller, id).await {
+    let refused = match app.sessions.find(caller, id).await {
         Ok(session) => return Ok(session),
         Err(refused) => refused,
     };
-    match app.hub.records.find::<Session>(id).await? {
+    match app.sessions.records.find::<Session>(id).await? {
         Some((session, _)) if app.spaces.oversees(caller, &session).await? => Ok(session),
         _ => Err(refused),
     }
@@ -289,7 +289,7 @@ async fn change(
     PathOf(id): PathOf<String>,
     JsonBody(new): JsonBody<ChangeSession>,
 ) -> Fallible<Json<SessionView>> {
-    let session = app.hub.find(&caller, &id).await?;
+    let session = app.sessions.find(&caller, &id).await?;
     new.title.as_deref().map(check_title).transpose()?;
     if new.cwd.is_some() {
         check_movable(&app.config, &session)?;
@@ -303,7 +303,7 @@ async fn change(
             Some(cwd)
         }
     };
-    let named = app.hub.records.update::<Session, ()>(&id, |session| {
+    let named = app.sessions.records.update::<Session, ()>(&id, |session| {
         if let Some(title) = &new.title {
             session.call(title);
         }
@@ -320,7 +320,7 @@ async fn close(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<StatusCode> {
-    let session = app.hub.find(&caller, &id).await?;
+    let session = app.sessions.find(&caller, &id).await?;
     app.forget(&session).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -343,7 +343,7 @@ async fn events(
     let session = readable(&app, &caller, &id).await?;
     let after = sse::position(&headers, query.after)?;
     let after = after.max(session.begins);
-    let reader = app.hub.log.reader(&scribe::stream(&session.id)?, after);
+    let reader = app.sessions.log.reader(&scribe::stream(&session.id)?, after);
     sse::stream(&app, &caller, reader, Box::new(|it| Rendered { frame: it.sse(), is_last: false }))
 }
 

@@ -225,7 +225,7 @@ async fn end(
 /// Ends what somebody's agents do in a space.
 async fn end_sessions(app: &App, space: &str, user: &str) -> Fallible<()> {
     for session in app.spaces.sessions_of(space, user.to_owned()).await? {
-        app.hub.close(&session.id).await;
+        app.sessions.close(&session.id).await;
     }
     Ok(())
 }

@@ -147,7 +147,7 @@ async fn list(
     caller: Caller,
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<TaskView>>> {
-    let found: Vec<Task> = app.hub.records.list(&seen_by(&caller), &query.page()?).await?;
+    let found: Vec<Task> = app.sessions.records.list(&seen_by(&caller), &query.page()?).await?;
     let mut items = Vec::with_capacity(found.len());
     for task in found {
         items.push(app.tasks.view(task).await?);
@@ -275,7 +275,7 @@ fn follow(app: &App, caller: &Caller, task: &Task, after: u64) -> Fallible<Respo
         return Err(ApiError::conflict("not_executed", "this task was never executed")
             .hint("POST to its /execute first"));
     };
-    let reader = app.hub.log.reader(&scribe::stream(&execution.session)?, after);
+    let reader = app.sessions.log.reader(&scribe::stream(&execution.session)?, after);
     let run = execution.run.clone();
     sse::stream(app, caller, reader, Box::new(move |logged| frames(logged, &run)))
 }

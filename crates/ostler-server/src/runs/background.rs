@@ -45,12 +45,12 @@ impl Worker {
                 return;
             }
         };
-        self.hub.changed(&run);
+        self.sessions.changed(&run);
         self.work_on(&run.id);
         self.askers.run(&run);
         self.meter.begin(&run.id);
         // The engine is at work already, so it does not wait in line.
-        self.permit = Arc::clone(&self.hub.permits).try_acquire_owned().ok();
+        self.permit = Arc::clone(&self.sessions.permits).try_acquire_owned().ok();
         if let Err(error) = self.attend(&run.id, Some(first)).await {
             self.not_kept(&run.id, &error).await;
         }
@@ -59,7 +59,7 @@ impl Worker {
 
     /// Writes down that a run has begun, and that something happened in the session.
     async fn background_run(&mut self) -> Fallible<Run> {
-        let now = self.hub.clock.now();
+        let now = self.sessions.clock.now();
         let run = Run {
             id: ids::new("run"),
             session: self.session.id.clone(),
@@ -75,7 +75,7 @@ impl Worker {
             outcome: None,
         };
         for _ in 0..TRIES {
-            let touched = self.hub.session_put(&run.session, |session| {
+            let touched = self.sessions.session_put(&run.session, |session| {
                 session.touch(now);
                 session.tally.runs += 1;
             });

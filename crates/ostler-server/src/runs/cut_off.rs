@@ -3,7 +3,7 @@
 use ostler_store::{Event, NewEvent};
 use serde::Deserialize;
 
-use super::Hub;
+use super::Sessions;
 use crate::error::Fallible;
 use crate::model::event;
 use crate::scribe;
@@ -32,7 +32,7 @@ struct Delta {
     text: String,
 }
 
-impl Hub {
+impl Sessions {
     /// The event that keeps what the agent of a session was saying; to be written with the end of its run.
     pub(super) async fn cut_off(&self, session: &str, run: &str) -> Fallible<Option<NewEvent>> {
         let drafts = self.log.drafts(&scribe::stream(session)?).await?;

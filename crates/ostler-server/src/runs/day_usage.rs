@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use ostler_store::{Error, Expected, Filter, Page, Put};
 use serde::{Deserialize, Serialize};
 
-use super::Hub;
+use super::Sessions;
 use crate::clock;
 use crate::error::Fallible;
 use crate::model::tally::{ModelUsed, RunUsage, Spent};
@@ -74,7 +74,7 @@ impl DayUsage {
     }
 }
 
-impl Hub {
+impl Sessions {
     /// The sums of a user, or of all together, from a day on. Days without runs are left out.
     pub(crate) async fn usage_since(
         &self,

@@ -6,7 +6,7 @@ use ostler_store::{Event, Expected, NewEvent};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Hub, rewind};
+use super::{Sessions, rewind};
 use crate::error::{self, ApiError, Fallible};
 use crate::ids;
 use crate::model::event;
@@ -73,7 +73,7 @@ struct Frame {
     error: Option<Value>,
 }
 
-impl Hub {
+impl Sessions {
     /// A new session of a user that has what was said in another one up to a place.
     pub(crate) async fn fork(
         &self,
@@ -222,19 +222,19 @@ impl Copy {
     }
 
     /// Writes what there is to the log of the new session.
-    async fn write(&mut self, hub: &Hub, to: &str) -> Fallible<()> {
+    async fn write(&mut self, sessions: &Sessions, to: &str) -> Fallible<()> {
         let (mut part, mut bytes) = (Vec::new(), 0);
         for event in std::mem::take(&mut self.events) {
             let length = event.body.as_str().len();
             if bytes + length > BYTES && !part.is_empty() {
-                hub.scribe.write(to, std::mem::take(&mut part), Vec::new()).await?;
+                sessions.scribe.write(to, std::mem::take(&mut part), Vec::new()).await?;
                 bytes = 0;
             }
             bytes += length;
             part.push(event);
         }
         if !part.is_empty() {
-            hub.scribe.write(to, part, Vec::new()).await?;
+            sessions.scribe.write(to, part, Vec::new()).await?;
         }
         Ok(())
     }

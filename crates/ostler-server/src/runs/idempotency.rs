@@ -9,7 +9,7 @@ use ostler_store::Filter;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Hub, NewRun};
+use super::{NewRun, Sessions};
 use crate::error::{self, ApiError, Fallible};
 use crate::ids;
 use crate::model::run::{Run, Session};
@@ -37,7 +37,7 @@ struct PromptKey {
 
 kept!(PromptKey, "promptKey");
 
-impl Hub {
+impl Sessions {
     /// Has a prompt answered, unless that was done under the same key.
     pub(super) async fn submit_once(
         self: &Arc<Self>,

@@ -58,7 +58,7 @@ const NEWS: usize = 1_024;
 const TRIES: usize = 10;
 
 /// Everything that sessions share.
-pub(crate) struct Hub {
+pub(crate) struct Sessions {
     pub(crate) config: Arc<Config>,
     pub(crate) records: Records,
     pub(crate) log: Log,
@@ -118,7 +118,7 @@ impl NewRun {
     }
 }
 
-/// What the hub is made of.
+/// What [`Sessions`] is made of.
 pub(crate) struct Parts {
     pub(crate) config: Arc<Config>,
     pub(crate) records: Records,
@@ -132,7 +132,7 @@ pub(crate) struct Parts {
     pub(crate) engines: UserLimit,
 }
 
-impl Hub {
+impl Sessions {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
         let Parts {
             config,

@@ -57,7 +57,7 @@ impl Worker {
             Ending::Abandoned => {
                 self.leave_engine();
                 // A server that ends leaves the mark to the next one, which knows that no engine is left.
-                if !self.hub.stopping.is_cancelled() {
+                if !self.sessions.stopping.is_cancelled() {
                     self.interrupt_later(run, "the server could not keep its hold on the session");
                 }
             }
@@ -70,14 +70,14 @@ impl Worker {
         if self.find(run).await?.0.state != RunState::Queued {
             return Ok(None);
         }
-        let now = self.hub.clock.now();
+        let now = self.sessions.clock.now();
         let start = |run: &mut Run| (run.state, run.started) = (RunState::Running, Some(now));
         self.note(run, start).await.map(Some)
     }
 
     async fn begin(&mut self, run: &Run) -> Fallible<()> {
         self.turn_to(&run.begin).await?;
-        let attached = self.hub.records.find::<Attached>(&run.id).await?;
+        let attached = self.sessions.records.find::<Attached>(&run.id).await?;
         let mut prompt = match attached {
             Some((attached, _)) => User::prompt(Content::Blocks(attached.content)),
             None => User::from(run.prompt.as_str()),
@@ -107,7 +107,7 @@ impl Worker {
     /// Reads what the engine says until the run is over, and does what it is told meanwhile.
     async fn follow(&mut self, run: &str, first: Option<Message>) -> Fallible<Ending> {
         let mut waiting = self.askers.waiting();
-        let mut times = Times::new(self.hub.config.limits.clone());
+        let mut times = Times::new(self.sessions.config.limits.clone());
         let mut cancelled: Option<Instant> = None;
         if let Some(message) = first
             && let Some(ending) = self.hear(run, Some(Ok(message)), &mut times).await?
@@ -123,7 +123,7 @@ impl Worker {
                 }
                 command = self.commands.recv() => match command {
                     Some(Command::Cancel(it)) if it == run => {
-                        let grace = self.hub.config.limits.cancel_grace;
+                        let grace = self.sessions.config.limits.cancel_grace;
                         cancelled.get_or_insert(Instant::now() + grace);
                         self.is_cancelling = true;
                         self.interrupt().await;
@@ -167,7 +167,7 @@ impl Worker {
                 }
                 () = grace(self.veil.due()) => self.write_held(Some(run)).await?,
                 failure = times.spent() => return Ok(self.out_of_time(failure)),
-                () = self.hub.stopping.cancelled() => return Ok(Ending::Abandoned),
+                () = self.sessions.stopping.cancelled() => return Ok(Ending::Abandoned),
                 changed = self.holds.changed() => if changed.is_err() || !*self.holds.borrow() {
                     return Ok(if cancelled.is_some() { self.cut_off() } else { Ending::Abandoned });
                 },
@@ -193,7 +193,7 @@ impl Worker {
     fn make_way(&mut self, is_waiting: bool) {
         self.permit = match is_waiting {
             true => None,
-            false => Arc::clone(&self.hub.permits).try_acquire_owned().ok(),
+            false => Arc::clone(&self.sessions.permits).try_acquire_owned().ok(),
         };
     }
 
@@ -226,7 +226,7 @@ impl Worker {
         if !told.is_empty() {
             self.write(told, Vec::new()).await?;
         }
-        self.hub.metrics.message();
+        self.sessions.metrics.message();
         Ok(ending)
     }
 
@@ -254,7 +254,7 @@ impl Worker {
     async fn in_conversation(&mut self, id: Option<String>) -> Fallible<()> {
         self.session.engine_session.clone_from(&id);
         self.session.origin = None;
-        self.hub
+        self.sessions
             .records
             .update::<crate::model::run::Session, ()>(&self.session.id, |session| {
                 session.engine_session.clone_from(&id);

@@ -8,7 +8,7 @@ use ostler_store::{Error, Expected, Filter};
 
 use super::unkept::AGAIN;
 use super::worker::{Command, cancelled_outcome};
-use super::{Hub, NewRun};
+use super::{NewRun, Sessions};
 use crate::error::{ApiError, Fallible};
 use crate::ids;
 use crate::model::event;
@@ -19,7 +19,7 @@ use crate::security::users::Caller;
 /// What an engine is told that takes up where another one was cut off.
 const GO_ON: &str = "You were interrupted. Go on where you stopped.";
 
-impl Hub {
+impl Sessions {
     /// Looks at all runs that are not over. Those of an earlier server were interrupted; those that waited wait again.
     /// Runs that another server works on are left alone.
     pub(crate) async fn recover(self: &Arc<Self>) -> Fallible<()> {
@@ -41,7 +41,7 @@ impl Hub {
     /// Looks after runs that nobody works on, once per lease: those whose server has died, and those that this server lost
     /// while it could not write. Also makes the store write again after a failure.
     pub(crate) fn look_after_runs(self: &Arc<Self>) {
-        let (hub, store, resuming) = (Arc::clone(self), Arc::clone(self), Arc::clone(self));
+        let (sessions, store, resuming) = (Arc::clone(self), Arc::clone(self), Arc::clone(self));
         let interrupted = self.interrupted.1.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.tracker.spawn(async move {
             let Some(mut interrupted) = interrupted else { return };
@@ -51,11 +51,11 @@ impl Hub {
             }
         });
         self.tracker.spawn(async move {
-            while hub.pause(hub.scribe.lease).await {
-                if let Err(error) = hub.sweep().await {
+            while sessions.pause(sessions.scribe.lease).await {
+                if let Err(error) = sessions.sweep().await {
                     tracing::warn!(%error, "runs that nobody works on could not be looked for");
                 }
-                if let Err(error) = hub.count_usage().await {
+                if let Err(error) = sessions.count_usage().await {
                     tracing::warn!(%error, "what runs used could not be added up");
                 }
             }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use super::Hub;
+use super::Sessions;
 use super::worker::{Command, Worker};
 use crate::error::{self, ApiError, Fallible};
 use crate::model::event;
@@ -39,7 +39,7 @@ pub(super) struct Rewind {
     pub(super) answer: mpsc::Sender<Fallible<Rewound>>,
 }
 
-impl Hub {
+impl Sessions {
     /// Puts files back to how they were before the prompt of a run.
     pub(crate) async fn rewind(
         self: &std::sync::Arc<Self>,

@@ -1,11 +1,11 @@
 //! What happens in a session, added to its record in the same commit.
 
-use super::{Hub, NewRun};
+use super::{NewRun, Sessions};
 use crate::error::Fallible;
 use crate::model::run::Session;
 use crate::records::Kept as _;
 
-impl Hub {
+impl Sessions {
     /// A session as it is to be after something has happened, to be written along with that; `None` if it is gone.
     pub(super) async fn session_put(
         &self,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ostler_store::{Error, Expected, Put};
 use tokio::sync::mpsc;
 
-use super::Hub;
+use super::Sessions;
 use super::day_usage::UncountedUsage;
 use super::edits::RunChanges;
 use super::meter::Used;
@@ -41,7 +41,7 @@ impl Ended {
     }
 }
 
-impl Hub {
+impl Sessions {
     /// A run as it is, whatever its record says.
     pub(crate) fn as_it_is(&self, mut run: Run) -> Run {
         let unkept = self.unkept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,17 +75,17 @@ impl Hub {
         if runs.is_empty() && left.is_empty() {
             return;
         }
-        let hub = Arc::clone(self);
+        let sessions = Arc::clone(self);
         self.tracker.spawn(async move {
             for run in runs {
-                hub.keep(&session, &run).await;
+                sessions.keep(&session, &run).await;
             }
             for run in left {
                 // What has not begun when the server ends stays in line.
-                if hub.stopping.is_cancelled() {
+                if sessions.stopping.is_cancelled() {
                     return;
                 }
-                if let Err(error) = hub.command(&session, || Command::Run(run.clone())).await {
+                if let Err(error) = sessions.command(&session, || Command::Run(run.clone())).await {
                     tracing::error!(run, %error, "a run that waits could not begin");
                 }
             }

@@ -30,7 +30,7 @@ use crate::error::{self, ApiError, Fallible};
 use crate::ids;
 use crate::model::space::Space;
 use crate::records::Records;
-use crate::runs::Hub;
+use crate::runs::Sessions;
 use crate::security::users::{Caller, Role, Users};
 use crate::start::{Start, Starter};
 
@@ -46,7 +46,7 @@ const LONGEST_NAME: usize = 200;
 
 /// All schedules of the server.
 pub(crate) struct Schedules {
-    hub: Arc<Hub>,
+    sessions: Arc<Sessions>,
     starter: Starter,
     users: Arc<Users>,
     store: Arc<dyn Store>,
@@ -103,10 +103,10 @@ impl Schedules {
         store: Arc<dyn Store>,
         node: String,
     ) -> Arc<Self> {
-        let hub = Arc::clone(&starter.hub);
-        let (records, clock) = (hub.records.clone(), hub.clock.clone());
+        let sessions = Arc::clone(&starter.sessions);
+        let (records, clock) = (sessions.records.clone(), sessions.clock.clone());
         Arc::new(Self {
-            hub,
+            sessions,
             starter,
             users,
             store,
@@ -170,7 +170,7 @@ impl Schedules {
 
     /// All folders in which agents may write.
     async fn writable(&self) -> Fallible<Vec<PathBuf>> {
-        let config = &self.hub.config;
+        let config = &self.sessions.config;
         let spaces: Vec<Space> = self.records.all(Filter::default()).await?;
         let mounts = spaces.iter().flat_map(|space| &space.mounts).map(|mount| mount.real.clone());
         let mut folders = vec![config.workspace.clone(), config.data.clone()];

@@ -25,7 +25,7 @@ const SERVER: &str = "schedules";
 /// The tools that the server itself gives to agents.
 #[derive(Default)]
 pub(crate) struct OwnTools {
-    /// Told later: schedules need the hub, and the hub needs this.
+    /// Told later: schedules need the sessions, and those need this.
     schedules: OnceLock<Weak<Schedules>>,
 }
 

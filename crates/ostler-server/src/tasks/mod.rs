@@ -17,7 +17,7 @@ use crate::ids;
 use crate::model::run::{Run, Session, Setup};
 use crate::records::Records;
 use crate::runs::options::{Shape, Shaped};
-use crate::runs::{Hub, NewRun};
+use crate::runs::{NewRun, Sessions};
 use crate::security::users::Caller;
 use crate::session_room::SessionRoom;
 use crate::skills::cms::Cms;
@@ -124,7 +124,7 @@ fn at_home(config: &Config) -> Vec<PathBuf> {
 /// All tasks of the server.
 pub(crate) struct Tasks {
     pub(crate) workshop: Arc<Workshop>,
-    hub: Arc<Hub>,
+    sessions: Arc<Sessions>,
     clock: Clock,
     /// Sessions of executions count like those that people make.
     room: Arc<SessionRoom>,
@@ -133,11 +133,11 @@ pub(crate) struct Tasks {
 impl Tasks {
     pub(crate) fn new(
         workshop: Arc<Workshop>,
-        hub: Arc<Hub>,
+        sessions: Arc<Sessions>,
         clock: Clock,
         room: Arc<SessionRoom>,
     ) -> Self {
-        Self { workshop, hub, clock, room }
+        Self { workshop, sessions, clock, room }
     }
 
     /// Keeps a task. What can be wrong with it is said now, not when it is executed.
@@ -165,13 +165,13 @@ impl Tasks {
             execution: None,
         };
         self.workshop.prepare(&task).await?;
-        self.hub.records.create(&task).await?;
+        self.sessions.records.create(&task).await?;
         Ok(TaskView::new(task, None))
     }
 
     /// A task that the caller may see.
     pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Fallible<Task> {
-        match self.hub.records.find::<Task>(id).await? {
+        match self.sessions.records.find::<Task>(id).await? {
             Some((task, _)) if caller.may_see(&task.owner) => Ok(task),
             _ => Err(error::not_found("task", id)),
         }
@@ -179,10 +179,10 @@ impl Tasks {
 
     pub(crate) async fn view(&self, task: Task) -> Fallible<TaskView> {
         let run = match &task.execution {
-            Some(execution) => self.hub.records.find::<Run>(&execution.run).await?,
+            Some(execution) => self.sessions.records.find::<Run>(&execution.run).await?,
             None => None,
         };
-        Ok(TaskView::new(task, run.map(|(run, _)| self.hub.as_it_is(run))))
+        Ok(TaskView::new(task, run.map(|(run, _)| self.sessions.as_it_is(run))))
     }
 
     /// Executes a task, in a session of its own.
@@ -207,24 +207,24 @@ impl Tasks {
             ..Setup::default()
         };
         let is_new = match key {
-            Some(key) => self.hub.keyed(&task.owner, key).await?.is_none(),
+            Some(key) => self.sessions.keyed(&task.owner, key).await?.is_none(),
             None => true,
         };
         if is_new {
             self.room.take(&task.owner).await?;
         }
         let session = match key {
-            Some(key) => self.hub.by_key(&task.owner, key, &task.name, setup).await?,
-            None => self.hub.create(&task.owner, &task.name, setup).await?,
+            Some(key) => self.sessions.by_key(&task.owner, key, &task.name, setup).await?,
+            None => self.sessions.create(&task.owner, &task.name, setup).await?,
         };
         let prompt = joined(&prepared.prompt, more);
         // Hooks and schedules come with a key, people without.
         let run_id = key.map(|key| ids::of("run", key));
         let new = NewRun { id: run_id, unattended: key.is_some(), ..NewRun::text(prompt) };
-        let run = self.hub.submit(&session, new).await?;
+        let run = self.sessions.submit(&session, new).await?;
         let execution =
             Execution { session: session.id, run: run.id, metadata: prepared.metadata.clone() };
-        let executed = self.hub.records.update::<Task, ()>(id, |task| {
+        let executed = self.sessions.records.update::<Task, ()>(id, |task| {
             task.execution = Some(execution.clone());
             Ok(())
         });
@@ -237,16 +237,16 @@ impl Tasks {
         let Some(execution) = &task.execution else {
             return Err(ApiError::conflict("not_executed", "this task is not being executed"));
         };
-        self.hub.cancel(caller, &execution.run).await?;
+        self.sessions.cancel(caller, &execution.run).await?;
         Ok(task)
     }
 
     pub(crate) async fn remove(&self, caller: &Caller, id: &str) -> Fallible<()> {
         let task = self.find(caller, id).await?;
         if let Some(execution) = &task.execution {
-            self.hub.close(&execution.session).await;
+            self.sessions.close(&execution.session).await;
         }
-        self.hub.records.remove::<Task>(id).await
+        self.sessions.records.remove::<Task>(id).await
     }
 }
 

@@ -17,7 +17,7 @@ use crate::config::{Webhook, WebhookEvent};
 use crate::courier::{Courier, Letter};
 use crate::ids;
 use crate::model::run::Run;
-use crate::runs::Hub;
+use crate::runs::Sessions;
 
 /// How many requests are remembered as told.
 const TOLD: usize = 10_000;
@@ -50,7 +50,7 @@ pub(crate) struct Teller {
     events: Vec<WebhookEvent>,
     /// How people reach this server.
     base: String,
-    hub: Arc<Hub>,
+    sessions: Arc<Sessions>,
     approvals: Arc<Approvals>,
 }
 
@@ -60,13 +60,14 @@ impl Teller {
     pub(crate) fn new(
         webhook: &Webhook,
         base: String,
-        hub: Arc<Hub>,
+        sessions: Arc<Sessions>,
         approvals: Arc<Approvals>,
     ) -> Result<Arc<Self>, String> {
         let url = check(webhook)?;
-        let courier = Courier::new(Client::builder(), hub.clock.clone(), Arc::clone(&hub.metrics))?;
+        let courier =
+            Courier::new(Client::builder(), sessions.clock.clone(), Arc::clone(&sessions.metrics))?;
         let (secret, events) = (webhook.secret.clone(), webhook.events.clone());
-        Ok(Arc::new(Self { courier, url, secret, events, base, hub, approvals }))
+        Ok(Arc::new(Self { courier, url, secret, events, base, sessions, approvals }))
     }
 
     /// Listens and tells, until [`Teller::shut_down`].
@@ -76,7 +77,7 @@ impl Teller {
             self.courier.spawn(async move { teller.tell_of_waiting(news).await });
         }
         if self.events.contains(&WebhookEvent::Ended) {
-            let (teller, news) = (Arc::clone(self), self.hub.news());
+            let (teller, news) = (Arc::clone(self), self.sessions.news());
             self.courier.spawn(async move { teller.tell_of_ends(news).await });
         }
     }
@@ -111,7 +112,7 @@ impl Teller {
         if !told.add(&approval.id) {
             return;
         }
-        let summary = self.hub.redacted(&approval.summary);
+        let summary = self.sessions.redacted(&approval.summary);
         let body = json!({
             "event": "waiting",
             "approval": {
