@@ -15,6 +15,7 @@ use crate::config::{Config, Limits};
 use crate::confine::redact::Redactor;
 use crate::hooks::Hooks;
 use crate::log::Log;
+use crate::log_writers::LogWriters;
 use crate::metrics::Metrics;
 use crate::proxy::Proxy;
 use crate::records::Records;
@@ -23,7 +24,6 @@ use crate::runs::options::Shape;
 use crate::runs::{self, Sessions};
 use crate::schedules::Schedules;
 use crate::schedules::tools::OwnTools;
-use crate::scribe::Scribe;
 use crate::security::browsers::Cookies;
 use crate::security::code::Browsers;
 use crate::security::guard::Guard;
@@ -80,14 +80,14 @@ impl Ground {
         let records = Records::new(Arc::clone(&self.store));
         let log = Log::new(Arc::clone(&self.store));
         let node = ids::new("node");
-        let scribe = Arc::new(Scribe::new(
+        let log_writers = Arc::new(LogWriters::new(
             log.clone(),
             Arc::clone(&self.store),
             node.clone(),
             self.config.limits.lease,
         ));
-        let shapes = self.shapes(&records, &scribe)?;
-        let sessions = self.sessions(&shapes, records, log, scribe);
+        let shapes = self.shapes(&records, &log_writers)?;
+        let sessions = self.sessions(&shapes, records, log, log_writers);
         let most = self.config.limits.sessions_per_user;
         let room = Arc::new(SessionRoom::new(Arc::clone(&self.store), most));
         let tasks =
@@ -137,11 +137,15 @@ impl Ground {
         Ok(Assembled { app, agui, router })
     }
 
-    fn shapes(&self, records: &Records, scribe: &Arc<Scribe>) -> Result<Shapes, StartError> {
+    fn shapes(
+        &self,
+        records: &Records,
+        log_writers: &Arc<LogWriters>,
+    ) -> Result<Shapes, StartError> {
         let workshop = Workshop::new(&self.config, records.clone()).map_err(StartError::Skills)?;
         Ok(Shapes {
             workshop: Arc::new(workshop),
-            desks: Arc::new(Desks::new(Arc::clone(scribe))),
+            desks: Arc::new(Desks::new(Arc::clone(log_writers))),
             own_tools: Arc::default(),
             spaces: Arc::new(Spaces::new(spaces::Parts {
                 config: Arc::clone(&self.config),
@@ -158,11 +162,11 @@ impl Ground {
         shapes: &Shapes,
         records: Records,
         log: Log,
-        scribe: Arc<Scribe>,
+        log_writers: Arc<LogWriters>,
     ) -> Arc<Sessions> {
         let approvals = Arc::new(Approvals::new(approvals::Parts {
             records: records.clone(),
-            scribe: Arc::clone(&scribe),
+            log_writers: Arc::clone(&log_writers),
             clock: self.clock.clone(),
             redactor: self.redactor.clone(),
             config: Arc::clone(&self.config),
@@ -183,7 +187,7 @@ impl Ground {
             config: Arc::clone(&self.config),
             records,
             log,
-            scribe,
+            log_writers,
             approvals,
             clock: self.clock.clone(),
             metrics: Arc::new(Metrics::default()),

@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::error::{self, Fallible};
+use crate::log_writers;
 use crate::model::run::Session;
 use crate::records::{Kept as _, kept};
-use crate::scribe;
 
 /// Records of a session, by their field `session`.
 const OF_SESSION: [&str; 5] = ["run", "changes", "approval", "rule", "cancelRequest"];
@@ -68,7 +68,7 @@ impl App {
         for conversation in conversations {
             self.remove_conversation(&session.id, &conversation).await?;
         }
-        let stream = scribe::stream(&session.id)?;
+        let stream = log_writers::stream(&session.id)?;
         let forgotten = self.store.forget(&stream, gone).await;
         // Whoever still reads it must not keep it in memory for a session of the same name.
         self.sessions.log.forget(&stream);
@@ -111,7 +111,7 @@ impl App {
 
     /// The engine's names for all conversations that were had in a session.
     async fn conversations(&self, session: &Session) -> Fallible<Vec<String>> {
-        let stream = scribe::stream(&session.id)?;
+        let stream = log_writers::stream(&session.id)?;
         let mut found: Vec<String> = session.engine_session.iter().cloned().collect();
         let mut after = session.begins;
         loop {

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::history_page::{History, HistoryPage};
 use super::run::{Failure, Telling};
+use crate::log_writers;
 use crate::model::run::Begin;
-use crate::scribe;
 
 /// How the ids of messages begin that came from no client of AG-UI.
 pub(super) const PROMPT: &str = "prompt-run_";
@@ -50,7 +50,7 @@ impl Telling<'_> {
         if !state.is_null() {
             self.outlet.send([Event::from(Body::StateSnapshot { snapshot: state })]).await;
         }
-        let stream = scribe::stream(&self.session.id)?;
+        let stream = log_writers::stream(&self.session.id)?;
         self.state_from = self.app().sessions.log.head(&stream).await?;
         match (self.live.take(), begins) {
             (Some(run), Some(seq)) => {

@@ -12,18 +12,18 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 
 use crate::error::{self, Fallible};
+use crate::log_writers::LogWriters;
 use crate::model::event;
-use crate::scribe::Scribe;
 
 /// The desks of all threads that are in use.
 pub(crate) struct Desks {
-    scribe: Arc<Scribe>,
+    log_writers: Arc<LogWriters>,
     desks: Mutex<HashMap<String, Weak<Shared>>>,
 }
 
 impl Desks {
-    pub(crate) fn new(scribe: Arc<Scribe>) -> Self {
-        Self { scribe, desks: Mutex::default() }
+    pub(crate) fn new(log_writers: Arc<LogWriters>) -> Self {
+        Self { log_writers, desks: Mutex::default() }
     }
 
     /// The desk of a session. It is gone when nobody uses it any more.
@@ -34,7 +34,7 @@ impl Desks {
         }
         desks.retain(|_, desk| desk.strong_count() > 0);
         let desk = Arc::new(Shared {
-            scribe: Arc::clone(&self.scribe),
+            log_writers: Arc::clone(&self.log_writers),
             session: session.to_owned(),
             papers: Mutex::default(),
             state: tokio::sync::Mutex::default(),
@@ -50,7 +50,7 @@ impl Desks {
 pub(super) struct Desk(Arc<Shared>);
 
 struct Shared {
-    scribe: Arc<Scribe>,
+    log_writers: Arc<LogWriters>,
     session: String,
     papers: Mutex<Papers>,
     /// Held while a change of it is written down, so that changes are told in their order.
@@ -141,7 +141,7 @@ impl Desk {
         let delta = diff(&state, &after);
         if !delta.is_empty() {
             let told = event::shared_state(&json!(delta))?;
-            let written = self.0.scribe.write(&self.0.session, vec![told], Vec::new()).await;
+            let written = self.0.log_writers.write(&self.0.session, vec![told], Vec::new()).await;
             written.map_err(error::internal)?;
         }
         state.clone_from(&after);

@@ -17,8 +17,8 @@ use crate::approvals::record::Approval;
 use crate::config::agui::{Approvals, Disconnect};
 use crate::error::{self, Fallible};
 use crate::log::Logged;
+use crate::log_writers;
 use crate::model::run::{Run, RunState};
-use crate::scribe;
 
 /// What a turn waits for.
 struct Waits {
@@ -67,7 +67,7 @@ impl Telling<'_> {
     }
 
     async fn hear_all(&mut self, mut followed: Followed, may_wait: bool) -> Result<(), Failure> {
-        let stream = scribe::stream(&self.session.id)?;
+        let stream = log_writers::stream(&self.session.id)?;
         let mut reader = self.app().sessions.log.reader(&stream, self.thread.told);
         let (stop, shutdown) = (self.stop.clone(), self.agui.shutdown().clone());
         let (settles, desk) = (self.agui.config().settle, self.desk.clone());

@@ -26,9 +26,9 @@ use crate::app::App;
 use crate::approvals::record::Approval;
 use crate::config::agui::{Approvals, Busy, Memory};
 use crate::error::{ApiError, Fallible};
+use crate::log_writers;
 use crate::model::run::{Begin, RunState, Session};
 use crate::runs::NewRun;
-use crate::scribe;
 use crate::security::revocation::Credential;
 use crate::security::users::Caller;
 
@@ -316,7 +316,7 @@ impl Telling<'_> {
 
     /// What was logged before is of no interest to this run.
     async fn turn_to_log(&mut self) -> Fallible<()> {
-        let stream = scribe::stream(&self.session.id)?;
+        let stream = log_writers::stream(&self.session.id)?;
         self.thread.told = self.app().sessions.log.head(&stream).await?;
         Ok(())
     }
@@ -394,7 +394,7 @@ impl Telling<'_> {
 
     /// The state is what the client holds, and it is told where that is not so.
     async fn take_state(&mut self) -> Result<(), Failure> {
-        let stream = scribe::stream(&self.session.id)?;
+        let stream = log_writers::stream(&self.session.id)?;
         self.state_from = self.app().sessions.log.head(&stream).await?;
         let held = self.input.state.clone();
         let keys = &self.agui.config().server_keys;

@@ -6,8 +6,8 @@ use super::connect::{PromptEvent, prompt_id};
 use super::history_page::{History, STEP, glance};
 use crate::app::App;
 use crate::error::{self, Fallible};
+use crate::log_writers;
 use crate::model::run::{Run, Session};
-use crate::scribe;
 
 /// Some runs of a session, oldest first, and the event before which there are more.
 pub(crate) struct RunPage {
@@ -24,7 +24,7 @@ pub(crate) async fn page(
 ) -> Fallible<RunPage> {
     let history = History { app, session, tools: &[] };
     let first = session.begins + 1;
-    let end = app.sessions.log.head(&scribe::stream(&session.id)?).await? + 1;
+    let end = app.sessions.log.head(&log_writers::stream(&session.id)?).await? + 1;
     let mut high = before.unwrap_or(end).min(end);
     let mut runs = Vec::new();
     while high > first {
@@ -80,7 +80,7 @@ pub(crate) async fn begun_by(
 ) -> Fallible<Option<Begun>> {
     let history = History { app, session, tools: &[] };
     let first = session.begins + 1;
-    let mut high = app.sessions.log.head(&scribe::stream(&session.id)?).await? + 1;
+    let mut high = app.sessions.log.head(&log_writers::stream(&session.id)?).await? + 1;
     while high > first {
         let low = high.saturating_sub(STEP).max(first);
         let events = history.range(low, high).await?;

@@ -33,9 +33,9 @@ use crate::config::{Config, EngineChoice};
 use crate::confine::environment;
 use crate::confine::redact::Redactor;
 use crate::error::{self, ApiError, Fallible};
+use crate::log_writers::LogWriters;
 use crate::model::event;
 use crate::records::Records;
-use crate::scribe::Scribe;
 use crate::security::users::{Caller, Role};
 
 /// How often a decision is tried again when something else about the request changed in between.
@@ -46,7 +46,7 @@ const NEWS: usize = 1_024;
 /// All requests of the server.
 pub(crate) struct Approvals {
     records: Records,
-    scribe: Arc<Scribe>,
+    log_writers: Arc<LogWriters>,
     clock: Clock,
     waiting: Mutex<HashMap<String, oneshot::Sender<Approval>>>,
     /// Requests whose end is being written. One stays here if whoever wrote it was cut off before it could notify clients.
@@ -72,7 +72,7 @@ pub(crate) struct Asker {
 /// What approvals are kept and told with.
 pub(crate) struct Parts {
     pub(crate) records: Records,
-    pub(crate) scribe: Arc<Scribe>,
+    pub(crate) log_writers: Arc<LogWriters>,
     pub(crate) clock: Clock,
     pub(crate) redactor: Redactor,
     pub(crate) config: Arc<Config>,
@@ -80,7 +80,7 @@ pub(crate) struct Parts {
 
 impl Approvals {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { records, scribe, clock, redactor, config } = parts;
+        let Parts { records, log_writers, clock, redactor, config } = parts;
         let env = environment::of(&config);
         let everywhere = CallPlace {
             home: env.get("HOME").map(PathBuf::from),
@@ -90,7 +90,7 @@ impl Approvals {
         };
         Self {
             records,
-            scribe,
+            log_writers,
             clock,
             waiting: Mutex::default(),
             unannounced: Mutex::default(),
@@ -274,7 +274,7 @@ impl Approvals {
             puts.push(put(&granted, Expected::Absent)?);
         }
         let told = event::approval(&approval.shown(&self.redactor)).map_err(unwritten)?;
-        self.scribe.write(&approval.session, vec![told], puts).await.map(drop)
+        self.log_writers.write(&approval.session, vec![told], puts).await.map(drop)
     }
 
     /// Tells the call that waits, and everybody who watches.

@@ -20,10 +20,10 @@ use super::sse::{self, Rendered};
 use crate::app::App;
 use crate::config::{Config, EngineChoice};
 use crate::error::{self, ApiError, Fallible, JsonBody, PathOf, QueryOf};
+use crate::log_writers;
 use crate::model::run::{Session, Setup};
 use crate::model::tally;
 use crate::records::Kept as _;
-use crate::scribe;
 use crate::security::users::Caller;
 use crate::spaces::Asked;
 
@@ -343,7 +343,7 @@ async fn events(
     let session = readable(&app, &caller, &id).await?;
     let after = sse::position(&headers, query.after)?;
     let after = after.max(session.begins);
-    let reader = app.sessions.log.reader(&scribe::stream(&session.id)?, after);
+    let reader = app.sessions.log.reader(&log_writers::stream(&session.id)?, after);
     sse::stream(&app, &caller, reader, Box::new(|it| Rendered { frame: it.sse(), is_last: false }))
 }
 
@@ -377,7 +377,7 @@ async fn log(
     QueryOf(query): QueryOf<LogQuery>,
 ) -> Fallible<Json<Listing<LogEntry>>> {
     let session = readable(&app, &caller, &id).await?;
-    let stream = scribe::stream(&session.id)?;
+    let stream = log_writers::stream(&session.id)?;
     let after = sse::number(query.after.unwrap_or(0))?.max(session.begins);
     let found = app.store.read_from(&stream, after, limit(query.limit)?).await?;
     let entry = |event: ostler_store::Event| {

@@ -19,7 +19,7 @@ use super::sse::{self, Rendered};
 use crate::app::App;
 use crate::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
 use crate::log::Logged;
-use crate::scribe;
+use crate::log_writers;
 use crate::security::users::Caller;
 use crate::skills::definition::Skill;
 use crate::skills::metadata::{Isolation, TaskType};
@@ -275,7 +275,7 @@ fn follow(app: &App, caller: &Caller, task: &Task, after: u64) -> Fallible<Respo
         return Err(ApiError::conflict("not_executed", "this task was never executed")
             .hint("POST to its /execute first"));
     };
-    let reader = app.sessions.log.reader(&scribe::stream(&execution.session)?, after);
+    let reader = app.sessions.log.reader(&log_writers::stream(&execution.session)?, after);
     let run = execution.run.clone();
     sse::stream(app, caller, reader, Box::new(move |logged| frames(logged, &run)))
 }

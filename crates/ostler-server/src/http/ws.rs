@@ -26,10 +26,10 @@ use crate::app::App;
 use crate::approvals::record::Approval;
 use crate::error::{ApiError, Fallible, Object};
 use crate::log::{Logged, Reader};
+use crate::log_writers;
 use crate::metrics::Gauged;
 use crate::model::run::{Run, Setup};
 use crate::runs::NewRun;
-use crate::scribe;
 use crate::security::guard::SOCKET;
 use crate::security::revocation::Credential;
 use crate::security::users::Caller;
@@ -285,7 +285,7 @@ impl Connection {
             ));
         }
         if self.names.insert(session.id.clone()) {
-            let reader = self.app.sessions.log.reader(&scribe::stream(&session.id)?, after);
+            let reader = self.app.sessions.log.reader(&log_writers::stream(&session.id)?, after);
             self.watched.push(next(session.id, reader));
         }
         Ok(())

@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::{Sessions, rewind};
 use crate::error::{self, ApiError, Fallible};
 use crate::ids;
+use crate::log_writers;
 use crate::model::event;
 use crate::model::run::{Begin, Forked, Origin, Session, Setup};
 use crate::records::Kept as _;
-use crate::scribe;
 
 /// How many events are read, and written, at once.
 const STEP: usize = 256;
@@ -99,7 +99,7 @@ impl Sessions {
         let told = event::forked(&source.title, &forked_from)?;
         let mut new = Session { origin: copy.origin, forked_from: Some(forked_from), ..new };
         copy.prompts.iter().for_each(|prompt| new.said(prompt));
-        self.scribe.write(&new.id, vec![told], vec![new.put(Expected::Absent)?]).await?;
+        self.log_writers.write(&new.id, vec![told], vec![new.put(Expected::Absent)?]).await?;
         Ok(new)
     }
 
@@ -110,7 +110,7 @@ impl Sessions {
         place: Place,
         live: Option<String>,
     ) -> Fallible<Copy> {
-        let stream = scribe::stream(&source.id)?;
+        let stream = log_writers::stream(&source.id)?;
         let (origin, events, prompts) = (source.origin.clone(), Vec::new(), Vec::new());
         let unsaid = self.unsaid(&source.id).await?;
         let mut copy =
@@ -227,14 +227,14 @@ impl Copy {
         for event in std::mem::take(&mut self.events) {
             let length = event.body.as_str().len();
             if bytes + length > BYTES && !part.is_empty() {
-                sessions.scribe.write(to, std::mem::take(&mut part), Vec::new()).await?;
+                sessions.log_writers.write(to, std::mem::take(&mut part), Vec::new()).await?;
                 bytes = 0;
             }
             bytes += length;
             part.push(event);
         }
         if !part.is_empty() {
-            sessions.scribe.write(to, part, Vec::new()).await?;
+            sessions.log_writers.write(to, part, Vec::new()).await?;
         }
         Ok(())
     }

@@ -36,7 +36,7 @@ pub(super) async fn take(
 ) -> Taken {
     let mut early = Vec::new();
     loop {
-        let error = match sessions.scribe.open(session).await {
+        let error = match sessions.log_writers.open(session).await {
             Ok((writer, since)) => return Taken::Held { writer, since, early },
             Err(error) => error,
         };

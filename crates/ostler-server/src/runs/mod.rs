@@ -41,12 +41,12 @@ use crate::confine::redact::Redactor;
 use crate::error::{self, ApiError, Fallible};
 use crate::ids;
 use crate::log::Log;
+use crate::log_writers::{self, LogWriters};
 use crate::metrics::Metrics;
 use crate::model::event;
 use crate::model::run::{Attached, Begin, Failure, Outcome, Run, RunState, Session, Setup};
 use crate::model::tally::Tally;
 use crate::records::{Kept as _, Records};
-use crate::scribe::{self, Scribe};
 use crate::security::permits::UserLimit;
 use crate::security::users::Caller;
 
@@ -62,7 +62,7 @@ pub(crate) struct Sessions {
     pub(crate) config: Arc<Config>,
     pub(crate) records: Records,
     pub(crate) log: Log,
-    pub(crate) scribe: Arc<Scribe>,
+    pub(crate) log_writers: Arc<LogWriters>,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
@@ -123,7 +123,7 @@ pub(crate) struct Parts {
     pub(crate) config: Arc<Config>,
     pub(crate) records: Records,
     pub(crate) log: Log,
-    pub(crate) scribe: Arc<Scribe>,
+    pub(crate) log_writers: Arc<LogWriters>,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
@@ -138,7 +138,7 @@ impl Sessions {
             config,
             records,
             log,
-            scribe,
+            log_writers,
             approvals,
             clock,
             metrics,
@@ -154,7 +154,7 @@ impl Sessions {
             config,
             records,
             log,
-            scribe,
+            log_writers,
             approvals,
             clock,
             metrics,
@@ -224,7 +224,7 @@ impl Sessions {
         }
         let session = Session {
             key: Some(key.to_owned()),
-            begins: self.log.head(&scribe::stream(&id)?).await?,
+            begins: self.log.head(&log_writers::stream(&id)?).await?,
             ..self.session(id.clone(), owner, title, setup)?
         };
         match self.records.create(&session).await {
@@ -385,7 +385,7 @@ impl Sessions {
                 return Err(error::not_found("session", &run.session));
             };
             let puts = puts.iter().cloned().chain([touched]).collect();
-            match self.scribe.write_before_work(&run.session, events.clone(), puts).await {
+            match self.log_writers.write_before_work(&run.session, events.clone(), puts).await {
                 Err(error) if tally::is_behind(&error) => {}
                 written => return written.map(drop).map_err(Into::into),
             }
@@ -471,7 +471,7 @@ impl Sessions {
         }
         self.approvals.withdraw_session(session).await?;
         self.forget_keys(session).await?;
-        self.scribe.write(session, vec![event::deleted()?], Vec::new()).await?;
+        self.log_writers.write(session, vec![event::deleted()?], Vec::new()).await?;
         Ok(())
     }
 

@@ -51,7 +51,7 @@ impl Sessions {
             }
         });
         self.tracker.spawn(async move {
-            while sessions.pause(sessions.scribe.lease).await {
+            while sessions.pause(sessions.log_writers.lease).await {
                 if let Err(error) = sessions.sweep().await {
                     tracing::warn!(%error, "runs that nobody works on could not be looked for");
                 }
@@ -62,7 +62,7 @@ impl Sessions {
         });
         self.tracker.spawn(async move {
             while store.pause(AGAIN).await {
-                if let Err(error) = store.scribe.reopen().await {
+                if let Err(error) = store.log_writers.reopen().await {
                     tracing::error!(%error, "the store still fails");
                 }
             }
@@ -80,7 +80,7 @@ impl Sessions {
     async fn sweep(self: &Arc<Self>) -> Fallible<()> {
         self.settle_requests().await?;
         // What has just been written is about to be told to a worker.
-        let lease = u64::try_from(self.scribe.lease.as_millis()).unwrap_or(u64::MAX);
+        let lease = u64::try_from(self.log_writers.lease.as_millis()).unwrap_or(u64::MAX);
         let settled = self.clock.now().saturating_sub(lease);
         let mut by_session: BTreeMap<String, Vec<Run>> = BTreeMap::new();
         for state in ["running", "waiting", "queued"] {
@@ -150,7 +150,7 @@ impl Sessions {
         run.ended = Some(self.clock.now());
         run.outcome = Some(cancelled_outcome());
         let put = run.put(Expected::Version(version))?;
-        self.scribe.write(&run.session, vec![event::state(&run)?], vec![put]).await?;
+        self.log_writers.write(&run.session, vec![event::state(&run)?], vec![put]).await?;
         self.changed(&run);
         self.settle_end(&run.id, run.state).await;
         Ok(())
@@ -167,7 +167,7 @@ impl Sessions {
             run.state = RunState::Cancelled;
             run.outcome = Some(cancelled_outcome());
             let put = run.put(Expected::Version(version))?;
-            self.scribe.write(&run.session, vec![event::state(&run)?], vec![put]).await?;
+            self.log_writers.write(&run.session, vec![event::state(&run)?], vec![put]).await?;
             self.tell_change(&run);
             self.settle_end(&run.id, run.state).await;
         }
@@ -202,7 +202,7 @@ impl Sessions {
         let put = run.put(Expected::Version(version))?;
         let cut_off = self.cut_off(&run.session, &run.id).await?;
         let events = cut_off.into_iter().chain([event::state(&run)?]).collect();
-        match self.scribe.write(&run.session, events, vec![put]).await {
+        match self.log_writers.write(&run.session, events, vec![put]).await {
             Ok(_) => {
                 self.changed(&run);
                 if state == RunState::Cancelled {

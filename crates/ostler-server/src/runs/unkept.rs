@@ -203,7 +203,7 @@ impl Sessions {
         let put = run.put(Expected::Version(version)).map_err(unread)?;
         let puts = self.end_puts(ended, &run).await.map_err(unread)?;
         let puts = [put].into_iter().chain(puts).collect();
-        self.scribe.write(&session.id, vec![told], puts).await?;
+        self.log_writers.write(&session.id, vec![told], puts).await?;
         self.changed(&run);
         Ok(Some(run.state))
     }

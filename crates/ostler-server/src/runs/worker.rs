@@ -106,7 +106,8 @@ pub(super) async fn run(
         Taken::Ends => return sessions.gone_closed(&id, &mut commands),
     };
     let (held, holds) = watch::channel(true);
-    let renewing = tokio::spawn(lease::keep(writer.clone(), sessions.scribe.lease, since, held));
+    let renewing =
+        tokio::spawn(lease::keep(writer.clone(), sessions.log_writers.lease, since, held));
     let askers = Askers::new(Arc::clone(&sessions.approvals), &session);
     let mut worker = Worker {
         sessions: Arc::clone(&sessions),
@@ -143,7 +144,7 @@ pub(super) async fn run(
         let _ = engine.client.close().await;
     }
     renewing.abort();
-    sessions.scribe.close(&id, &worker.writer).await;
+    sessions.log_writers.close(&id, &worker.writer).await;
     if let Some(closed) = worker.closed.take() {
         let _ = closed.send(());
     }
@@ -371,7 +372,7 @@ impl Worker {
         puts: Vec<Put>,
     ) -> Result<(), Error> {
         // Renewing may work where adding does not. Nobody waits longer for a cancelled run than for a lost lease.
-        let last = Instant::now() + self.sessions.scribe.lease * 4 / 5;
+        let last = Instant::now() + self.sessions.log_writers.lease * 4 / 5;
         loop {
             let error = match self.writer.append(events.clone(), puts.clone()).await {
                 Err(error @ (Error::Full { .. } | Error::Failed { .. })) => error,
