@@ -23,9 +23,9 @@ impl Worker {
         match said {
             Some(Ok(message)) if begins_turn(&message) => self.perform_background(message).await,
             Some(Ok(message)) => {
-                let told = self.veil.events(None, message);
+                let told = self.stream_redactor.events(None, message);
                 // Between two runs nobody waits for deltas to come together.
-                if let (Ok(mut told), Ok(held)) = (told, self.veil.release(None)) {
+                if let (Ok(mut told), Ok(held)) = (told, self.stream_redactor.release(None)) {
                     told.extend(held);
                     // A lost lease is noticed by itself.
                     let _ = self.writer.append(told, Vec::new()).await;

@@ -15,10 +15,10 @@ pub(crate) mod options;
 mod perform;
 mod recover;
 pub(crate) mod rewind;
+mod stream_redactor;
 mod tally;
 mod time;
 mod unkept;
-mod veil;
 mod worker;
 
 use std::collections::{HashMap, HashSet};

@@ -165,7 +165,7 @@ impl Worker {
                     // It was asked to stop and did not: it is ended with everything it started.
                     return Ok(self.cut_off());
                 }
-                () = grace(self.veil.due()) => self.write_held(Some(run)).await?,
+                () = grace(self.stream_redactor.due()) => self.write_held(Some(run)).await?,
                 failure = times.spent() => return Ok(self.out_of_time(failure)),
                 () = self.sessions.stopping.cancelled() => return Ok(Ending::Abandoned),
                 changed = self.holds.changed() => if changed.is_err() || !*self.holds.borrow() {
@@ -222,7 +222,7 @@ impl Worker {
         self.agents_work = agents_work(&message).unwrap_or(self.agents_work);
         let more_comes = self.agents_work && !is_cancelled;
         let ending = message.as_result().and_then(|result| over(result, is_cancelled, more_comes));
-        let told = self.veil.events(Some(run), message)?;
+        let told = self.stream_redactor.events(Some(run), message)?;
         if !told.is_empty() {
             self.write(told, Vec::new()).await?;
         }
@@ -232,7 +232,7 @@ impl Worker {
 
     /// Writes the deltas that were collected.
     pub(super) async fn write_held(&mut self, run: Option<&str>) -> Fallible<()> {
-        let told = self.veil.release(run)?;
+        let told = self.stream_redactor.release(run)?;
         if !told.is_empty() {
             self.write(told, Vec::new()).await?;
         }

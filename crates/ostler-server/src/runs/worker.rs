@@ -15,8 +15,8 @@ use super::lease::{self, Taken};
 use super::meter::Meter;
 use super::options::Shaped;
 use super::rewind::{Rewind, busy};
+use super::stream_redactor::StreamRedactor;
 use super::unkept::{AGAIN, Ended};
-use super::veil::Veil;
 use super::{Sessions, TRIES, options, perform, tally};
 use crate::error::{self, ApiError, Fallible};
 use crate::log::Writer;
@@ -55,7 +55,7 @@ pub(super) struct Worker {
     /// Somebody wants it to end.
     pub(super) is_cancelling: bool,
     pub(super) askers: Askers,
-    pub(super) veil: Veil,
+    pub(super) stream_redactor: StreamRedactor,
     pub(super) meter: Meter,
     /// What the engine last said about itself.
     pub(super) about: About,
@@ -118,7 +118,7 @@ pub(super) async fn run(
         current: None,
         is_cancelling: false,
         askers,
-        veil: Veil::new(sessions.redactor.clone()),
+        stream_redactor: StreamRedactor::new(sessions.redactor.clone()),
         meter: Meter::default(),
         about: About::default(),
         engine: None,
