@@ -7,7 +7,7 @@ use axum::http::Method;
 use ostler_store::Store;
 use tokio_util::sync::CancellationToken;
 
-use crate::agui::{AgUi, Desks, Pages};
+use crate::agui::{AgUi, Pages, ThreadToolCalls};
 use crate::app::{App, Parts, UserLimits};
 use crate::approvals::{self, Approvals};
 use crate::clock::Clock;
@@ -66,7 +66,7 @@ pub(crate) struct Assembled {
 /// What changes the engines of sessions.
 struct Shapes {
     workshop: Arc<Workshop>,
-    desks: Arc<Desks>,
+    thread_tool_calls: Arc<ThreadToolCalls>,
     own_tools: Arc<OwnTools>,
     spaces: Arc<Spaces>,
 }
@@ -131,7 +131,7 @@ impl Ground {
         let by_path = vec![("/api/hooks/".to_owned(), crate::hooks::LONGEST)];
         let bytes = app.config.limits.body;
         let bodies = BodyLimits { bytes, by_path, ..BodyLimits::default() };
-        let agui = AgUi::new(app.clone(), shapes.desks, agui_stopping);
+        let agui = AgUi::new(app.clone(), shapes.thread_tool_calls, agui_stopping);
         let pages = pages.with_state(app.clone()).merge(agui.guarded());
         let router = edge::protect(pages, "/api", guard, bodies);
         Ok(Assembled { app, agui, router })
@@ -145,7 +145,7 @@ impl Ground {
         let workshop = Workshop::new(&self.config, records.clone()).map_err(StartError::Skills)?;
         Ok(Shapes {
             workshop: Arc::new(workshop),
-            desks: Arc::new(Desks::new(Arc::clone(log_writers))),
+            thread_tool_calls: Arc::new(ThreadToolCalls::new(Arc::clone(log_writers))),
             own_tools: Arc::default(),
             spaces: Arc::new(Spaces::new(spaces::Parts {
                 config: Arc::clone(&self.config),
@@ -171,7 +171,7 @@ impl Ground {
             redactor: self.redactor.clone(),
             config: Arc::clone(&self.config),
         }));
-        let pages = Pages::new(records.clone(), Arc::clone(&shapes.desks));
+        let pages = Pages::new(records.clone(), Arc::clone(&shapes.thread_tool_calls));
         Sessions::new(runs::Parts {
             redactor: self.redactor.clone(),
             engines: engine_limit(&self.config.limits),

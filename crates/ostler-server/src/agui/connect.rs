@@ -44,7 +44,7 @@ impl Telling<'_> {
             history.newest(&self.thread.known, live).await?;
         self.outlet.send([Event::from(Body::MessagesSnapshot { messages })]).await;
         let state = match self.live {
-            Some(_) => self.desk.state().await,
+            Some(_) => self.tool_calls.state().await,
             None => self.thread.state.clone(),
         };
         if !state.is_null() {

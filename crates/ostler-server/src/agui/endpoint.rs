@@ -28,8 +28,8 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
+use super::client_tool_calls::ThreadToolCalls;
 use super::connect;
-use super::desk::Desks;
 use super::outlet::Outlet;
 use super::run::Run;
 use super::thread::{Floors, Thread};
@@ -63,7 +63,7 @@ pub struct AgUi(Arc<Inner>);
 
 struct Inner {
     app: App,
-    desks: Arc<Desks>,
+    thread_tool_calls: Arc<ThreadToolCalls>,
     floors: Floors,
     runs: Arc<Semaphore>,
     shutdown: CancellationToken,
@@ -71,9 +71,13 @@ struct Inner {
 
 impl AgUi {
     /// The endpoint of a server. It ends its runs when the token fires.
-    pub(crate) fn new(app: App, desks: Arc<Desks>, shutdown: CancellationToken) -> Self {
+    pub(crate) fn new(
+        app: App,
+        thread_tool_calls: Arc<ThreadToolCalls>,
+        shutdown: CancellationToken,
+    ) -> Self {
         let runs = Arc::new(Semaphore::new(app.config.agui.max_runs));
-        Self(Arc::new(Inner { app, desks, floors: Floors::default(), runs, shutdown }))
+        Self(Arc::new(Inner { app, thread_tool_calls, floors: Floors::default(), runs, shutdown }))
     }
 
     /// The routes behind the server's own guard.
@@ -106,8 +110,8 @@ impl AgUi {
         &self.0.app.config.agui
     }
 
-    pub(super) fn desks(&self) -> &Desks {
-        &self.0.desks
+    pub(super) fn thread_tool_calls(&self) -> &ThreadToolCalls {
+        &self.0.thread_tool_calls
     }
 
     pub(super) fn shutdown(&self) -> &CancellationToken {

@@ -70,7 +70,7 @@ impl Telling<'_> {
         let stream = log_writers::stream(&self.session.id)?;
         let mut reader = self.app().sessions.log.reader(&stream, self.thread.told);
         let (stop, shutdown) = (self.stop.clone(), self.agui.shutdown().clone());
-        let (settles, desk) = (self.agui.config().settle, self.desk.clone());
+        let (settles, tool_calls) = (self.agui.config().settle, self.tool_calls.clone());
         let mut stopping = false;
         let mut quiet_since = Instant::now();
         while !followed.awaited.is_empty() {
@@ -89,7 +89,7 @@ impl Telling<'_> {
                         self.hear(&logged, &mut followed).await?;
                     }
                 }
-                () = desk.changed() => quiet_since = Instant::now(),
+                () = tool_calls.changed() => quiet_since = Instant::now(),
                 () = tokio::time::sleep_until(quiet_since + settles), if self.is_waiting() && !is_quiet => {}
                 () = stop.cancelled(), if !stopping => {
                     stopping = true;
@@ -200,12 +200,12 @@ impl Telling<'_> {
 
     /// Whether a turn waits for somebody.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.asks.open().is_empty() || !self.desk.waiting_calls().is_empty()
+        !self.asks.open().is_empty() || !self.tool_calls.waiting_calls().is_empty()
     }
 
     /// Whether the turn can only go on with the client's help.
     fn waits(&self, is_quiet: bool) -> Option<Waits> {
-        let (calls, asks) = (self.desk.waiting_calls(), self.asks.open());
+        let (calls, asks) = (self.tool_calls.waiting_calls(), self.asks.open());
         if calls.is_empty() && asks.is_empty() {
             return None;
         }
@@ -216,7 +216,7 @@ impl Telling<'_> {
         let is_told = |id: &str| self.waited.contains(id) || self.translator.knows(id);
         let all_told = about.iter().copied().chain(calls.iter().map(String::as_str)).all(is_told);
         let all = all_told && self.translator.only_waits(&waiting, &|_| true);
-        let begun = self.desk.begun();
+        let begun = self.tool_calls.begun();
         let rest_is_quiet =
             is_quiet && self.translator.only_waits(&waiting, &|id| begun.contains(id));
         (all || rest_is_quiet).then_some(Waits { has_asks: !asks.is_empty(), calls })
@@ -264,7 +264,7 @@ impl Telling<'_> {
     /// Ends with what the client still has to answer.
     pub(super) async fn wait_again(&mut self) -> Result<(), Failure> {
         let has_asks = !self.asks.open().is_empty();
-        self.wait(Waits { calls: self.desk.waiting_calls(), has_asks }).await
+        self.wait(Waits { calls: self.tool_calls.waiting_calls(), has_asks }).await
     }
 }
 

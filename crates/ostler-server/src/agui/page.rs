@@ -8,7 +8,7 @@ use ostler::hook::{HookOutput, PreToolUseInput};
 use ostler_agui::input::Tool;
 use serde::{Deserialize, Serialize};
 
-use super::desk::{Desk, Desks};
+use super::client_tool_calls::{ClientToolCalls, ThreadToolCalls};
 use super::frontend_tools::FrontendTools;
 use super::shared_state;
 use super::thread::Thread;
@@ -37,12 +37,12 @@ pub(super) struct Page {
 /// Sets up the engines of all threads.
 pub(crate) struct Pages {
     pub(super) records: Records,
-    pub(super) desks: Arc<Desks>,
+    pub(super) thread_tool_calls: Arc<ThreadToolCalls>,
 }
 
 impl Pages {
-    pub(crate) fn new(records: Records, desks: Arc<Desks>) -> Self {
-        Self { records, desks }
+    pub(crate) fn new(records: Records, thread_tool_calls: Arc<ThreadToolCalls>) -> Self {
+        Self { records, thread_tool_calls }
     }
 }
 
@@ -50,18 +50,18 @@ impl Pages {
 impl Shape for Pages {
     async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
         let Some(thread) = Thread::find(&self.records, session).await? else { return Ok(()) };
-        let desk = self.desks.of(&session.id);
-        thread.page.shape(&desk, shaped);
-        // The desk is there for as long as the engine is.
-        shaped.guards.push(Box::new(desk));
+        let tool_calls = self.thread_tool_calls.of(&session.id);
+        thread.page.shape(&tool_calls, shaped);
+        // They are there for as long as the engine is.
+        shaped.guards.push(Box::new(tool_calls));
         Ok(())
     }
 }
 
 impl Page {
-    fn shape(&self, desk: &Desk, shaped: &mut Shaped) {
+    fn shape(&self, tool_calls: &ClientToolCalls, shaped: &mut Shaped) {
         let mut options = std::mem::take(&mut shaped.options);
-        let begins = desk.clone();
+        let begins = tool_calls.clone();
         options = options.hook(Hook::new(move |_: PreToolUseInput, context| {
             if let Some(call) = &context.tool_use_id {
                 begins.begin(call.to_string());
@@ -71,10 +71,10 @@ impl Page {
         let tools = FrontendTools::new(&self.tools);
         if !tools.is_empty() {
             let names = tools.names.keys().cloned().collect::<Vec<_>>();
-            options = options.server(tools.server(desk, &shaped.waiting)).allow(names);
+            options = options.server(tools.server(tool_calls, &shaped.waiting)).allow(names);
         }
         if self.shares_state {
-            options = options.server(shared_state::server(desk)).allow([shared_state::TOOL]);
+            options = options.server(shared_state::server(tool_calls)).allow([shared_state::TOOL]);
         }
         if let Some(model) = &self.model {
             options = options.model(model);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::asks::Asks;
-use super::desk::Desk;
+use super::client_tool_calls::ClientToolCalls;
 use super::endpoint::AgUi;
 use super::frontend_tools::{self, FrontendTools};
 use super::interrupts::{self, Said};
@@ -75,7 +75,7 @@ pub(super) struct Telling<'a> {
     pub(super) caller: &'a Caller,
     pub(super) input: &'a RunAgentInput,
     pub(super) thread: Thread,
-    pub(super) desk: Desk,
+    pub(super) tool_calls: ClientToolCalls,
     pub(super) asks: Asks,
     /// The run of the session that is under way.
     pub(super) live: Option<crate::model::run::Run>,
@@ -164,7 +164,7 @@ impl Run {
             _ => None,
         };
         let translator = Translator::new(settings(&self.agui, &self.input, Some(&thread)));
-        let desk = self.agui.desks().of(&session.id);
+        let tool_calls = self.agui.thread_tool_calls().of(&session.id);
         let asked = asks.open().iter().filter_map(|ask| ask.tool_use_id.clone());
         Ok(Telling {
             agui: &self.agui,
@@ -173,9 +173,9 @@ impl Run {
                 .iter()
                 .cloned()
                 .chain(asked)
-                .chain(desk.waiting_calls())
+                .chain(tool_calls.waiting_calls())
                 .collect(),
-            desk,
+            tool_calls,
             session,
             caller: &self.caller,
             input: &self.input,
@@ -268,7 +268,7 @@ impl Telling<'_> {
         self.thread.open_calls.clear();
         self.thread.client_calls.clear();
         self.thread.asked_by_call.clear();
-        self.desk.clear();
+        self.tool_calls.clear();
         self.turn_to_log().await?;
         let next = self.new_run(before, now, begin)?;
         // The engine is set up by what is kept.
@@ -399,7 +399,7 @@ impl Telling<'_> {
         let held = self.input.state.clone();
         let keys = &self.agui.config().server_keys;
         let state = shared_state::begin(held.clone(), &self.thread.state, keys);
-        self.desk.set_state(state.clone()).await;
+        self.tool_calls.set_state(state.clone()).await;
         self.thread.state = state.clone();
         if held.is_some_and(|held| held != state) {
             self.outlet.send([Event::from(Body::StateSnapshot { snapshot: state })]).await;
@@ -412,7 +412,7 @@ impl Telling<'_> {
         let asked = self.input.forwarded_props.as_ref().and_then(|props| props.get("model"));
         let asked = asked.and_then(Value::as_str).map(str::to_owned);
         let state = match self.input.state {
-            Some(_) => Some(self.desk.state().await),
+            Some(_) => Some(self.tool_calls.state().await),
             None => None,
         };
         let shares_state = state.is_some();
@@ -439,9 +439,9 @@ impl Telling<'_> {
     async fn remember(&mut self) -> Fallible<()> {
         self.thread.known.said(self.translator.message_ids());
         self.thread.reported.clone_from(self.translator.reported());
-        self.thread.client_calls.extend(self.desk.waiting_calls());
+        self.thread.client_calls.extend(self.tool_calls.waiting_calls());
         self.thread.open_calls.extend(self.translator.unanswered());
-        self.thread.state = self.desk.state().await;
+        self.thread.state = self.tool_calls.state().await;
         if self.agui.config().memory == Memory::None && !self.is_waiting() {
             self.thread = Thread::of(&self.session);
         }

@@ -24,7 +24,7 @@ impl<'a> Telling<'a> {
     /// `answered`: the turn has got answers that it waited for.
     pub(super) fn wish(&mut self, answered: bool) -> Wish<'a> {
         let messages = &self.input.messages;
-        let waiting = self.desk.waiting_calls();
+        let waiting = self.tool_calls.waiting_calls();
         let goes_on = self.live.is_some();
         if self.thread.known.is_empty() && !goes_on {
             return self.first_wish();
@@ -86,7 +86,7 @@ impl<'a> Telling<'a> {
             match &message.body {
                 MessageBody::Tool { tool_call_id, content, error } => {
                     let output = frontend_tools::output(content, error.as_deref());
-                    if self.desk.answer_call(tool_call_id, output) {
+                    if self.tool_calls.answer_call(tool_call_id, output) {
                         goes_on = true;
                     } else {
                         // The turn that waited for it ended with the server; another one is told.
