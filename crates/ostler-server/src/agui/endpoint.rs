@@ -32,7 +32,7 @@ use super::client_tool_calls::ThreadToolCalls;
 use super::connect;
 use super::outlet::Outlet;
 use super::run::Run;
-use super::thread::{Floors, Thread};
+use super::thread::{Thread, ThreadLocks};
 use crate::app::App;
 use crate::config::agui::{Busy, Config};
 use crate::error::{ApiError, Fallible};
@@ -64,7 +64,7 @@ pub struct AgUi(Arc<Inner>);
 struct Inner {
     app: App,
     thread_tool_calls: Arc<ThreadToolCalls>,
-    floors: Floors,
+    thread_locks: ThreadLocks,
     runs: Arc<Semaphore>,
     shutdown: CancellationToken,
 }
@@ -77,7 +77,13 @@ impl AgUi {
         shutdown: CancellationToken,
     ) -> Self {
         let runs = Arc::new(Semaphore::new(app.config.agui.max_runs));
-        Self(Arc::new(Inner { app, thread_tool_calls, floors: Floors::default(), runs, shutdown }))
+        Self(Arc::new(Inner {
+            app,
+            thread_tool_calls,
+            thread_locks: ThreadLocks::default(),
+            runs,
+            shutdown,
+        }))
     }
 
     /// The routes behind the server's own guard.
@@ -196,14 +202,14 @@ async fn run(
     let own = agui.0.app.limits.agui_runs.take(&caller.user)?;
     let Ok(permit) = Arc::clone(&agui.0.runs).try_acquire_owned() else { return Err(full()) };
     let session = agui.open(&caller, &input).await?;
-    let floor = agui.0.floors.of(&session.id);
-    if agui.config().busy == Busy::Refuse && floor.word.try_lock().is_err() {
+    let thread_lock = agui.0.thread_locks.of(&session.id);
+    if agui.config().busy == Busy::Refuse && thread_lock.word.try_lock().is_err() {
         let words = "another run on this thread goes on; wait for it, or stop it";
         return Err(ApiError::conflict("run_in_progress", words));
     }
     let (events, receiver) = mpsc::channel(BUFFER);
     let keep_alive = agui.config().keep_alive;
-    let run = Run { agui, session, floor, caller, credential, input };
+    let run = Run { agui, session, thread_lock, caller, credential, input };
     // It outlives this request on purpose: a client that goes does not take its run along.
     tokio::spawn(async move {
         carry(run, events, true).await;
@@ -232,9 +238,9 @@ async fn attach(
     }
     let (events, receiver) = mpsc::channel(BUFFER);
     let keep_alive = agui.config().keep_alive;
-    let floor = agui.0.floors.of(&session.id);
+    let thread_lock = agui.0.thread_locks.of(&session.id);
     let gone = events.clone();
-    let run = Run { agui, session, floor, caller, credential, input };
+    let run = Run { agui, session, thread_lock, caller, credential, input };
     tokio::spawn(async move {
         tokio::select! {
             () = carry(run, events, false) => {}
@@ -294,7 +300,7 @@ async fn stop(
     let Some(session) = agui.find(&caller, &input.thread_id).await? else {
         return Ok(Json(json!({"stopped": false})).into_response());
     };
-    let mut stopped = agui.0.floors.of(&session.id).stop();
+    let mut stopped = agui.0.thread_locks.of(&session.id).stop();
     // A turn that waits is under way, although nobody is told of it just now.
     let sessions = &agui.0.app.sessions;
     if !stopped && let Some(run) = sessions.live_run(&session.id).await? {

@@ -20,7 +20,7 @@ use super::interrupts::{self, Said};
 use super::outlet::Outlet;
 use super::page::Page;
 use super::shared_state;
-use super::thread::{Floor, Thread};
+use super::thread::{Thread, ThreadLock};
 use super::wish::Wish;
 use crate::app::App;
 use crate::approvals::record::Approval;
@@ -36,7 +36,7 @@ use crate::security::users::Caller;
 pub(super) struct Run {
     pub(super) agui: AgUi,
     pub(super) session: Session,
-    pub(super) floor: Arc<Floor>,
+    pub(super) thread_lock: Arc<ThreadLock>,
     pub(super) caller: Caller,
     /// What let the caller in, if the server's own door did.
     pub(super) credential: Option<Credential>,
@@ -101,7 +101,7 @@ impl Run {
             Busy::Wait(limit) => limit,
             Busy::Refuse => Duration::ZERO,
         };
-        let word = Arc::clone(&self.floor.word).lock_owned();
+        let word = Arc::clone(&self.thread_lock.word).lock_owned();
         let Ok(_word) = tokio::time::timeout(waited, word).await else {
             let words = "another run on this thread goes on; wait for it, or stop it";
             return outlet.send(translator.fail(words, "run_in_progress")).await;
@@ -111,7 +111,7 @@ impl Run {
             let detail = error.detail();
             return outlet.send(translator.fail(&detail.message, &detail.code)).await;
         }
-        let running = self.floor.begin();
+        let running = self.thread_lock.begin();
         // Now that nobody else changes the thread, it is known what it has.
         let mut telling = match self.telling(outlet, running.stop.clone()).await {
             Ok(telling) => telling,
