@@ -1,4 +1,4 @@
-//! Telling a client that comes later what was said on a thread, and what goes on there.
+//! RunStream a client that comes later what was said on a thread, and what goes on there.
 //!
 //! What is over comes as one snapshot of the newest messages (`history_page`). The run that is under way is told from its
 //! beginning, as if its client had been there.
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::history_page::{History, HistoryPage};
-use super::run::{Failure, Telling};
+use super::run::{Failure, RunStream};
 use crate::log_writers;
 use crate::model::run::Begin;
 
@@ -35,7 +35,7 @@ pub(super) struct PromptEvent {
     pub(super) steered: bool,
 }
 
-impl Telling<'_> {
+impl RunStream<'_> {
     /// Tells all of the thread.
     pub(super) async fn attach(&mut self) -> Result<(), Failure> {
         let live = self.live.as_ref().map(|run| run.id.as_str());

@@ -1,4 +1,4 @@
-//! Telling what the log says of a turn, until it is over or waits for the client.
+//! RunStream what the log says of a turn, until it is over or waits for the client.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::asks::Asks;
 use super::connect::{PromptEvent, prompt_id};
 use super::interrupts;
-use super::run::{Failure, Telling};
+use super::run::{Failure, RunStream};
 use super::thread::Place;
 use crate::approvals::record::Approval;
 use crate::config::agui::{Approvals, Disconnect};
@@ -52,7 +52,7 @@ pub(super) struct MessageEvent {
     pub(super) message: ToHost,
 }
 
-impl Telling<'_> {
+impl RunStream<'_> {
     /// Tells what the agent does until these runs are over, or wait.
     pub(super) async fn follow(&mut self, runs: Vec<String>) -> Result<(), Failure> {
         self.thread.run = runs.last().cloned();

@@ -68,8 +68,8 @@ impl From<ostler_store::Error> for Failure {
     }
 }
 
-/// A run that is being told.
-pub(super) struct Telling<'a> {
+/// A run that is streamed to a client.
+pub(super) struct RunStream<'a> {
     pub(super) agui: &'a AgUi,
     pub(super) session: Session,
     pub(super) caller: &'a Caller,
@@ -113,16 +113,16 @@ impl Run {
         }
         let running = self.thread_lock.begin();
         // Now that nobody else changes the thread, it is known what it has.
-        let mut telling = match self.telling(outlet, running.stop.clone()).await {
-            Ok(telling) => telling,
+        let mut run_stream = match self.run_stream(outlet, running.stop.clone()).await {
+            Ok(run_stream) => run_stream,
             Err(failure) => {
                 return outlet.send(translator.fail(&failure.message, &failure.code)).await;
             }
         };
-        if let Err(failure) = telling.work().await {
-            telling.fail(&failure).await;
+        if let Err(failure) = run_stream.work().await {
+            run_stream.fail(&failure).await;
         }
-        if let Err(error) = telling.remember().await {
+        if let Err(error) = run_stream.remember().await {
             tracing::error!(session = self.session.id, %error, "a thread could not be kept");
         }
     }
@@ -131,12 +131,12 @@ impl Run {
     pub(super) async fn connect(self, outlet: &mut Outlet) {
         let mut translator = Translator::new(settings(&self.agui, &self.input, None));
         outlet.send([translator.start()]).await;
-        let failure = match self.telling(outlet, CancellationToken::new()).await {
-            Ok(mut telling) => {
-                telling.translator = translator;
-                telling.looks_on = true;
-                if let Err(failure) = telling.attach().await {
-                    telling.fail(&failure).await;
+        let failure = match self.run_stream(outlet, CancellationToken::new()).await {
+            Ok(mut run_stream) => {
+                run_stream.translator = translator;
+                run_stream.looks_on = true;
+                if let Err(failure) = run_stream.attach().await {
+                    run_stream.fail(&failure).await;
                 }
                 return;
             }
@@ -145,11 +145,11 @@ impl Run {
         outlet.send(translator.fail(&failure.message, &failure.code)).await;
     }
 
-    async fn telling<'a>(
+    async fn run_stream<'a>(
         &'a self,
         outlet: &'a mut Outlet,
         stop: CancellationToken,
-    ) -> Result<Telling<'a>, Failure> {
+    ) -> Result<RunStream<'a>, Failure> {
         let sessions = &self.agui.app().sessions;
         let session = sessions.find(&self.caller, &self.session.id).await?;
         let thread = Thread::find(&sessions.records, &session).await?;
@@ -166,7 +166,7 @@ impl Run {
         let translator = Translator::new(settings(&self.agui, &self.input, Some(&thread)));
         let tool_calls = self.agui.thread_tool_calls().of(&session.id);
         let asked = asks.open().iter().filter_map(|ask| ask.tool_use_id.clone());
-        Ok(Telling {
+        Ok(RunStream {
             agui: &self.agui,
             waited: thread
                 .open_calls
@@ -208,7 +208,7 @@ pub(super) fn settings(agui: &AgUi, input: &RunAgentInput, thread: Option<&Threa
     settings
 }
 
-impl Telling<'_> {
+impl RunStream<'_> {
     pub(super) fn app(&self) -> &App {
         self.agui.app()
     }

@@ -3,7 +3,7 @@
 use ostler_agui::history::{self, Unseen};
 use ostler_agui::message::{Message, MessageBody};
 
-use super::run::Telling;
+use super::run::RunStream;
 use super::thread::Place;
 use super::{frontend_tools, history_page};
 use crate::model::run::Begin;
@@ -20,7 +20,7 @@ pub(super) enum Wish<'a> {
     Turn { before: Vec<Message>, now: Vec<&'a Message>, begin: Begin },
 }
 
-impl<'a> Telling<'a> {
+impl<'a> RunStream<'a> {
     /// `answered`: the turn has got answers that it waited for.
     pub(super) fn wish(&mut self, answered: bool) -> Wish<'a> {
         let messages = &self.input.messages;
