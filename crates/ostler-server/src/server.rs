@@ -34,7 +34,7 @@ use crate::security::token::TokenFile;
 use crate::security::users::{UserFile, Users};
 use crate::security::{bind, revocation};
 use crate::start_error::StartError;
-use crate::webhook::{self, Teller};
+use crate::webhook::{self, WebhookSender};
 
 /// A server that listens.
 pub struct Server {
@@ -44,7 +44,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     /// Tells a program of the operator's what happens.
-    teller: Option<Arc<Teller>>,
+    webhook_sender: Option<Arc<WebhookSender>>,
     /// Ends runs of AG-UI.
     agui_stopping: CancellationToken,
     /// Ends the way to the model, after everything that uses it.
@@ -152,14 +152,14 @@ impl Server {
             watching.push(tokio::spawn(forget::keep_sessions_for(app.clone(), time)));
         }
         let watching = watching.into_iter().map(AbortOnDropHandle::new).collect();
-        let teller = teller(&app, address)?;
+        let webhook_sender = webhook_sender(&app, address)?;
         Ok(Self {
             app,
             agui,
             router,
             listener,
             address,
-            teller,
+            webhook_sender,
             agui_stopping,
             proxy_stopping,
             watching,
@@ -204,8 +204,16 @@ impl Server {
 
     /// Serves until `stop` comes; then takes nothing new, ends its engines and closes the log.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send) {
-        let Self { app, router, listener, teller, agui_stopping, proxy_stopping, watching, .. } =
-            self;
+        let Self {
+            app,
+            router,
+            listener,
+            webhook_sender,
+            agui_stopping,
+            proxy_stopping,
+            watching,
+            ..
+        } = self;
         let stopping = CancellationToken::new();
         let door = serve::serve(listener, router, ConnectionLimits::default(), stopping.clone());
         let ending = async {
@@ -215,8 +223,8 @@ impl Server {
             // Engines first: what they still say is told, and streams end with the log.
             app.sessions.shut_down().await;
             app.hooks.shut_down().await;
-            if let Some(teller) = teller {
-                teller.shut_down().await;
+            if let Some(webhook_sender) = webhook_sender {
+                webhook_sender.shut_down().await;
             }
             drop(watching);
             app.closing.cancel();
@@ -257,14 +265,17 @@ fn check_members(config: &Config, users: &Users) -> Result<(), StartError> {
 }
 
 /// Begins to tell the operator's program what happens, if there is one.
-fn teller(app: &App, address: SocketAddr) -> Result<Option<Arc<Teller>>, StartError> {
+fn webhook_sender(
+    app: &App,
+    address: SocketAddr,
+) -> Result<Option<Arc<WebhookSender>>, StartError> {
     let Some(webhook) = &app.config.webhook else { return Ok(None) };
     let host = app.config.hosts.first().cloned().unwrap_or_else(|| address.to_string());
     let base =
         app.public_url.as_ref().map_or_else(|| format!("http://{host}"), ToString::to_string);
     let (sessions, approvals) = (Arc::clone(&app.sessions), Arc::clone(&app.approvals));
-    let teller = Teller::new(webhook, base, sessions, approvals);
-    let teller = teller.map_err(StartError::Unsafe)?;
-    teller.start();
-    Ok(Some(teller))
+    let webhook_sender = WebhookSender::new(webhook, base, sessions, approvals);
+    let webhook_sender = webhook_sender.map_err(StartError::Unsafe)?;
+    webhook_sender.start();
+    Ok(Some(webhook_sender))
 }

@@ -42,8 +42,8 @@ pub(crate) fn check(webhook: &Webhook) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The one who tells.
-pub(crate) struct Teller {
+/// Notifies the webhook of approvals and ends of runs.
+pub(crate) struct WebhookSender {
     courier: Arc<Courier>,
     url: Url,
     secret: String,
@@ -54,7 +54,7 @@ pub(crate) struct Teller {
     approvals: Arc<Approvals>,
 }
 
-impl Teller {
+impl WebhookSender {
     /// # Errors
     /// In words, when it cannot be used.
     pub(crate) fn new(
@@ -70,15 +70,15 @@ impl Teller {
         Ok(Arc::new(Self { courier, url, secret, events, base, sessions, approvals }))
     }
 
-    /// Listens and tells, until [`Teller::shut_down`].
+    /// Listens and tells, until [`WebhookSender::shut_down`].
     pub(crate) fn start(self: &Arc<Self>) {
         if self.events.contains(&WebhookEvent::Waiting) {
-            let (teller, news) = (Arc::clone(self), self.approvals.news());
-            self.courier.spawn(async move { teller.tell_of_waiting(news).await });
+            let (webhook_sender, news) = (Arc::clone(self), self.approvals.news());
+            self.courier.spawn(async move { webhook_sender.tell_of_waiting(news).await });
         }
         if self.events.contains(&WebhookEvent::Ended) {
-            let (teller, news) = (Arc::clone(self), self.sessions.news());
-            self.courier.spawn(async move { teller.tell_of_ends(news).await });
+            let (webhook_sender, news) = (Arc::clone(self), self.sessions.news());
+            self.courier.spawn(async move { webhook_sender.tell_of_ends(news).await });
         }
     }
 
