@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::proxy::Proxy;
 use crate::records::Records;
 use crate::removed_users::NoEngineForRemoved;
-use crate::runs::options::Shape;
+use crate::runs::options::EngineSetup;
 use crate::runs::{self, Sessions};
 use crate::schedules::Schedules;
 use crate::schedules::tools::OwnTools;
@@ -64,7 +64,7 @@ pub(crate) struct Assembled {
 }
 
 /// What changes the engines of sessions.
-struct Shapes {
+struct EngineSetups {
     workshop: Arc<Workshop>,
     thread_tool_calls: Arc<ThreadToolCalls>,
     own_tools: Arc<OwnTools>,
@@ -86,12 +86,16 @@ impl Ground {
             node.clone(),
             self.config.limits.lease,
         ));
-        let shapes = self.shapes(&records, &log_writers)?;
-        let sessions = self.sessions(&shapes, records, log, log_writers);
+        let engine_setups = self.engine_setups(&records, &log_writers)?;
+        let sessions = self.sessions(&engine_setups, records, log, log_writers);
         let most = self.config.limits.sessions_per_user;
         let room = Arc::new(SessionRoom::new(Arc::clone(&self.store), most));
-        let tasks =
-            Tasks::new(shapes.workshop, Arc::clone(&sessions), self.clock.clone(), room.clone());
+        let tasks = Tasks::new(
+            engine_setups.workshop,
+            Arc::clone(&sessions),
+            self.clock.clone(),
+            room.clone(),
+        );
         let tasks = Arc::new(tasks);
         let (users, store) = (Arc::clone(&self.users), Arc::clone(&self.store));
         let starter = Starter {
@@ -103,7 +107,7 @@ impl Ground {
         let hooks = Hooks::new(starter.clone(), Arc::clone(&users), inside);
         let hooks = hooks.map_err(StartError::Unsafe)?;
         let schedules = Schedules::new(starter, users, store, node);
-        shapes.own_tools.reach(&schedules);
+        engine_setups.own_tools.reach(&schedules);
         let cookies = std::mem::take(&mut self.cookies);
         let guard = Arc::new(self.guard(cookies));
         let (pages, document) = http::routes();
@@ -115,7 +119,7 @@ impl Ground {
             metrics: Arc::clone(&sessions.metrics),
             sessions,
             tasks,
-            spaces: shapes.spaces,
+            spaces: engine_setups.spaces,
             proxy: self.proxy,
             schedules,
             hooks,
@@ -131,19 +135,19 @@ impl Ground {
         let by_path = vec![("/api/hooks/".to_owned(), crate::hooks::LONGEST)];
         let bytes = app.config.limits.body;
         let bodies = BodyLimits { bytes, by_path, ..BodyLimits::default() };
-        let agui = AgUi::new(app.clone(), shapes.thread_tool_calls, agui_stopping);
+        let agui = AgUi::new(app.clone(), engine_setups.thread_tool_calls, agui_stopping);
         let pages = pages.with_state(app.clone()).merge(agui.guarded());
         let router = edge::protect(pages, "/api", guard, bodies);
         Ok(Assembled { app, agui, router })
     }
 
-    fn shapes(
+    fn engine_setups(
         &self,
         records: &Records,
         log_writers: &Arc<LogWriters>,
-    ) -> Result<Shapes, StartError> {
+    ) -> Result<EngineSetups, StartError> {
         let workshop = Workshop::new(&self.config, records.clone()).map_err(StartError::Skills)?;
-        Ok(Shapes {
+        Ok(EngineSetups {
             workshop: Arc::new(workshop),
             thread_tool_calls: Arc::new(ThreadToolCalls::new(Arc::clone(log_writers))),
             own_tools: Arc::default(),
@@ -159,7 +163,7 @@ impl Ground {
 
     fn sessions(
         &self,
-        shapes: &Shapes,
+        engine_setups: &EngineSetups,
         records: Records,
         log: Log,
         log_writers: Arc<LogWriters>,
@@ -171,16 +175,16 @@ impl Ground {
             redactor: self.redactor.clone(),
             config: Arc::clone(&self.config),
         }));
-        let pages = Pages::new(records.clone(), Arc::clone(&shapes.thread_tool_calls));
+        let pages = Pages::new(records.clone(), Arc::clone(&engine_setups.thread_tool_calls));
         Sessions::new(runs::Parts {
             redactor: self.redactor.clone(),
             engines: engine_limit(&self.config.limits),
             // Whoever comes later has the last word: a skill cannot widen what the space allows.
-            shapes: vec![
-                Arc::clone(&shapes.workshop) as Arc<dyn Shape>,
+            engine_setups: vec![
+                Arc::clone(&engine_setups.workshop) as Arc<dyn EngineSetup>,
                 Arc::new(pages),
-                Arc::clone(&shapes.own_tools) as _,
-                Arc::clone(&shapes.spaces) as _,
+                Arc::clone(&engine_setups.own_tools) as _,
+                Arc::clone(&engine_setups.spaces) as _,
                 Arc::clone(&self.proxy) as _,
                 Arc::new(NoEngineForRemoved(Arc::clone(&self.users))),
             ],

@@ -12,7 +12,7 @@ use crate::error::{self, ApiError, Fallible};
 use crate::model::run::Session;
 use crate::model::space::Space;
 use crate::records::KINDS;
-use crate::runs::options::{Shape, Shaped};
+use crate::runs::options::{EngineParts, EngineSetup};
 use crate::security::users::Users;
 
 /// How many records are read at once.
@@ -64,8 +64,8 @@ impl NoEngineForRemoved {
 }
 
 #[async_trait]
-impl Shape for NoEngineForRemoved {
-    async fn shape(&self, session: &Session, _: &mut Shaped) -> Fallible<()> {
+impl EngineSetup for NoEngineForRemoved {
+    async fn set_up(&self, session: &Session, _: &mut EngineParts) -> Fallible<()> {
         self.check(session)
     }
 

@@ -32,7 +32,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
-use self::options::Shape;
+use self::options::EngineSetup;
 use self::worker::Command;
 use crate::approvals::Approvals;
 use crate::clock::Clock;
@@ -73,7 +73,7 @@ pub(crate) struct Sessions {
     engines: UserLimit,
     live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
     /// What the engines of sessions are given beside the usual, one after the other.
-    shapes: Vec<Arc<dyn Shape>>,
+    engine_setups: Vec<Arc<dyn EngineSetup>>,
     /// Runs that are over.
     news: broadcast::Sender<Arc<Run>>,
     /// Runs that have come to a new state.
@@ -128,7 +128,7 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) redactor: Redactor,
-    pub(crate) shapes: Vec<Arc<dyn Shape>>,
+    pub(crate) engine_setups: Vec<Arc<dyn EngineSetup>>,
     pub(crate) engines: UserLimit,
 }
 
@@ -143,7 +143,7 @@ impl Sessions {
             clock,
             metrics,
             redactor,
-            shapes,
+            engine_setups,
             engines,
         } = parts;
         redactor.add_variables(std::env::vars().chain(config.env.clone()));
@@ -162,7 +162,7 @@ impl Sessions {
             permits,
             engines,
             live: Mutex::default(),
-            shapes,
+            engine_setups,
             news: broadcast::channel(NEWS).0,
             changes: broadcast::channel(NEWS).0,
             tracker: TaskTracker::new(),

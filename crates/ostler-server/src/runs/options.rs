@@ -17,9 +17,9 @@ use crate::model::run::Session;
 
 /// Changes what the engine of a session is started with: a skill, or the tools of a page.
 #[async_trait]
-pub(crate) trait Shape: Send + Sync {
+pub(crate) trait EngineSetup: Send + Sync {
     /// Changes the options; says what else the engine needs.
-    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()>;
+    async fn set_up(&self, session: &Session, engine_parts: &mut EngineParts) -> Fallible<()>;
 
     /// Another word whenever an engine that runs no longer fits and has to be started again. An error says that the session
     /// cannot go on at all.
@@ -29,7 +29,7 @@ pub(crate) trait Shape: Send + Sync {
 }
 
 /// Options with what they need.
-pub(crate) struct Shaped {
+pub(crate) struct EngineParts {
     pub(crate) options: Options,
     /// Dropped when the engine has ended; a private folder, say.
     pub(crate) guards: Vec<Box<dyn Any + Send + Sync>>,
@@ -43,7 +43,7 @@ pub(crate) struct Shaped {
     pub(crate) waiting: Waiters,
 }
 
-impl Shaped {
+impl EngineParts {
     pub(crate) fn new(options: Options, waiting: Waiters) -> Self {
         Self {
             options,

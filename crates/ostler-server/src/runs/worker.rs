@@ -13,7 +13,7 @@ use super::about::{About, WantsEngine};
 use super::ask::Askers;
 use super::lease::{self, Taken};
 use super::meter::Meter;
-use super::options::Shaped;
+use super::options::EngineParts;
 use super::rewind::{Rewind, busy};
 use super::stream_redactor::StreamRedactor;
 use super::unkept::{AGAIN, Ended};
@@ -397,7 +397,7 @@ impl Worker {
             self.session.setup = session.setup;
         }
         let mut stamp = String::new();
-        for shape in &self.sessions.shapes {
+        for shape in &self.sessions.engine_setups {
             stamp.push_str(&shape.stamp(&self.session).await?);
         }
         if self.engine.as_ref().is_some_and(|engine| engine.stamp != stamp) {
@@ -405,12 +405,13 @@ impl Worker {
         }
         if self.engine.is_none() {
             let base = options::of(&self.sessions.config, &self.session, self.behind.take());
-            let mut shaped = Shaped::new(base, self.askers.waiters());
-            for shape in &self.sessions.shapes {
-                shape.shape(&self.session, &mut shaped).await?;
+            let mut engine_parts = EngineParts::new(base, self.askers.waiters());
+            for shape in &self.sessions.engine_setups {
+                shape.set_up(&self.session, &mut engine_parts).await?;
             }
-            let Shaped { mut options, guards, nobody_asked, skill_allowed, people_only, .. } =
-                shaped;
+            let EngineParts {
+                mut options, guards, nobody_asked, skill_allowed, people_only, ..
+            } = engine_parts;
             options.permissions.allowed.extend(skill_allowed);
             self.askers.engine(&self.session, &options, people_only);
             let permit = match self.engine_permit.take() {

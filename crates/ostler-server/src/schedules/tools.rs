@@ -15,7 +15,7 @@ use super::record::CatchUp;
 use super::{MOST_RETRIES, NewSchedule, ScheduleView, Schedules};
 use crate::error::{ApiError, Fallible};
 use crate::model::run::{Session, Setup};
-use crate::runs::options::{Shape, Shaped};
+use crate::runs::options::{EngineParts, EngineSetup};
 use crate::security::users::Caller;
 use crate::start::Start;
 
@@ -37,13 +37,13 @@ impl OwnTools {
 }
 
 #[async_trait]
-impl Shape for OwnTools {
-    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
+impl EngineSetup for OwnTools {
+    async fn set_up(&self, session: &Session, engine_parts: &mut EngineParts) -> Fallible<()> {
         if session.setup.schedules {
             let schedules = self.schedules.get().cloned().unwrap_or_default();
             let hand = Hand { schedules, session: Arc::new(session.clone()) };
-            let options = std::mem::take(&mut shaped.options);
-            shaped.options = options.server(hand.server());
+            let options = std::mem::take(&mut engine_parts.options);
+            engine_parts.options = options.server(hand.server());
         }
         Ok(())
     }

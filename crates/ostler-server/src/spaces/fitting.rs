@@ -19,7 +19,7 @@ use crate::error::{self, ApiError, Fallible};
 use crate::model::policy::Policy;
 use crate::model::run::Session;
 use crate::model::space::Space;
-use crate::runs::options::{Shape, Shaped, add_to_prompt};
+use crate::runs::options::{EngineParts, EngineSetup, add_to_prompt};
 use crate::security::users::Role;
 
 /// Everything that a space changes about a session.
@@ -140,13 +140,14 @@ impl Spaces {
 }
 
 #[async_trait]
-impl Shape for Spaces {
-    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
+impl EngineSetup for Spaces {
+    async fn set_up(&self, session: &Session, engine_parts: &mut EngineParts) -> Fallible<()> {
         let fitting = self.fitting(session).await?;
         if let Some(place) = &fitting.place {
-            shaped.skill_allowed = place.policy.approved(std::mem::take(&mut shaped.skill_allowed));
+            engine_parts.skill_allowed =
+                place.policy.approved(std::mem::take(&mut engine_parts.skill_allowed));
         }
-        fitting.apply(&mut shaped.options)
+        fitting.apply(&mut engine_parts.options)
     }
 
     /// What the space says now: whoever is put out of it, or whose folder has been led elsewhere, does not go on with an

@@ -16,7 +16,7 @@ use crate::error::{self, ApiError, Fallible};
 use crate::ids;
 use crate::model::run::{Run, Session, Setup};
 use crate::records::Records;
-use crate::runs::options::{Shape, Shaped};
+use crate::runs::options::{EngineParts, EngineSetup};
 use crate::runs::{NewRun, Sessions};
 use crate::security::users::Caller;
 use crate::session_room::SessionRoom;
@@ -92,8 +92,8 @@ impl Workshop {
 }
 
 #[async_trait]
-impl Shape for Workshop {
-    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
+impl EngineSetup for Workshop {
+    async fn set_up(&self, session: &Session, engine_parts: &mut EngineParts) -> Fallible<()> {
         let Some(id) = &session.setup.task else { return Ok(()) };
         let Some((task, _)) = self.records.find::<Task>(id).await? else {
             return Err(error::not_found("task", id));
@@ -104,10 +104,10 @@ impl Shape for Workshop {
             Some(Note::Debug(why)) => tracing::debug!(task = task.id, "{why}"),
             None => {}
         }
-        shaped.options = run.apply(std::mem::take(&mut shaped.options));
-        shaped.skill_allowed.extend(run.approved());
-        shaped.people_only |= run.mode == Mode::Ask;
-        shaped.guards.push(Box::new(run));
+        engine_parts.options = run.apply(std::mem::take(&mut engine_parts.options));
+        engine_parts.skill_allowed.extend(run.approved());
+        engine_parts.people_only |= run.mode == Mode::Ask;
+        engine_parts.guards.push(Box::new(run));
         Ok(())
     }
 }
