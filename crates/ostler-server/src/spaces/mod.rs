@@ -1,15 +1,15 @@
 //! Spaces: named workspaces with people, a folder, a memory, a policy, mounts and secrets of their own.
 //!
 //! Sessions begin in a space or outside of all. One that belongs to a space works in its folder, begins with its policy
-//! and cannot get more than that; what it is started with is worked out again for every run ([`fitting`]). A session stays
+//! and cannot get more than that; what it is started with is worked out again for every run ([`space_setup`]). A session stays
 //! with whoever began it; admins of the space can read it. What agents can reach is one value,
 //! [`crate::confine::walls::Walls`].
 
 pub(crate) mod access;
-pub(crate) mod fitting;
 pub(crate) mod memory;
 pub(crate) mod mounts;
 pub(crate) mod secrets;
+pub(crate) mod space_setup;
 mod zone;
 
 use std::collections::BTreeMap;
@@ -472,7 +472,7 @@ impl Spaces {
         let folder = folder.canonicalize().map_err(|_| {
             ApiError::invalid("cwd", format!("{} is no folder of the space", folder.display()))
         })?;
-        fitting::inside(&space.folder, &folder)?;
+        space_setup::inside(&space.folder, &folder)?;
         Ok(folder)
     }
 

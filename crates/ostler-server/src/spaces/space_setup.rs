@@ -23,7 +23,7 @@ use crate::runs::options::{EngineParts, EngineSetup, add_to_prompt};
 use crate::security::users::Role;
 
 /// Everything that a space changes about a session.
-pub(crate) struct Fitting {
+pub(crate) struct SpaceSetup {
     cwd: PathBuf,
     walls: Walls,
     place: Option<Place>,
@@ -45,7 +45,7 @@ impl Spaces {
     ///
     /// # Errors
     /// When it must not begin: its space is gone, its user is not in it any more, or a folder leads elsewhere.
-    pub(crate) async fn fitting(&self, session: &Session) -> Fallible<Fitting> {
+    pub(crate) async fn space_setup(&self, session: &Session) -> Fallible<SpaceSetup> {
         let all = self.all().await?;
         let cwd = session.setup.cwd.clone();
         let hidden = |own: Option<&Space>| {
@@ -60,7 +60,7 @@ impl Spaces {
             self.check_free(&session.setup.cwd).await?;
             self.check_plain(&session.setup.cwd)?;
             let walls = Walls { hidden: hidden(None), ..Walls::default() };
-            return Ok(Fitting { cwd, walls, place: None });
+            return Ok(SpaceSetup { cwd, walls, place: None });
         };
         let gone = || error::not_found("space", id);
         let space = all.iter().find(|space| space.id == *id).ok_or_else(gone)?;
@@ -87,7 +87,7 @@ impl Spaces {
             folder: space.folder.clone(),
             data: self.config.data.clone(),
         };
-        Ok(Fitting { cwd, walls, place: Some(place) })
+        Ok(SpaceSetup { cwd, walls, place: Some(place) })
     }
 
     /// The folder of a session outside of spaces must still be where it was when it was named, and where agents may work.
@@ -142,29 +142,29 @@ impl Spaces {
 #[async_trait]
 impl EngineSetup for Spaces {
     async fn set_up(&self, session: &Session, engine_parts: &mut EngineParts) -> Fallible<()> {
-        let fitting = self.fitting(session).await?;
-        if let Some(place) = &fitting.place {
+        let space_setup = self.space_setup(session).await?;
+        if let Some(place) = &space_setup.place {
             engine_parts.skill_allowed =
                 place.policy.approved(std::mem::take(&mut engine_parts.skill_allowed));
         }
-        fitting.apply(&mut engine_parts.options)
+        space_setup.apply(&mut engine_parts.options)
     }
 
     /// What the space says now: whoever is put out of it, or whose folder has been led elsewhere, does not go on with an
     /// engine that was started before.
     async fn stamp(&self, session: &Session) -> Fallible<String> {
-        let fitting = self.fitting(session).await?;
-        if let (Some(place), Some(id)) = (&fitting.place, &session.setup.space)
+        let space_setup = self.space_setup(session).await?;
+        if let (Some(place), Some(id)) = (&space_setup.place, &session.setup.space)
             && let Some((space, _)) = self.records.find::<Space>(id).await?
         {
             let memory = memory::read(&place.folder, memory::NAME)?;
             self.note_memory(&space, &memory, "agents").await?;
         }
-        Ok(fitting.stamp())
+        Ok(space_setup.stamp())
     }
 }
 
-impl Fitting {
+impl SpaceSetup {
     /// Makes options fit.
     ///
     /// # Errors
