@@ -19,9 +19,9 @@ use super::frontend_tools::{self, FrontendTools};
 use super::interrupts::{self, Said};
 use super::outlet::Outlet;
 use super::page::Page;
+use super::run_request::RunRequest;
 use super::shared_state;
 use super::thread::{Thread, ThreadLock};
-use super::wish::Wish;
 use crate::app::App;
 use crate::approvals::record::Approval;
 use crate::config::agui::{Approvals, Busy, Memory};
@@ -219,20 +219,20 @@ impl RunStream<'_> {
             return self.ask_again().await;
         };
         self.take_state().await?;
-        match self.wish(answered) {
-            Wish::Nothing if self.is_waiting() => self.wait_again().await,
-            Wish::Nothing => {
+        match self.run_request(answered) {
+            RunRequest::Nothing if self.is_waiting() => self.wait_again().await,
+            RunRequest::Nothing => {
                 let end = self.translator.nothing_to_do();
                 self.outlet.send(end).await;
                 Ok(())
             }
-            Wish::GoOn { then } => self.go_on(&then).await,
-            Wish::TakeUp(run) => {
+            RunRequest::GoOn { then } => self.go_on(&then).await,
+            RunRequest::TakeUp(run) => {
                 self.turn_to_log().await?;
                 let run = self.app().sessions.resume(self.caller, &run).await?;
                 self.follow(vec![run.id]).await
             }
-            Wish::Turn { before, now, begin } => {
+            RunRequest::Turn { before, now, begin } => {
                 self.give_up_turn().await?;
                 self.take_turn(&before, &now, begin).await
             }
