@@ -10,8 +10,8 @@ use ostler::{Options, PermissionMode};
 use super::ask::Waiters;
 use crate::config::{Config, EngineChoice};
 use crate::confine::environment;
-use crate::confine::keep_out::keep_out;
 use crate::confine::own_files::OWN;
+use crate::confine::protected_paths::protect;
 use crate::error::Fallible;
 use crate::model::run::Session;
 
@@ -102,7 +102,7 @@ pub(crate) fn of(config: &Config, session: &Session, behind: Option<String>) -> 
         options.permissions.mode = mode;
     }
     let own = OWN.map(|name| config.data.join(name)).into_iter();
-    keep_out(&mut options, &own.chain(config.key_file.clone()).collect::<Vec<_>>());
+    protect(&mut options, &own.chain(config.key_file.clone()).collect::<Vec<_>>());
     // So that files can be put back to how they were before a prompt.
     options.session.file_checkpointing = true;
     let (earlier, behind) = match (&session.engine_session, &session.origin) {

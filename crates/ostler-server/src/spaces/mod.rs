@@ -3,7 +3,7 @@
 //! Sessions begin in a space or outside of all. One that belongs to a space works in its folder, begins with its policy
 //! and cannot get more than that; what it is started with is worked out again for every run ([`space_setup`]). A session stays
 //! with whoever began it; admins of the space can read it. What agents can reach is one value,
-//! [`crate::confine::walls::Walls`].
+//! [`crate::confine::access_boundary::AccessBoundary`].
 
 pub(crate) mod access;
 pub(crate) mod memory;

@@ -13,8 +13,8 @@ use super::memory;
 use super::mounts::MountRules;
 use super::secrets;
 use super::{FOLDER, Spaces};
+use crate::confine::access_boundary::{AccessBoundary, Opening};
 use crate::confine::own_files::SHARED_MEMORY;
-use crate::confine::walls::{Opening, Walls};
 use crate::error::{self, ApiError, Fallible};
 use crate::model::policy::Policy;
 use crate::model::run::Session;
@@ -25,7 +25,7 @@ use crate::security::users::Role;
 /// Everything that a space changes about a session.
 pub(crate) struct SpaceSetup {
     cwd: PathBuf,
-    walls: Walls,
+    access_boundary: AccessBoundary,
     place: Option<Place>,
 }
 
@@ -59,8 +59,9 @@ impl Spaces {
         let Some(id) = &session.setup.space else {
             self.check_free(&session.setup.cwd).await?;
             self.check_plain(&session.setup.cwd)?;
-            let walls = Walls { hidden: hidden(None), ..Walls::default() };
-            return Ok(SpaceSetup { cwd, walls, place: None });
+            let access_boundary =
+                AccessBoundary { hidden: hidden(None), ..AccessBoundary::default() };
+            return Ok(SpaceSetup { cwd, access_boundary, place: None });
         };
         let gone = || error::not_found("space", id);
         let space = all.iter().find(|space| space.id == *id).ok_or_else(gone)?;
@@ -73,7 +74,7 @@ impl Spaces {
         inside(&space.folder, &session.setup.cwd)?;
         let (openings, hidden_names) = self.openings(space, &all, role)?;
         let known = secrets::load(&self.config.data, &self.redactor)?;
-        let walls = Walls {
+        let access_boundary = AccessBoundary {
             work: vec![space.folder.clone()],
             openings,
             hidden: hidden(Some(space)),
@@ -81,13 +82,13 @@ impl Spaces {
         };
         let place = Place {
             secrets: secrets::chosen(&known, &space.secrets)?,
-            told: told(space, &walls),
+            told: told(space, &access_boundary),
             policy: self.policy_of(space),
             zone: space.zone.clone(),
             folder: space.folder.clone(),
             data: self.config.data.clone(),
         };
-        Ok(SpaceSetup { cwd, walls, place: Some(place) })
+        Ok(SpaceSetup { cwd, access_boundary, place: Some(place) })
     }
 
     /// The folder of a session outside of spaces must still be where it was when it was named, and where agents may work.
@@ -190,14 +191,14 @@ impl SpaceSetup {
                 }
             }
         }
-        self.walls.put_up(options);
+        self.access_boundary.put_up(options);
         Ok(())
     }
 
     /// Equal for fittings that need no new engine. What is remembered may change meanwhile: that is for the next one.
     pub(crate) fn stamp(&self) -> String {
         let of_space = self.place.as_ref().map(|it| (&it.policy, &it.zone, &it.secrets, &it.told));
-        let all = format!("{:?}", (&self.cwd, &self.walls, of_space));
+        let all = format!("{:?}", (&self.cwd, &self.access_boundary, of_space));
         let digest = Sha256::digest(all.as_bytes());
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -217,14 +218,14 @@ pub(super) fn inside(folder: &Path, path: &Path) -> Fallible<()> {
     }
 }
 
-fn told(space: &Space, walls: &Walls) -> String {
+fn told(space: &Space, access_boundary: &AccessBoundary) -> String {
     let mut text = format!(
         "You work in the space \"{}\", in the folder {}. Its people live in the time zone {}.",
         space.title,
         space.folder.display(),
         space.zone,
     );
-    for (mount, opening) in space.mounts.iter().zip(&walls.openings) {
+    for (mount, opening) in space.mounts.iter().zip(&access_boundary.openings) {
         let how = if opening.writable { "" } else { ", which you can only read" };
         text.push_str(&format!("\nIts folder {} is {}{how}.", mount.name, opening.place.display()));
     }
