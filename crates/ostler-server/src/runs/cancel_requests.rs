@@ -10,7 +10,7 @@ use ostler_store::Filter;
 use serde::{Deserialize, Serialize};
 
 use super::Sessions;
-use super::unkept::Ended;
+use super::pending_outcomes::Ended;
 use super::worker::cancelled_outcome;
 use crate::error::{ApiError, Fallible};
 use crate::model::run::{Run, RunState, Session};

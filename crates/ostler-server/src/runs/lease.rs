@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::Sessions;
-use super::unkept::AGAIN;
+use super::pending_outcomes::AGAIN;
 use super::worker::Command;
 use crate::error::{self, ApiError};
 use crate::log::Writer;

@@ -12,13 +12,13 @@ mod idempotency;
 mod lease;
 mod meter;
 pub(crate) mod options;
+mod pending_outcomes;
 mod perform;
 mod recover;
 pub(crate) mod rewind;
 mod stream_redactor;
 mod tally;
 mod time;
-mod unkept;
 mod worker;
 
 use std::collections::{HashMap, HashSet};
@@ -81,7 +81,7 @@ pub(crate) struct Sessions {
     tracker: TaskTracker,
     stopping: CancellationToken,
     /// How runs ended that is not written down yet.
-    unkept: Mutex<HashMap<String, unkept::Ended>>,
+    pending_outcomes: Mutex<HashMap<String, pending_outcomes::Ended>>,
     /// Runs that a user has asked to end and that are not over.
     cancelling: Mutex<HashSet<String>>,
     /// Held while usage is added to the sums of days.
@@ -167,7 +167,7 @@ impl Sessions {
             changes: broadcast::channel(NEWS).0,
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
-            unkept: Mutex::default(),
+            pending_outcomes: Mutex::default(),
             cancelling: Mutex::default(),
             counting: tokio::sync::Mutex::default(),
         })

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ostler_store::{Error, Expected, Filter};
 
-use super::unkept::AGAIN;
+use super::pending_outcomes::AGAIN;
 use super::worker::{Command, cancelled_outcome};
 use super::{NewRun, Sessions};
 use crate::error::{ApiError, Fallible};

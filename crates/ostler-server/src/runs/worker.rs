@@ -14,9 +14,9 @@ use super::ask::Askers;
 use super::lease::{self, Taken};
 use super::meter::Meter;
 use super::options::EngineParts;
+use super::pending_outcomes::{AGAIN, Ended};
 use super::rewind::{Rewind, busy};
 use super::stream_redactor::StreamRedactor;
-use super::unkept::{AGAIN, Ended};
 use super::{Sessions, TRIES, options, perform, tally};
 use crate::error::{self, ApiError, Fallible};
 use crate::log::Writer;
@@ -72,7 +72,7 @@ pub(super) struct Worker {
     /// Taken for an engine that is about to be started.
     engine_permit: Option<UserPermit>,
     /// How runs ended that could not be written down. Then nothing else can be done either.
-    pub(super) unkept: Vec<Ended>,
+    pub(super) pending_outcomes: Vec<Ended>,
     /// A run could not begin because nothing can be written. It is still queued.
     is_stuck: bool,
     /// There was nothing to do for so long that the worker ends.
@@ -128,7 +128,7 @@ pub(super) async fn run(
         closed: None,
         permit: None,
         engine_permit: None,
-        unkept: Vec::new(),
+        pending_outcomes: Vec::new(),
         is_stuck: false,
         was_idle: false,
     };
@@ -149,7 +149,7 @@ pub(super) async fn run(
         let _ = closed.send(());
     }
     if !worker.was_idle {
-        sessions.keep_later(worker.session, worker.unkept, worker.queue, worker.commands);
+        sessions.keep_later(worker.session, worker.pending_outcomes, worker.queue, worker.commands);
     }
 }
 
@@ -180,7 +180,10 @@ impl Worker {
 
     /// Nothing more can be done in this session by this worker.
     fn ends(&self) -> bool {
-        self.closed.is_some() || !self.unkept.is_empty() || self.is_stuck || !*self.holds.borrow()
+        self.closed.is_some()
+            || !self.pending_outcomes.is_empty()
+            || self.is_stuck
+            || !*self.holds.borrow()
     }
 
     /// What a run does cannot be written down. It is interrupted rather than failed: it can be resumed.
@@ -212,7 +215,7 @@ impl Worker {
         let failure = Failure::new("interrupted", format!("{why}; it can be resumed"));
         let outcome = Outcome { error: Some(failure), ..Outcome::default() };
         let ended = self.ended(run, RunState::Interrupted, outcome);
-        self.unkept.push(ended);
+        self.pending_outcomes.push(ended);
     }
 
     /// A run could not begin; somebody will begin it when the store can write.
@@ -497,7 +500,7 @@ impl Worker {
             Ok(state) => self.sessions.settle_end(run, state).await,
             Err(error) => {
                 tracing::error!(run, %error, "the end of a run could not be kept");
-                self.unkept.push(ended);
+                self.pending_outcomes.push(ended);
             }
         }
     }

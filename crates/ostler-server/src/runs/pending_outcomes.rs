@@ -44,8 +44,8 @@ impl Ended {
 impl Sessions {
     /// A run as it is, whatever its record says.
     pub(crate) fn as_it_is(&self, mut run: Run) -> Run {
-        let unkept = self.unkept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ended) = unkept.get(&run.id) {
+        let pending_outcomes = self.pending_outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ended) = pending_outcomes.get(&run.id) {
             let mut ended = ended.clone();
             if ended.state == RunState::Interrupted && self.is_cancelling(&run.id) {
                 ended.cancel();
@@ -57,7 +57,12 @@ impl Sessions {
 
     /// Runs that are over, although their records do not say so yet. None while the store can write.
     pub(crate) fn over_but_not_written(&self) -> Vec<String> {
-        self.unkept.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+        self.pending_outcomes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .keys()
+            .cloned()
+            .collect()
     }
 
     /// Writes down how runs of a session ended as soon as that works; then goes on with what was left to do.
@@ -95,8 +100,9 @@ impl Sessions {
     /// Tells whoever asks that these runs are over. Returns which ones.
     fn remember(&self, ended: Vec<Ended>) -> Vec<String> {
         let runs = ended.iter().map(|ended| ended.run.clone()).collect();
-        let mut unkept = self.unkept.lock().unwrap_or_else(PoisonError::into_inner);
-        unkept.extend(ended.into_iter().map(|ended| (ended.run.clone(), ended)));
+        let mut pending_outcomes =
+            self.pending_outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        pending_outcomes.extend(ended.into_iter().map(|ended| (ended.run.clone(), ended)));
         runs
     }
 
@@ -127,7 +133,7 @@ impl Sessions {
 
     /// Tries until it works, or until that is somebody else's business.
     async fn keep(&self, session: &Session, run: &str) {
-        let known = || self.unkept.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.pending_outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(ended) = known().get(run).cloned() else { return };
         let state = loop {
             match self.try_to_keep(session, &ended).await {
@@ -168,7 +174,8 @@ impl Sessions {
 
     /// Writes down at once how a run ended, if that is not done yet.
     pub(super) async fn keep_now(&self, session: &Session, run: &str) -> Fallible<()> {
-        let ended = self.unkept.lock().unwrap_or_else(PoisonError::into_inner).get(run).cloned();
+        let ended =
+            self.pending_outcomes.lock().unwrap_or_else(PoisonError::into_inner).get(run).cloned();
         match ended {
             Some(ended) => match self.try_to_keep(session, &ended).await {
                 // Somebody has done so at the same moment.
