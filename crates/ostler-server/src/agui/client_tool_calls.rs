@@ -73,7 +73,7 @@ struct Call {
 
 impl ClientToolCalls {
     fn pending(&self) -> MutexGuard<'_, PendingCalls> {
-        // Whoever panicked while holding it left whole pending behind: every change is one step.
+        // A panic while it was held left it whole: every change is one step.
         self.0.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,4 +1,4 @@
-//! RunStream a client that comes later what was said on a thread, and what goes on there.
+//! Sends a client that connects later what was said on a thread, and what happens there.
 //!
 //! What is over comes as one snapshot of the newest messages (`history_page`). The run that is under way is told from its
 //! beginning, as if its client had been there.

@@ -1,4 +1,4 @@
-//! RunStream what the log says of a turn, until it is over or waits for the client.
+//! Sends what the log says of a turn, until it is over or waits for the client.
 
 use std::collections::BTreeSet;
 

@@ -100,7 +100,7 @@ impl Schedules {
                 self.settle(&firing, &run).await
             }
             Err(RecvError::Lagged(_)) => self.look_at_started().await,
-            // The sessions is there as long as this is.
+            // The sessions live as long as this does.
             Err(RecvError::Closed) => Ok(()),
         };
         if let Err(error) = looked {
