@@ -11,12 +11,12 @@ use crate::approvals::Approvals;
 use crate::approvals::answer::{AnswersRequest, DecisionRequest};
 use crate::approvals::record::Approval;
 use crate::config::Config;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 use crate::hooks::Hooks;
 use crate::metrics::Metrics;
+use crate::model::run::{Run, RunState};
 use crate::proxy::Proxy;
-use crate::runs::Hub;
-use crate::runs::record::{Run, RunState};
+use crate::runs::Sessions;
 use crate::schedules::Schedules;
 use crate::security::guard::Guard;
 use crate::security::permits::UserLimit;
@@ -34,7 +34,7 @@ pub(crate) struct App(Arc<Parts>);
 pub(crate) struct Parts {
     pub(crate) config: Arc<Config>,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) schedules: Arc<Schedules>,
@@ -141,11 +141,13 @@ impl App {
     }
 
     async fn go_on(&self, caller: &Caller, decided: &Approval) {
-        let Ok(Some((run, _))) = self.hub.records.find::<Run>(&decided.run).await else { return };
+        let Ok(Some((run, _))) = self.sessions.records.find::<Run>(&decided.run).await else {
+            return;
+        };
         let is_stopped = decided.answer.as_ref().is_some_and(|answer| answer.stop);
         if run.state == RunState::Interrupted
             && !is_stopped
-            && let Err(error) = self.hub.resume(caller, &run.id).await
+            && let Err(error) = self.sessions.resume(caller, &run.id).await
             && error.detail().code != "already_resumed"
         {
             tracing::warn!(run = run.id, %error, "a run could not be resumed");

@@ -7,23 +7,23 @@ use axum::http::Method;
 use ostler_store::Store;
 use tokio_util::sync::CancellationToken;
 
-use crate::agui::{AgUi, Desks, Pages};
+use crate::agui::{AgUi, Pages, ThreadToolCalls};
 use crate::app::{App, Parts, UserLimits};
 use crate::approvals::{self, Approvals};
 use crate::clock::Clock;
 use crate::config::{Config, Limits};
+use crate::confine::redact::Redactor;
 use crate::hooks::Hooks;
 use crate::log::Log;
+use crate::log_writers::LogWriters;
 use crate::metrics::Metrics;
 use crate::proxy::Proxy;
 use crate::records::Records;
 use crate::removed_users::NoEngineForRemoved;
-use crate::runs::options::Shape;
-use crate::runs::{self, Hub};
+use crate::runs::options::EngineSetup;
+use crate::runs::{self, Sessions};
 use crate::schedules::Schedules;
-use crate::schedules::starter::Starter;
 use crate::schedules::tools::OwnTools;
-use crate::scribe::Scribe;
 use crate::security::browsers::Cookies;
 use crate::security::code::Browsers;
 use crate::security::guard::Guard;
@@ -31,13 +31,13 @@ use crate::security::limits::BodyLimits;
 use crate::security::permits::UserLimit;
 use crate::security::public_url::PublicUrl;
 use crate::security::rate::{Buckets, Rate};
-use crate::security::redact::Redactor;
 use crate::security::site::Site;
 use crate::security::users::Users;
 use crate::security::{edge, routes};
-use crate::server::StartError;
 use crate::session_room::SessionRoom;
 use crate::spaces::{self, Spaces};
+use crate::start::Starter;
+use crate::start_error::StartError;
 use crate::tasks::{Tasks, Workshop};
 use crate::{http, ids};
 
@@ -64,9 +64,9 @@ pub(crate) struct Assembled {
 }
 
 /// What changes the engines of sessions.
-struct Shapes {
+struct EngineSetups {
     workshop: Arc<Workshop>,
-    desks: Arc<Desks>,
+    thread_tool_calls: Arc<ThreadToolCalls>,
     own_tools: Arc<OwnTools>,
     spaces: Arc<Spaces>,
 }
@@ -80,26 +80,34 @@ impl Ground {
         let records = Records::new(Arc::clone(&self.store));
         let log = Log::new(Arc::clone(&self.store));
         let node = ids::new("node");
-        let scribe = Arc::new(Scribe::new(
+        let log_writers = Arc::new(LogWriters::new(
             log.clone(),
             Arc::clone(&self.store),
             node.clone(),
             self.config.limits.lease,
         ));
-        let shapes = self.shapes(&records, &scribe)?;
-        let hub = self.hub(&shapes, records, log, scribe);
+        let engine_setups = self.engine_setups(&records, &log_writers)?;
+        let sessions = self.sessions(&engine_setups, records, log, log_writers);
         let most = self.config.limits.sessions_per_user;
         let room = Arc::new(SessionRoom::new(Arc::clone(&self.store), most));
-        let tasks = Tasks::new(shapes.workshop, Arc::clone(&hub), self.clock.clone(), room.clone());
+        let tasks = Tasks::new(
+            engine_setups.workshop,
+            Arc::clone(&sessions),
+            self.clock.clone(),
+            room.clone(),
+        );
         let tasks = Arc::new(tasks);
         let (users, store) = (Arc::clone(&self.users), Arc::clone(&self.store));
-        let starter =
-            Starter { hub: Arc::clone(&hub), tasks: Arc::clone(&tasks), room: room.clone() };
+        let starter = Starter {
+            sessions: Arc::clone(&sessions),
+            tasks: Arc::clone(&tasks),
+            room: room.clone(),
+        };
         let inside = self.config.private_callbacks;
         let hooks = Hooks::new(starter.clone(), Arc::clone(&users), inside);
         let hooks = hooks.map_err(StartError::Unsafe)?;
         let schedules = Schedules::new(starter, users, store, node);
-        shapes.own_tools.reach(&schedules);
+        engine_setups.own_tools.reach(&schedules);
         let cookies = std::mem::take(&mut self.cookies);
         let guard = Arc::new(self.guard(cookies));
         let (pages, document) = http::routes();
@@ -107,11 +115,11 @@ impl Ground {
         let app = App::new(Parts {
             config: self.config,
             store: self.store,
-            approvals: Arc::clone(&hub.approvals),
-            metrics: Arc::clone(&hub.metrics),
-            hub,
+            approvals: Arc::clone(&sessions.approvals),
+            metrics: Arc::clone(&sessions.metrics),
+            sessions,
             tasks,
-            spaces: shapes.spaces,
+            spaces: engine_setups.spaces,
             proxy: self.proxy,
             schedules,
             hooks,
@@ -127,17 +135,21 @@ impl Ground {
         let by_path = vec![("/api/hooks/".to_owned(), crate::hooks::LONGEST)];
         let bytes = app.config.limits.body;
         let bodies = BodyLimits { bytes, by_path, ..BodyLimits::default() };
-        let agui = AgUi::new(app.clone(), shapes.desks, agui_stopping);
+        let agui = AgUi::new(app.clone(), engine_setups.thread_tool_calls, agui_stopping);
         let pages = pages.with_state(app.clone()).merge(agui.guarded());
         let router = edge::protect(pages, "/api", guard, bodies);
         Ok(Assembled { app, agui, router })
     }
 
-    fn shapes(&self, records: &Records, scribe: &Arc<Scribe>) -> Result<Shapes, StartError> {
+    fn engine_setups(
+        &self,
+        records: &Records,
+        log_writers: &Arc<LogWriters>,
+    ) -> Result<EngineSetups, StartError> {
         let workshop = Workshop::new(&self.config, records.clone()).map_err(StartError::Skills)?;
-        Ok(Shapes {
+        Ok(EngineSetups {
             workshop: Arc::new(workshop),
-            desks: Arc::new(Desks::new(Arc::clone(scribe))),
+            thread_tool_calls: Arc::new(ThreadToolCalls::new(Arc::clone(log_writers))),
             own_tools: Arc::default(),
             spaces: Arc::new(Spaces::new(spaces::Parts {
                 config: Arc::clone(&self.config),
@@ -149,31 +161,37 @@ impl Ground {
         })
     }
 
-    fn hub(&self, shapes: &Shapes, records: Records, log: Log, scribe: Arc<Scribe>) -> Arc<Hub> {
+    fn sessions(
+        &self,
+        engine_setups: &EngineSetups,
+        records: Records,
+        log: Log,
+        log_writers: Arc<LogWriters>,
+    ) -> Arc<Sessions> {
         let approvals = Arc::new(Approvals::new(approvals::Parts {
             records: records.clone(),
-            scribe: Arc::clone(&scribe),
+            log_writers: Arc::clone(&log_writers),
             clock: self.clock.clone(),
             redactor: self.redactor.clone(),
             config: Arc::clone(&self.config),
         }));
-        let pages = Pages::new(records.clone(), Arc::clone(&shapes.desks));
-        Hub::new(runs::Parts {
+        let pages = Pages::new(records.clone(), Arc::clone(&engine_setups.thread_tool_calls));
+        Sessions::new(runs::Parts {
             redactor: self.redactor.clone(),
             engines: engine_limit(&self.config.limits),
             // Whoever comes later has the last word: a skill cannot widen what the space allows.
-            shapes: vec![
-                Arc::clone(&shapes.workshop) as Arc<dyn Shape>,
+            engine_setups: vec![
+                Arc::clone(&engine_setups.workshop) as Arc<dyn EngineSetup>,
                 Arc::new(pages),
-                Arc::clone(&shapes.own_tools) as _,
-                Arc::clone(&shapes.spaces) as _,
+                Arc::clone(&engine_setups.own_tools) as _,
+                Arc::clone(&engine_setups.spaces) as _,
                 Arc::clone(&self.proxy) as _,
                 Arc::new(NoEngineForRemoved(Arc::clone(&self.users))),
             ],
             config: Arc::clone(&self.config),
             records,
             log,
-            scribe,
+            log_writers,
             approvals,
             clock: self.clock.clone(),
             metrics: Arc::new(Metrics::default()),

@@ -1,5 +1,7 @@
 //! What the operator decides: where the server listens, where it keeps things, what its agents may do.
 
+pub(crate) mod agui;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -24,7 +26,7 @@ pub struct Config {
     /// everything that is the owner's.
     pub trust_members: bool,
     /// The AG-UI endpoint.
-    pub agui: crate::agui::Config,
+    pub agui: agui::Config,
     /// Where the event log, tokens and private folders are kept.
     pub data: PathBuf,
     /// Where agents work unless a request says otherwise.
@@ -231,7 +233,7 @@ impl Config {
             public_url: None,
             trust_forwarded_for: false,
             trust_members: false,
-            agui: crate::agui::Config::default(),
+            agui: agui::Config::default(),
             data: data.into(),
             workspace: workspace.into(),
             roots: Vec::new(),

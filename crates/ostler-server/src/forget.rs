@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::app::App;
-use crate::fault::{self, Fallible};
+use crate::error::{self, Fallible};
+use crate::log_writers;
+use crate::model::run::Session;
 use crate::records::{Kept as _, kept};
-use crate::runs::record::Session;
-use crate::scribe;
 
 /// Records of a session, by their field `session`.
 const OF_SESSION: [&str; 5] = ["run", "changes", "approval", "rule", "cancelRequest"];
@@ -46,7 +46,7 @@ impl App {
         let (id, owner) = (session.id.clone(), session.owner.clone());
         let deletion = Deletion { id, owner, session: session.clone() };
         self.store.put(vec![deletion.put(Expected::Any)?]).await?;
-        self.hub.delete(&session.id).await?;
+        self.sessions.delete(&session.id).await?;
         self.schedules.session_deleted(&session.id).await?;
         let conversations = self.conversations(session).await?;
         for (kind, field) in WITHOUT_TEXT {
@@ -68,10 +68,10 @@ impl App {
         for conversation in conversations {
             self.remove_conversation(&session.id, &conversation).await?;
         }
-        let stream = scribe::stream(&session.id)?;
+        let stream = log_writers::stream(&session.id)?;
         let forgotten = self.store.forget(&stream, gone).await;
         // Whoever still reads it must not keep it in memory for a session of the same name.
-        self.hub.log.forget(&stream);
+        self.sessions.log.forget(&stream);
         match forgotten {
             // The next checkpoint of the database takes what is left of it.
             Err(error @ ostler_store::Error::Failed { .. }) => {
@@ -111,7 +111,7 @@ impl App {
 
     /// The engine's names for all conversations that were had in a session.
     async fn conversations(&self, session: &Session) -> Fallible<Vec<String>> {
-        let stream = scribe::stream(&session.id)?;
+        let stream = log_writers::stream(&session.id)?;
         let mut found: Vec<String> = session.engine_session.iter().cloned().collect();
         let mut after = session.begins;
         loop {
@@ -119,7 +119,7 @@ impl App {
             let Some(last) = events.last() else { return Ok(found) };
             after = last.seq;
             for event in events.iter().filter(|event| event.kind == "message") {
-                let body: Value = event.body.to().map_err(fault::internal)?;
+                let body: Value = event.body.to().map_err(error::internal)?;
                 let name = body["message"]["session_id"].as_str().unwrap_or_default();
                 if !name.is_empty() && found.iter().all(|known| known != name) {
                     found.push(name.to_owned());
@@ -147,8 +147,8 @@ impl App {
         };
         let name = conversation.to_owned();
         let removed = tokio::task::spawn_blocking(move || remove_files(&engine, &name)).await;
-        removed.map_err(fault::internal)?.map_err(|error| {
-            fault::internal(format!("removing the files of {conversation}: {error}"))
+        removed.map_err(error::internal)?.map_err(|error| {
+            error::internal(format!("removing the files of {conversation}: {error}"))
         })
     }
 }
@@ -191,7 +191,7 @@ pub(crate) async fn finish_deletions(app: App) {
 async fn finish(app: &App) -> Fallible<()> {
     // Whoever deletes now has its record there too.
     let _one_at_a_time = app.deleting.lock().await;
-    let begun: Vec<Deletion> = app.hub.records.all(Filter::default()).await?;
+    let begun: Vec<Deletion> = app.sessions.records.all(Filter::default()).await?;
     for deletion in begun {
         app.forget_now(&deletion.session).await?;
     }
@@ -210,10 +210,10 @@ pub(crate) async fn keep_sessions_for(app: App, time: Duration) {
 
 async fn delete_older(app: &App, time: Duration) -> Fallible<()> {
     let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let oldest = app.hub.clock.now().saturating_sub(time);
+    let oldest = app.sessions.clock.now().saturating_sub(time);
     let mut page = Page { limit: 100, by: Some("place".to_owned()), ..Page::default() };
     loop {
-        let sessions: Vec<Session> = app.hub.records.list(&Filter::default(), &page).await?;
+        let sessions: Vec<Session> = app.sessions.records.list(&Filter::default(), &page).await?;
         let Some(last) = sessions.last() else { return Ok(()) };
         page.after = Some(last.place.clone());
         for session in &sessions {
@@ -221,7 +221,7 @@ async fn delete_older(app: &App, time: Duration) -> Fallible<()> {
                 return Ok(());
             }
             // A run that waits for somebody is not over, however long that takes.
-            if app.hub.live_run(&session.id).await?.is_none() {
+            if app.sessions.live_run(&session.id).await?.is_none() {
                 tracing::info!(
                     session = session.id,
                     "deleting a session: nothing happened in it for long"

@@ -1,5 +1,7 @@
 //! Names of things: a word for what it is, and randomness that nobody can guess.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
@@ -13,4 +15,11 @@ pub(crate) fn of(kind: &str, what: &str) -> String {
     let digest = Sha256::digest(format!("{kind} {what}"));
     let name: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{kind}_{name}")
+}
+
+/// This many random bytes, in characters that can stand anywhere.
+pub(crate) fn random_text(bytes: usize) -> String {
+    let mut random = vec![0; bytes];
+    getrandom::fill(&mut random).expect("a machine without randomness can keep no secrets");
+    URL_SAFE_NO_PAD.encode(random)
 }

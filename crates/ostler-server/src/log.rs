@@ -11,7 +11,7 @@ use bytes::Bytes;
 use ostler_store::{Event, Lease, NewEvent, Put, Store, StreamId};
 use tokio::sync::{Semaphore, watch};
 
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
 
 /// How many events of a session are kept in memory, and how many bytes of them; passed by one event at most.
 const TAIL: usize = 1_024;
@@ -300,7 +300,7 @@ impl Reader {
         if let Some(page) = self.tail.page(self.after) {
             return Ok(page);
         }
-        let _permit = self.past_reads.acquire().await.map_err(fault::internal)?;
+        let _permit = self.past_reads.acquire().await.map_err(error::internal)?;
         let events = self.store.read_from(&self.stream, self.after, STEP).await?;
         let page: PastPage = events.into_iter().map(Logged::new).collect();
         self.tail.share(self.after, &page);

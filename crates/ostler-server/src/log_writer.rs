@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use ostler_secret::Secrets;
 
-use crate::security::redact::Redactor;
+use crate::confine::redact::Redactor;
 
 /// What the servers of this process know of secrets.
 static KNOWN: RwLock<Vec<Weak<RwLock<Secrets>>>> = RwLock::new(Vec::new());

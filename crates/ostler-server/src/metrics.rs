@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-use crate::runs::record::RunState;
+use crate::model::run::RunState;
 
 /// What the server counts.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use ostler_store::{Expected, Filter, Page, Put, Record, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::fault::{self, Fallible};
+use crate::error::{self, Fallible};
 
 /// Every kind of record that belongs to a user. `kept!` does not compile for a kind that is missing here.
 pub(crate) const KINDS: [&str; 22] = [
@@ -73,7 +73,7 @@ pub(crate) trait Kept: Serialize + DeserializeOwned + Send + Sync {
 
     /// To be written with others in one go.
     fn put(&self, expected: Expected) -> Fallible<Put> {
-        let mut body = serde_json::to_value(self).map_err(fault::internal)?;
+        let mut body = serde_json::to_value(self).map_err(error::internal)?;
         if let Some(fields) = body.as_object_mut() {
             fields.insert(FORMAT_FIELD.to_owned(), FORMAT.into());
         }
@@ -136,7 +136,7 @@ impl Records {
             Some(record) => match read(&record) {
                 Ok(value) => Ok(Some((value, record.version))),
                 Err(why @ Unreadable::Newer(_)) => {
-                    Err(fault::internal(format!("{} {id}: {why}", T::KIND)))
+                    Err(error::internal(format!("{} {id}: {why}", T::KIND)))
                 }
                 // As if it had been removed, which is what quarantining does.
                 Err(why) => {
@@ -157,7 +157,7 @@ impl Records {
     ) -> Fallible<(T, R)> {
         for _ in 0..RETRIES {
             let Some((mut value, version)) = self.find::<T>(id).await? else {
-                return Err(fault::not_found(T::KIND, id));
+                return Err(error::not_found(T::KIND, id));
             };
             let answer = change(&mut value)?;
             match self.store.put(vec![value.put(Expected::Version(version))?]).await {
@@ -166,7 +166,7 @@ impl Records {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(fault::internal(format!("{} {id} changes too fast", T::KIND)))
+        Err(error::internal(format!("{} {id} changes too fast", T::KIND)))
     }
 
     /// How many there are, counted up to a number.

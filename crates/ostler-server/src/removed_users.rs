@@ -8,12 +8,12 @@ use async_trait::async_trait;
 use ostler_store::{Filter, Page, Store};
 
 use crate::app::App;
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
+use crate::model::run::Session;
+use crate::model::space::Space;
 use crate::records::KINDS;
-use crate::runs::options::{Shape, Shaped};
-use crate::runs::record::Session;
+use crate::runs::options::{EngineParts, EngineSetup};
 use crate::security::users::Users;
-use crate::spaces::record::Space;
 
 /// How many records are read at once.
 const STEP: usize = 500;
@@ -42,8 +42,9 @@ pub(crate) async fn end_their_work(app: App) {
 
 async fn end_work_of(app: &App, user: &str) -> Fallible<()> {
     let owner = Some(user.to_owned());
-    let sessions: Vec<Session> = app.hub.records.all(Filter { owner, ..Filter::default() }).await?;
-    futures::future::join_all(sessions.iter().map(|session| app.hub.close(&session.id))).await;
+    let sessions: Vec<Session> =
+        app.sessions.records.all(Filter { owner, ..Filter::default() }).await?;
+    futures::future::join_all(sessions.iter().map(|session| app.sessions.close(&session.id))).await;
     Ok(())
 }
 
@@ -63,8 +64,8 @@ impl NoEngineForRemoved {
 }
 
 #[async_trait]
-impl Shape for NoEngineForRemoved {
-    async fn shape(&self, session: &Session, _: &mut Shaped) -> Fallible<()> {
+impl EngineSetup for NoEngineForRemoved {
+    async fn set_up(&self, session: &Session, _: &mut EngineParts) -> Fallible<()> {
         self.check(session)
     }
 
@@ -90,7 +91,7 @@ pub(crate) async fn remember_earlier(users: &Users, store: &dyn Store) -> Fallib
             for record in records {
                 if kind == "space" {
                     let space: Space =
-                        serde_json::from_value(record.body).map_err(fault::internal)?;
+                        serde_json::from_value(record.body).map_err(error::internal)?;
                     owners.extend(space.members.into_keys());
                 }
                 owners.extend(record.owner);

@@ -17,58 +17,24 @@ use crate::app::App;
 use crate::assemble::{Assembled, Ground};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::fault::ApiError;
+use crate::confine::own_files::BROWSERS;
+use crate::confine::private;
+use crate::confine::redact::Redactor;
+use crate::error::ApiError;
 use crate::forget;
 use crate::log_writer;
 use crate::memory;
+use crate::nightly;
 use crate::proxy::{Credentials, PassLimits, Proxy};
 use crate::removed_users;
-use crate::security::browsers::{BROWSERS, Cookies};
+use crate::security::browsers::Cookies;
 use crate::security::public_url::PublicUrl;
-use crate::security::redact::Redactor;
 use crate::security::serve::{self, ConnectionLimits};
 use crate::security::token::TokenFile;
 use crate::security::users::{UserFile, Users};
-use crate::security::{bind, private, revocation};
-use crate::upkeep;
-use crate::webhook::{self, Teller};
-
-/// Why a server does not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The folder for its data cannot be used.
-    #[error("cannot use {place}: {source}")]
-    Folder {
-        /// Which.
-        place: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The event log cannot be opened.
-    #[error(transparent)]
-    Store(#[from] ostler_store::Error),
-    /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// Which.
-        address: SocketAddr,
-        /// Why not.
-        source: io::Error,
-    },
-    /// Agents would have no way to the model.
-    #[error("cannot make a way to the model: {0}")]
-    Proxy(io::Error),
-    /// What is configured is not safe.
-    #[error("{0}")]
-    Unsafe(String),
-    /// The skills cannot be reached.
-    #[error("cannot use the skills: {0}")]
-    Skills(String),
-    /// What was at work before could not be taken up.
-    #[error("cannot take up earlier work: {0}")]
-    Recovery(String),
-}
+use crate::security::{bind, revocation};
+use crate::start_error::StartError;
+use crate::webhook::{self, WebhookSender};
 
 /// A server that listens.
 pub struct Server {
@@ -78,7 +44,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     /// Tells a program of the operator's what happens.
-    teller: Option<Arc<Teller>>,
+    webhook_sender: Option<Arc<WebhookSender>>,
     /// Ends runs of AG-UI.
     agui_stopping: CancellationToken,
     /// Ends the way to the model, after everything that uses it.
@@ -170,14 +136,14 @@ impl Server {
         let Assembled { app, agui, router } = ground.assemble(agui_stopping.clone())?;
         let unrecovered = |error: ApiError| StartError::Recovery(error.to_string());
         app.approvals.upgrade_rules().await.map_err(unrecovered)?;
-        app.hub.count_earlier_usage().await.map_err(unrecovered)?;
-        Box::pin(app.hub.recover()).await.map_err(unrecovered)?;
-        app.hub.look_after_runs();
+        app.sessions.count_earlier_usage().await.map_err(unrecovered)?;
+        Box::pin(app.sessions.recover()).await.map_err(unrecovered)?;
+        app.sessions.look_after_runs();
         tokio::spawn(Arc::clone(&app.schedules).keep_time());
         app.hooks.watch();
         let mut watching = vec![
             tokio::spawn(removed_users::end_their_work(app.clone())),
-            tokio::spawn(upkeep::tend(app.clone())),
+            tokio::spawn(nightly::tend(app.clone())),
             tokio::spawn(forget::finish_deletions(app.clone())),
             tokio::spawn(memory::give_back()),
             tokio::spawn(revocation::watch_token_file(Arc::clone(&app.guard))),
@@ -186,14 +152,14 @@ impl Server {
             watching.push(tokio::spawn(forget::keep_sessions_for(app.clone(), time)));
         }
         let watching = watching.into_iter().map(AbortOnDropHandle::new).collect();
-        let teller = teller(&app, address)?;
+        let webhook_sender = webhook_sender(&app, address)?;
         Ok(Self {
             app,
             agui,
             router,
             listener,
             address,
-            teller,
+            webhook_sender,
             agui_stopping,
             proxy_stopping,
             watching,
@@ -238,8 +204,16 @@ impl Server {
 
     /// Serves until `stop` comes; then takes nothing new, ends its engines and closes the log.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send) {
-        let Self { app, router, listener, teller, agui_stopping, proxy_stopping, watching, .. } =
-            self;
+        let Self {
+            app,
+            router,
+            listener,
+            webhook_sender,
+            agui_stopping,
+            proxy_stopping,
+            watching,
+            ..
+        } = self;
         let stopping = CancellationToken::new();
         let door = serve::serve(listener, router, ConnectionLimits::default(), stopping.clone());
         let ending = async {
@@ -247,10 +221,10 @@ impl Server {
             agui_stopping.cancel();
             app.schedules.shut_down().await;
             // Engines first: what they still say is told, and streams end with the log.
-            app.hub.shut_down().await;
+            app.sessions.shut_down().await;
             app.hooks.shut_down().await;
-            if let Some(teller) = teller {
-                teller.shut_down().await;
+            if let Some(webhook_sender) = webhook_sender {
+                webhook_sender.shut_down().await;
             }
             drop(watching);
             app.closing.cancel();
@@ -291,14 +265,17 @@ fn check_members(config: &Config, users: &Users) -> Result<(), StartError> {
 }
 
 /// Begins to tell the operator's program what happens, if there is one.
-fn teller(app: &App, address: SocketAddr) -> Result<Option<Arc<Teller>>, StartError> {
+fn webhook_sender(
+    app: &App,
+    address: SocketAddr,
+) -> Result<Option<Arc<WebhookSender>>, StartError> {
     let Some(webhook) = &app.config.webhook else { return Ok(None) };
     let host = app.config.hosts.first().cloned().unwrap_or_else(|| address.to_string());
     let base =
         app.public_url.as_ref().map_or_else(|| format!("http://{host}"), ToString::to_string);
-    let (hub, approvals) = (Arc::clone(&app.hub), Arc::clone(&app.approvals));
-    let teller = Teller::new(webhook, base, hub, approvals);
-    let teller = teller.map_err(StartError::Unsafe)?;
-    teller.start();
-    Ok(Some(teller))
+    let (sessions, approvals) = (Arc::clone(&app.sessions), Arc::clone(&app.approvals));
+    let webhook_sender = WebhookSender::new(webhook, base, sessions, approvals);
+    let webhook_sender = webhook_sender.map_err(StartError::Unsafe)?;
+    webhook_sender.start();
+    Ok(Some(webhook_sender))
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler_store::{Filter, Store};
 
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 
 /// How many sessions users have. Deleted ones are noticed when the limit is reached, and then all are counted again.
 pub(crate) struct SessionRoom {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::app::App;
 use crate::approvals::record::Approval;
-use crate::fault::Fallible;
+use crate::error::Fallible;
 use crate::security::users::Caller;
 
 /// The open questions of a session.

@@ -1,4 +1,4 @@
-//! Telling a client that comes later what was said on a thread, and what goes on there.
+//! Sends a client that connects later what was said on a thread, and what happens there.
 //!
 //! What is over comes as one snapshot of the newest messages (`history_page`). The run that is under way is told from its
 //! beginning, as if its client had been there.
@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::history_page::{History, HistoryPage};
-use super::run::{Failure, Telling};
-use crate::runs::record::Begin;
-use crate::scribe;
+use super::run::{Failure, RunStream};
+use crate::log_writers;
+use crate::model::run::Begin;
 
 /// How the ids of messages begin that came from no client of AG-UI.
 pub(super) const PROMPT: &str = "prompt-run_";
@@ -35,7 +35,7 @@ pub(super) struct PromptEvent {
     pub(super) steered: bool,
 }
 
-impl Telling<'_> {
+impl RunStream<'_> {
     /// Tells all of the thread.
     pub(super) async fn attach(&mut self) -> Result<(), Failure> {
         let live = self.live.as_ref().map(|run| run.id.as_str());
@@ -44,14 +44,14 @@ impl Telling<'_> {
             history.newest(&self.thread.known, live).await?;
         self.outlet.send([Event::from(Body::MessagesSnapshot { messages })]).await;
         let state = match self.live {
-            Some(_) => self.desk.state().await,
+            Some(_) => self.tool_calls.state().await,
             None => self.thread.state.clone(),
         };
         if !state.is_null() {
             self.outlet.send([Event::from(Body::StateSnapshot { snapshot: state })]).await;
         }
-        let stream = scribe::stream(&self.session.id)?;
-        self.state_from = self.app().hub.log.head(&stream).await?;
+        let stream = log_writers::stream(&self.session.id)?;
+        self.state_from = self.app().sessions.log.head(&stream).await?;
         match (self.live.take(), begins) {
             (Some(run), Some(seq)) => {
                 self.thread.told = seq;

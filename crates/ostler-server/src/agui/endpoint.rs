@@ -28,15 +28,15 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
-use super::config::{Busy, Config};
+use super::client_tool_calls::ThreadToolCalls;
 use super::connect;
-use super::desk::Desks;
 use super::outlet::Outlet;
 use super::run::Run;
-use super::thread::{Floors, Thread};
+use super::thread::{Thread, ThreadLocks};
 use crate::app::App;
-use crate::fault::{ApiError, Fallible};
-use crate::runs::record::{Session, Setup};
+use crate::config::agui::{Busy, Config};
+use crate::error::{ApiError, Fallible};
+use crate::model::run::{Session, Setup};
 use crate::security::revocation::Credential;
 use crate::security::token::TokenDigest;
 use crate::security::users::{self, Role};
@@ -63,17 +63,27 @@ pub struct AgUi(Arc<Inner>);
 
 struct Inner {
     app: App,
-    desks: Arc<Desks>,
-    floors: Floors,
+    thread_tool_calls: Arc<ThreadToolCalls>,
+    thread_locks: ThreadLocks,
     runs: Arc<Semaphore>,
     shutdown: CancellationToken,
 }
 
 impl AgUi {
     /// The endpoint of a server. It ends its runs when the token fires.
-    pub(crate) fn new(app: App, desks: Arc<Desks>, shutdown: CancellationToken) -> Self {
+    pub(crate) fn new(
+        app: App,
+        thread_tool_calls: Arc<ThreadToolCalls>,
+        shutdown: CancellationToken,
+    ) -> Self {
         let runs = Arc::new(Semaphore::new(app.config.agui.max_runs));
-        Self(Arc::new(Inner { app, desks, floors: Floors::default(), runs, shutdown }))
+        Self(Arc::new(Inner {
+            app,
+            thread_tool_calls,
+            thread_locks: ThreadLocks::default(),
+            runs,
+            shutdown,
+        }))
     }
 
     /// The routes behind the server's own guard.
@@ -95,7 +105,7 @@ impl AgUi {
 
     /// How many sessions of the server have an engine.
     pub fn engines(&self) -> usize {
-        self.0.app.hub.working()
+        self.0.app.sessions.working()
     }
 
     pub(super) fn app(&self) -> &App {
@@ -106,8 +116,8 @@ impl AgUi {
         &self.0.app.config.agui
     }
 
-    pub(super) fn desks(&self) -> &Desks {
-        &self.0.desks
+    pub(super) fn thread_tool_calls(&self) -> &ThreadToolCalls {
+        &self.0.thread_tool_calls
     }
 
     pub(super) fn shutdown(&self) -> &CancellationToken {
@@ -116,10 +126,10 @@ impl AgUi {
 
     /// The session of a thread: one that is called so, or the one that the caller's clients know by this name.
     async fn find(&self, caller: &users::Caller, thread: &str) -> Fallible<Option<Session>> {
-        let hub = &self.0.app.hub;
-        match hub.find(caller, thread).await {
+        let sessions = &self.0.app.sessions;
+        match sessions.find(caller, thread).await {
             Ok(session) => Ok(Some(session)),
-            Err(_) => hub.keyed(&caller.user, thread).await,
+            Err(_) => sessions.keyed(&caller.user, thread).await,
         }
     }
 
@@ -136,7 +146,7 @@ impl AgUi {
         app.room_for_session(&caller.user).await?;
         let setup = Setup { cwd: app.config.workspace.clone(), ..Setup::default() };
         let title = title.lines().next().unwrap_or_default();
-        app.hub.by_key(&caller.user, &input.thread_id, title, setup).await
+        app.sessions.by_key(&caller.user, &input.thread_id, title, setup).await
     }
 }
 
@@ -192,14 +202,14 @@ async fn run(
     let own = agui.0.app.limits.agui_runs.take(&caller.user)?;
     let Ok(permit) = Arc::clone(&agui.0.runs).try_acquire_owned() else { return Err(full()) };
     let session = agui.open(&caller, &input).await?;
-    let floor = agui.0.floors.of(&session.id);
-    if agui.config().busy == Busy::Refuse && floor.word.try_lock().is_err() {
+    let thread_lock = agui.0.thread_locks.of(&session.id);
+    if agui.config().busy == Busy::Refuse && thread_lock.word.try_lock().is_err() {
         let words = "another run on this thread goes on; wait for it, or stop it";
         return Err(ApiError::conflict("run_in_progress", words));
     }
     let (events, receiver) = mpsc::channel(BUFFER);
     let keep_alive = agui.config().keep_alive;
-    let run = Run { agui, session, floor, caller, credential, input };
+    let run = Run { agui, session, thread_lock, caller, credential, input };
     // It outlives this request on purpose: a client that goes does not take its run along.
     tokio::spawn(async move {
         carry(run, events, true).await;
@@ -217,20 +227,20 @@ async fn attach(
     let Caller(caller, credential) = known(caller)?;
     let mut input = read(&body)?;
     let Some(session) = agui.find(&caller, &input.thread_id).await? else {
-        return Err(crate::fault::not_found("thread", &input.thread_id));
+        return Err(crate::error::not_found("thread", &input.thread_id));
     };
     let own = agui.0.app.limits.agui_runs.take(&caller.user)?;
     let Ok(permit) = Arc::clone(&agui.0.runs).try_acquire_owned() else { return Err(full()) };
-    let thread = Thread::find(&agui.0.app.hub.records, &session).await?;
+    let thread = Thread::find(&agui.0.app.sessions.records, &session).await?;
     if let (true, Some(thread)) = (input.tools.is_empty(), thread) {
         // Its own tools are called by their own names, also by a page that does not know them yet.
         input.tools = thread.page.tools;
     }
     let (events, receiver) = mpsc::channel(BUFFER);
     let keep_alive = agui.config().keep_alive;
-    let floor = agui.0.floors.of(&session.id);
+    let thread_lock = agui.0.thread_locks.of(&session.id);
     let gone = events.clone();
-    let run = Run { agui, session, floor, caller, credential, input };
+    let run = Run { agui, session, thread_lock, caller, credential, input };
     tokio::spawn(async move {
         tokio::select! {
             () = carry(run, events, false) => {}
@@ -290,11 +300,11 @@ async fn stop(
     let Some(session) = agui.find(&caller, &input.thread_id).await? else {
         return Ok(Json(json!({"stopped": false})).into_response());
     };
-    let mut stopped = agui.0.floors.of(&session.id).stop();
+    let mut stopped = agui.0.thread_locks.of(&session.id).stop();
     // A turn that waits is under way, although nobody is told of it just now.
-    let hub = &agui.0.app.hub;
-    if !stopped && let Some(run) = hub.live_run(&session.id).await? {
-        hub.cancel(&caller, &run.id).await?;
+    let sessions = &agui.0.app.sessions;
+    if !stopped && let Some(run) = sessions.live_run(&session.id).await? {
+        sessions.cancel(&caller, &run.id).await?;
         stopped = true;
     }
     Ok(Json(json!({"stopped": stopped})).into_response())

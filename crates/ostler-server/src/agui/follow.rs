@@ -1,4 +1,4 @@
-//! Telling what the log says of a turn, until it is over or waits for the client.
+//! Sends what the log says of a turn, until it is over or waits for the client.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::asks::Asks;
-use super::config::{Approvals, Disconnect};
 use super::connect::{PromptEvent, prompt_id};
 use super::interrupts;
-use super::run::{Failure, Telling};
+use super::run::{Failure, RunStream};
 use super::thread::Place;
 use crate::approvals::record::Approval;
-use crate::fault::{self, Fallible};
+use crate::config::agui::{Approvals, Disconnect};
+use crate::error::{self, Fallible};
 use crate::log::Logged;
-use crate::runs::record::{self, RunState};
-use crate::scribe;
+use crate::log_writers;
+use crate::model::run::{Run, RunState};
 
 /// What a turn waits for.
 struct Waits {
@@ -52,7 +52,7 @@ pub(super) struct MessageEvent {
     pub(super) message: ToHost,
 }
 
-impl Telling<'_> {
+impl RunStream<'_> {
     /// Tells what the agent does until these runs are over, or wait.
     pub(super) async fn follow(&mut self, runs: Vec<String>) -> Result<(), Failure> {
         self.thread.run = runs.last().cloned();
@@ -62,15 +62,15 @@ impl Telling<'_> {
     /// A turn that waits for what the client will not answer any more is stopped before another begins.
     pub(super) async fn give_up_turn(&mut self) -> Result<(), Failure> {
         let Some(run) = self.live.take() else { return Ok(()) };
-        self.app().hub.cancel(self.caller, &run.id).await?;
+        self.app().sessions.cancel(self.caller, &run.id).await?;
         self.hear_all(Followed::new(vec![run.id], false), false).await
     }
 
     async fn hear_all(&mut self, mut followed: Followed, may_wait: bool) -> Result<(), Failure> {
-        let stream = scribe::stream(&self.session.id)?;
-        let mut reader = self.app().hub.log.reader(&stream, self.thread.told);
+        let stream = log_writers::stream(&self.session.id)?;
+        let mut reader = self.app().sessions.log.reader(&stream, self.thread.told);
         let (stop, shutdown) = (self.stop.clone(), self.agui.shutdown().clone());
-        let (settles, desk) = (self.agui.config().settle, self.desk.clone());
+        let (settles, tool_calls) = (self.agui.config().settle, self.tool_calls.clone());
         let mut stopping = false;
         let mut quiet_since = Instant::now();
         while !followed.awaited.is_empty() {
@@ -89,7 +89,7 @@ impl Telling<'_> {
                         self.hear(&logged, &mut followed).await?;
                     }
                 }
-                () = desk.changed() => quiet_since = Instant::now(),
+                () = tool_calls.changed() => quiet_since = Instant::now(),
                 () = tokio::time::sleep_until(quiet_since + settles), if self.is_waiting() && !is_quiet => {}
                 () = stop.cancelled(), if !stopping => {
                     stopping = true;
@@ -111,7 +111,7 @@ impl Telling<'_> {
         self.translator.stopping();
         // The last first: what is in line must not begin when what works has ended.
         for run in followed.awaited.iter().rev() {
-            self.app().hub.cancel(self.caller, run).await?;
+            self.app().sessions.cancel(self.caller, run).await?;
         }
         Ok(())
     }
@@ -136,19 +136,19 @@ impl Telling<'_> {
             "approval" => {
                 let mut told: Value = read(logged)?;
                 let ask = serde_json::from_value::<Approval>(told["approval"].take());
-                self.asks.heard(ask.map_err(fault::internal)?);
+                self.asks.heard(ask.map_err(error::internal)?);
             }
             "state" if event.seq > self.state_from => {
                 let mut told: Value = read(logged)?;
                 let delta = serde_json::from_value(told["delta"].take());
-                let delta = delta.map_err(fault::internal)?;
+                let delta = delta.map_err(error::internal)?;
                 self.outlet.send([Event::from(Body::StateDelta { delta })]).await;
             }
             "engine" => self.translator.engine_begins(),
             "run" => {
                 let mut told: Value = read(logged)?;
-                let run = serde_json::from_value::<record::Run>(told["run"].take());
-                self.run_changed(&run.map_err(fault::internal)?, followed).await;
+                let run = serde_json::from_value::<Run>(told["run"].take());
+                self.run_changed(&run.map_err(error::internal)?, followed).await;
             }
             _ => {}
         }
@@ -173,7 +173,7 @@ impl Telling<'_> {
         self.outlet.send(events).await;
     }
 
-    async fn run_changed(&mut self, run: &record::Run, followed: &mut Followed) {
+    async fn run_changed(&mut self, run: &Run, followed: &mut Followed) {
         if !run.state.is_over() || !followed.awaited.contains(&run.id) {
             return;
         }
@@ -200,12 +200,12 @@ impl Telling<'_> {
 
     /// Whether a turn waits for somebody.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.asks.open().is_empty() || !self.desk.waiting_calls().is_empty()
+        !self.asks.open().is_empty() || !self.tool_calls.waiting_calls().is_empty()
     }
 
     /// Whether the turn can only go on with the client's help.
     fn waits(&self, is_quiet: bool) -> Option<Waits> {
-        let (calls, asks) = (self.desk.waiting_calls(), self.asks.open());
+        let (calls, asks) = (self.tool_calls.waiting_calls(), self.asks.open());
         if calls.is_empty() && asks.is_empty() {
             return None;
         }
@@ -216,7 +216,7 @@ impl Telling<'_> {
         let is_told = |id: &str| self.waited.contains(id) || self.translator.knows(id);
         let all_told = about.iter().copied().chain(calls.iter().map(String::as_str)).all(is_told);
         let all = all_told && self.translator.only_waits(&waiting, &|_| true);
-        let begun = self.desk.begun();
+        let begun = self.tool_calls.begun();
         let rest_is_quiet =
             is_quiet && self.translator.only_waits(&waiting, &|id| begun.contains(id));
         (all || rest_is_quiet).then_some(Waits { has_asks: !asks.is_empty(), calls })
@@ -264,16 +264,16 @@ impl Telling<'_> {
     /// Ends with what the client still has to answer.
     pub(super) async fn wait_again(&mut self) -> Result<(), Failure> {
         let has_asks = !self.asks.open().is_empty();
-        self.wait(Waits { calls: self.desk.waiting_calls(), has_asks }).await
+        self.wait(Waits { calls: self.tool_calls.waiting_calls(), has_asks }).await
     }
 }
 
 fn read<'a, T: Deserialize<'a>>(logged: &'a Logged) -> Fallible<T> {
-    serde_json::from_str(logged.event.body.as_str()).map_err(fault::internal)
+    serde_json::from_str(logged.event.body.as_str()).map_err(error::internal)
 }
 
 /// Why a run ended that the engine did not end.
-fn ended(run: &record::Run) -> Failure {
+fn ended(run: &Run) -> Failure {
     let error = run.outcome.as_ref().and_then(|outcome| outcome.error.as_ref());
     let Some(error) = error else { return Failure::new("the run has ended", "agent_gone") };
     let code = match error.code.as_str() {

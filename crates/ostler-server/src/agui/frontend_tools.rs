@@ -9,7 +9,7 @@ use ostler_agui::message::Content;
 use ostler_agui::prompt;
 use serde_json::{Value, json};
 
-use super::desk::Desk;
+use super::client_tool_calls::ClientToolCalls;
 use crate::runs::ask::Waiters;
 
 /// The name of the server.
@@ -45,20 +45,20 @@ impl FrontendTools {
         self.tools.iter().any(|tool| tool.name == name)
     }
 
-    /// The server whose tools wait at the desk.
-    pub(super) fn server(&self, desk: &Desk, waiters: &Waiters) -> Server {
+    /// The server whose tools wait for the page.
+    pub(super) fn server(&self, tool_calls: &ClientToolCalls, waiters: &Waiters) -> Server {
         let server = Server::new(SERVER, env!("CARGO_PKG_VERSION"));
         self.tools.iter().fold(server, |server, tool| {
-            let (desk, waiters) = (desk.clone(), waiters.clone());
+            let (tool_calls, waiters) = (tool_calls.clone(), waiters.clone());
             let schema = tool.parameters.clone().unwrap_or_else(|| json!({"type": "object"}));
             let waiting = raw_tool(&tool.name, &tool.description, schema, move |_, context| {
-                let (desk, waiters) = (desk.clone(), waiters.clone());
+                let (tool_calls, waiters) = (tool_calls.clone(), waiters.clone());
                 async move {
                     let Some(id) = context.tool_use_id().map(str::to_owned) else {
                         return Err("the engine does not say which call this is".to_owned());
                     };
                     let _waiting = waiters.wait();
-                    Ok(desk.call(id).await)
+                    Ok(tool_calls.call(id).await)
                 }
             });
             // They change nothing on this side, so that several can wait side by side.

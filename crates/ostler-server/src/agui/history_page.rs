@@ -19,9 +19,9 @@ use super::past::Past;
 use super::shared_state;
 use super::thread::Thread;
 use crate::app::App;
-use crate::fault::Fallible;
-use crate::runs::record::Session;
-use crate::scribe;
+use crate::error::Fallible;
+use crate::log_writers;
+use crate::model::run::Session;
 
 /// How the id of the first message begins on a page that is not all; then comes how many messages of the user, that came
 /// from clients of AG-UI, are before it.
@@ -39,9 +39,9 @@ pub(super) fn left_off(messages: &[Message]) -> usize {
 
 /// A part of a session's conversation, for clients that do not speak AG-UI: the newest, or what comes before an event.
 pub(crate) async fn of(app: &App, session: &Session, before: Option<u64>) -> Fallible<HistoryPage> {
-    let thread = Thread::find(&app.hub.records, session).await?.unwrap_or_default();
+    let thread = Thread::find(&app.sessions.records, session).await?.unwrap_or_default();
     let history = History { app, session, tools: &thread.page.tools };
-    let end = app.hub.log.head(&scribe::stream(&session.id)?).await? + 1;
+    let end = app.sessions.log.head(&log_writers::stream(&session.id)?).await? + 1;
     // The number comes from outside; the log is read backwards from it, step by step.
     history.page(before.unwrap_or(end).min(end), &thread.known, None).await
 }
@@ -100,8 +100,8 @@ struct Window {
 
 impl History<'_> {
     pub(crate) async fn newest(&self, known: &Known, live: Option<&str>) -> Fallible<HistoryPage> {
-        let stream = scribe::stream(&self.session.id)?;
-        let end = self.app.hub.log.head(&stream).await? + 1;
+        let stream = log_writers::stream(&self.session.id)?;
+        let end = self.app.sessions.log.head(&stream).await? + 1;
         self.page(end, known, live).await
     }
 
@@ -158,7 +158,7 @@ impl History<'_> {
 
     /// Events with these numbers that say something.
     pub(super) async fn range(&self, low: u64, high: u64) -> Fallible<Vec<Logged>> {
-        let stream = scribe::stream(&self.session.id)?;
+        let stream = log_writers::stream(&self.session.id)?;
         let (mut found, mut after) = (Vec::new(), low - 1);
         while after + 1 < high {
             let limit = usize::try_from(high - 1 - after).unwrap_or(usize::MAX);

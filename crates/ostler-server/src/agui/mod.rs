@@ -8,15 +8,14 @@
 //! client of the server sees, and whoever is first answers them.
 //!
 //! `endpoint.rs` is what HTTP sees; `thread.rs` is what is remembered between runs, and keeps runs on one thread apart.
-//! `run.rs` carries one run, and `connect.rs` tells a client that comes later what it has missed: `wish.rs` finds out what the client wants, `follow.rs` tells what the log says, `asks.rs`
+//! `run.rs` carries one run, and `connect.rs` tells a client that comes later what it has missed: `run_request.rs` finds out what the client wants, `follow.rs` tells what the log says, `asks.rs`
 //! knows the open questions and `interrupts.rs` what they look like. `page.rs` sets up the engine for a thread;
-//! `desk.rs` is where its calls of the client's tools wait (`frontend_tools.rs`) and what it shares (`shared_state.rs`).
+//! `client_tool_calls.rs` is where its calls of the client's tools wait (`frontend_tools.rs`) and what it shares (`shared_state.rs`).
 //! What events look like and in which order they come is all in `ostler-agui`.
 
 mod asks;
-mod config;
+mod client_tool_calls;
 mod connect;
-mod desk;
 mod endpoint;
 mod follow;
 mod frontend_tools;
@@ -27,11 +26,11 @@ mod page;
 mod past;
 mod run;
 pub(crate) mod run_pages;
+mod run_request;
 mod shared_state;
 mod thread;
-mod wish;
 
-pub use self::config::{Approvals, Busy, Config, Disconnect, Memory};
-pub(crate) use self::desk::Desks;
+pub(crate) use self::client_tool_calls::ThreadToolCalls;
 pub use self::endpoint::{AgUi, Caller};
 pub(crate) use self::page::Pages;
+pub use crate::config::agui::{Approvals, Busy, Config, Disconnect, Memory};

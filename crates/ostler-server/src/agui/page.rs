@@ -8,14 +8,14 @@ use ostler::hook::{HookOutput, PreToolUseInput};
 use ostler_agui::input::Tool;
 use serde::{Deserialize, Serialize};
 
-use super::desk::{Desk, Desks};
+use super::client_tool_calls::{ClientToolCalls, ThreadToolCalls};
 use super::frontend_tools::FrontendTools;
 use super::shared_state;
 use super::thread::Thread;
-use crate::fault::Fallible;
+use crate::error::Fallible;
+use crate::model::run::Session;
 use crate::records::Records;
-use crate::runs::options::{Shape, Shaped, add_to_prompt};
-use crate::runs::record::Session;
+use crate::runs::options::{EngineParts, EngineSetup, add_to_prompt};
 
 /// What the engine of a thread is to be like. When that changes, another one goes on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -37,31 +37,31 @@ pub(super) struct Page {
 /// Sets up the engines of all threads.
 pub(crate) struct Pages {
     pub(super) records: Records,
-    pub(super) desks: Arc<Desks>,
+    pub(super) thread_tool_calls: Arc<ThreadToolCalls>,
 }
 
 impl Pages {
-    pub(crate) fn new(records: Records, desks: Arc<Desks>) -> Self {
-        Self { records, desks }
+    pub(crate) fn new(records: Records, thread_tool_calls: Arc<ThreadToolCalls>) -> Self {
+        Self { records, thread_tool_calls }
     }
 }
 
 #[async_trait]
-impl Shape for Pages {
-    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
+impl EngineSetup for Pages {
+    async fn set_up(&self, session: &Session, engine_parts: &mut EngineParts) -> Fallible<()> {
         let Some(thread) = Thread::find(&self.records, session).await? else { return Ok(()) };
-        let desk = self.desks.of(&session.id);
-        thread.page.shape(&desk, shaped);
-        // The desk is there for as long as the engine is.
-        shaped.guards.push(Box::new(desk));
+        let tool_calls = self.thread_tool_calls.of(&session.id);
+        thread.page.set_up(&tool_calls, engine_parts);
+        // They are there for as long as the engine is.
+        engine_parts.guards.push(Box::new(tool_calls));
         Ok(())
     }
 }
 
 impl Page {
-    fn shape(&self, desk: &Desk, shaped: &mut Shaped) {
-        let mut options = std::mem::take(&mut shaped.options);
-        let begins = desk.clone();
+    fn set_up(&self, tool_calls: &ClientToolCalls, engine_parts: &mut EngineParts) {
+        let mut options = std::mem::take(&mut engine_parts.options);
+        let begins = tool_calls.clone();
         options = options.hook(Hook::new(move |_: PreToolUseInput, context| {
             if let Some(call) = &context.tool_use_id {
                 begins.begin(call.to_string());
@@ -71,22 +71,22 @@ impl Page {
         let tools = FrontendTools::new(&self.tools);
         if !tools.is_empty() {
             let names = tools.names.keys().cloned().collect::<Vec<_>>();
-            options = options.server(tools.server(desk, &shaped.waiting)).allow(names);
+            options = options.server(tools.server(tool_calls, &engine_parts.waiting)).allow(names);
         }
         if self.shares_state {
-            options = options.server(shared_state::server(desk)).allow([shared_state::TOOL]);
+            options = options.server(shared_state::server(tool_calls)).allow([shared_state::TOOL]);
         }
         if let Some(model) = &self.model {
             options = options.model(model);
         }
         if let Some(name) = self.asked_by.as_ref().filter(|name| !tools.offers(name)) {
-            shaped.nobody_asked =
+            engine_parts.nobody_asked =
                 Some(format!("The user cannot be asked: the application has no tool `{name}`."));
         }
         options.session.ephemeral |= self.forgets;
         if let Some(surroundings) = &self.surroundings {
             add_to_prompt(&mut options, surroundings);
         }
-        shaped.options = options;
+        engine_parts.options = options;
     }
 }

@@ -13,8 +13,8 @@ use serde_json::json;
 use super::connect::{PromptEvent, prompt_id};
 use super::follow::MessageEvent;
 use super::history_page::{Glance, History};
-use crate::fault::{self, Fallible};
-use crate::runs::record::Begin;
+use crate::error::{self, Fallible};
+use crate::model::run::Begin;
 
 #[derive(Deserialize)]
 struct CutOff {
@@ -58,12 +58,12 @@ impl<'a> Past<'a> {
     pub(super) fn take(&mut self, event: &Logged) -> Fallible<()> {
         match event.kind.as_str() {
             "prompt" => {
-                let told = serde_json::from_str(event.body.as_str()).map_err(fault::internal)?;
+                let told = serde_json::from_str(event.body.as_str()).map_err(error::internal)?;
                 self.prompt(event.seq, told)
             }
             "message" => self.message(event.body.as_str()),
             "cut_off" => {
-                let told = serde_json::from_str(event.body.as_str()).map_err(fault::internal)?;
+                let told = serde_json::from_str(event.body.as_str()).map_err(error::internal)?;
                 self.cut_off(event.seq, told);
                 Ok(())
             }
@@ -108,7 +108,7 @@ impl<'a> Past<'a> {
             self.transcript.said(Message::new(id, MessageBody::User { content }));
         }
         for message in told.messages {
-            self.transcript.said(serde_json::from_value(message).map_err(fault::internal)?);
+            self.transcript.said(serde_json::from_value(message).map_err(error::internal)?);
         }
         Ok(())
     }
@@ -120,12 +120,12 @@ impl<'a> Past<'a> {
     }
 
     fn message(&mut self, body: &str) -> Fallible<()> {
-        let glance: Glance<'_> = serde_json::from_str(body).map_err(fault::internal)?;
+        let glance: Glance<'_> = serde_json::from_str(body).map_err(error::internal)?;
         let Some(run) = glance.run_id.filter(|run| self.live != Some(*run)) else {
             return Ok(());
         };
         let MessageEvent { message: frame, .. } =
-            serde_json::from_str(body).map_err(fault::internal)?;
+            serde_json::from_str(body).map_err(error::internal)?;
         for event in self.translator(run).frame(&frame) {
             self.transcript.apply(&event);
         }

@@ -13,22 +13,22 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::asks::Asks;
-use super::config::{Approvals, Busy, Memory};
-use super::desk::Desk;
+use super::client_tool_calls::ClientToolCalls;
 use super::endpoint::AgUi;
 use super::frontend_tools::{self, FrontendTools};
 use super::interrupts::{self, Said};
 use super::outlet::Outlet;
 use super::page::Page;
+use super::run_request::RunRequest;
 use super::shared_state;
-use super::thread::{Floor, Thread};
-use super::wish::Wish;
+use super::thread::{Thread, ThreadLock};
 use crate::app::App;
 use crate::approvals::record::Approval;
-use crate::fault::{ApiError, Fallible};
-use crate::runs::record::{Begin, RunState, Session};
-use crate::runs::{self, NewRun};
-use crate::scribe;
+use crate::config::agui::{Approvals, Busy, Memory};
+use crate::error::{ApiError, Fallible};
+use crate::log_writers;
+use crate::model::run::{Begin, RunState, Session};
+use crate::runs::NewRun;
 use crate::security::revocation::Credential;
 use crate::security::users::Caller;
 
@@ -36,7 +36,7 @@ use crate::security::users::Caller;
 pub(super) struct Run {
     pub(super) agui: AgUi,
     pub(super) session: Session,
-    pub(super) floor: Arc<Floor>,
+    pub(super) thread_lock: Arc<ThreadLock>,
     pub(super) caller: Caller,
     /// What let the caller in, if the server's own door did.
     pub(super) credential: Option<Credential>,
@@ -68,17 +68,17 @@ impl From<ostler_store::Error> for Failure {
     }
 }
 
-/// A run that is being told.
-pub(super) struct Telling<'a> {
+/// A run that is streamed to a client.
+pub(super) struct RunStream<'a> {
     pub(super) agui: &'a AgUi,
     pub(super) session: Session,
     pub(super) caller: &'a Caller,
     pub(super) input: &'a RunAgentInput,
     pub(super) thread: Thread,
-    pub(super) desk: Desk,
+    pub(super) tool_calls: ClientToolCalls,
     pub(super) asks: Asks,
     /// The run of the session that is under way.
-    pub(super) live: Option<runs::record::Run>,
+    pub(super) live: Option<crate::model::run::Run>,
     /// The run that was told of last, if the server ended while it worked and nobody took it up.
     pub(super) cut_off: Option<String>,
     pub(super) translator: Translator,
@@ -101,7 +101,7 @@ impl Run {
             Busy::Wait(limit) => limit,
             Busy::Refuse => Duration::ZERO,
         };
-        let word = Arc::clone(&self.floor.word).lock_owned();
+        let word = Arc::clone(&self.thread_lock.word).lock_owned();
         let Ok(_word) = tokio::time::timeout(waited, word).await else {
             let words = "another run on this thread goes on; wait for it, or stop it";
             return outlet.send(translator.fail(words, "run_in_progress")).await;
@@ -111,18 +111,18 @@ impl Run {
             let detail = error.detail();
             return outlet.send(translator.fail(&detail.message, &detail.code)).await;
         }
-        let running = self.floor.begin();
+        let running = self.thread_lock.begin();
         // Now that nobody else changes the thread, it is known what it has.
-        let mut telling = match self.telling(outlet, running.stop.clone()).await {
-            Ok(telling) => telling,
+        let mut run_stream = match self.run_stream(outlet, running.stop.clone()).await {
+            Ok(run_stream) => run_stream,
             Err(failure) => {
                 return outlet.send(translator.fail(&failure.message, &failure.code)).await;
             }
         };
-        if let Err(failure) = telling.work().await {
-            telling.fail(&failure).await;
+        if let Err(failure) = run_stream.work().await {
+            run_stream.fail(&failure).await;
         }
-        if let Err(error) = telling.remember().await {
+        if let Err(error) = run_stream.remember().await {
             tracing::error!(session = self.session.id, %error, "a thread could not be kept");
         }
     }
@@ -131,12 +131,12 @@ impl Run {
     pub(super) async fn connect(self, outlet: &mut Outlet) {
         let mut translator = Translator::new(settings(&self.agui, &self.input, None));
         outlet.send([translator.start()]).await;
-        let failure = match self.telling(outlet, CancellationToken::new()).await {
-            Ok(mut telling) => {
-                telling.translator = translator;
-                telling.looks_on = true;
-                if let Err(failure) = telling.attach().await {
-                    telling.fail(&failure).await;
+        let failure = match self.run_stream(outlet, CancellationToken::new()).await {
+            Ok(mut run_stream) => {
+                run_stream.translator = translator;
+                run_stream.looks_on = true;
+                if let Err(failure) = run_stream.attach().await {
+                    run_stream.fail(&failure).await;
                 }
                 return;
             }
@@ -145,37 +145,37 @@ impl Run {
         outlet.send(translator.fail(&failure.message, &failure.code)).await;
     }
 
-    async fn telling<'a>(
+    async fn run_stream<'a>(
         &'a self,
         outlet: &'a mut Outlet,
         stop: CancellationToken,
-    ) -> Result<Telling<'a>, Failure> {
-        let hub = &self.agui.app().hub;
-        let session = hub.find(&self.caller, &self.session.id).await?;
-        let thread = Thread::find(&hub.records, &session).await?;
+    ) -> Result<RunStream<'a>, Failure> {
+        let sessions = &self.agui.app().sessions;
+        let session = sessions.find(&self.caller, &self.session.id).await?;
+        let thread = Thread::find(&sessions.records, &session).await?;
         let thread = thread.unwrap_or_else(|| Thread::of(&session));
         let asks = Asks::of(self.agui.app(), &self.caller, &session.id).await?;
-        let live = hub.live_run(&session.id).await?;
+        let live = sessions.live_run(&session.id).await?;
         let cut_off = match (&live, &thread.run) {
             (None, Some(run)) => {
-                let last = hub.find_run(&self.caller, run).await.ok();
+                let last = sessions.find_run(&self.caller, run).await.ok();
                 last.filter(|run| run.state == RunState::Interrupted).map(|run| run.id)
             }
             _ => None,
         };
         let translator = Translator::new(settings(&self.agui, &self.input, Some(&thread)));
-        let desk = self.agui.desks().of(&session.id);
+        let tool_calls = self.agui.thread_tool_calls().of(&session.id);
         let asked = asks.open().iter().filter_map(|ask| ask.tool_use_id.clone());
-        Ok(Telling {
+        Ok(RunStream {
             agui: &self.agui,
             waited: thread
                 .open_calls
                 .iter()
                 .cloned()
                 .chain(asked)
-                .chain(desk.waiting_calls())
+                .chain(tool_calls.waiting_calls())
                 .collect(),
-            desk,
+            tool_calls,
             session,
             caller: &self.caller,
             input: &self.input,
@@ -208,7 +208,7 @@ pub(super) fn settings(agui: &AgUi, input: &RunAgentInput, thread: Option<&Threa
     settings
 }
 
-impl Telling<'_> {
+impl RunStream<'_> {
     pub(super) fn app(&self) -> &App {
         self.agui.app()
     }
@@ -219,20 +219,20 @@ impl Telling<'_> {
             return self.ask_again().await;
         };
         self.take_state().await?;
-        match self.wish(answered) {
-            Wish::Nothing if self.is_waiting() => self.wait_again().await,
-            Wish::Nothing => {
+        match self.run_request(answered) {
+            RunRequest::Nothing if self.is_waiting() => self.wait_again().await,
+            RunRequest::Nothing => {
                 let end = self.translator.nothing_to_do();
                 self.outlet.send(end).await;
                 Ok(())
             }
-            Wish::GoOn { then } => self.go_on(&then).await,
-            Wish::TakeUp(run) => {
+            RunRequest::GoOn { then } => self.go_on(&then).await,
+            RunRequest::TakeUp(run) => {
                 self.turn_to_log().await?;
-                let run = self.app().hub.resume(self.caller, &run).await?;
+                let run = self.app().sessions.resume(self.caller, &run).await?;
                 self.follow(vec![run.id]).await
             }
-            Wish::Turn { before, now, begin } => {
+            RunRequest::Turn { before, now, begin } => {
                 self.give_up_turn().await?;
                 self.take_turn(&before, &now, begin).await
             }
@@ -268,7 +268,7 @@ impl Telling<'_> {
         self.thread.open_calls.clear();
         self.thread.client_calls.clear();
         self.thread.asked_by_call.clear();
-        self.desk.clear();
+        self.tool_calls.clear();
         self.turn_to_log().await?;
         let next = self.new_run(before, now, begin)?;
         // The engine is set up by what is kept.
@@ -278,7 +278,7 @@ impl Telling<'_> {
     }
 
     async fn submit(&mut self, new: NewRun) -> Result<String, Failure> {
-        let run = self.app().hub.submit(&self.session, new).await?;
+        let run = self.app().sessions.submit(&self.session, new).await?;
         self.thread.run = Some(run.id.clone());
         Ok(run.id)
     }
@@ -316,8 +316,8 @@ impl Telling<'_> {
 
     /// What was logged before is of no interest to this run.
     async fn turn_to_log(&mut self) -> Fallible<()> {
-        let stream = scribe::stream(&self.session.id)?;
-        self.thread.told = self.app().hub.log.head(&stream).await?;
+        let stream = log_writers::stream(&self.session.id)?;
+        self.thread.told = self.app().sessions.log.head(&stream).await?;
         Ok(())
     }
 
@@ -351,7 +351,7 @@ impl Telling<'_> {
         }
         if answered {
             // An answer takes up a run that the end of the server had cut off.
-            self.live = self.app().hub.live_run(&self.session.id).await?;
+            self.live = self.app().sessions.live_run(&self.session.id).await?;
             self.cut_off = None;
         }
         Ok(Some(answered))
@@ -394,12 +394,12 @@ impl Telling<'_> {
 
     /// The state is what the client holds, and it is told where that is not so.
     async fn take_state(&mut self) -> Result<(), Failure> {
-        let stream = scribe::stream(&self.session.id)?;
-        self.state_from = self.app().hub.log.head(&stream).await?;
+        let stream = log_writers::stream(&self.session.id)?;
+        self.state_from = self.app().sessions.log.head(&stream).await?;
         let held = self.input.state.clone();
         let keys = &self.agui.config().server_keys;
         let state = shared_state::begin(held.clone(), &self.thread.state, keys);
-        self.desk.set_state(state.clone()).await;
+        self.tool_calls.set_state(state.clone()).await;
         self.thread.state = state.clone();
         if held.is_some_and(|held| held != state) {
             self.outlet.send([Event::from(Body::StateSnapshot { snapshot: state })]).await;
@@ -412,7 +412,7 @@ impl Telling<'_> {
         let asked = self.input.forwarded_props.as_ref().and_then(|props| props.get("model"));
         let asked = asked.and_then(Value::as_str).map(str::to_owned);
         let state = match self.input.state {
-            Some(_) => Some(self.desk.state().await),
+            Some(_) => Some(self.tool_calls.state().await),
             None => None,
         };
         let shares_state = state.is_some();
@@ -433,15 +433,15 @@ impl Telling<'_> {
     // --- what is remembered
 
     async fn save(&self) -> Fallible<()> {
-        self.app().hub.records.save(&self.thread).await
+        self.app().sessions.records.save(&self.thread).await
     }
 
     async fn remember(&mut self) -> Fallible<()> {
         self.thread.known.said(self.translator.message_ids());
         self.thread.reported.clone_from(self.translator.reported());
-        self.thread.client_calls.extend(self.desk.waiting_calls());
+        self.thread.client_calls.extend(self.tool_calls.waiting_calls());
         self.thread.open_calls.extend(self.translator.unanswered());
-        self.thread.state = self.desk.state().await;
+        self.thread.state = self.tool_calls.state().await;
         if self.agui.config().memory == Memory::None && !self.is_waiting() {
             self.thread = Thread::of(&self.session);
         }

@@ -5,9 +5,9 @@ use ostler_store::Event;
 use super::connect::{PromptEvent, prompt_id};
 use super::history_page::{History, STEP, glance};
 use crate::app::App;
-use crate::fault::{self, Fallible};
-use crate::runs::record::{Run, Session};
-use crate::scribe;
+use crate::error::{self, Fallible};
+use crate::log_writers;
+use crate::model::run::{Run, Session};
 
 /// Some runs of a session, oldest first, and the event before which there are more.
 pub(crate) struct RunPage {
@@ -24,7 +24,7 @@ pub(crate) async fn page(
 ) -> Fallible<RunPage> {
     let history = History { app, session, tools: &[] };
     let first = session.begins + 1;
-    let end = app.hub.log.head(&scribe::stream(&session.id)?).await? + 1;
+    let end = app.sessions.log.head(&log_writers::stream(&session.id)?).await? + 1;
     let mut high = before.unwrap_or(end).min(end);
     let mut runs = Vec::new();
     while high > first {
@@ -34,12 +34,12 @@ pub(crate) async fn page(
             if runs.iter().any(|run: &Run| run.id == id) {
                 continue;
             }
-            let found = app.hub.records.find::<Run>(&id).await?;
+            let found = app.sessions.records.find::<Run>(&id).await?;
             // What a fork has of its source was said in runs of that one.
             let Some((run, _)) = found.filter(|(run, _)| run.session == session.id) else {
                 continue;
             };
-            runs.push(app.hub.as_it_is(run));
+            runs.push(app.sessions.as_it_is(run));
             if runs.len() == limit {
                 runs.reverse();
                 return Ok(RunPage { runs, earlier: Some(event.seq).filter(|seq| *seq > first) });
@@ -80,13 +80,13 @@ pub(crate) async fn begun_by(
 ) -> Fallible<Option<Begun>> {
     let history = History { app, session, tools: &[] };
     let first = session.begins + 1;
-    let mut high = app.hub.log.head(&scribe::stream(&session.id)?).await? + 1;
+    let mut high = app.sessions.log.head(&log_writers::stream(&session.id)?).await? + 1;
     while high > first {
         let low = high.saturating_sub(STEP).max(first);
         let events = history.range(low, high).await?;
         for event in events.iter().rev().filter(|event| event.kind == "prompt") {
             let told: PromptEvent =
-                serde_json::from_str(event.body.as_str()).map_err(fault::internal)?;
+                serde_json::from_str(event.body.as_str()).map_err(error::internal)?;
             let is_named = |said: &serde_json::Value| said["id"] == message;
             let is_it = match told.messages.is_empty() {
                 true => prompt_id(&told.run_id, event.seq) == message,

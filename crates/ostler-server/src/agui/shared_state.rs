@@ -3,7 +3,7 @@
 use ostler::mcp::{Output, Server, raw_tool};
 use serde_json::{Map, Value, json};
 
-use super::desk::Desk;
+use super::client_tool_calls::ClientToolCalls;
 
 /// The name of the server.
 const SERVER: &str = "shared_state";
@@ -11,7 +11,7 @@ const SERVER: &str = "shared_state";
 pub(super) const TOOL: &str = "mcp__shared_state__update";
 
 /// The server with which the agent changes the state.
-pub(super) fn server(desk: &Desk) -> Server {
+pub(super) fn server(tool_calls: &ClientToolCalls) -> Server {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -21,18 +21,18 @@ pub(super) fn server(desk: &Desk) -> Server {
     });
     let words =
         "Changes the state that is shared with the user's application, which shows it at once.";
-    let desk = desk.clone();
+    let tool_calls = tool_calls.clone();
     let update = raw_tool("update", words, schema, move |arguments, _| {
-        let desk = desk.clone();
+        let tool_calls = tool_calls.clone();
         async move {
             let after = match (arguments.get("set"), arguments.get("replace")) {
                 (Some(Value::Object(fields)), None) => {
                     let fields = fields.clone();
-                    desk.change_state(|state| set(state, fields)).await
+                    tool_calls.change_state(|state| set(state, fields)).await
                 }
                 (None, Some(whole)) => {
                     let whole = whole.clone();
-                    desk.change_state(|state| *state = whole).await
+                    tool_calls.change_state(|state| *state = whole).await
                 }
                 _ => return Err("give either `set`, an object, or `replace`".to_owned()),
             };

@@ -10,9 +10,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::page::Page;
-use crate::fault::Fallible;
+use crate::error::Fallible;
+use crate::model::run::Session;
 use crate::records::{Records, kept};
-use crate::runs::record::Session;
 
 /// What is remembered of a thread. The conversation itself is in the log of its session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -76,21 +76,21 @@ impl Place {
 
 kept!(Thread, "thread");
 
-/// Who has the word on a thread: one run at a time.
+/// Keeps the runs on a thread apart: one at a time.
 #[derive(Debug, Default)]
-pub(super) struct Floor {
+pub(super) struct ThreadLock {
     /// Held by the run that is going on.
     pub(super) word: Arc<tokio::sync::Mutex<()>>,
     /// Stops the run that is going on.
     stop: Mutex<Option<CancellationToken>>,
 }
 
-impl Floor {
+impl ThreadLock {
     /// A run begins, and is over when what is returned is dropped.
     pub(super) fn begin(&self) -> Running<'_> {
         let stop = CancellationToken::new();
         *lock(&self.stop) = Some(stop.clone());
-        Running { floor: self, stop }
+        Running { thread_lock: self, stop }
     }
 
     /// Stops the run that is going on, if there is one.
@@ -105,29 +105,29 @@ impl Floor {
 
 /// A run that is going on.
 pub(super) struct Running<'a> {
-    floor: &'a Floor,
+    thread_lock: &'a ThreadLock,
     /// Fires when somebody wants it stopped.
     pub(super) stop: CancellationToken,
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        *lock(&self.floor.stop) = None;
+        *lock(&self.thread_lock.stop) = None;
     }
 }
 
-/// The floors of all threads that are in use, by session.
+/// The locks of all threads that are in use, by session.
 #[derive(Debug, Default)]
-pub(super) struct Floors(Mutex<HashMap<String, Arc<Floor>>>);
+pub(super) struct ThreadLocks(Mutex<HashMap<String, Arc<ThreadLock>>>);
 
-impl Floors {
-    pub(super) fn of(&self, session: &str) -> Arc<Floor> {
-        let mut floors = lock(&self.0);
-        if let Some(floor) = floors.get(session) {
-            return Arc::clone(floor);
+impl ThreadLocks {
+    pub(super) fn of(&self, session: &str) -> Arc<ThreadLock> {
+        let mut thread_locks = lock(&self.0);
+        if let Some(thread_lock) = thread_locks.get(session) {
+            return Arc::clone(thread_lock);
         }
-        floors.retain(|_, floor| Arc::strong_count(floor) > 1);
-        Arc::clone(floors.entry(session.to_owned()).or_default())
+        thread_locks.retain(|_, thread_lock| Arc::strong_count(thread_lock) > 1);
+        Arc::clone(thread_locks.entry(session.to_owned()).or_default())
     }
 }
 
@@ -141,23 +141,23 @@ mod tests {
 
     #[test]
     fn a_session_has_one_floor_for_as_long_as_it_is_in_use() {
-        let floors = Floors::default();
-        let one = floors.of("a");
-        assert!(Arc::ptr_eq(&one, &floors.of("a")));
-        floors.of("b");
-        floors.of("c");
-        assert_eq!(lock(&floors.0).len(), 2, "b was not in use any more when c came");
-        assert!(Arc::ptr_eq(&one, &floors.of("a")));
+        let thread_locks = ThreadLocks::default();
+        let one = thread_locks.of("a");
+        assert!(Arc::ptr_eq(&one, &thread_locks.of("a")));
+        thread_locks.of("b");
+        thread_locks.of("c");
+        assert_eq!(lock(&thread_locks.0).len(), 2, "b was not in use any more when c came");
+        assert!(Arc::ptr_eq(&one, &thread_locks.of("a")));
     }
 
     #[test]
     fn only_a_run_that_goes_on_can_be_stopped() {
-        let floor = Floor::default();
-        assert!(!floor.stop());
-        let running = floor.begin();
-        assert!(floor.stop() && running.stop.is_cancelled());
+        let thread_lock = ThreadLock::default();
+        assert!(!thread_lock.stop());
+        let running = thread_lock.begin();
+        assert!(thread_lock.stop() && running.stop.is_cancelled());
         drop(running);
-        assert!(!floor.stop());
+        assert!(!thread_lock.stop());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::record::{Answer, Approval, ApprovalKind, ApprovalState, Scope};
 use super::rule::Offer;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 
 /// A decision about a tool call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::record::{Approval, ApprovalState, Scope};
+use crate::model::space::Space;
 use crate::records::kept;
-use crate::spaces::record::Space;
 
 /// A decision.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::Approvals;
 use super::record::Approval;
-use crate::fault::{self, ApiError, Fallible};
-use crate::spaces::record::Space;
+use crate::error::{self, ApiError, Fallible};
+use crate::model::space::Space;
 
 impl Approvals {
     /// Refuses a yes to a call that the session's space denies by now. The request stays open for a no.
     pub(super) async fn refuse_denied(&self, id: &str, changed: Option<&Value>) -> Fallible<()> {
         let found = self.records.find::<Approval>(id).await?;
-        let Some((approval, _)) = found else { return Err(fault::not_found("approval", id)) };
+        let Some((approval, _)) = found else { return Err(error::not_found("approval", id)) };
         let input = changed.unwrap_or(&approval.input);
         match self.denied_by_space(&approval, input).await? {
             Some(rule) if approval.is_pending() => {

@@ -30,12 +30,12 @@ use self::record::{Answer, Approval, ApprovalState, Origin, Scope};
 use self::rule::Granted;
 use crate::clock::Clock;
 use crate::config::{Config, EngineChoice};
-use crate::fault::{self, ApiError, Fallible};
+use crate::confine::environment;
+use crate::confine::redact::Redactor;
+use crate::error::{self, ApiError, Fallible};
+use crate::log_writers::LogWriters;
+use crate::model::event;
 use crate::records::Records;
-use crate::runs::event;
-use crate::scribe::Scribe;
-use crate::security::environment;
-use crate::security::redact::Redactor;
 use crate::security::users::{Caller, Role};
 
 /// How often a decision is tried again when something else about the request changed in between.
@@ -46,7 +46,7 @@ const NEWS: usize = 1_024;
 /// All requests of the server.
 pub(crate) struct Approvals {
     records: Records,
-    scribe: Arc<Scribe>,
+    log_writers: Arc<LogWriters>,
     clock: Clock,
     waiting: Mutex<HashMap<String, oneshot::Sender<Approval>>>,
     /// Requests whose end is being written. One stays here if whoever wrote it was cut off before it could notify clients.
@@ -72,7 +72,7 @@ pub(crate) struct Asker {
 /// What approvals are kept and told with.
 pub(crate) struct Parts {
     pub(crate) records: Records,
-    pub(crate) scribe: Arc<Scribe>,
+    pub(crate) log_writers: Arc<LogWriters>,
     pub(crate) clock: Clock,
     pub(crate) redactor: Redactor,
     pub(crate) config: Arc<Config>,
@@ -80,7 +80,7 @@ pub(crate) struct Parts {
 
 impl Approvals {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { records, scribe, clock, redactor, config } = parts;
+        let Parts { records, log_writers, clock, redactor, config } = parts;
         let env = environment::of(&config);
         let everywhere = CallPlace {
             home: env.get("HOME").map(PathBuf::from),
@@ -90,7 +90,7 @@ impl Approvals {
         };
         Self {
             records,
-            scribe,
+            log_writers,
             clock,
             waiting: Mutex::default(),
             unannounced: Mutex::default(),
@@ -146,7 +146,7 @@ impl Approvals {
             Some((approval, _)) if caller.may_see(&approval.owner) => {
                 Ok(approval.shown(&self.redactor))
             }
-            _ => Err(fault::not_found("approval", id)),
+            _ => Err(error::not_found("approval", id)),
         }
     }
 
@@ -233,7 +233,7 @@ impl Approvals {
         for _ in 0..RETRIES {
             let found = self.records.find::<Approval>(id).await?;
             let Some((mut approval, version)) = found else {
-                return Err(fault::not_found("approval", id));
+                return Err(error::not_found("approval", id));
             };
             if !approval.is_pending() {
                 return Err(already_answered(&approval));
@@ -253,7 +253,7 @@ impl Approvals {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(fault::internal(format!("approval {id} changes too fast")))
+        Err(error::internal(format!("approval {id} changes too fast")))
     }
 
     fn unannounced(&self) -> MutexGuard<'_, HashSet<String>> {
@@ -274,7 +274,7 @@ impl Approvals {
             puts.push(put(&granted, Expected::Absent)?);
         }
         let told = event::approval(&approval.shown(&self.redactor)).map_err(unwritten)?;
-        self.scribe.write(&approval.session, vec![told], puts).await.map(drop)
+        self.log_writers.write(&approval.session, vec![told], puts).await.map(drop)
     }
 
     /// Tells the call that waits, and everybody who watches.
@@ -333,7 +333,7 @@ impl Approvals {
         let found = self.records.find::<Granted>(id).await?;
         let Some((granted, version)) = found.filter(|(granted, _)| caller.may_see(&granted.owner))
         else {
-            return Err(fault::not_found("rule", id));
+            return Err(error::not_found("rule", id));
         };
         let audited = revoked(&granted, "revoked", &caller.user, via, self.clock.now());
         self.records.replace(&granted, version, &audited).await

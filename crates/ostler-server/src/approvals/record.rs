@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::rule::{self, Offer, ToolRule};
+use crate::confine::redact::Redactor;
 use crate::records::kept;
-use crate::security::redact::Redactor;
 
 /// Somebody is to decide: about a tool call, or on questions of the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::record::{Approval, Origin, Scope};
+use crate::confine::redact::Redactor;
 use crate::records::kept;
-use crate::security::redact::Redactor;
 
 /// A permission rule: a tool, or some uses of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -6,8 +6,8 @@ use ostler_store::Filter;
 use super::record::Approval;
 use super::rule::{Granted, ToolRule};
 use super::{Approvals, revoked};
-use crate::fault::Fallible;
-use crate::runs::record::Session;
+use crate::error::Fallible;
+use crate::model::run::Session;
 
 /// What stood between rules that were granted together. A command may contain it, too.
 const JOINT: &str = " + ";

@@ -10,10 +10,10 @@ use tokio::sync::oneshot;
 use super::record::{Answer, Approval, ApprovalKind, ApprovalState, Step};
 use super::rule::{self, Granted};
 use super::{Approvals, Asker, digest, labels, summary, unattended};
-use crate::fault::{self, ApiError, Fallible};
+use crate::confine::redact::Redactor;
+use crate::error::{self, ApiError, Fallible};
 use crate::ids;
-use crate::runs::record::{Run, RunState};
-use crate::security::redact::Redactor;
+use crate::model::run::{Run, RunState};
 
 /// How often the record is looked at, in case another server has taken the answer.
 const LOOK: Duration = Duration::from_secs(2);
@@ -276,7 +276,7 @@ async fn patiently<T, F: Future<Output = Fallible<T>>>(
 ) -> Fallible<T> {
     loop {
         match attempt().await {
-            Err(error) if fault::is_of_store(&error) => {
+            Err(error) if error::is_of_store(&error) => {
                 tracing::warn!(%error, "a request waits for the store");
             }
             done => return done,

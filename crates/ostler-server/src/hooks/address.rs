@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, ClientBuilder, Url};
 
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 
 const FIELD: &str = "callback";
 

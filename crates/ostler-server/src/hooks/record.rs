@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::records::kept;
-use crate::schedules::record::Start;
+use crate::start::Start;
 
 /// What another program can start, without a token and with a signature.
 #[derive(Clone, Serialize, Deserialize)]

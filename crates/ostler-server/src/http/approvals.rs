@@ -13,8 +13,7 @@ use crate::approvals::answer::{AnswersRequest, DecisionRequest};
 use crate::approvals::audit::Audited;
 use crate::approvals::record::Approval;
 use crate::approvals::rule::Granted;
-use crate::fault::Fallible;
-use crate::security::error::{JsonBody, PathOf, QueryOf};
+use crate::error::{Fallible, JsonBody, PathOf, QueryOf};
 use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {
@@ -131,6 +130,6 @@ async fn audit(
     caller: Caller,
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<Audited>>> {
-    let items: Vec<Audited> = app.hub.records.list(&seen_by(&caller), &query.page()?).await?;
+    let items: Vec<Audited> = app.sessions.records.list(&seen_by(&caller), &query.page()?).await?;
     Ok(named_list(&app, items))
 }

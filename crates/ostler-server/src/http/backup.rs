@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use super::openapi::{Api, Op};
 use crate::app::App;
-use crate::fault::{self, Fallible};
+use crate::error::{self, Fallible};
+use crate::nightly;
 use crate::security::users::{Caller, Role};
-use crate::upkeep;
 
 pub(super) fn routes(api: Api) -> Api {
     let makes = "Writes everything in the database to a file on the server, as of one moment; for the owner";
@@ -32,7 +32,7 @@ struct Backup {
 async fn back_up(State(app): State<App>, caller: Caller) -> Fallible<(StatusCode, Json<Backup>)> {
     // It has everybody's conversations.
     caller.require(Role::Owner)?;
-    let file = upkeep::back_up_now(&app).await?;
-    let bytes = std::fs::metadata(&file).map_err(fault::internal)?.len();
+    let file = nightly::back_up_now(&app).await?;
+    let bytes = std::fs::metadata(&file).map_err(error::internal)?.len();
     Ok((StatusCode::CREATED, Json(Backup { file: file.display().to_string(), bytes })))
 }

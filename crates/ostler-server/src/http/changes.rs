@@ -10,10 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::openapi::{Api, Op};
 use super::sessions::readable;
 use crate::app::App;
-use crate::fault::Fallible;
+use crate::error::{Fallible, JsonBody, PathOf};
 use crate::runs::edits::{FileChange, RunChanges};
 use crate::runs::rewind::Rewound;
-use crate::security::error::{JsonBody, PathOf};
 use crate::security::users::Caller;
 
 /// How many runs are told, the last ones.
@@ -68,7 +67,7 @@ async fn list(
     let session = readable(&app, &caller, &id).await?;
     let (field, created) = (Some(("session".to_owned(), session.id)), session.created);
     let mut found: Vec<RunChanges> =
-        app.hub.records.all(Filter { field, ..Filter::default() }).await?;
+        app.sessions.records.all(Filter { field, ..Filter::default() }).await?;
     // One of the same name may have been forgotten before.
     found.retain(|changes| changes.at >= created);
     found.sort_by_key(|changes| changes.at);
@@ -102,6 +101,6 @@ async fn rewind(
     PathOf(id): PathOf<String>,
     JsonBody(wanted): JsonBody<RewindRequest>,
 ) -> Fallible<Json<Rewound>> {
-    let session = app.hub.find(&caller, &id).await?;
-    Ok(Json(app.hub.rewind(&session, &wanted.before, wanted.dry_run).await?))
+    let session = app.sessions.find(&caller, &id).await?;
+    Ok(Json(app.sessions.rewind(&session, &wanted.before, wanted.dry_run).await?))
 }

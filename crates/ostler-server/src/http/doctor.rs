@@ -15,11 +15,10 @@ use super::openapi::{Api, Op};
 use crate::app::App;
 use crate::checkup::{self, Finding};
 use crate::config::EngineChoice;
-use crate::fault::Fallible;
-use crate::records::Kept as _;
-use crate::records::quarantine;
+use crate::error::Fallible;
+use crate::model::run::Session;
+use crate::records::{Kept as _, quarantine};
 use crate::runs::about::About;
-use crate::runs::record::Session;
 use crate::security::users::{Caller, Role};
 
 /// With less than this, the event log may not fit.
@@ -276,7 +275,7 @@ async fn servers(app: &App) -> Check {
     let recent = app.store.list("session", &Filter::default(), &page).await.unwrap_or_default();
     let (mut good, mut bad) = (0_usize, Vec::new());
     for session in recent {
-        let Ok(Some((about, _))) = app.hub.records.find::<About>(&session.id).await else {
+        let Ok(Some((about, _))) = app.sessions.records.find::<About>(&session.id).await else {
             continue;
         };
         for server in about.mcp_servers {

@@ -11,9 +11,8 @@ use super::openapi::{Api, Op};
 use super::session_view::{SessionView, view};
 use super::sessions::{LONGEST_TITLE, check_title};
 use crate::app::App;
-use crate::fault::Fallible;
+use crate::error::{Fallible, JsonBody, PathOf};
 use crate::runs::fork;
-use crate::security::error::{JsonBody, PathOf};
 use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {
@@ -48,7 +47,7 @@ async fn fork(
     PathOf(id): PathOf<String>,
     JsonBody(wanted): JsonBody<ForkRequest>,
 ) -> Fallible<(StatusCode, Json<SessionView>)> {
-    let source = app.hub.find(&caller, &id).await?;
+    let source = app.sessions.find(&caller, &id).await?;
     wanted.title.as_deref().map(check_title).transpose()?;
     let place = fork::place(wanted.before, wanted.message)?;
     let mut setup = source.setup.clone();
@@ -62,6 +61,6 @@ async fn fork(
     };
     let title = wanted.title.as_deref();
     app.room_for_session(&caller.user).await?;
-    let new = app.hub.fork(&source, &caller.user, setup, title, place).await?;
+    let new = app.sessions.fork(&source, &caller.user, setup, title, place).await?;
     Ok((StatusCode::CREATED, Json(view(&app, new).await?)))
 }

@@ -14,8 +14,7 @@ use super::sse;
 use crate::agui::history_page::{self, HistoryPage};
 use crate::agui::run_pages::{self, Begun};
 use crate::app::App;
-use crate::fault::{self, ApiError, Fallible};
-use crate::security::error::{PathOf, QueryOf};
+use crate::error::{self, ApiError, Fallible, PathOf, QueryOf};
 use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {
@@ -85,6 +84,6 @@ async fn run(
     match run_pages::begun_by(&app, &session, &message).await? {
         Some(Begun::Run(run_id)) => Ok(Json(MessageRun { run_id: Some(run_id) })),
         Some(Begun::Nothing) => Ok(Json(MessageRun { run_id: None })),
-        None => Err(fault::not_found("message", &message)),
+        None => Err(error::not_found("message", &message)),
     }
 }

@@ -16,10 +16,9 @@ use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::schedules::StartBody;
 use crate::app::App;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
 use crate::hooks::record::{Hook, HookView};
 use crate::hooks::{LONGEST, Request};
-use crate::security::error::{JsonBody, PathOf, QueryOf};
 use crate::security::guard::network;
 use crate::security::users::Caller;
 
@@ -78,7 +77,7 @@ async fn list(
     caller: Caller,
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<HookView>>> {
-    let found: Vec<Hook> = app.hub.records.list(&seen_by(&caller), &query.page()?).await?;
+    let found: Vec<Hook> = app.sessions.records.list(&seen_by(&caller), &query.page()?).await?;
     Ok(named_list(&app, found.into_iter().map(Hook::view).collect()))
 }
 

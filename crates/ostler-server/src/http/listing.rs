@@ -4,7 +4,7 @@ use ostler_store::{Filter, Page};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 use crate::security::users::{Caller, Role};
 
 /// A list, or a part of one.

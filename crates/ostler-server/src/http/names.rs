@@ -8,11 +8,11 @@ use crate::approvals::audit::Audited;
 use crate::approvals::record::Approval;
 use crate::approvals::rule::Granted;
 use crate::hooks::record::HookView;
-use crate::runs::record::Run;
+use crate::model::run::Run;
+use crate::model::space::Space;
 use crate::schedules::ScheduleView;
 use crate::schedules::record::Firing;
 use crate::security::users::Users;
-use crate::spaces::record::Space;
 use crate::tasks::record::TaskView;
 
 /// An answer with users in it.

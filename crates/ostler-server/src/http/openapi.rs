@@ -8,7 +8,7 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use crate::app::App;
-use crate::security::error::ErrorBody;
+use crate::error::ErrorBody;
 
 type Make = fn(&mut SchemaGenerator) -> Value;
 

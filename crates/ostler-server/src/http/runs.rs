@@ -13,10 +13,9 @@ use super::openapi::{Api, Op};
 use super::sse;
 use crate::agui::run_pages;
 use crate::app::App;
-use crate::fault::Fallible;
+use crate::error::{Fallible, JsonBody, PathOf, QueryOf};
+use crate::model::run::Run;
 use crate::runs::NewRun;
-use crate::runs::record::Run;
-use crate::security::error::{JsonBody, PathOf, QueryOf};
 use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {
@@ -73,7 +72,7 @@ async fn list(
     PathOf(id): PathOf<String>,
     QueryOf(query): QueryOf<RunsQuery>,
 ) -> Fallible<Json<Runs>> {
-    let session = app.hub.find(&caller, &id).await?;
+    let session = app.sessions.find(&caller, &id).await?;
     let before = query.before.map(sse::number).transpose()?;
     let page = run_pages::page(&app, &session, before, limit(query.limit)?).await?;
     let Json(Listing { items }) = named_list(&app, page.runs);
@@ -101,9 +100,9 @@ async fn start(
     PathOf(id): PathOf<String>,
     JsonBody(new): JsonBody<Prompt>,
 ) -> Fallible<(StatusCode, Json<Run>)> {
-    let session = app.hub.find(&caller, &id).await?;
+    let session = app.sessions.find(&caller, &id).await?;
     let new = NewRun { pushes: new.push, key: new.key, ..NewRun::text(new.prompt) };
-    let run = app.hub.submit(&session, new).await?;
+    let run = app.sessions.submit(&session, new).await?;
     Ok((StatusCode::ACCEPTED, named(&app, run)))
 }
 
@@ -112,7 +111,7 @@ async fn show(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<Json<Run>> {
-    Ok(named(&app, app.hub.find_run(&caller, &id).await?))
+    Ok(named(&app, app.sessions.find_run(&caller, &id).await?))
 }
 
 async fn cancel(
@@ -120,7 +119,7 @@ async fn cancel(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<(StatusCode, Json<Run>)> {
-    Ok((StatusCode::ACCEPTED, named(&app, app.hub.cancel(&caller, &id).await?)))
+    Ok((StatusCode::ACCEPTED, named(&app, app.sessions.cancel(&caller, &id).await?)))
 }
 
 async fn resume(
@@ -128,5 +127,5 @@ async fn resume(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<(StatusCode, Json<Run>)> {
-    Ok((StatusCode::ACCEPTED, named(&app, app.hub.resume(&caller, &id).await?)))
+    Ok((StatusCode::ACCEPTED, named(&app, app.sessions.resume(&caller, &id).await?)))
 }

@@ -14,14 +14,14 @@ use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::sessions::mode;
 use crate::app::App;
-use crate::fault::{ApiError, Fallible};
-use crate::runs::record::Setup;
+use crate::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
+use crate::model::run::Setup;
 use crate::schedules::plan::When;
-use crate::schedules::record::{CatchUp, Check, Firing, Start};
+use crate::schedules::record::{CatchUp, Check, Firing};
 use crate::schedules::{Changes, MOST_RETRIES, NewSchedule, ScheduleView};
-use crate::security::error::{JsonBody, PathOf, QueryOf};
 use crate::security::users::Caller;
 use crate::spaces::Asked;
+use crate::start::Start;
 
 pub(super) fn routes(api: Api) -> Api {
     let runs = "Starts it now, out of turn; its check is asked as always";
@@ -218,7 +218,7 @@ async fn list(
     caller: Caller,
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<ScheduleView>>> {
-    let found = app.hub.records.list(&seen_by(&caller), &query.page()?).await?;
+    let found = app.sessions.records.list(&seen_by(&caller), &query.page()?).await?;
     let mut items = Vec::with_capacity(found.len());
     for schedule in found {
         items.push(app.schedules.view(schedule).await?);

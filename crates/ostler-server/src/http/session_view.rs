@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::fault::{self, Fallible};
-use crate::runs::record::{Forked, Run, RunState, Session, Setup};
-use crate::runs::tally::Tokens;
+use crate::error::{self, Fallible};
+use crate::model::run::{Forked, Run, RunState, Session, Setup};
+use crate::model::tally::Tokens;
 
 /// A conversation. Everything said in it is in the event log of the same name.
 #[derive(Serialize, JsonSchema)]
@@ -79,7 +79,7 @@ impl SessionView {
 
 /// One session with its state.
 pub(super) async fn view(app: &App, session: Session) -> Fallible<SessionView> {
-    let run = app.hub.live_run(&session.id).await?;
+    let run = app.sessions.live_run(&session.id).await?;
     let state = run.map_or(SessionState::Idle, |run| state_of(run.state));
     Ok(SessionView::new(app, session, state))
 }
@@ -107,16 +107,16 @@ async fn at_work(app: &App, owner: Option<String>) -> Fallible<HashMap<String, S
     let mut states = HashMap::new();
     // The last one wins: a session that waits for somebody may have runs in line too.
     for state in [RunState::Queued, RunState::Running, RunState::Waiting] {
-        let word = serde_json::to_value(state).map_err(fault::internal)?;
+        let word = serde_json::to_value(state).map_err(error::internal)?;
         let field = word.as_str().map(|word| ("state".to_owned(), word.to_owned()));
         let filter = Filter { owner: owner.clone(), field, ..Filter::default() };
-        let counts = app.hub.records.count_by::<Run>(&filter, "session", MOST_AT_WORK).await?;
+        let counts = app.sessions.records.count_by::<Run>(&filter, "session", MOST_AT_WORK).await?;
         states.extend(counts.into_iter().map(|(session, _)| (session, state_of(state))));
     }
     // Their records say that they work, because how they ended cannot be written yet.
-    for run in app.hub.over_but_not_written() {
-        if let Some((run, _)) = app.hub.records.find::<Run>(&run).await?
-            && app.hub.live_run(&run.session).await?.is_none()
+    for run in app.sessions.over_but_not_written() {
+        if let Some((run, _)) = app.sessions.records.find::<Run>(&run).await?
+            && app.sessions.live_run(&run.session).await?.is_none()
         {
             states.remove(&run.session);
         }

@@ -19,12 +19,11 @@ use super::session_view::{SessionView, view, views};
 use super::sse::{self, Rendered};
 use crate::app::App;
 use crate::config::{Config, EngineChoice};
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible, JsonBody, PathOf, QueryOf};
+use crate::log_writers;
+use crate::model::run::{Session, Setup};
+use crate::model::tally;
 use crate::records::Kept as _;
-use crate::runs::record::{Session, Setup};
-use crate::runs::tally;
-use crate::scribe;
-use crate::security::error::{JsonBody, PathOf, QueryOf};
 use crate::security::users::Caller;
 use crate::spaces::Asked;
 
@@ -119,7 +118,7 @@ async fn list(
         Filter { contains: said.map(|said| ("search".to_owned(), said)), ..seen_by(&caller) };
     let by = Some("place".to_owned());
     let mut page = Page { after: query.after, limit, descending: true, by };
-    let found: Vec<Session> = app.hub.records.list(&filter, &page).await?;
+    let found: Vec<Session> = app.sessions.records.list(&filter, &page).await?;
     page.after = found.last().map(|last| last.place.clone());
     page.limit = 1;
     // A store may give fewer than there are, so it is asked whether there is more.
@@ -199,14 +198,14 @@ async fn create(
             return Err(ApiError::invalid("key", "a key has 1 to 200 characters"));
         }
         Some(key) => {
-            if app.hub.keyed(&caller.user, &key).await?.is_none() {
+            if app.sessions.keyed(&caller.user, &key).await?.is_none() {
                 app.room_for_session(&caller.user).await?;
             }
-            app.hub.by_key(&caller.user, &key, &title, setup).await?
+            app.sessions.by_key(&caller.user, &key, &title, setup).await?
         }
         None => {
             app.room_for_session(&caller.user).await?;
-            app.hub.create(&caller.user, &title, setup).await?
+            app.sessions.create(&caller.user, &title, setup).await?
         }
     };
     if session.setup.space != new.space {
@@ -244,11 +243,11 @@ async fn show(
 
 /// A session that the caller may read: one that he may see, or one in a space of his.
 pub(super) async fn readable(app: &App, caller: &Caller, id: &str) -> Fallible<Session> {
-    let refused = match app.hub.find(caller, id).await {
+    let refused = match app.sessions.find(caller, id).await {
         Ok(session) => return Ok(session),
         Err(refused) => refused,
     };
-    match app.hub.records.find::<Session>(id).await? {
+    match app.sessions.records.find::<Session>(id).await? {
         Some((session, _)) if app.spaces.oversees(caller, &session).await? => Ok(session),
         _ => Err(refused),
     }
@@ -290,7 +289,7 @@ async fn change(
     PathOf(id): PathOf<String>,
     JsonBody(new): JsonBody<ChangeSession>,
 ) -> Fallible<Json<SessionView>> {
-    let session = app.hub.find(&caller, &id).await?;
+    let session = app.sessions.find(&caller, &id).await?;
     new.title.as_deref().map(check_title).transpose()?;
     if new.cwd.is_some() {
         check_movable(&app.config, &session)?;
@@ -304,7 +303,7 @@ async fn change(
             Some(cwd)
         }
     };
-    let named = app.hub.records.update::<Session, ()>(&id, |session| {
+    let named = app.sessions.records.update::<Session, ()>(&id, |session| {
         if let Some(title) = &new.title {
             session.call(title);
         }
@@ -321,7 +320,7 @@ async fn close(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Fallible<StatusCode> {
-    let session = app.hub.find(&caller, &id).await?;
+    let session = app.sessions.find(&caller, &id).await?;
     app.forget(&session).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -344,7 +343,7 @@ async fn events(
     let session = readable(&app, &caller, &id).await?;
     let after = sse::position(&headers, query.after)?;
     let after = after.max(session.begins);
-    let reader = app.hub.log.reader(&scribe::stream(&session.id)?, after);
+    let reader = app.sessions.log.reader(&log_writers::stream(&session.id)?, after);
     sse::stream(&app, &caller, reader, Box::new(|it| Rendered { frame: it.sse(), is_last: false }))
 }
 
@@ -378,11 +377,11 @@ async fn log(
     QueryOf(query): QueryOf<LogQuery>,
 ) -> Fallible<Json<Listing<LogEntry>>> {
     let session = readable(&app, &caller, &id).await?;
-    let stream = scribe::stream(&session.id)?;
+    let stream = log_writers::stream(&session.id)?;
     let after = sse::number(query.after.unwrap_or(0))?.max(session.begins);
     let found = app.store.read_from(&stream, after, limit(query.limit)?).await?;
     let entry = |event: ostler_store::Event| {
-        let body = event.body.to().map_err(fault::internal)?;
+        let body = event.body.to().map_err(error::internal)?;
         Ok(LogEntry { seq: event.seq, at: event.at.as_millis(), kind: event.kind, body })
     };
     Ok(Json(Listing { items: found.into_iter().map(entry).collect::<Fallible<_>>()? }))

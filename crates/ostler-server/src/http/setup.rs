@@ -14,9 +14,8 @@ use serde_json::Value;
 use super::openapi::{Api, Op};
 use super::sessions::readable;
 use crate::app::App;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible, PathOf, QueryOf};
 use crate::runs::about::{About, McpServer, Named};
-use crate::security::error::{PathOf, QueryOf};
 use crate::security::users::Caller;
 
 /// How long an engine may take to answer.
@@ -69,9 +68,9 @@ async fn setup(
     PathOf(id): PathOf<String>,
 ) -> Fallible<Json<SetupView>> {
     let session = readable(&app, &caller, &id).await?;
-    let found = app.hub.records.find::<About>(&session.id).await?.map(|(about, _)| about);
+    let found = app.sessions.records.find::<About>(&session.id).await?.map(|(about, _)| about);
     let mut about = found.filter(|about| about.at >= session.created).unwrap_or_default();
-    let servers = match app.hub.engine(&session, false).await? {
+    let servers = match app.sessions.engine(&session, false).await? {
         Some(engine) => servers(&app, &engine).await,
         None => None,
     };
@@ -101,7 +100,7 @@ async fn servers(app: &App, engine: &Handle) -> Option<Vec<McpServer>> {
     let server = |it: ostler::proto::mcp::McpServerStatus| McpServer {
         name: it.name,
         status: it.status.to_string(),
-        error: it.error.map(|error| app.hub.redacted(&error)),
+        error: it.error.map(|error| app.sessions.redacted(&error)),
         tools: it.tools.map(|tools| tools.len() as u64),
     };
     Some(asked.ok()?.ok()?.mcp_servers.into_iter().map(server).collect())
@@ -154,12 +153,12 @@ async fn files(
     if typed.chars().count() > 500 {
         return Err(ApiError::invalid("q", "what is typed has at most 500 characters"));
     }
-    let session = app.hub.find(&caller, &id).await?;
+    let session = app.sessions.find(&caller, &id).await?;
     let cannot = |why: String| {
         let message = format!("the engine of this session suggests no files: {why}");
         ApiError::conflict("no_suggestions", message)
     };
-    let engine = app.hub.engine(&session, true).await?;
+    let engine = app.sessions.engine(&session, true).await?;
     let engine = engine.ok_or_else(|| cannot("it is just starting; try again".to_owned()))?;
     let mut request = FileSuggestions { query: typed, ..FileSuggestions::default() };
     request.extra.insert("limit", limit);

@@ -10,8 +10,7 @@ use serde_json::{Map, Value};
 use super::openapi::{Api, Op};
 use super::tasks::SkillView;
 use crate::app::App;
-use crate::fault::Fallible;
-use crate::security::error::PathOf;
+use crate::error::{Fallible, PathOf};
 use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {

@@ -15,14 +15,13 @@ use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::session_view::{SessionView, views};
 use crate::app::App;
-use crate::fault::{ApiError, Fallible};
-use crate::security::error::{JsonBody, Object, PathOf, QueryOf};
+use crate::error::{ApiError, Fallible, JsonBody, Object, PathOf, QueryOf};
+use crate::model::policy::Policy;
+use crate::model::space::{MemberRole, Space};
 use crate::security::users::{Caller, Role};
 use crate::spaces::access::SpaceRole;
 use crate::spaces::memory::Memory;
 use crate::spaces::mounts::Root;
-use crate::spaces::policy::Policy;
-use crate::spaces::record::{MemberRole, Space};
 use crate::spaces::{Change, NewSpace};
 
 pub(super) fn routes(api: Api) -> Api {
@@ -226,7 +225,7 @@ async fn end(
 /// Ends what somebody's agents do in a space.
 async fn end_sessions(app: &App, space: &str, user: &str) -> Fallible<()> {
     for session in app.spaces.sessions_of(space, user.to_owned()).await? {
-        app.hub.close(&session.id).await;
+        app.sessions.close(&session.id).await;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::openapi::{Api, Op};
 use crate::app::App;
-use crate::fault::Fallible;
+use crate::error::Fallible;
 use crate::security::users::{Caller, Role};
 
 pub(super) fn routes(api: Api) -> Api {
@@ -50,7 +50,7 @@ async fn health(State(app): State<App>) -> Response {
     // A store that has failed takes nothing any more, so neither does the server.
     if let Err(error) = app.store.now().await {
         tracing::error!(%error, "the store does not answer");
-        return crate::fault::ApiError::unavailable("store", "the store does not answer")
+        return crate::error::ApiError::unavailable("store", "the store does not answer")
             .into_response();
     }
     (StatusCode::OK, Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") }))

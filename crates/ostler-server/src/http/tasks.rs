@@ -17,10 +17,9 @@ use super::openapi::{Api, Op};
 use super::sessions::AfterQuery;
 use super::sse::{self, Rendered};
 use crate::app::App;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
 use crate::log::Logged;
-use crate::scribe;
-use crate::security::error::{JsonBody, PathOf, QueryOf};
+use crate::log_writers;
 use crate::security::users::Caller;
 use crate::skills::definition::Skill;
 use crate::skills::metadata::{Isolation, TaskType};
@@ -148,7 +147,7 @@ async fn list(
     caller: Caller,
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<TaskView>>> {
-    let found: Vec<Task> = app.hub.records.list(&seen_by(&caller), &query.page()?).await?;
+    let found: Vec<Task> = app.sessions.records.list(&seen_by(&caller), &query.page()?).await?;
     let mut items = Vec::with_capacity(found.len());
     for task in found {
         items.push(app.tasks.view(task).await?);
@@ -276,7 +275,7 @@ fn follow(app: &App, caller: &Caller, task: &Task, after: u64) -> Fallible<Respo
         return Err(ApiError::conflict("not_executed", "this task was never executed")
             .hint("POST to its /execute first"));
     };
-    let reader = app.hub.log.reader(&scribe::stream(&execution.session)?, after);
+    let reader = app.sessions.log.reader(&log_writers::stream(&execution.session)?, after);
     let run = execution.run.clone();
     sse::stream(app, caller, reader, Box::new(move |logged| frames(logged, &run)))
 }

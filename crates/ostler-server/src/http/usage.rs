@@ -13,10 +13,9 @@ use super::openapi::{Api, Op};
 use super::sessions::readable;
 use crate::app::App;
 use crate::clock;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible, PathOf, QueryOf};
+use crate::model::tally::{Context, ModelUsed, RunUsage, Spent, ToolUsed};
 use crate::runs::day_usage;
-use crate::runs::tally::{Context, ModelUsed, RunUsage, Spent, ToolUsed};
-use crate::security::error::{PathOf, QueryOf};
 use crate::security::users::{Caller, Role};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
@@ -112,9 +111,9 @@ async fn by_days(
         return Err(ApiError::invalid("days", format!("days are between 1 and {MOST_DAYS}")));
     };
     let is_all = caller.role >= Role::Admin && query.mine != Some(true);
-    let now = app.hub.clock.now();
+    let now = app.sessions.clock.now();
     let from = clock::day(now.saturating_sub((days - 1) * DAY_MS));
-    let sums = app.hub.usage_since(&from, (!is_all).then_some(caller.user)).await?;
+    let sums = app.sessions.usage_since(&from, (!is_all).then_some(caller.user)).await?;
     let mut total = Total::default();
     for sum in &sums {
         total.runs += sum.runs;
@@ -184,7 +183,7 @@ async fn of_session(
     let session = readable(&app, &caller, &id).await?;
     let (field, created) = (Some(("session".to_owned(), session.id)), session.created);
     let mut found: Vec<RunUsage> =
-        app.hub.records.all(Filter { field, ..Filter::default() }).await?;
+        app.sessions.records.all(Filter { field, ..Filter::default() }).await?;
     // One of the same name may have been forgotten before.
     found.retain(|usage| usage.ended >= created);
     found.sort_by_key(|usage| usage.ended);

@@ -24,13 +24,12 @@ use super::names::NamesUsers as _;
 use super::spoken::{self, Said};
 use crate::app::App;
 use crate::approvals::record::Approval;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible, Object};
 use crate::log::{Logged, Reader};
+use crate::log_writers;
 use crate::metrics::Gauged;
+use crate::model::run::{Run, Setup};
 use crate::runs::NewRun;
-use crate::runs::record::{Run, Setup};
-use crate::scribe;
-use crate::security::error::Object;
 use crate::security::guard::SOCKET;
 use crate::security::revocation::Credential;
 use crate::security::users::Caller;
@@ -86,7 +85,7 @@ async fn serve(
 ) -> Result<(), axum::Error> {
     let (out, mut incoming) = socket.split();
     let mut news = app.approvals.news();
-    let mut runs = app.hub.changes();
+    let mut runs = app.sessions.changes();
     let mut connection = Connection {
         app,
         caller,
@@ -262,7 +261,7 @@ impl Connection {
                 self.prompt(session_id, new).await.map(Some)
             }
             Said::Cancel { run_id } => {
-                self.app.hub.cancel(&self.caller, &run_id).await?;
+                self.app.sessions.cancel(&self.caller, &run_id).await?;
                 Ok(None)
             }
             Said::PermissionResponse { permission_id, decision } => {
@@ -278,7 +277,7 @@ impl Connection {
     }
 
     async fn watch(&mut self, id: &str, after: u64) -> Fallible<()> {
-        let session = self.app.hub.find(&self.caller, id).await?;
+        let session = self.app.sessions.find(&self.caller, id).await?;
         if self.names.len() >= MOST_WATCHED {
             return Err(ApiError::conflict(
                 "too_many_sessions",
@@ -286,7 +285,7 @@ impl Connection {
             ));
         }
         if self.names.insert(session.id.clone()) {
-            let reader = self.app.hub.log.reader(&scribe::stream(&session.id)?, after);
+            let reader = self.app.sessions.log.reader(&log_writers::stream(&session.id)?, after);
             self.watched.push(next(session.id, reader));
         }
         Ok(())
@@ -295,22 +294,24 @@ impl Connection {
     /// Without a session, one is begun and watched.
     async fn prompt(&mut self, session: Option<String>, new: NewRun) -> Fallible<Value> {
         let session = match session {
-            Some(id) => self.app.hub.find(&self.caller, &id).await?,
+            Some(id) => self.app.sessions.find(&self.caller, &id).await?,
             None => {
                 let setup = Setup { cwd: self.app.folder(None)?, ..Setup::default() };
                 self.app.room_for_session(&self.caller.user).await?;
                 let title: String = new.prompt.chars().take(60).collect();
-                let (hub, user) = (&self.app.hub, &self.caller.user);
+                let (sessions, user) = (&self.app.sessions, &self.caller.user);
                 // The same prompt again is in the same session.
                 let session = match &new.key {
-                    Some(key) => hub.by_key(user, &format!("prompt {key}"), &title, setup).await?,
-                    None => hub.create(user, &title, setup).await?,
+                    Some(key) => {
+                        sessions.by_key(user, &format!("prompt {key}"), &title, setup).await?
+                    }
+                    None => sessions.create(user, &title, setup).await?,
                 };
                 self.watch(&session.id, 0).await?;
                 session
             }
         };
-        let run = self.app.hub.submit(&session, new).await?;
+        let run = self.app.sessions.submit(&session, new).await?;
         Ok(json!({"type": "accepted", "sessionId": session.id, "runId": run.id}))
     }
 }
@@ -335,7 +336,7 @@ async fn at_work(app: &App, caller: &Caller) -> Fallible<Vec<Run>> {
     for state in ["queued", "running", "waiting"] {
         let field = Some(("state".to_owned(), state.to_owned()));
         let filter = Filter { field, ..seen_by(caller) };
-        runs.extend(app.hub.records.list::<Run>(&filter, &greeting()).await?);
+        runs.extend(app.sessions.records.list::<Run>(&filter, &greeting()).await?);
     }
     Ok(runs)
 }

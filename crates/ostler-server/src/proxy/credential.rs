@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::config::Config;
-use crate::security::private;
-use crate::security::redact::Redactor;
+use crate::confine::private;
+use crate::confine::redact::Redactor;
 
 const KEY: &str = "ANTHROPIC_API_KEY";
 const TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";

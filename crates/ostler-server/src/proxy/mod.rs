@@ -33,9 +33,9 @@ pub(crate) use self::credential::Credentials;
 pub(crate) use self::passes::Pass;
 use self::passes::Passes;
 pub(crate) use self::usage::PassLimits;
-use crate::fault::Fallible;
-use crate::runs::options::{Shape, Shaped};
-use crate::runs::record::Session;
+use crate::error::Fallible;
+use crate::model::run::Session;
+use crate::runs::options::{EngineParts, EngineSetup};
 use crate::security::serve::{self, ConnectionLimits};
 
 /// Below this lies the API, so that what else is here cannot be mistaken for it.
@@ -110,11 +110,11 @@ impl Proxy {
 }
 
 #[async_trait]
-impl Shape for Proxy {
-    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
+impl EngineSetup for Proxy {
+    async fn set_up(&self, session: &Session, engine_parts: &mut EngineParts) -> Fallible<()> {
         if let Some(pass) = self.admit(&session.id) {
-            pass.give_to(&mut shaped.options.engine.env.variables);
-            shaped.guards.push(Box::new(pass));
+            pass.give_to(&mut engine_parts.options.engine.env.variables);
+            engine_parts.guards.push(Box::new(pass));
         }
         Ok(())
     }

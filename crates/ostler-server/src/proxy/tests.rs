@@ -13,8 +13,8 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use super::*;
 use crate::config::Config;
-use crate::security::private;
-use crate::security::redact::Redactor;
+use crate::confine::private;
+use crate::confine::redact::Redactor;
 
 type Pieces = mpsc::UnboundedSender<Result<Bytes, io::Error>>;
 

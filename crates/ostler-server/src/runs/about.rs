@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::Hub;
-use super::record::Session;
+use super::Sessions;
 use super::worker::{Command, Worker};
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
+use crate::model::run::Session;
 use crate::records::kept;
 
 /// What the last engine of a session said when it began a turn.
@@ -71,7 +71,7 @@ pub(super) struct WantsEngine {
     pub(super) give: mpsc::Sender<Fallible<Option<Handle>>>,
 }
 
-impl Hub {
+impl Sessions {
     /// The engine of a session, for questions that change nothing; `None` if there is none and none is to be started.
     pub(crate) async fn engine(
         self: &std::sync::Arc<Self>,
@@ -116,10 +116,10 @@ impl Worker {
         if about == self.about {
             return;
         }
-        about.at = self.hub.clock.now();
+        about.at = self.sessions.clock.now();
         self.about = about;
         // It is for people to look at; a run does not fail for it.
-        if let Err(error) = self.hub.records.save(&self.about).await {
+        if let Err(error) = self.sessions.records.save(&self.about).await {
             tracing::warn!(session = self.session.id, %error, "what an engine said about itself is not kept");
         }
     }

@@ -7,10 +7,10 @@ use ostler::{Answers, CancellationToken, Decision, Options};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::record::{Run, Session};
 use crate::approvals::record::{Approval, ApprovalKind, ApprovalState, Origin};
 use crate::approvals::{Approvals, Asker};
 use crate::config::Questions;
+use crate::model::run::{Run, Session};
 
 /// A session's way to people: knows which run asks, and how many requests wait.
 #[derive(Clone)]

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use ostler::{Error, Message};
 use ostler_store::Expected;
 
-use super::record::{Begin, Run, RunState};
 use super::worker::Worker;
-use super::{TRIES, event, tally};
-use crate::fault::{self, Fallible};
+use super::{TRIES, tally};
+use crate::error::{self, Fallible};
 use crate::ids;
+use crate::model::event;
+use crate::model::run::{Begin, Run, RunState};
 use crate::records::Kept as _;
 
 /// What such a run has in place of a prompt.
@@ -22,9 +23,9 @@ impl Worker {
         match said {
             Some(Ok(message)) if begins_turn(&message) => self.perform_background(message).await,
             Some(Ok(message)) => {
-                let told = self.veil.events(None, message);
+                let told = self.stream_redactor.events(None, message);
                 // Between two runs nobody waits for deltas to come together.
-                if let (Ok(mut told), Ok(held)) = (told, self.veil.release(None)) {
+                if let (Ok(mut told), Ok(held)) = (told, self.stream_redactor.release(None)) {
                     told.extend(held);
                     // A lost lease is noticed by itself.
                     let _ = self.writer.append(told, Vec::new()).await;
@@ -44,12 +45,12 @@ impl Worker {
                 return;
             }
         };
-        self.hub.changed(&run);
+        self.sessions.changed(&run);
         self.work_on(&run.id);
         self.askers.run(&run);
         self.meter.begin(&run.id);
         // The engine is at work already, so it does not wait in line.
-        self.permit = Arc::clone(&self.hub.permits).try_acquire_owned().ok();
+        self.permit = Arc::clone(&self.sessions.permits).try_acquire_owned().ok();
         if let Err(error) = self.attend(&run.id, Some(first)).await {
             self.not_kept(&run.id, &error).await;
         }
@@ -58,7 +59,7 @@ impl Worker {
 
     /// Writes down that a run has begun, and that something happened in the session.
     async fn background_run(&mut self) -> Fallible<Run> {
-        let now = self.hub.clock.now();
+        let now = self.sessions.clock.now();
         let run = Run {
             id: ids::new("run"),
             session: self.session.id.clone(),
@@ -74,7 +75,7 @@ impl Worker {
             outcome: None,
         };
         for _ in 0..TRIES {
-            let touched = self.hub.session_put(&run.session, |session| {
+            let touched = self.sessions.session_put(&run.session, |session| {
                 session.touch(now);
                 session.tally.runs += 1;
             });
@@ -85,7 +86,7 @@ impl Worker {
                 written => return Ok(written.map(|()| run)?),
             }
         }
-        Err(fault::internal(format!("the record of {} changes too fast", self.session.id)))
+        Err(error::internal(format!("the record of {} changes too fast", self.session.id)))
     }
 }
 

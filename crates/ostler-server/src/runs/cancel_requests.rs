@@ -1,19 +1,19 @@
 //! Requests to cancel a run, kept from the moment they are accepted until the run is over.
 //!
 //! A run with such a request ends as cancelled, also when the server ends, the disk fails or the lease is lost before the
-//! engine has stopped. Two rules make that hold: [`Hub::cancel`] keeps the request before it looks at the run, and the code that
-//! writes an interruption looks for a request afterwards ([`Hub::settle_end`]). So one of the two sees the other.
+//! engine has stopped. Two rules make that hold: [`Sessions::cancel`] keeps the request before it looks at the run, and the code that
+//! writes an interruption looks for a request afterwards ([`Sessions::settle_end`]). So one of the two sees the other.
 
 use std::sync::PoisonError;
 
 use ostler_store::Filter;
 use serde::{Deserialize, Serialize};
 
-use super::Hub;
-use super::record::{Run, RunState, Session};
-use super::unkept::Ended;
+use super::Sessions;
+use super::pending_outcomes::Ended;
 use super::worker::cancelled_outcome;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
+use crate::model::run::{Run, RunState, Session};
 use crate::records::kept;
 
 /// A user wants a run to end.
@@ -27,7 +27,7 @@ struct CancelRequest {
 
 kept!(CancelRequest, "cancelRequest");
 
-impl Hub {
+impl Sessions {
     /// Keeps the request in memory and in the store. It holds in this process even if the store refuses it.
     pub(super) async fn request_cancel(&self, run: &Run) -> Fallible<()> {
         let Run { id, owner, session, .. } = run.clone();

@@ -3,9 +3,10 @@
 use ostler_store::{Event, NewEvent};
 use serde::Deserialize;
 
-use super::{Hub, event};
-use crate::fault::Fallible;
-use crate::scribe;
+use super::Sessions;
+use crate::error::Fallible;
+use crate::log_writers;
+use crate::model::event;
 
 /// A delta, as far as it says something.
 #[derive(Deserialize)]
@@ -31,10 +32,10 @@ struct Delta {
     text: String,
 }
 
-impl Hub {
+impl Sessions {
     /// The event that keeps what the agent of a session was saying; to be written with the end of its run.
     pub(super) async fn cut_off(&self, session: &str, run: &str) -> Fallible<Option<NewEvent>> {
-        let drafts = self.log.drafts(&scribe::stream(session)?).await?;
+        let drafts = self.log.drafts(&log_writers::stream(session)?).await?;
         let text: String = drafts.iter().filter_map(said).collect();
         let is_empty = text.trim().is_empty();
         (!is_empty).then(|| event::cut_off(run, &text)).transpose()

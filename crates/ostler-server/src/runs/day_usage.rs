@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use ostler_store::{Error, Expected, Filter, Page, Put};
 use serde::{Deserialize, Serialize};
 
-use super::Hub;
-use super::tally::{ModelUsed, RunUsage, Spent};
+use super::Sessions;
 use crate::clock;
-use crate::fault::Fallible;
+use crate::error::Fallible;
+use crate::model::tally::{ModelUsed, RunUsage, Spent};
 use crate::records::{Kept as _, kept};
 
 /// Whose sums are those of all users together. Names of users have letters.
@@ -74,7 +74,7 @@ impl DayUsage {
     }
 }
 
-impl Hub {
+impl Sessions {
     /// The sums of a user, or of all together, from a day on. Days without runs are left out.
     pub(crate) async fn usage_since(
         &self,

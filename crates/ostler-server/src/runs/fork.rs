@@ -6,12 +6,13 @@ use ostler_store::{Event, Expected, NewEvent};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::record::{Begin, Forked, Origin, Session, Setup};
-use super::{Hub, event, rewind};
-use crate::fault::{self, ApiError, Fallible};
+use super::{Sessions, rewind};
+use crate::error::{self, ApiError, Fallible};
 use crate::ids;
+use crate::log_writers;
+use crate::model::event;
+use crate::model::run::{Begin, Forked, Origin, Session, Setup};
 use crate::records::Kept as _;
-use crate::scribe;
 
 /// How many events are read, and written, at once.
 const STEP: usize = 256;
@@ -72,7 +73,7 @@ struct Frame {
     error: Option<Value>,
 }
 
-impl Hub {
+impl Sessions {
     /// A new session of a user that has what was said in another one up to a place.
     pub(crate) async fn fork(
         &self,
@@ -98,7 +99,7 @@ impl Hub {
         let told = event::forked(&source.title, &forked_from)?;
         let mut new = Session { origin: copy.origin, forked_from: Some(forked_from), ..new };
         copy.prompts.iter().for_each(|prompt| new.said(prompt));
-        self.scribe.write(&new.id, vec![told], vec![new.put(Expected::Absent)?]).await?;
+        self.log_writers.write(&new.id, vec![told], vec![new.put(Expected::Absent)?]).await?;
         Ok(new)
     }
 
@@ -109,7 +110,7 @@ impl Hub {
         place: Place,
         live: Option<String>,
     ) -> Fallible<Copy> {
-        let stream = scribe::stream(&source.id)?;
+        let stream = log_writers::stream(&source.id)?;
         let (origin, events, prompts) = (source.origin.clone(), Vec::new(), Vec::new());
         let unsaid = self.unsaid(&source.id).await?;
         let mut copy =
@@ -144,7 +145,7 @@ impl Copy {
             "prompt" => self.prompt(event),
             "message" => self.message(event),
             "run" => {
-                let body: Value = event.body.to().map_err(fault::internal)?;
+                let body: Value = event.body.to().map_err(error::internal)?;
                 let state = body["run"]["state"].as_str().unwrap_or_default();
                 // What is to be known later is how it ended.
                 if !matches!(state, "queued" | "running" | "waiting") {
@@ -161,7 +162,7 @@ impl Copy {
     }
 
     fn prompt(&mut self, event: &Event) -> Fallible<()> {
-        let prompt: Prompt = event.body.to().map_err(fault::internal)?;
+        let prompt: Prompt = event.body.to().map_err(error::internal)?;
         if matches!(&self.place, Place::Before(run) if *run == prompt.run_id) {
             self.is_done = true;
             return Ok(());
@@ -176,7 +177,7 @@ impl Copy {
             }
             Begin::Here | Begin::Anew => {}
         }
-        let mut body: Value = event.body.to().map_err(fault::internal)?;
+        let mut body: Value = event.body.to().map_err(error::internal)?;
         let messages = body.get_mut("messages").and_then(Value::as_array_mut);
         let messages = messages.into_iter().flatten().filter_map(Value::as_object_mut);
         for (number, message) in messages.enumerate() {
@@ -190,7 +191,7 @@ impl Copy {
     }
 
     fn message(&mut self, event: &Event) -> Fallible<()> {
-        let Said { run_id, message } = event.body.to().map_err(fault::internal)?;
+        let Said { run_id, message } = event.body.to().map_err(error::internal)?;
         // Pieces come again as a whole.
         if message.kind == "stream_event" {
             return Ok(());
@@ -221,19 +222,19 @@ impl Copy {
     }
 
     /// Writes what there is to the log of the new session.
-    async fn write(&mut self, hub: &Hub, to: &str) -> Fallible<()> {
+    async fn write(&mut self, sessions: &Sessions, to: &str) -> Fallible<()> {
         let (mut part, mut bytes) = (Vec::new(), 0);
         for event in std::mem::take(&mut self.events) {
             let length = event.body.as_str().len();
             if bytes + length > BYTES && !part.is_empty() {
-                hub.scribe.write(to, std::mem::take(&mut part), Vec::new()).await?;
+                sessions.log_writers.write(to, std::mem::take(&mut part), Vec::new()).await?;
                 bytes = 0;
             }
             bytes += length;
             part.push(event);
         }
         if !part.is_empty() {
-            hub.scribe.write(to, part, Vec::new()).await?;
+            sessions.log_writers.write(to, part, Vec::new()).await?;
         }
         Ok(())
     }

@@ -9,10 +9,10 @@ use ostler_store::Filter;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::record::{Run, Session};
-use super::{Hub, NewRun};
-use crate::fault::{self, ApiError, Fallible};
+use super::{NewRun, Sessions};
+use crate::error::{self, ApiError, Fallible};
 use crate::ids;
+use crate::model::run::{Run, Session};
 use crate::records::kept;
 
 /// The longest key, in characters.
@@ -37,7 +37,7 @@ struct PromptKey {
 
 kept!(PromptKey, "promptKey");
 
-impl Hub {
+impl Sessions {
     /// Has a prompt answered, unless that was done under the same key.
     pub(super) async fn submit_once(
         self: &Arc<Self>,
@@ -66,7 +66,7 @@ impl Hub {
             // Somebody has sent it at the same moment.
             Err(error) if error.detail().code == "changed" => {
                 let known = self.records.find::<PromptKey>(&used.id).await?;
-                let (known, _) = known.ok_or_else(|| fault::not_found("key", key))?;
+                let (known, _) = known.ok_or_else(|| error::not_found("key", key))?;
                 self.answered(known, &used, session, new).await
             }
             Err(error) => Err(error),

@@ -6,10 +6,10 @@ use ostler_store::Error;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::Hub;
-use super::unkept::AGAIN;
+use super::Sessions;
+use super::pending_outcomes::AGAIN;
 use super::worker::Command;
-use crate::fault::{self, ApiError};
+use crate::error::{self, ApiError};
 use crate::log::Writer;
 
 /// What came of trying to take a session.
@@ -30,34 +30,38 @@ pub(super) enum Taken {
 
 /// Takes a session. While the store cannot write, which a full disk does, this waits instead of failing what is queued.
 pub(super) async fn take(
-    hub: &Hub,
+    sessions: &Sessions,
     session: &str,
     commands: &mut mpsc::Receiver<Command>,
 ) -> Taken {
     let mut early = Vec::new();
     loop {
-        let error = match hub.scribe.open(session).await {
+        let error = match sessions.log_writers.open(session).await {
             Ok((writer, since)) => return Taken::Held { writer, since, early },
             Err(error) => error,
         };
-        if error.detail().code == "held_elsewhere" || !fault::is_of_store(&error) {
+        if error.detail().code == "held_elsewhere" || !error::is_of_store(&error) {
             return Taken::Refused { error, early };
         }
         tracing::warn!(session, %error, "a session cannot be taken over yet");
-        if !wait(hub, commands, &mut early).await {
+        if !wait(sessions, commands, &mut early).await {
             return Taken::Ends;
         }
     }
 }
 
 /// Waits until it is time to try again. Questions are refused at once. `false` if nobody needs the session any more.
-async fn wait(hub: &Hub, commands: &mut mpsc::Receiver<Command>, early: &mut Vec<Command>) -> bool {
+async fn wait(
+    sessions: &Sessions,
+    commands: &mut mpsc::Receiver<Command>,
+    early: &mut Vec<Command>,
+) -> bool {
     let again = tokio::time::sleep(AGAIN);
     tokio::pin!(again);
     loop {
         tokio::select! {
             () = &mut again => return true,
-            () = hub.stopping.cancelled() => return false,
+            () = sessions.stopping.cancelled() => return false,
             command = commands.recv() => match command {
                 None | Some(Command::Close(_)) => return false,
                 Some(Command::Push { taken, .. }) => {

@@ -10,7 +10,7 @@ use ostler::proto::message::{Assistant, TurnResult};
 use tokio::time::Instant;
 
 use super::edits::{Edits, FileChange};
-use super::tally::{Context, ModelUsed, Spent, Tokens, ToolUsed};
+use crate::model::tally::{Context, ModelUsed, Spent, Tokens, ToolUsed};
 
 /// What a run used.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,20 +7,18 @@ mod cancel_requests;
 mod cut_off;
 pub(crate) mod day_usage;
 pub(crate) mod edits;
-pub(crate) mod event;
 pub(crate) mod fork;
 mod idempotency;
 mod lease;
 mod meter;
 pub(crate) mod options;
+mod pending_outcomes;
 mod perform;
-pub(crate) mod record;
 mod recover;
 pub(crate) mod rewind;
-pub(crate) mod tally;
+mod stream_redactor;
+mod tally;
 mod time;
-mod unkept;
-mod veil;
 mod worker;
 
 use std::collections::{HashMap, HashSet};
@@ -34,21 +32,22 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
-use self::options::Shape;
-use self::record::{Attached, Begin, Failure, Outcome, Run, RunState, Session, Setup};
-use self::tally::Tally;
+use self::options::EngineSetup;
 use self::worker::Command;
 use crate::approvals::Approvals;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::fault::{self, ApiError, Fallible};
+use crate::confine::redact::Redactor;
+use crate::error::{self, ApiError, Fallible};
 use crate::ids;
 use crate::log::Log;
+use crate::log_writers::{self, LogWriters};
 use crate::metrics::Metrics;
+use crate::model::event;
+use crate::model::run::{Attached, Begin, Failure, Outcome, Run, RunState, Session, Setup};
+use crate::model::tally::Tally;
 use crate::records::{Kept as _, Records};
-use crate::scribe::{self, Scribe};
 use crate::security::permits::UserLimit;
-use crate::security::redact::Redactor;
 use crate::security::users::Caller;
 
 /// How many commands a worker may be behind.
@@ -59,11 +58,11 @@ const NEWS: usize = 1_024;
 const TRIES: usize = 10;
 
 /// Everything that sessions share.
-pub(crate) struct Hub {
+pub(crate) struct Sessions {
     pub(crate) config: Arc<Config>,
     pub(crate) records: Records,
     pub(crate) log: Log,
-    pub(crate) scribe: Arc<Scribe>,
+    pub(crate) log_writers: Arc<LogWriters>,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
@@ -74,7 +73,7 @@ pub(crate) struct Hub {
     engines: UserLimit,
     live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
     /// What the engines of sessions are given beside the usual, one after the other.
-    shapes: Vec<Arc<dyn Shape>>,
+    engine_setups: Vec<Arc<dyn EngineSetup>>,
     /// Runs that are over.
     news: broadcast::Sender<Arc<Run>>,
     /// Runs that have come to a new state.
@@ -82,7 +81,7 @@ pub(crate) struct Hub {
     tracker: TaskTracker,
     stopping: CancellationToken,
     /// How runs ended that is not written down yet.
-    unkept: Mutex<HashMap<String, unkept::Ended>>,
+    pending_outcomes: Mutex<HashMap<String, pending_outcomes::Ended>>,
     /// Runs that a user has asked to end and that are not over.
     cancelling: Mutex<HashSet<String>>,
     /// Held while usage is added to the sums of days.
@@ -119,32 +118,32 @@ impl NewRun {
     }
 }
 
-/// What the hub is made of.
+/// What [`Sessions`] is made of.
 pub(crate) struct Parts {
     pub(crate) config: Arc<Config>,
     pub(crate) records: Records,
     pub(crate) log: Log,
-    pub(crate) scribe: Arc<Scribe>,
+    pub(crate) log_writers: Arc<LogWriters>,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) redactor: Redactor,
-    pub(crate) shapes: Vec<Arc<dyn Shape>>,
+    pub(crate) engine_setups: Vec<Arc<dyn EngineSetup>>,
     pub(crate) engines: UserLimit,
 }
 
-impl Hub {
+impl Sessions {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
         let Parts {
             config,
             records,
             log,
-            scribe,
+            log_writers,
             approvals,
             clock,
             metrics,
             redactor,
-            shapes,
+            engine_setups,
             engines,
         } = parts;
         redactor.add_variables(std::env::vars().chain(config.env.clone()));
@@ -155,7 +154,7 @@ impl Hub {
             config,
             records,
             log,
-            scribe,
+            log_writers,
             approvals,
             clock,
             metrics,
@@ -163,12 +162,12 @@ impl Hub {
             permits,
             engines,
             live: Mutex::default(),
-            shapes,
+            engine_setups,
             news: broadcast::channel(NEWS).0,
             changes: broadcast::channel(NEWS).0,
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
-            unkept: Mutex::default(),
+            pending_outcomes: Mutex::default(),
             cancelling: Mutex::default(),
             counting: tokio::sync::Mutex::default(),
         })
@@ -225,13 +224,13 @@ impl Hub {
         }
         let session = Session {
             key: Some(key.to_owned()),
-            begins: self.log.head(&scribe::stream(&id)?).await?,
+            begins: self.log.head(&log_writers::stream(&id)?).await?,
             ..self.session(id.clone(), owner, title, setup)?
         };
         match self.records.create(&session).await {
             Err(error) if error.detail().code == "changed" => {
                 let found = self.records.find::<Session>(&id).await?;
-                found.map(|(session, _)| session).ok_or_else(|| fault::not_found("session", &id))
+                found.map(|(session, _)| session).ok_or_else(|| error::not_found("session", &id))
             }
             created => created.map(|()| session),
         }
@@ -308,7 +307,7 @@ impl Hub {
     pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Fallible<Session> {
         match self.records.find::<Session>(id).await? {
             Some((session, _)) if caller.may_see(&session.owner) => Ok(session),
-            _ => Err(fault::not_found("session", id)),
+            _ => Err(error::not_found("session", id)),
         }
     }
 
@@ -316,7 +315,7 @@ impl Hub {
     pub(crate) async fn find_run(&self, caller: &Caller, id: &str) -> Fallible<Run> {
         match self.records.find::<Run>(id).await? {
             Some((run, _)) if caller.may_see(&run.owner) => Ok(self.as_it_is(run)),
-            _ => Err(fault::not_found("run", id)),
+            _ => Err(error::not_found("run", id)),
         }
     }
 
@@ -383,15 +382,15 @@ impl Hub {
         for _ in 0..TRIES {
             let touched = self.session_put(&run.session, |it| self.prompted(it, new)).await?;
             let Some(touched) = touched else {
-                return Err(fault::not_found("session", &run.session));
+                return Err(error::not_found("session", &run.session));
             };
             let puts = puts.iter().cloned().chain([touched]).collect();
-            match self.scribe.write_before_work(&run.session, events.clone(), puts).await {
+            match self.log_writers.write_before_work(&run.session, events.clone(), puts).await {
                 Err(error) if tally::is_behind(&error) => {}
                 written => return written.map(drop).map_err(Into::into),
             }
         }
-        Err(fault::internal(format!("the record of {} changes too fast", run.session)))
+        Err(error::internal(format!("the record of {} changes too fast", run.session)))
     }
 
     async fn push(self: &Arc<Self>, session: &Session, text: &str) -> Fallible<Option<Run>> {
@@ -472,7 +471,7 @@ impl Hub {
         }
         self.approvals.withdraw_session(session).await?;
         self.forget_keys(session).await?;
-        self.scribe.write(session, vec![event::deleted()?], Vec::new()).await?;
+        self.log_writers.write(session, vec![event::deleted()?], Vec::new()).await?;
         Ok(())
     }
 
@@ -494,7 +493,7 @@ impl Hub {
             // It has just ended; the next one will hear it.
             self.gone_if(&session.id, &worker);
         }
-        Err(fault::internal(format!("the worker of {} does not stay", session.id)))
+        Err(error::internal(format!("the worker of {} does not stay", session.id)))
     }
 
     async fn worker_or_new(self: &Arc<Self>, session: &Session) -> Fallible<mpsc::Sender<Command>> {

@@ -8,33 +8,18 @@ use ostler::options::{SystemPrompt, ToolSet};
 use ostler::{Options, PermissionMode};
 
 use super::ask::Waiters;
-use super::record::Session;
 use crate::config::{Config, EngineChoice};
-use crate::fault::Fallible;
-use crate::security::browsers::BROWSERS;
-use crate::security::environment;
-use crate::security::keep_out::keep_out;
-use crate::spaces;
-
-/// What lies in the server's folder and is no agent's business: whoever reads the token is the owner, and the log and
-/// the engine's own files have everybody's conversations. The folders of runs are theirs to read.
-const OWN: [&str; 9] = [
-    "token",
-    "users.json",
-    BROWSERS,
-    "log",
-    "engine",
-    spaces::mounts::FILE,
-    spaces::secrets::FILE,
-    spaces::memory::SHARED,
-    spaces::GONE,
-];
+use crate::confine::environment;
+use crate::confine::own_files::OWN;
+use crate::confine::protected_paths::protect;
+use crate::error::Fallible;
+use crate::model::run::Session;
 
 /// Changes what the engine of a session is started with: a skill, or the tools of a page.
 #[async_trait]
-pub(crate) trait Shape: Send + Sync {
+pub(crate) trait EngineSetup: Send + Sync {
     /// Changes the options; says what else the engine needs.
-    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()>;
+    async fn set_up(&self, session: &Session, engine_parts: &mut EngineParts) -> Fallible<()>;
 
     /// Another word whenever an engine that runs no longer fits and has to be started again. An error says that the session
     /// cannot go on at all.
@@ -44,7 +29,7 @@ pub(crate) trait Shape: Send + Sync {
 }
 
 /// Options with what they need.
-pub(crate) struct Shaped {
+pub(crate) struct EngineParts {
     pub(crate) options: Options,
     /// Dropped when the engine has ended; a private folder, say.
     pub(crate) guards: Vec<Box<dyn Any + Send + Sync>>,
@@ -58,7 +43,7 @@ pub(crate) struct Shaped {
     pub(crate) waiting: Waiters,
 }
 
-impl Shaped {
+impl EngineParts {
     pub(crate) fn new(options: Options, waiting: Waiters) -> Self {
         Self {
             options,
@@ -117,7 +102,7 @@ pub(crate) fn of(config: &Config, session: &Session, behind: Option<String>) -> 
         options.permissions.mode = mode;
     }
     let own = OWN.map(|name| config.data.join(name)).into_iter();
-    keep_out(&mut options, &own.chain(config.key_file.clone()).collect::<Vec<_>>());
+    protect(&mut options, &own.chain(config.key_file.clone()).collect::<Vec<_>>());
     // So that files can be put back to how they were before a prompt.
     options.session.file_checkpointing = true;
     let (earlier, behind) = match (&session.engine_session, &session.origin) {

@@ -8,12 +8,12 @@ use ostler::{Error, ErrorKind, Message};
 use tokio::time::Instant;
 
 use super::about::WantsEngine;
-use super::event;
-use super::record::{Attached, Begin, Failure, Outcome, Run, RunState};
 use super::rewind::{busy, prompt_name};
 use super::time::Times;
 use super::worker::{Command, Worker, cancelled_outcome, next_message};
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
+use crate::model::event;
+use crate::model::run::{Attached, Begin, Failure, Outcome, Run, RunState};
 
 /// How a run ended.
 enum Ending {
@@ -29,7 +29,7 @@ impl Worker {
             Ok(Some(started)) => started,
             // It was ended meanwhile, or begun by another worker.
             Ok(None) => return Ok(()),
-            Err(error) if fault::is_of_store(&error) => {
+            Err(error) if error::is_of_store(&error) => {
                 tracing::warn!(run, %error, "a run cannot begin yet");
                 self.begin_later(run);
                 return Ok(());
@@ -40,7 +40,7 @@ impl Worker {
         self.meter.begin(run);
         match self.begin(&started).await {
             Ok(()) => self.attend(run, None).await,
-            Err(error) if fault::is_of_store(&error) => Err(error),
+            Err(error) if error::is_of_store(&error) => Err(error),
             Err(error) => {
                 let failure = Failure::new("engine", error.detail().message.clone());
                 let outcome = Outcome { error: Some(failure), ..Outcome::default() };
@@ -57,7 +57,7 @@ impl Worker {
             Ending::Abandoned => {
                 self.leave_engine();
                 // A server that ends leaves the mark to the next one, which knows that no engine is left.
-                if !self.hub.stopping.is_cancelled() {
+                if !self.sessions.stopping.is_cancelled() {
                     self.interrupt_later(run, "the server could not keep its hold on the session");
                 }
             }
@@ -70,14 +70,14 @@ impl Worker {
         if self.find(run).await?.0.state != RunState::Queued {
             return Ok(None);
         }
-        let now = self.hub.clock.now();
+        let now = self.sessions.clock.now();
         let start = |run: &mut Run| (run.state, run.started) = (RunState::Running, Some(now));
         self.note(run, start).await.map(Some)
     }
 
     async fn begin(&mut self, run: &Run) -> Fallible<()> {
         self.turn_to(&run.begin).await?;
-        let attached = self.hub.records.find::<Attached>(&run.id).await?;
+        let attached = self.sessions.records.find::<Attached>(&run.id).await?;
         let mut prompt = match attached {
             Some((attached, _)) => User::prompt(Content::Blocks(attached.content)),
             None => User::from(run.prompt.as_str()),
@@ -107,7 +107,7 @@ impl Worker {
     /// Reads what the engine says until the run is over, and does what it is told meanwhile.
     async fn follow(&mut self, run: &str, first: Option<Message>) -> Fallible<Ending> {
         let mut waiting = self.askers.waiting();
-        let mut times = Times::new(self.hub.config.limits.clone());
+        let mut times = Times::new(self.sessions.config.limits.clone());
         let mut cancelled: Option<Instant> = None;
         if let Some(message) = first
             && let Some(ending) = self.hear(run, Some(Ok(message)), &mut times).await?
@@ -123,7 +123,7 @@ impl Worker {
                 }
                 command = self.commands.recv() => match command {
                     Some(Command::Cancel(it)) if it == run => {
-                        let grace = self.hub.config.limits.cancel_grace;
+                        let grace = self.sessions.config.limits.cancel_grace;
                         cancelled.get_or_insert(Instant::now() + grace);
                         self.is_cancelling = true;
                         self.interrupt().await;
@@ -165,9 +165,9 @@ impl Worker {
                     // It was asked to stop and did not: it is ended with everything it started.
                     return Ok(self.cut_off());
                 }
-                () = grace(self.veil.due()) => self.write_held(Some(run)).await?,
+                () = grace(self.stream_redactor.due()) => self.write_held(Some(run)).await?,
                 failure = times.spent() => return Ok(self.out_of_time(failure)),
-                () = self.hub.stopping.cancelled() => return Ok(Ending::Abandoned),
+                () = self.sessions.stopping.cancelled() => return Ok(Ending::Abandoned),
                 changed = self.holds.changed() => if changed.is_err() || !*self.holds.borrow() {
                     return Ok(if cancelled.is_some() { self.cut_off() } else { Ending::Abandoned });
                 },
@@ -193,7 +193,7 @@ impl Worker {
     fn make_way(&mut self, is_waiting: bool) {
         self.permit = match is_waiting {
             true => None,
-            false => Arc::clone(&self.hub.permits).try_acquire_owned().ok(),
+            false => Arc::clone(&self.sessions.permits).try_acquire_owned().ok(),
         };
     }
 
@@ -222,17 +222,17 @@ impl Worker {
         self.agents_work = agents_work(&message).unwrap_or(self.agents_work);
         let more_comes = self.agents_work && !is_cancelled;
         let ending = message.as_result().and_then(|result| over(result, is_cancelled, more_comes));
-        let told = self.veil.events(Some(run), message)?;
+        let told = self.stream_redactor.events(Some(run), message)?;
         if !told.is_empty() {
             self.write(told, Vec::new()).await?;
         }
-        self.hub.metrics.message();
+        self.sessions.metrics.message();
         Ok(ending)
     }
 
     /// Writes the deltas that were collected.
     pub(super) async fn write_held(&mut self, run: Option<&str>) -> Fallible<()> {
-        let told = self.veil.release(run)?;
+        let told = self.stream_redactor.release(run)?;
         if !told.is_empty() {
             self.write(told, Vec::new()).await?;
         }
@@ -254,9 +254,9 @@ impl Worker {
     async fn in_conversation(&mut self, id: Option<String>) -> Fallible<()> {
         self.session.engine_session.clone_from(&id);
         self.session.origin = None;
-        self.hub
+        self.sessions
             .records
-            .update::<super::record::Session, ()>(&self.session.id, |session| {
+            .update::<crate::model::run::Session, ()>(&self.session.id, |session| {
                 session.engine_session.clone_from(&id);
                 session.origin = None;
                 Ok(())

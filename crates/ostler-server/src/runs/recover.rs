@@ -6,19 +6,20 @@ use std::time::Duration;
 
 use ostler_store::{Error, Expected, Filter};
 
-use super::record::{Attached, Failure, Outcome, Run, RunState, Session};
-use super::unkept::AGAIN;
+use super::pending_outcomes::AGAIN;
 use super::worker::{Command, cancelled_outcome};
-use super::{Hub, NewRun, event};
-use crate::fault::{ApiError, Fallible};
+use super::{NewRun, Sessions};
+use crate::error::{ApiError, Fallible};
 use crate::ids;
+use crate::model::event;
+use crate::model::run::{Attached, Failure, Outcome, Run, RunState, Session};
 use crate::records::Kept as _;
 use crate::security::users::Caller;
 
 /// What an engine is told that takes up where another one was cut off.
 const GO_ON: &str = "You were interrupted. Go on where you stopped.";
 
-impl Hub {
+impl Sessions {
     /// Looks at all runs that are not over. Those of an earlier server were interrupted; those that waited wait again.
     /// Runs that another server works on are left alone.
     pub(crate) async fn recover(self: &Arc<Self>) -> Fallible<()> {
@@ -40,7 +41,7 @@ impl Hub {
     /// Looks after runs that nobody works on, once per lease: those whose server has died, and those that this server lost
     /// while it could not write. Also makes the store write again after a failure.
     pub(crate) fn look_after_runs(self: &Arc<Self>) {
-        let (hub, store, resuming) = (Arc::clone(self), Arc::clone(self), Arc::clone(self));
+        let (sessions, store, resuming) = (Arc::clone(self), Arc::clone(self), Arc::clone(self));
         let interrupted = self.interrupted.1.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.tracker.spawn(async move {
             let Some(mut interrupted) = interrupted else { return };
@@ -50,18 +51,18 @@ impl Hub {
             }
         });
         self.tracker.spawn(async move {
-            while hub.pause(hub.scribe.lease).await {
-                if let Err(error) = hub.sweep().await {
+            while sessions.pause(sessions.log_writers.lease).await {
+                if let Err(error) = sessions.sweep().await {
                     tracing::warn!(%error, "runs that nobody works on could not be looked for");
                 }
-                if let Err(error) = hub.count_usage().await {
+                if let Err(error) = sessions.count_usage().await {
                     tracing::warn!(%error, "what runs used could not be added up");
                 }
             }
         });
         self.tracker.spawn(async move {
             while store.pause(AGAIN).await {
-                if let Err(error) = store.scribe.reopen().await {
+                if let Err(error) = store.log_writers.reopen().await {
                     tracing::error!(%error, "the store still fails");
                 }
             }
@@ -79,7 +80,7 @@ impl Hub {
     async fn sweep(self: &Arc<Self>) -> Fallible<()> {
         self.settle_requests().await?;
         // What has just been written is about to be told to a worker.
-        let lease = u64::try_from(self.scribe.lease.as_millis()).unwrap_or(u64::MAX);
+        let lease = u64::try_from(self.log_writers.lease.as_millis()).unwrap_or(u64::MAX);
         let settled = self.clock.now().saturating_sub(lease);
         let mut by_session: BTreeMap<String, Vec<Run>> = BTreeMap::new();
         for state in ["running", "waiting", "queued"] {
@@ -149,7 +150,7 @@ impl Hub {
         run.ended = Some(self.clock.now());
         run.outcome = Some(cancelled_outcome());
         let put = run.put(Expected::Version(version))?;
-        self.scribe.write(&run.session, vec![event::state(&run)?], vec![put]).await?;
+        self.log_writers.write(&run.session, vec![event::state(&run)?], vec![put]).await?;
         self.changed(&run);
         self.settle_end(&run.id, run.state).await;
         Ok(())
@@ -166,7 +167,7 @@ impl Hub {
             run.state = RunState::Cancelled;
             run.outcome = Some(cancelled_outcome());
             let put = run.put(Expected::Version(version))?;
-            self.scribe.write(&run.session, vec![event::state(&run)?], vec![put]).await?;
+            self.log_writers.write(&run.session, vec![event::state(&run)?], vec![put]).await?;
             self.tell_change(&run);
             self.settle_end(&run.id, run.state).await;
         }
@@ -201,7 +202,7 @@ impl Hub {
         let put = run.put(Expected::Version(version))?;
         let cut_off = self.cut_off(&run.session, &run.id).await?;
         let events = cut_off.into_iter().chain([event::state(&run)?]).collect();
-        match self.scribe.write(&run.session, events, vec![put]).await {
+        match self.log_writers.write(&run.session, events, vec![put]).await {
             Ok(_) => {
                 self.changed(&run);
                 if state == RunState::Cancelled {

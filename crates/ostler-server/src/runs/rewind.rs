@@ -8,10 +8,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use super::record::{Run, Session};
+use super::Sessions;
 use super::worker::{Command, Worker};
-use super::{Hub, event};
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
+use crate::model::event;
+use crate::model::run::{Run, Session};
 
 /// How long an engine may take for it.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -38,7 +39,7 @@ pub(super) struct Rewind {
     pub(super) answer: mpsc::Sender<Fallible<Rewound>>,
 }
 
-impl Hub {
+impl Sessions {
     /// Puts files back to how they were before the prompt of a run.
     pub(crate) async fn rewind(
         self: &std::sync::Arc<Self>,
@@ -67,7 +68,7 @@ impl Hub {
 impl Worker {
     pub(super) async fn rewind(&mut self, rewind: Rewind) {
         let done = match self.closed {
-            Some(_) => Err(fault::not_found("session", &self.session.id)),
+            Some(_) => Err(error::not_found("session", &self.session.id)),
             None => self.put_back(&rewind).await,
         };
         // Whoever asked may have gone; what was done is in the log.

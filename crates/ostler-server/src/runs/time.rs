@@ -6,8 +6,8 @@ use ostler::Message;
 use ostler::proto::api::{Content, ContentBlock, ToolUseBlock};
 use tokio::time::Instant;
 
-use super::record::Failure;
 use crate::config::Limits;
+use crate::model::run::Failure;
 
 /// Calls that work by calling others; each of those has its own time.
 const AGENTS: [&str; 2] = ["Agent", "Task"];

@@ -13,15 +13,16 @@ use super::about::{About, WantsEngine};
 use super::ask::Askers;
 use super::lease::{self, Taken};
 use super::meter::Meter;
-use super::options::Shaped;
-use super::record::{Failure, Outcome, Run, RunState, Session};
+use super::options::EngineParts;
+use super::pending_outcomes::{AGAIN, Ended};
 use super::rewind::{Rewind, busy};
-use super::unkept::{AGAIN, Ended};
-use super::veil::Veil;
-use super::{Hub, TRIES, event, options, perform, tally};
-use crate::fault::{self, ApiError, Fallible};
+use super::stream_redactor::StreamRedactor;
+use super::{Sessions, TRIES, options, perform, tally};
+use crate::error::{self, ApiError, Fallible};
 use crate::log::Writer;
 use crate::memory::NotesEnd;
+use crate::model::event;
+use crate::model::run::{Failure, Outcome, Run, RunState, Session};
 use crate::records::Kept as _;
 use crate::security::permits::UserPermit;
 
@@ -44,7 +45,7 @@ pub(super) enum Command {
 }
 
 pub(super) struct Worker {
-    pub(super) hub: Arc<Hub>,
+    pub(super) sessions: Arc<Sessions>,
     pub(super) session: Session,
     pub(super) writer: Writer,
     pub(super) commands: mpsc::Receiver<Command>,
@@ -54,7 +55,7 @@ pub(super) struct Worker {
     /// Somebody wants it to end.
     pub(super) is_cancelling: bool,
     pub(super) askers: Askers,
-    pub(super) veil: Veil,
+    pub(super) stream_redactor: StreamRedactor,
     pub(super) meter: Meter,
     /// What the engine last said about itself.
     pub(super) about: About,
@@ -71,7 +72,7 @@ pub(super) struct Worker {
     /// Taken for an engine that is about to be started.
     engine_permit: Option<UserPermit>,
     /// How runs ended that could not be written down. Then nothing else can be done either.
-    pub(super) unkept: Vec<Ended>,
+    pub(super) pending_outcomes: Vec<Ended>,
     /// A run could not begin because nothing can be written. It is still queued.
     is_stuck: bool,
     /// There was nothing to do for so long that the worker ends.
@@ -90,21 +91,26 @@ pub(super) struct Engine {
 }
 
 /// Takes over a session and works until there is nothing to do.
-pub(super) async fn run(hub: Arc<Hub>, session: Session, mut commands: mpsc::Receiver<Command>) {
+pub(super) async fn run(
+    sessions: Arc<Sessions>,
+    session: Session,
+    mut commands: mpsc::Receiver<Command>,
+) {
     let id = session.id.clone();
-    let (writer, since, early) = match lease::take(&hub, &id, &mut commands).await {
+    let (writer, since, early) = match lease::take(&sessions, &id, &mut commands).await {
         Taken::Held { writer, since, early } => (writer, since, early),
         Taken::Refused { error, early } => {
             tracing::warn!(session = id, %error, "a session could not be taken over");
-            return hub.fail_queued(&id, early, commands, &error).await;
+            return sessions.fail_queued(&id, early, commands, &error).await;
         }
-        Taken::Ends => return hub.gone_closed(&id, &mut commands),
+        Taken::Ends => return sessions.gone_closed(&id, &mut commands),
     };
     let (held, holds) = watch::channel(true);
-    let renewing = tokio::spawn(lease::keep(writer.clone(), hub.scribe.lease, since, held));
-    let askers = Askers::new(Arc::clone(&hub.approvals), &session);
+    let renewing =
+        tokio::spawn(lease::keep(writer.clone(), sessions.log_writers.lease, since, held));
+    let askers = Askers::new(Arc::clone(&sessions.approvals), &session);
     let mut worker = Worker {
-        hub: Arc::clone(&hub),
+        sessions: Arc::clone(&sessions),
         session,
         writer,
         commands,
@@ -112,7 +118,7 @@ pub(super) async fn run(hub: Arc<Hub>, session: Session, mut commands: mpsc::Rec
         current: None,
         is_cancelling: false,
         askers,
-        veil: Veil::new(hub.redactor.clone()),
+        stream_redactor: StreamRedactor::new(sessions.redactor.clone()),
         meter: Meter::default(),
         about: About::default(),
         engine: None,
@@ -122,7 +128,7 @@ pub(super) async fn run(hub: Arc<Hub>, session: Session, mut commands: mpsc::Rec
         closed: None,
         permit: None,
         engine_permit: None,
-        unkept: Vec::new(),
+        pending_outcomes: Vec::new(),
         is_stuck: false,
         was_idle: false,
     };
@@ -138,12 +144,12 @@ pub(super) async fn run(hub: Arc<Hub>, session: Session, mut commands: mpsc::Rec
         let _ = engine.client.close().await;
     }
     renewing.abort();
-    hub.scribe.close(&id, &worker.writer).await;
+    sessions.log_writers.close(&id, &worker.writer).await;
     if let Some(closed) = worker.closed.take() {
         let _ = closed.send(());
     }
     if !worker.was_idle {
-        hub.keep_later(worker.session, worker.unkept, worker.queue, worker.commands);
+        sessions.keep_later(worker.session, worker.pending_outcomes, worker.queue, worker.commands);
     }
 }
 
@@ -158,7 +164,7 @@ impl Worker {
                 }
             }
             self.work_on_nothing();
-            if self.ends() || self.hub.stopping.is_cancelled() {
+            if self.ends() || self.sessions.stopping.is_cancelled() {
                 return;
             }
         }
@@ -174,7 +180,10 @@ impl Worker {
 
     /// Nothing more can be done in this session by this worker.
     fn ends(&self) -> bool {
-        self.closed.is_some() || !self.unkept.is_empty() || self.is_stuck || !*self.holds.borrow()
+        self.closed.is_some()
+            || !self.pending_outcomes.is_empty()
+            || self.is_stuck
+            || !*self.holds.borrow()
     }
 
     /// What a run does cannot be written down. It is interrupted rather than failed: it can be resumed.
@@ -182,11 +191,11 @@ impl Worker {
         tracing::error!(run, %error, "a run could not be kept");
         self.leave_engine();
         let message = &error.detail().message;
-        if fault::is_of_store(error) && self.is_cancelling {
+        if error::is_of_store(error) && self.is_cancelling {
             // Whoever wanted it to end gets that, and not a run to resume.
             return self.end(run, RunState::Cancelled, cancelled_outcome()).await;
         }
-        if fault::is_of_store(error) {
+        if error::is_of_store(error) {
             let message = format!("the server could not write what this run did: {message}");
             return self.interrupt_later(run, &message);
         }
@@ -206,7 +215,7 @@ impl Worker {
         let failure = Failure::new("interrupted", format!("{why}; it can be resumed"));
         let outcome = Outcome { error: Some(failure), ..Outcome::default() };
         let ended = self.ended(run, RunState::Interrupted, outcome);
-        self.unkept.push(ended);
+        self.pending_outcomes.push(ended);
     }
 
     /// A run could not begin; somebody will begin it when the store can write.
@@ -217,7 +226,7 @@ impl Worker {
 
     /// The next run of the queue. `None` when there was none for a while.
     async fn next_run(&mut self) -> Option<String> {
-        let idle = tokio::time::sleep(self.hub.config.limits.idle);
+        let idle = tokio::time::sleep(self.sessions.config.limits.idle);
         tokio::pin!(idle);
         loop {
             if self.ends() {
@@ -234,13 +243,13 @@ impl Worker {
                 said = next_message(&mut self.engine) => { self.heard(said).await; false }
                 () = &mut idle => true,
                 () = wanted.wanted() => true,
-                () = self.hub.stopping.cancelled() => return None,
+                () = self.sessions.stopping.cancelled() => return None,
                 changed = self.holds.changed() => {
                     if changed.is_err() || !*self.holds.borrow() { return None }
                     false
                 }
             };
-            if is_unneeded && self.hub.let_go(&self.session.id, &mut self.commands) {
+            if is_unneeded && self.sessions.let_go(&self.session.id, &mut self.commands) {
                 self.was_idle = true;
                 return None;
             }
@@ -271,19 +280,20 @@ impl Worker {
     /// Waits in line with all other sessions, and for an engine if the user has as many as one may; meanwhile the run is
     /// queued and can be cancelled.
     async fn permit(&mut self, run: &str) -> Option<OwnedSemaphorePermit> {
-        let (hub, owner) = (Arc::clone(&self.hub), self.session.owner.clone());
+        let (sessions, owner) = (Arc::clone(&self.sessions), self.session.owner.clone());
         let needs_engine = self.engine.is_none();
         let acquired = async move {
             // First, so that whoever waits for it does not keep other users from working.
-            let engine = if needs_engine { Some(hub.engines.wait(&owner).await) } else { None };
-            (engine, Arc::clone(&hub.permits).acquire_owned().await.ok())
+            let engine =
+                if needs_engine { Some(sessions.engines.wait(&owner).await) } else { None };
+            (engine, Arc::clone(&sessions.permits).acquire_owned().await.ok())
         };
         tokio::pin!(acquired);
         loop {
             tokio::select! {
                 biased;
                 // What has not begun when the server ends stays in line.
-                () = self.hub.stopping.cancelled() => return None,
+                () = self.sessions.stopping.cancelled() => return None,
                 (engine, permit) = &mut acquired => {
                     // One may have been started for something else meanwhile.
                     self.engine_permit = engine.filter(|_| self.engine.is_none());
@@ -309,7 +319,7 @@ impl Worker {
 
     /// Nothing that waits in a session that is closed will ever begin.
     async fn cancel_rest(&mut self) {
-        self.hub.gone_closed(&self.session.id, &mut self.commands);
+        self.sessions.gone_closed(&self.session.id, &mut self.commands);
         while let Ok(command) = self.commands.try_recv() {
             self.take(command).await;
         }
@@ -354,7 +364,7 @@ impl Worker {
     /// The state of a run of this session, unless it is over.
     async fn is_live(&self, run: &str) -> Option<RunState> {
         let (run, _) = self.find(run).await.ok()?;
-        let run = self.hub.as_it_is(run);
+        let run = self.sessions.as_it_is(run);
         (run.session == self.session.id && !run.state.is_over()).then_some(run.state)
     }
 
@@ -365,7 +375,7 @@ impl Worker {
         puts: Vec<Put>,
     ) -> Result<(), Error> {
         // Renewing may work where adding does not. Nobody waits longer for a cancelled run than for a lost lease.
-        let last = Instant::now() + self.hub.scribe.lease * 4 / 5;
+        let last = Instant::now() + self.sessions.log_writers.lease * 4 / 5;
         loop {
             let error = match self.writer.append(events.clone(), puts.clone()).await {
                 Err(error @ (Error::Full { .. } | Error::Failed { .. })) => error,
@@ -378,7 +388,7 @@ impl Worker {
                 () = tokio::time::sleep(AGAIN) => {}
                 // Looked at in the next round.
                 _ = self.holds.changed() => {}
-                () = self.hub.stopping.cancelled() => return Err(error),
+                () = self.sessions.stopping.cancelled() => return Err(error),
             }
         }
     }
@@ -386,31 +396,32 @@ impl Worker {
     /// The engine, started if there is none.
     pub(super) async fn connect(&mut self) -> Fallible<&mut Engine> {
         // Somebody may have sent the agent to another folder.
-        if let Some((session, _)) = self.hub.records.find::<Session>(&self.session.id).await? {
+        if let Some((session, _)) = self.sessions.records.find::<Session>(&self.session.id).await? {
             self.session.setup = session.setup;
         }
         let mut stamp = String::new();
-        for shape in &self.hub.shapes {
+        for shape in &self.sessions.engine_setups {
             stamp.push_str(&shape.stamp(&self.session).await?);
         }
         if self.engine.as_ref().is_some_and(|engine| engine.stamp != stamp) {
             self.end_engine().await;
         }
         if self.engine.is_none() {
-            let base = options::of(&self.hub.config, &self.session, self.behind.take());
-            let mut shaped = Shaped::new(base, self.askers.waiters());
-            for shape in &self.hub.shapes {
-                shape.shape(&self.session, &mut shaped).await?;
+            let base = options::of(&self.sessions.config, &self.session, self.behind.take());
+            let mut engine_parts = EngineParts::new(base, self.askers.waiters());
+            for shape in &self.sessions.engine_setups {
+                shape.set_up(&self.session, &mut engine_parts).await?;
             }
-            let Shaped { mut options, guards, nobody_asked, skill_allowed, people_only, .. } =
-                shaped;
+            let EngineParts {
+                mut options, guards, nobody_asked, skill_allowed, people_only, ..
+            } = engine_parts;
             options.permissions.allowed.extend(skill_allowed);
             self.askers.engine(&self.session, &options, people_only);
             let permit = match self.engine_permit.take() {
                 Some(permit) => permit,
-                None => self.hub.engines.take(&self.session.owner)?,
+                None => self.sessions.engines.take(&self.session.owner)?,
             };
-            let asking = self.askers.listen(options, self.hub.config.questions, nobody_asked);
+            let asking = self.askers.listen(options, self.sessions.config.questions, nobody_asked);
             let client = Client::connect(asking).await.map_err(perform::unstarted)?;
             self.engine = Some(Engine { client, stamp, permit, _guards: guards, _end: NotesEnd });
             self.agents_work = false;
@@ -434,36 +445,36 @@ impl Worker {
         change(&mut run);
         let put = run.put(ostler_store::Expected::Version(version))?;
         self.write(vec![event::state(&run)?], vec![put]).await?;
-        self.hub.changed(&run);
+        self.sessions.changed(&run);
         Ok(run)
     }
 
     pub(super) async fn find(&self, run: &str) -> Fallible<(Run, u64)> {
-        let found = self.hub.records.find::<Run>(run).await?;
-        found.ok_or_else(|| fault::not_found("run", run))
+        let found = self.sessions.records.find::<Run>(run).await?;
+        found.ok_or_else(|| error::not_found("run", run))
     }
 
     /// The same for a run that is over, with what it used.
     /// Returns the state that was written.
     async fn note_end(&mut self, ended: &Ended) -> Fallible<RunState> {
-        let ended = &self.hub.unless_cancelled(ended).await;
+        let ended = &self.sessions.unless_cancelled(ended).await;
         for _ in 0..TRIES {
             let (mut run, version) = self.find(&ended.run).await?;
             ended.note(&mut run);
             let mut puts = vec![run.put(ostler_store::Expected::Version(version))?];
-            puts.extend(self.hub.end_puts(ended, &run).await?);
-            let cut_off = self.hub.cut_off(&self.session.id, &run.id).await?;
+            puts.extend(self.sessions.end_puts(ended, &run).await?);
+            let cut_off = self.sessions.cut_off(&self.session.id, &run.id).await?;
             let events = cut_off.into_iter().chain([event::state(&run)?]).collect();
             match self.writer.append(events, puts).await {
                 Err(error) if tally::is_behind(&error) => {}
                 written => {
                     written?;
-                    self.hub.changed(&run);
+                    self.sessions.changed(&run);
                     return Ok(run.state);
                 }
             }
         }
-        Err(fault::internal(format!("the record of {} changes too fast", self.session.id)))
+        Err(error::internal(format!("the record of {} changes too fast", self.session.id)))
     }
 
     /// How a run ended, with what it used.
@@ -471,12 +482,12 @@ impl Worker {
         // The last words are words of the agent like all before them.
         let said = outcome.error.as_mut().map(|error| &mut error.message);
         for text in outcome.result.as_mut().into_iter().chain(said) {
-            *text = self.hub.redactor.text(text).into_owned();
+            *text = self.sessions.redactor.text(text).into_owned();
         }
-        let used = self.meter.finish(run, |text| self.hub.redacted(text));
+        let used = self.meter.finish(run, |text| self.sessions.redacted(text));
         // Engines tell what they have used since they started.
         outcome.cost_usd = used.spent().cost_usd;
-        Ended { run: run.to_owned(), state, outcome, at: self.hub.clock.now(), used }
+        Ended { run: run.to_owned(), state, outcome, at: self.sessions.clock.now(), used }
     }
 
     /// A run is over.
@@ -486,10 +497,10 @@ impl Worker {
         }
         let ended = self.ended(run, state, outcome);
         match self.note_end(&ended).await {
-            Ok(state) => self.hub.settle_end(run, state).await,
+            Ok(state) => self.sessions.settle_end(run, state).await,
             Err(error) => {
                 tracing::error!(run, %error, "the end of a run could not be kept");
-                self.unkept.push(ended);
+                self.pending_outcomes.push(ended);
             }
         }
     }

@@ -8,7 +8,7 @@ use ostler_process::Group;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::record::Check;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 
 /// How much of what it prints is kept.
 const LONGEST: u64 = 16 * 1024;

@@ -5,9 +5,9 @@ use std::sync::PoisonError;
 use super::Schedules;
 use super::check::Said;
 use super::record::{Firing, FiringState, Schedule, ScheduleState};
-use super::starter::Occasion;
-use crate::fault::{ApiError, Fallible};
-use crate::runs::record::{Failure, Run, RunState};
+use crate::error::{ApiError, Fallible};
+use crate::model::run::{Failure, Run, RunState};
+use crate::start::Occasion;
 
 /// How long is waited before the first time that something is tried again; then twice as long each time.
 const FIRST_WAIT: u64 = 5_000;

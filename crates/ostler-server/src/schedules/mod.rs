@@ -9,7 +9,6 @@ mod check;
 mod fire;
 pub(crate) mod plan;
 pub(crate) mod record;
-pub(crate) mod starter;
 mod tick;
 pub(crate) mod tools;
 
@@ -25,15 +24,15 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use self::plan::When;
-use self::record::{CatchUp, Check, Firing, Schedule, ScheduleState, Start, firings_of};
-use self::starter::Starter;
+use self::record::{CatchUp, Check, Firing, Schedule, ScheduleState, firings_of};
 use crate::clock::Clock;
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
 use crate::ids;
+use crate::model::space::Space;
 use crate::records::Records;
-use crate::runs::Hub;
+use crate::runs::Sessions;
 use crate::security::users::{Caller, Role, Users};
-use crate::spaces::record::Space;
+use crate::start::{Start, Starter};
 
 /// How many schedules one user may have.
 const MOST: usize = 1_000;
@@ -47,7 +46,7 @@ const LONGEST_NAME: usize = 200;
 
 /// All schedules of the server.
 pub(crate) struct Schedules {
-    hub: Arc<Hub>,
+    sessions: Arc<Sessions>,
     starter: Starter,
     users: Arc<Users>,
     store: Arc<dyn Store>,
@@ -104,10 +103,10 @@ impl Schedules {
         store: Arc<dyn Store>,
         node: String,
     ) -> Arc<Self> {
-        let hub = Arc::clone(&starter.hub);
-        let (records, clock) = (hub.records.clone(), hub.clock.clone());
+        let sessions = Arc::clone(&starter.sessions);
+        let (records, clock) = (sessions.records.clone(), sessions.clock.clone());
         Arc::new(Self {
-            hub,
+            sessions,
             starter,
             users,
             store,
@@ -171,7 +170,7 @@ impl Schedules {
 
     /// All folders in which agents may write.
     async fn writable(&self) -> Fallible<Vec<PathBuf>> {
-        let config = &self.hub.config;
+        let config = &self.sessions.config;
         let spaces: Vec<Space> = self.records.all(Filter::default()).await?;
         let mounts = spaces.iter().flat_map(|space| &space.mounts).map(|mount| mount.real.clone());
         let mut folders = vec![config.workspace.clone(), config.data.clone()];
@@ -209,7 +208,7 @@ impl Schedules {
     pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Fallible<Schedule> {
         match self.records.find::<Schedule>(id).await? {
             Some((schedule, _)) if caller.may_see(&schedule.owner) => Ok(schedule),
-            _ => Err(fault::not_found("schedule", id)),
+            _ => Err(error::not_found("schedule", id)),
         }
     }
 
@@ -368,7 +367,7 @@ impl Schedules {
 
     async fn timer(&self, what: &str, at: u64) -> Fallible<()> {
         let at = Timestamp::from_millis(i64::try_from(at).unwrap_or(i64::MAX));
-        let body = Body::of(&json!({})).map_err(fault::internal)?;
+        let body = Body::of(&json!({})).map_err(error::internal)?;
         self.store.schedule(Due { id: timer_of(what), at, body }).await?;
         self.wake.notify_one();
         Ok(())

@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible};
 
 /// The shortest interval.
 const SHORTEST: u64 = 60;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::plan::When;
 use crate::records::kept;
-use crate::runs::record::Setup;
+use crate::start::Start;
 
 /// Something that is started at certain times.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -29,18 +29,6 @@ pub(crate) struct Schedule {
     /// When it is due next; never if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<u64>,
-}
-
-/// What is started.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "camelCase")]
-pub(crate) enum Start {
-    /// A prompt, in a session of its own each time.
-    Prompt { prompt: String, setup: Box<Setup> },
-    /// A prompt in one and the same session.
-    Session { prompt: String, session: String },
-    /// A task: a skill with its parameters.
-    Task { task: String },
 }
 
 /// What becomes of times at which the server was not running.

@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 
 use super::record::{Firing, FiringState, Schedule, ScheduleState};
 use super::{Schedules, catch_up};
-use crate::fault::Fallible;
-use crate::runs::record::Run;
+use crate::error::Fallible;
+use crate::model::run::Run;
 
 /// How often the store is asked what is due.
 const TICK: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ const AT_ONCE: usize = 16;
 impl Schedules {
     /// Takes up what an earlier server has left, and then follows all schedules until [`Schedules::shut_down`].
     pub(crate) async fn keep_time(self: Arc<Self>) {
-        let news = self.hub.news();
+        let news = self.sessions.news();
         if let Err(error) = self.take_up().await {
             tracing::error!(%error, "schedules of an earlier server could not be taken up");
         }
@@ -100,7 +100,7 @@ impl Schedules {
                 self.settle(&firing, &run).await
             }
             Err(RecvError::Lagged(_)) => self.look_at_started().await,
-            // The hub is there as long as this is.
+            // The sessions live as long as this does.
             Err(RecvError::Closed) => Ok(()),
         };
         if let Err(error) = looked {

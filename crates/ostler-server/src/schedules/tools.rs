@@ -11,12 +11,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::plan::When;
-use super::record::{CatchUp, Start};
+use super::record::CatchUp;
 use super::{MOST_RETRIES, NewSchedule, ScheduleView, Schedules};
-use crate::fault::{ApiError, Fallible};
-use crate::runs::options::{Shape, Shaped};
-use crate::runs::record::{Session, Setup};
+use crate::error::{ApiError, Fallible};
+use crate::model::run::{Session, Setup};
+use crate::runs::options::{EngineParts, EngineSetup};
 use crate::security::users::Caller;
+use crate::start::Start;
 
 /// The name of the server.
 const SERVER: &str = "schedules";
@@ -24,7 +25,7 @@ const SERVER: &str = "schedules";
 /// The tools that the server itself gives to agents.
 #[derive(Default)]
 pub(crate) struct OwnTools {
-    /// Told later: schedules need the hub, and the hub needs this.
+    /// Told later: schedules need the sessions, and those need this.
     schedules: OnceLock<Weak<Schedules>>,
 }
 
@@ -36,13 +37,13 @@ impl OwnTools {
 }
 
 #[async_trait]
-impl Shape for OwnTools {
-    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
+impl EngineSetup for OwnTools {
+    async fn set_up(&self, session: &Session, engine_parts: &mut EngineParts) -> Fallible<()> {
         if session.setup.schedules {
             let schedules = self.schedules.get().cloned().unwrap_or_default();
             let hand = Hand { schedules, session: Arc::new(session.clone()) };
-            let options = std::mem::take(&mut shaped.options);
-            shaped.options = options.server(hand.server());
+            let options = std::mem::take(&mut engine_parts.options);
+            engine_parts.options = options.server(hand.server());
         }
         Ok(())
     }

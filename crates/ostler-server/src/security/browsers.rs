@@ -10,15 +10,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use super::code::{COOKIE_IDLE, COOKIE_LASTS, MOST};
-use super::private;
 use super::revocation::Changes;
-use super::token::{Token, TokenDigest, random_text};
+use super::token::{Token, TokenDigest};
+use crate::confine::private;
+use crate::ids::random_text;
 
 /// How much later a cookie may have been used than the file says. It is not written for every request.
 const WRITTEN_EVERY: Duration = Duration::from_secs(60 * 60);
 const LONGEST_LABEL: usize = 80;
-/// The file's name in the server's folder.
-pub(crate) const BROWSERS: &str = "browsers.json";
 
 /// The cookies that count.
 #[derive(Debug, Default)]

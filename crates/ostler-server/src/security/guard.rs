@@ -18,12 +18,12 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use super::code::Browsers;
-use super::error::{ApiError, shown};
 use super::rate::Buckets;
 use super::revocation::{self, Credential};
 use super::site::{Access, Site};
 use super::token::TokenDigest;
 use super::users::{Caller, Users};
+use crate::error::{ApiError, shown};
 
 /// A token is much shorter.
 const LONGEST_TOKEN: usize = 256;

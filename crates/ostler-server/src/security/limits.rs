@@ -13,8 +13,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
 
-use super::error::ApiError;
 use super::guard::{FromStranger, is_upgrade};
+use crate::error::ApiError;
 
 /// What bodies may be like.
 #[derive(Clone, Debug)]
@@ -42,8 +42,8 @@ impl Default for BodyLimits {
 
 impl BodyLimits {
     fn bytes(&self, path: &str, is_from_stranger: bool) -> usize {
-        let fitting = self.by_path.iter().filter(|(beginning, _)| path.starts_with(beginning));
-        let longest = fitting.max_by_key(|(beginning, _)| beginning.len());
+        let space_setup = self.by_path.iter().filter(|(beginning, _)| path.starts_with(beginning));
+        let longest = space_setup.max_by_key(|(beginning, _)| beginning.len());
         let usual = if is_from_stranger { self.from_strangers } else { self.bytes };
         longest.map_or(usual, |(_, bytes)| *bytes)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use super::error::ApiError;
+use crate::error::ApiError;
 
 /// When a client that was refused may try again.
 const RETRY: Duration = Duration::from_secs(5);

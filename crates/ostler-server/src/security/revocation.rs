@@ -17,10 +17,10 @@ use futures::future::BoxFuture;
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::error::ApiError;
 use super::guard::Guard;
 use super::token::TokenDigest;
 use super::users::Caller;
+use crate::error::ApiError;
 
 /// The longest that a connection stays open after its caller was removed, got another role, or lost a token or sign-in.
 /// Changes are reported and end it at once; it is checked this often although nothing was reported, because a sign-in also
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(open_for(credential(&caller), remove).await, Duration::ZERO, "removed");
         let replace = || {
             let token = format!("ostler_{}\n", "y".repeat(43));
-            crate::security::private::replace(&place.path().join("token"), token.as_bytes())
+            crate::confine::private::replace(&place.path().join("token"), token.as_bytes())
                 .unwrap();
         };
         let open = open_for(credential(&owner), replace).await;

@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use super::browsers::{Cookie, SignIn, Times, label};
 use super::code::{CODE_LASTS, clear_cookie, set_cookie};
-use super::error::{ApiError, JsonBody, PathOf, shown};
 use super::guard::{Guard, one_cookie};
 use super::site::Site;
 use super::token::TokenDigest;
 use super::users::{Caller, Role, User};
+use crate::error::{ApiError, JsonBody, PathOf, shown};
 
 /// The path where a code becomes a cookie.
 const SESSION: &str = "/auth/session";

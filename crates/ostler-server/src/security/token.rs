@@ -15,7 +15,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::private;
+use crate::confine::private;
+use crate::ids::random_text;
 
 /// How tokens begin, so that people and scanners know one when they see it.
 const PREFIX: &str = "ostler_";
@@ -91,13 +92,6 @@ impl TryFrom<String> for TokenDigest {
         let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
         bytes.map(Self).ok_or_else(|| "a digest is 32 bytes in base64url".to_owned())
     }
-}
-
-/// This many random bytes, as letters that can stand anywhere.
-pub(crate) fn random_text(bytes: usize) -> String {
-    let mut random = vec![0; bytes];
-    getrandom::fill(&mut random).expect("a machine without randomness can keep no secrets");
-    URL_SAFE_NO_PAD.encode(random)
 }
 
 /// The owner's token, in a file.

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::private;
 use super::token::TokenDigest;
 use super::users::Role;
+use crate::confine::private;
 
 /// A user, as kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,10 +13,11 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 
-use super::error::{ApiError, shown};
 use super::revocation::Changes;
-use super::token::{Token, TokenDigest, TokenFile, random_text};
+use super::token::{Token, TokenDigest, TokenFile};
 pub(crate) use super::user_file::{KeptToken, KeptUsers, User, UserFile, UserStore};
+use crate::error::{ApiError, shown};
+use crate::ids::random_text;
 
 /// Whoever holds the token file.
 pub(crate) const OWNER: &str = "owner";
@@ -500,7 +501,7 @@ mod tests {
     /// An earlier version removed a user without remembering it; the records still say the name.
     fn users_of_old_records(place: &tempfile::TempDir) {
         let path = place.path().join("users.json");
-        crate::security::private::replace(&path, b"[]").unwrap();
+        crate::confine::private::replace(&path, b"[]").unwrap();
         let (users, owner) = users(place);
         assert!(users.lacks_removed());
         users.retire(["mia", OWNER].map(str::to_owned)).unwrap();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::definition::{Skill, Source, is_name};
 use super::library::{Listed, SkillError};
-use crate::security::paths::{confined, open_beneath};
+use crate::confine::paths::{confined, open_beneath};
 
 const FILE: &str = "SKILL.md";
 const LONGEST: u64 = 1024 * 1024;

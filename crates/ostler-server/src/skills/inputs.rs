@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::definition::field;
 use super::prompt::text;
-use crate::security::error::{ApiError, shown};
+use crate::error::{ApiError, shown};
 
 /// More parameters than this are no parameters.
 const MOST: usize = 1_000;

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use super::cms::Cms;
 use super::definition::Skill;
 use super::folder::Folder;
-use crate::security::error::{ApiError, shown};
+use crate::error::{ApiError, shown};
 
 /// Where skills come from.
 #[derive(Clone, Debug, Default)]

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::definition::Skill;
-use crate::security::paths::open_beneath;
-use crate::security::private;
+use crate::confine::paths::open_beneath;
+use crate::confine::private;
 
 /// What the engine calls the folder: skills are `task:NAME`, or `NAME` for short.
 pub(crate) const PLUGIN: &str = "task";

@@ -7,7 +7,7 @@ use std::path::Path;
 use ostler::options::McpServerConfig;
 use serde_json::{Map, Value};
 
-use crate::security::paths::open_beneath;
+use crate::confine::paths::open_beneath;
 
 const FILE: &str = ".mcp.json";
 const LONGEST: u64 = 1024 * 1024;

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use ostler::hook::{HookOutput, PreToolUseInput};
 use ostler::{Hook, Options, PermissionMode};
 
-use crate::security::error::{ApiError, shown};
+use crate::error::{ApiError, shown};
 
 /// How freely tools run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -99,11 +99,11 @@ fn placeholder<'a>(text: &str, parameters: &'a Map<String, Value>) -> Option<(&'
     let inside = text.strip_prefix("{{")?;
     // Names are taken as they are given, so one may itself have braces in it: the longest that fits counts.
     let trimmed = inside.trim_start();
-    let fitting = parameters.iter().filter_map(|(key, value)| {
+    let space_setup = parameters.iter().filter_map(|(key, value)| {
         let after = trimmed.strip_prefix(key.as_str())?.trim_start().strip_prefix("}}")?;
         Some((key.len(), value, text.len() - after.len()))
     });
-    let (_, value, length) = fitting.max_by_key(|(key, ..)| *key)?;
+    let (_, value, length) = space_setup.max_by_key(|(key, ..)| *key)?;
     Some((value, length))
 }
 

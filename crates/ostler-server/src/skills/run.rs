@@ -16,8 +16,8 @@ use super::metadata::{Isolation, Metadata, TaskType};
 use super::mode::Mode;
 use super::prompt;
 use super::tools::Tools;
-use crate::security::error::ApiError;
-use crate::security::keep_out::keep_out;
+use crate::confine::protected_paths::protect;
+use crate::error::ApiError;
 
 /// The model of a skill that names none, where the operator names none either.
 pub(crate) const DEFAULT_MODEL: &str = "claude-sonnet-4-5";
@@ -165,7 +165,7 @@ impl SkillRun {
         options.tools.mcp_servers.extend(self.servers.clone());
         self.tools.apply(&mut options, self.mode, &self.trusted_repositories);
         self.mode.apply(&mut options);
-        keep_out(&mut options, &self.hidden);
+        protect(&mut options, &self.hidden);
         options
     }
 }

@@ -15,7 +15,7 @@ use super::folder::Folder;
 use super::library::Skills;
 use super::metadata::{Isolation, TaskType};
 use super::run::{DEFAULT_MODEL, OperatorRules, SkillRun, TaskRequest};
-use crate::security::error::ApiError;
+use crate::error::ApiError;
 
 /// A machine with a project, skills of the server, and skills where an engine would look by itself.
 struct Stage {

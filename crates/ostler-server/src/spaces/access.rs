@@ -8,8 +8,8 @@
 //!
 //! To everybody else a space looks as if it were not there. None of this can be reached by an agent's tools.
 
-use super::record::{MemberRole, Space};
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
+use crate::model::space::{MemberRole, Space};
 use crate::security::users::{Caller, Role};
 
 /// What somebody may do in a space; each may do all that those before it may.
@@ -46,7 +46,7 @@ impl Space {
     /// Refuses whoever may do less. Who has nothing to do with the space does not learn of it.
     pub(crate) fn require(&self, caller: &Caller, least: SpaceRole) -> Fallible<()> {
         match self.role(caller) {
-            None => Err(fault::not_found("space", &self.id)),
+            None => Err(error::not_found("space", &self.id)),
             Some(role) if role >= least => Ok(()),
             Some(role) => {
                 let message = format!("this needs the role {least:?} in the space, and you are ");
@@ -82,7 +82,7 @@ impl Space {
         }
         match self.members.remove(user) {
             Some(_) => Ok(()),
-            None => Err(fault::not_found("member", user)),
+            None => Err(error::not_found("member", user)),
         }
     }
 }
@@ -98,8 +98,8 @@ fn least_for(role: MemberRole) -> SpaceRole {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::model::policy::Policy;
     use crate::security::token::Token;
-    use crate::spaces::policy::Policy;
 
     pub(in crate::spaces) fn caller(user: &str, role: Role) -> Caller {
         Caller { user: user.to_owned(), role, grant: Token::random().digest() }

@@ -12,15 +12,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::fault::{self, ApiError, Fallible};
+use crate::confine::paths::open_beneath;
+use crate::error::{self, ApiError, Fallible};
+use crate::ids::random_text;
 use crate::records::kept;
-use crate::security::paths::open_beneath;
-use crate::security::token::random_text;
 
 /// The name of a space's memory in its folder.
 pub(crate) const NAME: &str = "CLAUDE.md";
-/// The file with the memory of all spaces, in the server's folder.
-pub(crate) const SHARED: &str = "memory.md";
 /// The longest memory in bytes: it is a part of every request to the model.
 pub(crate) const LONGEST: usize = 64 * 1024;
 
@@ -62,7 +60,7 @@ pub(crate) fn read(folder: &Path, name: &str) -> Fallible<Memory> {
     match open_beneath(folder, Path::new(name)) {
         Ok(file) => {
             let most = LONGEST as u64 + 1;
-            file.take(most).read_to_end(&mut bytes).map_err(fault::internal)?;
+            file.take(most).read_to_end(&mut bytes).map_err(error::internal)?;
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => {
@@ -94,7 +92,7 @@ pub(crate) fn write(folder: &Path, name: &str, text: &str, seen: Option<&str>) -
         let status = axum::http::StatusCode::PRECONDITION_FAILED;
         return Err(ApiError::new(status, "changed", message).hint("read it again"));
     }
-    replace(folder, name, text.as_bytes()).map_err(fault::internal)?;
+    replace(folder, name, text.as_bytes()).map_err(error::internal)?;
     Ok(Memory { text: text.to_owned(), version: version(text), truncated: false })
 }
 

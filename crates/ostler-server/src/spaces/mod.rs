@@ -1,17 +1,15 @@
 //! Spaces: named workspaces with people, a folder, a memory, a policy, mounts and secrets of their own.
 //!
 //! Sessions begin in a space or outside of all. One that belongs to a space works in its folder, begins with its policy
-//! and cannot get more than that; what it is started with is worked out again for every run ([`fitting`]). A session stays
+//! and cannot get more than that; what it is started with is worked out again for every run ([`space_setup`]). A session stays
 //! with whoever began it; admins of the space can read it. What agents can reach is one value,
-//! [`crate::security::walls::Walls`].
+//! [`crate::confine::access_boundary::AccessBoundary`].
 
 pub(crate) mod access;
-pub(crate) mod fitting;
 pub(crate) mod memory;
 pub(crate) mod mounts;
-pub(crate) mod policy;
-pub(crate) mod record;
 pub(crate) mod secrets;
+pub(crate) mod space_setup;
 mod zone;
 
 use std::collections::BTreeMap;
@@ -24,24 +22,22 @@ use ostler_store::Filter;
 use self::access::SpaceRole;
 use self::memory::{Memory, SeenMemory};
 use self::mounts::MountRules;
-use self::policy::Policy;
-use self::record::{MemberRole, Mount, Space, check_name};
 use crate::approvals::audit::Audited;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::fault::{self, ApiError, Fallible};
+use crate::confine::own_files::{REMOVED_SPACES, SHARED_MEMORY};
+use crate::confine::private;
+use crate::confine::redact::Redactor;
+use crate::error::{self, ApiError, Fallible, shown};
+use crate::ids::random_text;
+use crate::model::policy::Policy;
+use crate::model::run::{Session, Setup};
+use crate::model::space::{MemberRole, Mount, Space, check_name};
 use crate::records::Records;
-use crate::runs::record::{Session, Setup};
-use crate::security::error::shown;
-use crate::security::private;
-use crate::security::redact::Redactor;
-use crate::security::token::random_text;
 use crate::security::users::{Caller, Role, Users};
 
 /// Where spaces without a folder of the operator's have theirs, in the server's folder.
 pub(crate) const FOLDER: &str = "spaces";
-/// Where folders of spaces go that are no more, in the server's folder.
-pub(crate) const GONE: &str = "gone";
 
 const MOST_SPACES: usize = 1_000;
 const MOST_OF_ONE: usize = 100;
@@ -200,7 +196,7 @@ impl Spaces {
                 folder.canonicalize()? == folder && std::fs::read_dir(&folder)?.next().is_none();
             Ok(is_free.then_some(folder))
         };
-        made().map_err(fault::internal)?.ok_or_else(|| {
+        made().map_err(error::internal)?.ok_or_else(|| {
             let message = format!("a folder of an earlier space {id} is still there");
             ApiError::conflict("folder_exists", message)
                 .hint("take another name, or ask the operator to move the folder away")
@@ -270,10 +266,10 @@ impl Spaces {
         least: SpaceRole,
     ) -> Fallible<Space> {
         // What cannot be a name is no name of a space, and need not be looked for.
-        let none = |_| fault::not_found("space", id);
+        let none = |_| error::not_found("space", id);
         check_name("id", id).map_err(none)?;
         let found = self.records.find::<Space>(id).await?;
-        let (space, _) = found.ok_or_else(|| fault::not_found("space", id))?;
+        let (space, _) = found.ok_or_else(|| error::not_found("space", id))?;
         space.require(caller, least)?;
         Ok(space)
     }
@@ -297,7 +293,7 @@ impl Spaces {
         least: SpaceRole,
         mut change: impl FnMut(&mut Space) -> Fallible<()>,
     ) -> Fallible<Space> {
-        check_name("id", id).map_err(|_| fault::not_found("space", id))?;
+        check_name("id", id).map_err(|_| error::not_found("space", id))?;
         let changed = self.records.update::<Space, ()>(id, |space| {
             space.require(caller, least)?;
             change(space)
@@ -430,7 +426,7 @@ impl Spaces {
     ) -> Fallible<Space> {
         self.update(caller, id, SpaceRole::Admin, |space| {
             let place = space.mounts.iter().position(|mount| mount.name == name);
-            space.mounts.remove(place.ok_or_else(|| fault::not_found("mount", name))?);
+            space.mounts.remove(place.ok_or_else(|| error::not_found("mount", name))?);
             Ok(())
         })
         .await
@@ -442,7 +438,7 @@ impl Spaces {
         let _making = self.making.lock().await;
         self.records.remove::<Space>(id).await?;
         if space.private {
-            let gone = self.config.data.join(GONE);
+            let gone = self.config.data.join(REMOVED_SPACES);
             let aside = gone.join(format!("{id}-{}", random_text(6)));
             let moved = private::folder(&gone).and_then(|()| std::fs::rename(&space.folder, aside));
             if let Err(error) = moved {
@@ -476,7 +472,7 @@ impl Spaces {
         let folder = folder.canonicalize().map_err(|_| {
             ApiError::invalid("cwd", format!("{} is no folder of the space", folder.display()))
         })?;
-        fitting::inside(&space.folder, &folder)?;
+        space_setup::inside(&space.folder, &folder)?;
         Ok(folder)
     }
 
@@ -547,7 +543,7 @@ impl Spaces {
 
     /// What all spaces remember.
     pub(crate) fn shared_memory(&self) -> Fallible<Memory> {
-        memory::read(&self.config.data, memory::SHARED)
+        memory::read(&self.config.data, SHARED_MEMORY)
     }
 
     pub(crate) async fn remember_for_all(
@@ -558,7 +554,7 @@ impl Spaces {
     ) -> Fallible<Memory> {
         caller.require(Role::Admin)?;
         let _making = self.making.lock().await;
-        memory::write(&self.config.data, memory::SHARED, text, seen)
+        memory::write(&self.config.data, SHARED_MEMORY, text, seen)
     }
 }
 

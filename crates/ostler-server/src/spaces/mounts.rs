@@ -16,12 +16,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::access::SpaceRole;
-use super::record::Mount;
-use crate::fault::{ApiError, Fallible};
-use crate::security::private;
-
-/// The file in the server's folder.
-pub(crate) const FILE: &str = "mounts.json";
+use crate::confine::own_files::MOUNTS;
+use crate::confine::private;
+use crate::error::{ApiError, Fallible};
+use crate::model::space::Mount;
 
 /// What nobody means to show to an agent, wherever it lies.
 const BLOCKED: [&str; 24] = [
@@ -85,22 +83,23 @@ impl MountRules {
     /// # Errors
     /// When it is not there or cannot be used; then nothing can be mounted, and the error says so.
     pub(crate) fn load(data: &Path) -> Fallible<Self> {
-        let file = data.join(FILE);
+        let file = data.join(MOUNTS);
         let blocks = |why: String| {
             ApiError::forbidden("no_mounts", format!("no folder can be mounted: {why}"))
         };
         let text = private::read(&file).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
-                blocks(format!("the operator has not said which ({FILE} is not there)"))
+                blocks(format!("the operator has not said which ({MOUNTS} is not there)"))
             }
             _ => blocks(error.to_string()),
         })?;
         let rules: Self = serde_json::from_str(&text)
-            .map_err(|error| blocks(format!("{FILE} cannot be understood: {error}")))?;
+            .map_err(|error| blocks(format!("{MOUNTS} cannot be understood: {error}")))?;
         match rules.roots.iter().find(|root| !root.path.is_absolute()) {
-            Some(root) => {
-                Err(blocks(format!("{} in {FILE} does not begin at the root", root.path.display())))
-            }
+            Some(root) => Err(blocks(format!(
+                "{} in {MOUNTS} does not begin at the root",
+                root.path.display()
+            ))),
             None => Ok(rules),
         }
     }
@@ -135,7 +134,7 @@ impl MountRules {
             .find(|root| root.path.canonicalize().is_ok_and(|allowed| real.starts_with(allowed)));
         match root {
             Some(root) => Ok((real, root)),
-            None => Err(refused(format!("is in no folder that the operator lists in {FILE}"))
+            None => Err(refused(format!("is in no folder that the operator lists in {MOUNTS}"))
                 .hint("ask the operator to add it to the roots there")),
         }
     }
@@ -289,7 +288,7 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let why = || MountRules::load(data.path()).unwrap_err().detail().message.clone();
         assert!(why().contains("mounts.json is not there"), "{}", why());
-        let file = data.path().join(FILE);
+        let file = data.path().join(MOUNTS);
         for (text, expected) in [
             ("{", "cannot be understood"),
             (r#"{"roots": [], "writable": true}"#, "unknown field"),

@@ -7,13 +7,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use crate::fault::{ApiError, Fallible};
-use crate::security::error::shown;
-use crate::security::private;
-use crate::security::redact::Redactor;
-
-/// The file in the server's folder.
-pub(crate) const FILE: &str = "secrets.json";
+use crate::confine::own_files::SECRETS;
+use crate::confine::private;
+use crate::confine::redact::Redactor;
+use crate::error::{ApiError, Fallible, shown};
 
 /// Beginnings of names that mean something to engines, shells and the loader of programs.
 const RESERVED: [&str; 9] =
@@ -25,7 +22,7 @@ const RESERVED_NAMES: [&str; 8] = ["PATH", "HOME", "ENV", "IFS", "SHELL", "TMPDI
 /// # Errors
 /// When it cannot be used, or others can read it.
 pub(crate) fn load(data: &Path, redactor: &Redactor) -> Fallible<BTreeMap<String, String>> {
-    let file = data.join(FILE);
+    let file = data.join(SECRETS);
     let refused = |why: String| {
         ApiError::unavailable("secrets", format!("the server's secrets cannot be used: {why}"))
     };
@@ -37,14 +34,14 @@ pub(crate) fn load(data: &Path, redactor: &Redactor) -> Fallible<BTreeMap<String
     // What serde says could quote a value.
     let secrets: BTreeMap<String, String> = serde_json::from_str(&text).map_err(|error| {
         let place = format!("line {}, column {}", error.line(), error.column());
-        refused(format!("{FILE} is no object of names and texts ({place})"))
+        refused(format!("{SECRETS} is no object of names and texts ({place})"))
     })?;
     for (name, value) in &secrets {
         if !is_name(name) {
-            return Err(refused(format!("{} in {FILE} is no name for one", shown(name))));
+            return Err(refused(format!("{} in {SECRETS} is no name for one", shown(name))));
         }
         if value.contains('\0') {
-            return Err(refused(format!("the value of {name} in {FILE} has a zero byte")));
+            return Err(refused(format!("the value of {name} in {SECRETS} has a zero byte")));
         }
         redactor.add(name, value);
     }
@@ -63,8 +60,9 @@ pub(super) fn chosen(
         Some(value) => Ok((name.clone(), value.clone())),
         None => {
             let message = format!("the server has no secret {}", shown(name));
-            Err(ApiError::invalid("secrets", message)
-                .hint(format!("the operator adds it to {FILE}, or an admin takes it off the list")))
+            Err(ApiError::invalid("secrets", message).hint(format!(
+                "the operator adds it to {SECRETS}, or an admin takes it off the list"
+            )))
         }
     };
     names.iter().map(find).collect()
@@ -90,7 +88,7 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let redactor = Redactor::default();
         assert!(load(data.path(), &redactor).unwrap().is_empty());
-        let file = data.path().join(FILE);
+        let file = data.path().join(SECRETS);
         private::create(&file, br#"{"SHOP_TOKEN": "canary-value"}"#).unwrap();
         let secrets = load(data.path(), &redactor).unwrap();
         assert_eq!(redactor.text("it is canary-value"), "it is [redacted SHOP_TOKEN]");

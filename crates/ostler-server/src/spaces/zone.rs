@@ -1,7 +1,6 @@
 //! Time zones by their names.
 
-use crate::fault::{ApiError, Fallible};
-use crate::security::error::shown;
+use crate::error::{ApiError, Fallible, shown};
 
 /// The zone of a space that names none.
 pub(super) const USUAL: &str = "UTC";

@@ -12,13 +12,12 @@ use serde_json::{Map, Value};
 use self::record::{Execution, Task, TaskView};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::fault::{self, ApiError, Fallible};
+use crate::error::{self, ApiError, Fallible};
 use crate::ids;
+use crate::model::run::{Run, Session, Setup};
 use crate::records::Records;
-use crate::runs::options::{Shape, Shaped};
-use crate::runs::record::{Run, Session, Setup};
-use crate::runs::{Hub, NewRun};
-use crate::schedules::starter::joined;
+use crate::runs::options::{EngineParts, EngineSetup};
+use crate::runs::{NewRun, Sessions};
 use crate::security::users::Caller;
 use crate::session_room::SessionRoom;
 use crate::skills::cms::Cms;
@@ -93,11 +92,11 @@ impl Workshop {
 }
 
 #[async_trait]
-impl Shape for Workshop {
-    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
+impl EngineSetup for Workshop {
+    async fn set_up(&self, session: &Session, engine_parts: &mut EngineParts) -> Fallible<()> {
         let Some(id) = &session.setup.task else { return Ok(()) };
         let Some((task, _)) = self.records.find::<Task>(id).await? else {
-            return Err(fault::not_found("task", id));
+            return Err(error::not_found("task", id));
         };
         let run = self.prepare(&task).await?;
         match &run.note {
@@ -105,10 +104,10 @@ impl Shape for Workshop {
             Some(Note::Debug(why)) => tracing::debug!(task = task.id, "{why}"),
             None => {}
         }
-        shaped.options = run.apply(std::mem::take(&mut shaped.options));
-        shaped.skill_allowed.extend(run.approved());
-        shaped.people_only |= run.mode == Mode::Ask;
-        shaped.guards.push(Box::new(run));
+        engine_parts.options = run.apply(std::mem::take(&mut engine_parts.options));
+        engine_parts.skill_allowed.extend(run.approved());
+        engine_parts.people_only |= run.mode == Mode::Ask;
+        engine_parts.guards.push(Box::new(run));
         Ok(())
     }
 }
@@ -125,7 +124,7 @@ fn at_home(config: &Config) -> Vec<PathBuf> {
 /// All tasks of the server.
 pub(crate) struct Tasks {
     pub(crate) workshop: Arc<Workshop>,
-    hub: Arc<Hub>,
+    sessions: Arc<Sessions>,
     clock: Clock,
     /// Sessions of executions count like those that people make.
     room: Arc<SessionRoom>,
@@ -134,11 +133,11 @@ pub(crate) struct Tasks {
 impl Tasks {
     pub(crate) fn new(
         workshop: Arc<Workshop>,
-        hub: Arc<Hub>,
+        sessions: Arc<Sessions>,
         clock: Clock,
         room: Arc<SessionRoom>,
     ) -> Self {
-        Self { workshop, hub, clock, room }
+        Self { workshop, sessions, clock, room }
     }
 
     /// Keeps a task. What can be wrong with it is said now, not when it is executed.
@@ -166,24 +165,24 @@ impl Tasks {
             execution: None,
         };
         self.workshop.prepare(&task).await?;
-        self.hub.records.create(&task).await?;
+        self.sessions.records.create(&task).await?;
         Ok(TaskView::new(task, None))
     }
 
     /// A task that the caller may see.
     pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Fallible<Task> {
-        match self.hub.records.find::<Task>(id).await? {
+        match self.sessions.records.find::<Task>(id).await? {
             Some((task, _)) if caller.may_see(&task.owner) => Ok(task),
-            _ => Err(fault::not_found("task", id)),
+            _ => Err(error::not_found("task", id)),
         }
     }
 
     pub(crate) async fn view(&self, task: Task) -> Fallible<TaskView> {
         let run = match &task.execution {
-            Some(execution) => self.hub.records.find::<Run>(&execution.run).await?,
+            Some(execution) => self.sessions.records.find::<Run>(&execution.run).await?,
             None => None,
         };
-        Ok(TaskView::new(task, run.map(|(run, _)| self.hub.as_it_is(run))))
+        Ok(TaskView::new(task, run.map(|(run, _)| self.sessions.as_it_is(run))))
     }
 
     /// Executes a task, in a session of its own.
@@ -208,24 +207,24 @@ impl Tasks {
             ..Setup::default()
         };
         let is_new = match key {
-            Some(key) => self.hub.keyed(&task.owner, key).await?.is_none(),
+            Some(key) => self.sessions.keyed(&task.owner, key).await?.is_none(),
             None => true,
         };
         if is_new {
             self.room.take(&task.owner).await?;
         }
         let session = match key {
-            Some(key) => self.hub.by_key(&task.owner, key, &task.name, setup).await?,
-            None => self.hub.create(&task.owner, &task.name, setup).await?,
+            Some(key) => self.sessions.by_key(&task.owner, key, &task.name, setup).await?,
+            None => self.sessions.create(&task.owner, &task.name, setup).await?,
         };
         let prompt = joined(&prepared.prompt, more);
         // Hooks and schedules come with a key, people without.
         let run_id = key.map(|key| ids::of("run", key));
         let new = NewRun { id: run_id, unattended: key.is_some(), ..NewRun::text(prompt) };
-        let run = self.hub.submit(&session, new).await?;
+        let run = self.sessions.submit(&session, new).await?;
         let execution =
             Execution { session: session.id, run: run.id, metadata: prepared.metadata.clone() };
-        let executed = self.hub.records.update::<Task, ()>(id, |task| {
+        let executed = self.sessions.records.update::<Task, ()>(id, |task| {
             task.execution = Some(execution.clone());
             Ok(())
         });
@@ -238,15 +237,23 @@ impl Tasks {
         let Some(execution) = &task.execution else {
             return Err(ApiError::conflict("not_executed", "this task is not being executed"));
         };
-        self.hub.cancel(caller, &execution.run).await?;
+        self.sessions.cancel(caller, &execution.run).await?;
         Ok(task)
     }
 
     pub(crate) async fn remove(&self, caller: &Caller, id: &str) -> Fallible<()> {
         let task = self.find(caller, id).await?;
         if let Some(execution) = &task.execution {
-            self.hub.close(&execution.session).await;
+            self.sessions.close(&execution.session).await;
         }
-        self.hub.records.remove::<Task>(id).await
+        self.sessions.records.remove::<Task>(id).await
+    }
+}
+
+/// A prompt, and what is said beside it.
+pub(crate) fn joined(prompt: &str, more: Option<&str>) -> String {
+    match more {
+        Some(more) => format!("{prompt}\n\n{more}"),
+        None => prompt.to_owned(),
     }
 }

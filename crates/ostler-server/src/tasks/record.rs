@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::model::run::{Failure, Run, RunState};
 use crate::records::kept;
-use crate::runs::record::{Failure, Run, RunState};
 use crate::skills::metadata::{Isolation, Metadata, TaskType};
 
 /// Something to be done with a skill, as often as one likes.

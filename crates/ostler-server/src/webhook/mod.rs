@@ -1,10 +1,7 @@
 //! Tells a program of the operator's what happens: somebody is waited for, or a run is over.
 //!
-//! Never in anybody's way: what happens is taken from broadcasts and sent from tasks of its own (`courier`). The receiver
+//! Never in anybody's way: what happens is taken from broadcasts and sent from tasks of its own ([`crate::courier`]). The receiver
 //! may hear of the same thing twice.
-
-pub(crate) mod courier;
-pub(crate) mod sign;
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -14,13 +11,13 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use self::courier::{Courier, Letter};
 use crate::approvals::Approvals;
 use crate::approvals::record::Approval;
 use crate::config::{Webhook, WebhookEvent};
+use crate::courier::{Courier, Letter};
 use crate::ids;
-use crate::runs::Hub;
-use crate::runs::record::Run;
+use crate::model::run::Run;
+use crate::runs::Sessions;
 
 /// How many requests are remembered as told.
 const TOLD: usize = 10_000;
@@ -45,42 +42,43 @@ pub(crate) fn check(webhook: &Webhook) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The one who tells.
-pub(crate) struct Teller {
+/// Notifies the webhook of approvals and ends of runs.
+pub(crate) struct WebhookSender {
     courier: Arc<Courier>,
     url: Url,
     secret: String,
     events: Vec<WebhookEvent>,
     /// How people reach this server.
     base: String,
-    hub: Arc<Hub>,
+    sessions: Arc<Sessions>,
     approvals: Arc<Approvals>,
 }
 
-impl Teller {
+impl WebhookSender {
     /// # Errors
     /// In words, when it cannot be used.
     pub(crate) fn new(
         webhook: &Webhook,
         base: String,
-        hub: Arc<Hub>,
+        sessions: Arc<Sessions>,
         approvals: Arc<Approvals>,
     ) -> Result<Arc<Self>, String> {
         let url = check(webhook)?;
-        let courier = Courier::new(Client::builder(), hub.clock.clone(), Arc::clone(&hub.metrics))?;
+        let courier =
+            Courier::new(Client::builder(), sessions.clock.clone(), Arc::clone(&sessions.metrics))?;
         let (secret, events) = (webhook.secret.clone(), webhook.events.clone());
-        Ok(Arc::new(Self { courier, url, secret, events, base, hub, approvals }))
+        Ok(Arc::new(Self { courier, url, secret, events, base, sessions, approvals }))
     }
 
-    /// Listens and tells, until [`Teller::shut_down`].
+    /// Listens and tells, until [`WebhookSender::shut_down`].
     pub(crate) fn start(self: &Arc<Self>) {
         if self.events.contains(&WebhookEvent::Waiting) {
-            let (teller, news) = (Arc::clone(self), self.approvals.news());
-            self.courier.spawn(async move { teller.tell_of_waiting(news).await });
+            let (webhook_sender, news) = (Arc::clone(self), self.approvals.news());
+            self.courier.spawn(async move { webhook_sender.tell_of_waiting(news).await });
         }
         if self.events.contains(&WebhookEvent::Ended) {
-            let (teller, news) = (Arc::clone(self), self.hub.news());
-            self.courier.spawn(async move { teller.tell_of_ends(news).await });
+            let (webhook_sender, news) = (Arc::clone(self), self.sessions.news());
+            self.courier.spawn(async move { webhook_sender.tell_of_ends(news).await });
         }
     }
 
@@ -114,7 +112,7 @@ impl Teller {
         if !told.add(&approval.id) {
             return;
         }
-        let summary = self.hub.redacted(&approval.summary);
+        let summary = self.sessions.redacted(&approval.summary);
         let body = json!({
             "event": "waiting",
             "approval": {

@@ -11,8 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
+use crate::error::JsonBody;
 use crate::security::code::Browsers;
-use crate::security::error::JsonBody;
 use crate::security::rate::{Buckets, Rate};
 use crate::security::serve::{ConnectionLimits, serve};
 use crate::security::site::Site;

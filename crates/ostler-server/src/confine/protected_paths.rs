@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use ostler::Options;
 
 /// Keeps the agent out of these files and folders, under the names they were given by and where links lead.
-pub(crate) fn keep_out(options: &mut Options, places: &[PathBuf]) {
+pub(crate) fn protect(options: &mut Options, places: &[PathBuf]) {
     let real = places.iter().filter_map(|place| place.canonicalize().ok());
     let mut all: Vec<PathBuf> = places.iter().cloned().chain(real).collect();
     all.sort();
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn a_place_is_named_from_the_root_and_is_no_pattern() {
         let mut options = Options::new();
-        keep_out(&mut options, &[PathBuf::from("/no/such/a b[1]*/")]);
+        protect(&mut options, &[PathBuf::from("/no/such/a b[1]*/")]);
         let expected = [
             r"Read(//no/such/a\ b\[1\]\*)",
             r"Read(//no/such/a\ b\[1\]\*/**)",
@@ -59,7 +59,7 @@ mod tests {
         std::fs::create_dir(&real).unwrap();
         std::os::unix::fs::symlink(&real, place.path().join("link")).unwrap();
         let mut options = Options::new();
-        keep_out(&mut options, &[place.path().join("link")]);
+        protect(&mut options, &[place.path().join("link")]);
         let said = options.permissions.disallowed.join(" ");
         assert!(said.contains("/link)") && said.contains("/real)"), "{said}");
     }

@@ -3,13 +3,13 @@
 use ostler_agui::history::{self, Unseen};
 use ostler_agui::message::{Message, MessageBody};
 
-use super::run::Telling;
+use super::run::RunStream;
 use super::thread::Place;
 use super::{frontend_tools, history_page};
-use crate::runs::record::Begin;
+use crate::model::run::Begin;
 
 /// What the client wants.
-pub(super) enum Wish<'a> {
+pub(super) enum RunRequest<'a> {
     /// Nothing that was not done.
     Nothing,
     /// To go on with a turn that waited, which has answers now; and then to say this.
@@ -20,11 +20,11 @@ pub(super) enum Wish<'a> {
     Turn { before: Vec<Message>, now: Vec<&'a Message>, begin: Begin },
 }
 
-impl<'a> Telling<'a> {
+impl<'a> RunStream<'a> {
     /// `answered`: the turn has got answers that it waited for.
-    pub(super) fn wish(&mut self, answered: bool) -> Wish<'a> {
+    pub(super) fn run_request(&mut self, answered: bool) -> RunRequest<'a> {
         let messages = &self.input.messages;
-        let waiting = self.desk.waiting_calls();
+        let waiting = self.tool_calls.waiting_calls();
         let goes_on = self.live.is_some();
         if self.thread.known.is_empty() && !goes_on {
             return self.first_wish();
@@ -38,17 +38,17 @@ impl<'a> Telling<'a> {
             // A turn that goes on by itself is told to the end: its client may have gone before.
             Unseen::Nothing | Unseen::Again { .. } if goes_on => {
                 if answered || !self.is_waiting() {
-                    Wish::GoOn { then: Vec::new() }
+                    RunRequest::GoOn { then: Vec::new() }
                 } else {
-                    Wish::Nothing
+                    RunRequest::Nothing
                 }
             }
             Unseen::Nothing | Unseen::Again { .. }
                 if self.cut_off.is_some() && !self.is_waiting() =>
             {
-                self.cut_off.take().map_or(Wish::Nothing, Wish::TakeUp)
+                self.cut_off.take().map_or(RunRequest::Nothing, RunRequest::TakeUp)
             }
-            Unseen::Nothing => Wish::Nothing,
+            Unseen::Nothing => RunRequest::Nothing,
             Unseen::New(new) => self.heard(new, answered),
             Unseen::Again { kept, from } | Unseen::Rewritten { kept, from } => {
                 self.go_back(kept, from)
@@ -57,14 +57,14 @@ impl<'a> Telling<'a> {
     }
 
     /// A conversation that is new here, however long it is.
-    fn first_wish(&mut self) -> Wish<'a> {
+    fn first_wish(&mut self) -> RunRequest<'a> {
         let messages = &self.input.messages;
         let from = history::begin(messages);
         let now: Vec<_> = messages[from..].iter().filter(|it| is_user(it)).collect();
         let ends_with_tool =
             matches!(messages.last().map(|it| &it.body), Some(MessageBody::Tool { .. }));
         if now.is_empty() && !ends_with_tool {
-            return Wish::Nothing;
+            return RunRequest::Nothing;
         }
         for message in messages {
             self.thread.known.heard(message, None);
@@ -72,11 +72,11 @@ impl<'a> Telling<'a> {
         // A conversation that was had by other ways need not be told again.
         let is_known = self.session.has_conversation();
         let before = if is_known { Vec::new() } else { messages[..from].to_vec() };
-        Wish::Turn { before, now, begin: Begin::Here }
+        RunRequest::Turn { before, now, begin: Begin::Here }
     }
 
     /// New messages in a conversation that is known.
-    fn heard(&mut self, new: Vec<&'a Message>, answered: bool) -> Wish<'a> {
+    fn heard(&mut self, new: Vec<&'a Message>, answered: bool) -> RunRequest<'a> {
         let here = self.thread.here.as_ref().map(Place::name);
         let mut now = Vec::new();
         let mut before = Vec::new();
@@ -86,7 +86,7 @@ impl<'a> Telling<'a> {
             match &message.body {
                 MessageBody::Tool { tool_call_id, content, error } => {
                     let output = frontend_tools::output(content, error.as_deref());
-                    if self.desk.answer_call(tool_call_id, output) {
+                    if self.tool_calls.answer_call(tool_call_id, output) {
                         goes_on = true;
                     } else {
                         // The turn that waited for it ended with the server; another one is told.
@@ -100,14 +100,14 @@ impl<'a> Telling<'a> {
         // given up: the user has moved on.
         let can_go_on = self.live.is_some() && before.is_empty();
         if can_go_on && (now.is_empty() || (goes_on && !self.is_waiting())) {
-            return Wish::GoOn { then: now };
+            return RunRequest::GoOn { then: now };
         }
         if !self.session.has_conversation()
             && let Some(first) = now.first()
         {
             before = self.before(first);
         }
-        Wish::Turn { before, now, begin: Begin::Here }
+        RunRequest::Turn { before, now, begin: Begin::Here }
     }
 
     fn before(&self, message: &Message) -> Vec<Message> {
@@ -116,7 +116,7 @@ impl<'a> Telling<'a> {
     }
 
     /// The user went back in the conversation.
-    fn go_back(&mut self, kept: usize, from: usize) -> Wish<'a> {
+    fn go_back(&mut self, kept: usize, from: usize) -> RunRequest<'a> {
         let messages = &self.input.messages;
         let name = self.thread.known.go_back(kept);
         // The engine finds the place again; where it cannot, it is told what was said.
@@ -129,9 +129,11 @@ impl<'a> Telling<'a> {
         match place {
             Some(Place { conversation, message }) => {
                 let begin = Begin::Behind { conversation, message };
-                Wish::Turn { before: Vec::new(), now, begin }
+                RunRequest::Turn { before: Vec::new(), now, begin }
             }
-            None => Wish::Turn { before: messages[..from].to_vec(), now, begin: Begin::Blank },
+            None => {
+                RunRequest::Turn { before: messages[..from].to_vec(), now, begin: Begin::Blank }
+            }
         }
     }
 }

@@ -3,19 +3,33 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::record::Start;
-use crate::fault::{ApiError, Fallible};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ApiError, Fallible};
 use crate::ids;
-use crate::runs::record::Run;
-use crate::runs::{Hub, NewRun};
+use crate::model::run::{Run, Setup};
+use crate::runs::{NewRun, Sessions};
 use crate::security::users::Caller;
 use crate::session_room::SessionRoom;
-use crate::tasks::Tasks;
+use crate::tasks::{Tasks, joined};
+
+/// What is started.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub(crate) enum Start {
+    /// A prompt, in a session of its own each time.
+    Prompt { prompt: String, setup: Box<Setup> },
+    /// A prompt in one and the same session.
+    Session { prompt: String, session: String },
+    /// A task: a skill with its parameters.
+    Task { task: String },
+}
 
 /// What is needed for it.
 #[derive(Clone)]
 pub(crate) struct Starter {
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) tasks: Arc<Tasks>,
     /// Sessions that are made for somebody count like those that they make.
     pub(crate) room: Arc<SessionRoom>,
@@ -42,9 +56,9 @@ impl Starter {
             {
                 Err(ApiError::invalid("start.prompt", "a prompt says something"))
             }
-            Start::Prompt { setup, .. } => self.hub.check_setup(setup),
+            Start::Prompt { setup, .. } => self.sessions.check_setup(setup),
             Start::Session { session, .. } => {
-                let found = self.hub.find(&caller, session).await;
+                let found = self.sessions.find(&caller, session).await;
                 found.map(drop).map_err(|error| error.field("start.session"))
             }
             Start::Task { task } => {
@@ -63,7 +77,7 @@ impl Starter {
                 let found = setup.cwd.canonicalize().ok();
                 found.filter(|found| *found == setup.cwd).ok_or_else(|| gone(&setup.cwd))?
             }
-            Start::Session { session, .. } => self.hub.find(&caller, session).await?.setup.cwd,
+            Start::Session { session, .. } => self.sessions.find(&caller, session).await?.setup.cwd,
             Start::Task { task } => self.tasks.find(&caller, task).await?.project,
         };
         if folder.is_dir() { Ok(folder) } else { Err(gone(&folder)) }
@@ -77,28 +91,22 @@ impl Starter {
             Start::Task { task } => {
                 let task = self.tasks.execute_as(&caller, task, Some(key), more.as_deref()).await?;
                 let run = task.execution.map(|execution| execution.run).unwrap_or_default();
-                return self.hub.find_run(&caller, &run).await;
+                return self.sessions.find_run(&caller, &run).await;
             }
-            Start::Session { session, prompt } => (self.hub.find(&caller, session).await?, prompt),
+            Start::Session { session, prompt } => {
+                (self.sessions.find(&caller, session).await?, prompt)
+            }
             Start::Prompt { prompt, setup } => {
-                if self.hub.keyed(owner, key).await?.is_none() {
+                if self.sessions.keyed(owner, key).await?.is_none() {
                     self.room.take(owner).await?;
                 }
-                (self.hub.by_key(owner, key, title, (**setup).clone()).await?, prompt)
+                (self.sessions.by_key(owner, key, title, (**setup).clone()).await?, prompt)
             }
         };
         let prompt = joined(prompt, more.as_deref());
         let id = Some(ids::of("run", key));
         let new = NewRun { id, unattended: true, ..NewRun::text(prompt) };
-        self.hub.submit(&session, new).await
-    }
-}
-
-/// A prompt, and what is said beside it.
-pub(crate) fn joined(prompt: &str, more: Option<&str>) -> String {
-    match more {
-        Some(more) => format!("{prompt}\n\n{more}"),
-        None => prompt.to_owned(),
+        self.sessions.submit(&session, new).await
     }
 }
 

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 
 use ostler::Options;
 
-use super::keep_out::{keep_out, pattern};
+use super::protected_paths::{pattern, protect};
 
 /// What an agent can reach. Of two that speak about a place, the stricter one counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Walls {
+pub(crate) struct AccessBoundary {
     /// Where it works: may be read and written, all of it.
     pub(crate) work: Vec<PathBuf>,
     /// Other places it can see.
@@ -31,7 +31,7 @@ pub(crate) struct Opening {
     pub(crate) writable: bool,
 }
 
-impl Walls {
+impl AccessBoundary {
     /// Says it to an engine. These rules hold in every mode.
     pub(crate) fn put_up(&self, options: &mut Options) {
         let cwd = options.context.cwd.clone();
@@ -57,7 +57,7 @@ impl Walls {
                 }
             }
         }
-        keep_out(options, &self.hidden);
+        protect(options, &self.hidden);
     }
 }
 
@@ -81,13 +81,13 @@ mod tests {
     fn walls_are_directories_and_rules() {
         let mut options = Options::new().cwd("/w");
         let opening = |place: &str, writable| Opening { place: place.into(), writable };
-        let walls = Walls {
+        let access_boundary = AccessBoundary {
             work: vec!["/w".into(), "/w2".into()],
             openings: vec![opening("/r", false), opening("/rw", true)],
             hidden: vec!["/no/such".into()],
             hidden_names: vec!["*.pem".to_owned()],
         };
-        walls.put_up(&mut options);
+        access_boundary.put_up(&mut options);
         let places: Vec<PathBuf> = ["/w2", "/r", "/rw"].map(PathBuf::from).into();
         assert_eq!(options.context.additional_directories, places);
         let expected = [

@@ -2,11 +2,11 @@
 
 use ostler::proto::api::ContentBlock;
 use ostler_store::NewEvent;
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::record::{Begin, Forked, Run};
-use crate::approvals::record::Approval;
-use crate::fault::{self, Fallible};
+use super::run::{Begin, Forked, Run};
+use crate::error::{self, Fallible};
 
 /// What the names of all drafts begin with.
 const DRAFTS: &str = "s/";
@@ -65,7 +65,7 @@ pub(crate) fn message(run: Option<&str>, message: &Value) -> Fallible<NewEvent> 
 }
 
 /// Somebody is asked, or has answered.
-pub(crate) fn approval(approval: &Approval) -> Fallible<NewEvent> {
+pub(crate) fn approval(approval: &impl Serialize) -> Fallible<NewEvent> {
     event("approval", json!({"approval": approval}), true)
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn deleted() -> Fallible<NewEvent> {
 }
 
 fn event(kind: &str, body: Value, durable: bool) -> Fallible<NewEvent> {
-    let body = ostler_store::Body::of(&body).map_err(fault::internal)?;
+    let body = ostler_store::Body::of(&body).map_err(error::internal)?;
     let event = NewEvent::new(kind, body);
     Ok(if durable { event } else { event.fleeting() })
 }

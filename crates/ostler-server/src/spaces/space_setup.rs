@@ -11,20 +11,21 @@ use sha2::{Digest as _, Sha256};
 use super::access::SpaceRole;
 use super::memory;
 use super::mounts::MountRules;
-use super::policy::Policy;
-use super::record::Space;
 use super::secrets;
 use super::{FOLDER, Spaces};
-use crate::fault::{self, ApiError, Fallible};
-use crate::runs::options::{Shape, Shaped, add_to_prompt};
-use crate::runs::record::Session;
+use crate::confine::access_boundary::{AccessBoundary, Opening};
+use crate::confine::own_files::SHARED_MEMORY;
+use crate::error::{self, ApiError, Fallible};
+use crate::model::policy::Policy;
+use crate::model::run::Session;
+use crate::model::space::Space;
+use crate::runs::options::{EngineParts, EngineSetup, add_to_prompt};
 use crate::security::users::Role;
-use crate::security::walls::{Opening, Walls};
 
 /// Everything that a space changes about a session.
-pub(crate) struct Fitting {
+pub(crate) struct SpaceSetup {
     cwd: PathBuf,
-    walls: Walls,
+    access_boundary: AccessBoundary,
     place: Option<Place>,
 }
 
@@ -44,7 +45,7 @@ impl Spaces {
     ///
     /// # Errors
     /// When it must not begin: its space is gone, its user is not in it any more, or a folder leads elsewhere.
-    pub(crate) async fn fitting(&self, session: &Session) -> Fallible<Fitting> {
+    pub(crate) async fn space_setup(&self, session: &Session) -> Fallible<SpaceSetup> {
         let all = self.all().await?;
         let cwd = session.setup.cwd.clone();
         let hidden = |own: Option<&Space>| {
@@ -58,10 +59,11 @@ impl Spaces {
         let Some(id) = &session.setup.space else {
             self.check_free(&session.setup.cwd).await?;
             self.check_plain(&session.setup.cwd)?;
-            let walls = Walls { hidden: hidden(None), ..Walls::default() };
-            return Ok(Fitting { cwd, walls, place: None });
+            let access_boundary =
+                AccessBoundary { hidden: hidden(None), ..AccessBoundary::default() };
+            return Ok(SpaceSetup { cwd, access_boundary, place: None });
         };
-        let gone = || fault::not_found("space", id);
+        let gone = || error::not_found("space", id);
         let space = all.iter().find(|space| space.id == *id).ok_or_else(gone)?;
         let on_server = self.users.role(&session.owner).ok_or_else(gone)?;
         let role = space.role_of(&session.owner, on_server).ok_or_else(|| {
@@ -72,7 +74,7 @@ impl Spaces {
         inside(&space.folder, &session.setup.cwd)?;
         let (openings, hidden_names) = self.openings(space, &all, role)?;
         let known = secrets::load(&self.config.data, &self.redactor)?;
-        let walls = Walls {
+        let access_boundary = AccessBoundary {
             work: vec![space.folder.clone()],
             openings,
             hidden: hidden(Some(space)),
@@ -80,13 +82,13 @@ impl Spaces {
         };
         let place = Place {
             secrets: secrets::chosen(&known, &space.secrets)?,
-            told: told(space, &walls),
+            told: told(space, &access_boundary),
             policy: self.policy_of(space),
             zone: space.zone.clone(),
             folder: space.folder.clone(),
             data: self.config.data.clone(),
         };
-        Ok(Fitting { cwd, walls, place: Some(place) })
+        Ok(SpaceSetup { cwd, access_boundary, place: Some(place) })
     }
 
     /// The folder of a session outside of spaces must still be where it was when it was named, and where agents may work.
@@ -139,30 +141,31 @@ impl Spaces {
 }
 
 #[async_trait]
-impl Shape for Spaces {
-    async fn shape(&self, session: &Session, shaped: &mut Shaped) -> Fallible<()> {
-        let fitting = self.fitting(session).await?;
-        if let Some(place) = &fitting.place {
-            shaped.skill_allowed = place.policy.approved(std::mem::take(&mut shaped.skill_allowed));
+impl EngineSetup for Spaces {
+    async fn set_up(&self, session: &Session, engine_parts: &mut EngineParts) -> Fallible<()> {
+        let space_setup = self.space_setup(session).await?;
+        if let Some(place) = &space_setup.place {
+            engine_parts.skill_allowed =
+                place.policy.approved(std::mem::take(&mut engine_parts.skill_allowed));
         }
-        fitting.apply(&mut shaped.options)
+        space_setup.apply(&mut engine_parts.options)
     }
 
     /// What the space says now: whoever is put out of it, or whose folder has been led elsewhere, does not go on with an
     /// engine that was started before.
     async fn stamp(&self, session: &Session) -> Fallible<String> {
-        let fitting = self.fitting(session).await?;
-        if let (Some(place), Some(id)) = (&fitting.place, &session.setup.space)
+        let space_setup = self.space_setup(session).await?;
+        if let (Some(place), Some(id)) = (&space_setup.place, &session.setup.space)
             && let Some((space, _)) = self.records.find::<Space>(id).await?
         {
             let memory = memory::read(&place.folder, memory::NAME)?;
             self.note_memory(&space, &memory, "agents").await?;
         }
-        Ok(fitting.stamp())
+        Ok(space_setup.stamp())
     }
 }
 
-impl Fitting {
+impl SpaceSetup {
     /// Makes options fit.
     ///
     /// # Errors
@@ -175,7 +178,7 @@ impl Fitting {
             variables.extend(place.secrets.clone());
             add_to_prompt(options, &place.told);
             for (title, folder, name) in [
-                ("What all spaces here remember", &place.data, memory::SHARED),
+                ("What all spaces here remember", &place.data, SHARED_MEMORY),
                 (
                     "What this space remembers (CLAUDE.md in its folder)",
                     &place.folder,
@@ -188,14 +191,14 @@ impl Fitting {
                 }
             }
         }
-        self.walls.put_up(options);
+        self.access_boundary.put_up(options);
         Ok(())
     }
 
     /// Equal for fittings that need no new engine. What is remembered may change meanwhile: that is for the next one.
     pub(crate) fn stamp(&self) -> String {
         let of_space = self.place.as_ref().map(|it| (&it.policy, &it.zone, &it.secrets, &it.told));
-        let all = format!("{:?}", (&self.cwd, &self.walls, of_space));
+        let all = format!("{:?}", (&self.cwd, &self.access_boundary, of_space));
         let digest = Sha256::digest(all.as_bytes());
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -215,14 +218,14 @@ pub(super) fn inside(folder: &Path, path: &Path) -> Fallible<()> {
     }
 }
 
-fn told(space: &Space, walls: &Walls) -> String {
+fn told(space: &Space, access_boundary: &AccessBoundary) -> String {
     let mut text = format!(
         "You work in the space \"{}\", in the folder {}. Its people live in the time zone {}.",
         space.title,
         space.folder.display(),
         space.zone,
     );
-    for (mount, opening) in space.mounts.iter().zip(&walls.openings) {
+    for (mount, opening) in space.mounts.iter().zip(&access_boundary.openings) {
         let how = if opening.writable { "" } else { ", which you can only read" };
         text.push_str(&format!("\nIts folder {} is {}{how}.", mount.name, opening.place.display()));
     }

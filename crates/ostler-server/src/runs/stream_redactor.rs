@@ -8,9 +8,9 @@ use ostler_store::NewEvent;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::event;
-use crate::fault::{self, Fallible};
-use crate::security::redact::{Pieces, Redactor};
+use crate::confine::redact::{Pieces, Redactor};
+use crate::error::{self, Fallible};
+use crate::model::event;
 
 /// A block of a response: the subagent whose it is, and its number.
 type Place = (String, u64);
@@ -19,7 +19,7 @@ type Place = (String, u64);
 const COLLECTED: Duration = Duration::from_millis(50);
 
 /// One per engine.
-pub(super) struct Veil {
+pub(super) struct StreamRedactor {
     redactor: Redactor,
     open: HashMap<Place, Block>,
     /// Deltas of one block that are not written yet, as one.
@@ -35,7 +35,7 @@ struct Block {
     last: Option<Value>,
 }
 
-impl Veil {
+impl StreamRedactor {
     pub(super) fn new(redactor: Redactor) -> Self {
         Self { redactor, open: HashMap::new(), held: None, written: None }
     }
@@ -47,7 +47,7 @@ impl Veil {
         message: Message,
     ) -> Fallible<Vec<NewEvent>> {
         let is_piece = matches!(message, Message::StreamEvent(_));
-        let frame = serde_json::to_value(message.into_frame()).map_err(fault::internal)?;
+        let frame = serde_json::to_value(message.into_frame()).map_err(error::internal)?;
         let mut frames = Vec::new();
         for frame in self.frames(frame, is_piece) {
             self.collect(frame, &mut frames);
@@ -167,15 +167,15 @@ fn text_field(frame: &Value) -> Option<&'static str> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::Veil;
-    use crate::security::redact::Redactor;
+    use super::StreamRedactor;
+    use crate::confine::redact::Redactor;
 
     const SECRET: &str = "canary-7-value";
 
-    fn veil() -> Veil {
+    fn stream_redactor() -> StreamRedactor {
         let redactor = Redactor::default();
         redactor.add("CANARY", SECRET);
-        Veil::new(redactor)
+        StreamRedactor::new(redactor)
     }
 
     fn piece(agent: Option<&str>, index: u64, text: &str) -> Value {
@@ -195,12 +195,12 @@ mod tests {
     // Seen to fail when pieces are looked at one by one, and when what is held is lost at the end of a block.
     #[test]
     fn a_secret_in_two_pieces_is_gone_and_nothing_else() {
-        let mut veil = veil();
+        let mut stream_redactor = stream_redactor();
         let mut said = Vec::new();
         for text in ["It is canary", "-7-va", "lue, can", " you see, can"] {
-            said.extend(veil.frames(piece(None, 0, text), true));
+            said.extend(stream_redactor.frames(piece(None, 0, text), true));
         }
-        said.extend(veil.frames(stop(0), true));
+        said.extend(stream_redactor.frames(stop(0), true));
         assert_eq!(texts(&said), "It is [redacted CANARY], can you see, can");
         assert_eq!(said.last().unwrap()["event"]["type"], "content_block_stop");
         let names: std::collections::HashSet<&str> =
@@ -210,47 +210,62 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn deltas_of_a_block_are_collected_for_a_moment() {
-        let mut veil = veil();
+        let mut stream_redactor = stream_redactor();
         let mut out = Vec::new();
-        let said = |veil: &mut Veil, frame: Value, out: &mut Vec<Value>| {
+        let said = |stream_redactor: &mut StreamRedactor, frame: Value, out: &mut Vec<Value>| {
             let before = out.len();
-            veil.collect(frame, out);
+            stream_redactor.collect(frame, out);
             texts(&out[before..])
         };
-        assert_eq!(said(&mut veil, piece(None, 0, "a"), &mut out), "a", "the first at once");
-        assert_eq!(said(&mut veil, piece(None, 0, "b"), &mut out), "");
-        assert_eq!(said(&mut veil, piece(None, 0, "c"), &mut out), "");
-        assert!(veil.due().is_some());
-        assert_eq!(said(&mut veil, piece(None, 1, "d"), &mut out), "bc", "another block");
-        assert_eq!(said(&mut veil, stop(1), &mut out), "d");
-        assert_eq!(veil.due(), None);
+        assert_eq!(
+            said(&mut stream_redactor, piece(None, 0, "a"), &mut out),
+            "a",
+            "the first at once"
+        );
+        assert_eq!(said(&mut stream_redactor, piece(None, 0, "b"), &mut out), "");
+        assert_eq!(said(&mut stream_redactor, piece(None, 0, "c"), &mut out), "");
+        assert!(stream_redactor.due().is_some());
+        assert_eq!(
+            said(&mut stream_redactor, piece(None, 1, "d"), &mut out),
+            "bc",
+            "another block"
+        );
+        assert_eq!(said(&mut stream_redactor, stop(1), &mut out), "d");
+        assert_eq!(stream_redactor.due(), None);
         tokio::time::advance(super::COLLECTED).await;
-        assert_eq!(said(&mut veil, piece(None, 2, "e"), &mut out), "e", "it is long ago");
-        assert_eq!(said(&mut veil, piece(None, 2, "f"), &mut out), "");
-        assert_eq!(veil.release(None).unwrap().len(), 1);
-        assert_eq!(veil.due(), None);
+        assert_eq!(
+            said(&mut stream_redactor, piece(None, 2, "e"), &mut out),
+            "e",
+            "it is long ago"
+        );
+        assert_eq!(said(&mut stream_redactor, piece(None, 2, "f"), &mut out), "");
+        assert_eq!(stream_redactor.release(None).unwrap().len(), 1);
+        assert_eq!(stream_redactor.due(), None);
         assert_eq!(out.len(), 5, "{out:?}");
     }
 
     #[test]
     fn blocks_are_apart_and_so_are_agents() {
-        let mut veil = veil();
-        assert_eq!(texts(&veil.frames(piece(None, 0, "x canary"), true)), "x ");
-        assert_eq!(texts(&veil.frames(piece(None, 1, "-7-value"), true)), "-7-value");
-        assert_eq!(texts(&veil.frames(piece(Some("a"), 0, "-7-value"), true)), "-7-value");
+        let mut stream_redactor = stream_redactor();
+        assert_eq!(texts(&stream_redactor.frames(piece(None, 0, "x canary"), true)), "x ");
+        assert_eq!(texts(&stream_redactor.frames(piece(None, 1, "-7-value"), true)), "-7-value");
+        assert_eq!(
+            texts(&stream_redactor.frames(piece(Some("a"), 0, "-7-value"), true)),
+            "-7-value"
+        );
         let begins = json!({"type": "stream_event", "event": {"type": "message_start"}});
-        veil.frames(begins, true);
-        assert_eq!(texts(&veil.frames(piece(None, 0, "-7-value"), true)), "-7-value");
+        stream_redactor.frames(begins, true);
+        assert_eq!(texts(&stream_redactor.frames(piece(None, 0, "-7-value"), true)), "-7-value");
     }
 
     #[test]
     fn whole_messages_are_clean_too_and_come_after_their_pieces() {
         let whole = json!({"type": "assistant", "message": {"content": [{"type": "text", "text": SECRET}]}});
-        let mut veil = veil();
-        veil.frames(piece(None, 0, "can"), true);
-        let said = veil.frames(whole, false);
+        let mut stream_redactor = stream_redactor();
+        stream_redactor.frames(piece(None, 0, "can"), true);
+        let said = stream_redactor.frames(whole, false);
         assert_eq!(texts(&said[..1]), "can");
         assert_eq!(said[1]["message"]["content"][0]["text"], "[redacted CANARY]");
-        assert_eq!(veil.frames(stop(0), true).len(), 1);
+        assert_eq!(stream_redactor.frames(stop(0), true).len(), 1);
     }
 }

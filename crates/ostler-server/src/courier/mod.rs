@@ -1,5 +1,7 @@
 //! Delivers signed messages: tried again for a while, and then given up with a line in the log and in the metrics.
 
+pub(crate) mod sign;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +10,6 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::sign;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 

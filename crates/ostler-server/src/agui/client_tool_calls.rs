@@ -1,4 +1,4 @@
-//! What lies on a thread's desk while its engine waits: calls of the page's tools, and the state they share.
+//! Calls of a page's tools that wait for the page, and the state that page and agent share; one value per thread.
 //!
 //! The engine's callbacks put things here and wait; runs look at what is there, hand it to the client, and bring the
 //! answers. What the engine no longer wants disappears.
@@ -11,55 +11,56 @@ use ostler_agui::patch::diff;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 
-use crate::fault::{self, Fallible};
-use crate::runs::event;
-use crate::scribe::Scribe;
+use crate::error::{self, Fallible};
+use crate::log_writers::LogWriters;
+use crate::model::event;
 
-/// The desks of all threads that are in use.
-pub(crate) struct Desks {
-    scribe: Arc<Scribe>,
-    desks: Mutex<HashMap<String, Weak<Shared>>>,
+/// The waiting calls of all threads that are in use.
+pub(crate) struct ThreadToolCalls {
+    log_writers: Arc<LogWriters>,
+    thread_tool_calls: Mutex<HashMap<String, Weak<Shared>>>,
 }
 
-impl Desks {
-    pub(crate) fn new(scribe: Arc<Scribe>) -> Self {
-        Self { scribe, desks: Mutex::default() }
+impl ThreadToolCalls {
+    pub(crate) fn new(log_writers: Arc<LogWriters>) -> Self {
+        Self { log_writers, thread_tool_calls: Mutex::default() }
     }
 
-    /// The desk of a session. It is gone when nobody uses it any more.
-    pub(super) fn of(&self, session: &str) -> Desk {
-        let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(desk) = desks.get(session).and_then(Weak::upgrade) {
-            return Desk(desk);
+    /// Those of a session. They are gone when nothing uses them any more.
+    pub(super) fn of(&self, session: &str) -> ClientToolCalls {
+        let mut thread_tool_calls =
+            self.thread_tool_calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tool_calls) = thread_tool_calls.get(session).and_then(Weak::upgrade) {
+            return ClientToolCalls(tool_calls);
         }
-        desks.retain(|_, desk| desk.strong_count() > 0);
-        let desk = Arc::new(Shared {
-            scribe: Arc::clone(&self.scribe),
+        thread_tool_calls.retain(|_, tool_calls| tool_calls.strong_count() > 0);
+        let tool_calls = Arc::new(Shared {
+            log_writers: Arc::clone(&self.log_writers),
             session: session.to_owned(),
-            papers: Mutex::default(),
+            pending: Mutex::default(),
             state: tokio::sync::Mutex::default(),
             changed: Notify::new(),
         });
-        desks.insert(session.to_owned(), Arc::downgrade(&desk));
-        Desk(desk)
+        thread_tool_calls.insert(session.to_owned(), Arc::downgrade(&tool_calls));
+        ClientToolCalls(tool_calls)
     }
 }
 
-/// A thread's desk. Cheap to clone.
+/// The waiting calls of one thread. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Desk(Arc<Shared>);
+pub(super) struct ClientToolCalls(Arc<Shared>);
 
 struct Shared {
-    scribe: Arc<Scribe>,
+    log_writers: Arc<LogWriters>,
     session: String,
-    papers: Mutex<Papers>,
+    pending: Mutex<PendingCalls>,
     /// Held while a change of it is written down, so that changes are told in their order.
     state: tokio::sync::Mutex<Value>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Papers {
+struct PendingCalls {
     calls: Vec<Call>,
     begun: BTreeSet<String>,
 }
@@ -70,14 +71,14 @@ struct Call {
     answer: oneshot::Sender<Output>,
 }
 
-impl Desk {
-    fn papers(&self) -> MutexGuard<'_, Papers> {
-        // Whoever panicked while holding it left whole papers behind: every change is one step.
-        self.0.papers.lock().unwrap_or_else(PoisonError::into_inner)
+impl ClientToolCalls {
+    fn pending(&self) -> MutexGuard<'_, PendingCalls> {
+        // A panic while it was held left it whole: every change is one step.
+        self.0.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change<T>(&self, work: impl FnOnce(&mut Papers) -> T) -> T {
-        let result = work(&mut self.papers());
+    fn change<T>(&self, work: impl FnOnce(&mut PendingCalls) -> T) -> T {
+        let result = work(&mut self.pending());
         self.0.changed.notify_one();
         result
     }
@@ -90,36 +91,36 @@ impl Desk {
     /// The client is to run a tool. Waits for the result, for as long as the engine wants it.
     pub(super) async fn call(&self, id: String) -> Output {
         let (answer, answered) = oneshot::channel();
-        self.change(|papers| papers.calls.push(Call { id: id.clone(), answer }));
-        let _taken_away = TakeAway { desk: self.clone(), call: id };
+        self.change(|pending| pending.calls.push(Call { id: id.clone(), answer }));
+        let _taken_away = TakeAway { tool_calls: self.clone(), call: id };
         let gone = |_| Output::error("The client's answer was lost; it may have gone.");
         answered.await.unwrap_or_else(gone)
     }
 
     /// A call begins to be dealt with.
     pub(super) fn begin(&self, call: String) {
-        self.change(|papers| papers.begun.insert(call));
+        self.change(|pending| pending.begun.insert(call));
     }
 
     /// Another turn begins, with other calls.
     pub(super) fn clear(&self) {
-        self.change(|papers| papers.begun.clear());
+        self.change(|pending| pending.begun.clear());
     }
 
     /// Calls that wait for the client.
     pub(super) fn waiting_calls(&self) -> Vec<String> {
-        self.papers().calls.iter().map(|call| call.id.clone()).collect()
+        self.pending().calls.iter().map(|call| call.id.clone()).collect()
     }
 
     pub(super) fn begun(&self) -> BTreeSet<String> {
-        self.papers().begun.clone()
+        self.pending().begun.clone()
     }
 
     /// Answers a call; whether it waited.
     pub(super) fn answer_call(&self, id: &str, output: Output) -> bool {
-        let call = self.change(|papers| {
-            let place = papers.calls.iter().position(|call| call.id == id)?;
-            Some(papers.calls.remove(place))
+        let call = self.change(|pending| {
+            let place = pending.calls.iter().position(|call| call.id == id)?;
+            Some(pending.calls.remove(place))
         });
         call.is_some_and(|call| call.answer.send(output).is_ok())
     }
@@ -141,22 +142,22 @@ impl Desk {
         let delta = diff(&state, &after);
         if !delta.is_empty() {
             let told = event::shared_state(&json!(delta))?;
-            let written = self.0.scribe.write(&self.0.session, vec![told], Vec::new()).await;
-            written.map_err(fault::internal)?;
+            let written = self.0.log_writers.write(&self.0.session, vec![told], Vec::new()).await;
+            written.map_err(error::internal)?;
         }
         state.clone_from(&after);
         Ok(after)
     }
 }
 
-/// Takes a call from the desk when nobody waits for its answer any more.
+/// Removes a call when nothing waits for its answer any more.
 struct TakeAway {
-    desk: Desk,
+    tool_calls: ClientToolCalls,
     call: String,
 }
 
 impl Drop for TakeAway {
     fn drop(&mut self) {
-        self.desk.change(|papers| papers.calls.retain(|call| call.id != self.call));
+        self.tool_calls.change(|pending| pending.calls.retain(|call| call.id != self.call));
     }
 }

@@ -2,8 +2,7 @@
 
 use axum::http::StatusCode;
 
-pub(crate) use crate::security::error::ApiError;
-use crate::security::error::shown;
+use super::{ApiError, shown};
 
 pub(crate) type Fallible<T> = Result<T, ApiError>;
 

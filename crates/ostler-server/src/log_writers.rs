@@ -7,11 +7,11 @@ use std::time::Duration;
 use ostler_store::{Error, NewEvent, Put, Store, StreamId};
 use tokio::time::Instant;
 
-use crate::fault::{self, Fallible};
+use crate::error::{self, Fallible};
 use crate::log::{Log, Logged, Writer};
 
 /// One per server.
-pub(crate) struct Scribe {
+pub(crate) struct LogWriters {
     log: Log,
     store: Arc<dyn Store>,
     /// This server, among those that share the store.
@@ -37,12 +37,12 @@ struct Held {
     is_spare: bool,
 }
 
-impl Scribe {
+impl LogWriters {
     pub(crate) fn new(log: Log, store: Arc<dyn Store>, node: String, lease: Duration) -> Self {
         Self { log, store, node, lease, slots: Mutex::default() }
     }
 
-    /// Becomes the writer of a session, until [`Scribe::close`]. Also says since when the lease counts.
+    /// Becomes the writer of a session, until [`LogWriters::close`]. Also says since when the lease counts.
     pub(crate) async fn open(&self, session: &str) -> Fallible<(Writer, Instant)> {
         let slot = self.slot(session);
         let mut place = slot.writer.lock().await;
@@ -66,7 +66,7 @@ impl Scribe {
         self.store.reopen().await
     }
 
-    /// Gives a session back that [`Scribe::open`] gave. The lease of a worker that has opened it since stays.
+    /// Gives a session back that [`LogWriters::open`] gave. The lease of a worker that has opened it since stays.
     pub(crate) async fn close(&self, session: &str, writer: &Writer) {
         let slot = self.slot(session);
         let epoch = writer.lease().epoch;
@@ -175,7 +175,7 @@ impl Scribe {
 
 /// The name of a session's log.
 pub(crate) fn stream(session: &str) -> Fallible<StreamId> {
-    StreamId::new(session).map_err(|_| fault::not_found("session", session))
+    StreamId::new(session).map_err(|_| error::not_found("session", session))
 }
 
 #[cfg(test)]
@@ -192,16 +192,16 @@ mod tests {
         let store: Arc<dyn Store> =
             Arc::new(ostler_store::Sqlite::open(folder.path()).await.unwrap());
         let log = Log::new(Arc::clone(&store));
-        let scribe = Scribe::new(log, store, "node".to_owned(), Duration::from_secs(60));
-        let (ending, _) = scribe.open("s").await.unwrap();
-        let (next, _) = scribe.open("s").await.unwrap();
-        scribe.close("s", &ending).await;
+        let log_writers = LogWriters::new(log, store, "node".to_owned(), Duration::from_secs(60));
+        let (ending, _) = log_writers.open("s").await.unwrap();
+        let (next, _) = log_writers.open("s").await.unwrap();
+        log_writers.close("s", &ending).await;
         let said = || vec![NewEvent::new("said", json!("hello"))];
         next.append(said(), Vec::new()).await.expect("it still holds the session");
-        scribe.write("s", said(), Vec::new()).await.unwrap();
+        log_writers.write("s", said(), Vec::new()).await.unwrap();
         next.append(said(), Vec::new()).await.expect("nobody has taken it away");
-        scribe.close("s", &next).await;
+        log_writers.close("s", &next).await;
         assert!(matches!(next.append(said(), Vec::new()).await, Err(Error::Fenced { .. })));
-        assert!(scribe.slots.lock().unwrap().is_empty(), "nothing is left of it");
+        assert!(log_writers.slots.lock().unwrap().is_empty(), "nothing is left of it");
     }
 }

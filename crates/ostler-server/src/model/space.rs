@@ -7,9 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::policy::Policy;
-use crate::fault::{ApiError, Fallible};
+use crate::error::{ApiError, Fallible, shown};
 use crate::records::kept;
-use crate::security::error::shown;
 
 /// The longest name of a space, and of a mount.
 const LONGEST_NAME: usize = 64;
@@ -78,7 +77,7 @@ pub(crate) struct Mount {
 kept!(Space, "space");
 
 /// Refuses what is no name for a space or a mount: it becomes a part of a path.
-pub(super) fn check_name(field: &str, name: &str) -> Fallible<()> {
+pub(crate) fn check_name(field: &str, name: &str) -> Fallible<()> {
     let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !name.is_empty()
         && name.len() <= LONGEST_NAME

@@ -8,14 +8,15 @@ use std::time::Duration;
 use ostler_store::{Error, Expected, Put};
 use tokio::sync::mpsc;
 
+use super::Sessions;
 use super::day_usage::UncountedUsage;
 use super::edits::RunChanges;
 use super::meter::Used;
-use super::record::{Attached, Outcome, Run, RunState, Session};
-use super::tally::{self, RunUsage};
 use super::worker::{Command, cancelled_outcome};
-use super::{Hub, event};
-use crate::fault::Fallible;
+use crate::error::Fallible;
+use crate::model::event;
+use crate::model::run::{Attached, Outcome, Run, RunState, Session};
+use crate::model::tally::{self, RunUsage};
 use crate::records::Kept as _;
 
 /// How long until it is tried again.
@@ -40,11 +41,11 @@ impl Ended {
     }
 }
 
-impl Hub {
+impl Sessions {
     /// A run as it is, whatever its record says.
     pub(crate) fn as_it_is(&self, mut run: Run) -> Run {
-        let unkept = self.unkept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ended) = unkept.get(&run.id) {
+        let pending_outcomes = self.pending_outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ended) = pending_outcomes.get(&run.id) {
             let mut ended = ended.clone();
             if ended.state == RunState::Interrupted && self.is_cancelling(&run.id) {
                 ended.cancel();
@@ -56,7 +57,12 @@ impl Hub {
 
     /// Runs that are over, although their records do not say so yet. None while the store can write.
     pub(crate) fn over_but_not_written(&self) -> Vec<String> {
-        self.unkept.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+        self.pending_outcomes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .keys()
+            .cloned()
+            .collect()
     }
 
     /// Writes down how runs of a session ended as soon as that works; then goes on with what was left to do.
@@ -74,17 +80,17 @@ impl Hub {
         if runs.is_empty() && left.is_empty() {
             return;
         }
-        let hub = Arc::clone(self);
+        let sessions = Arc::clone(self);
         self.tracker.spawn(async move {
             for run in runs {
-                hub.keep(&session, &run).await;
+                sessions.keep(&session, &run).await;
             }
             for run in left {
                 // What has not begun when the server ends stays in line.
-                if hub.stopping.is_cancelled() {
+                if sessions.stopping.is_cancelled() {
                     return;
                 }
-                if let Err(error) = hub.command(&session, || Command::Run(run.clone())).await {
+                if let Err(error) = sessions.command(&session, || Command::Run(run.clone())).await {
                     tracing::error!(run, %error, "a run that waits could not begin");
                 }
             }
@@ -94,8 +100,9 @@ impl Hub {
     /// Tells whoever asks that these runs are over. Returns which ones.
     fn remember(&self, ended: Vec<Ended>) -> Vec<String> {
         let runs = ended.iter().map(|ended| ended.run.clone()).collect();
-        let mut unkept = self.unkept.lock().unwrap_or_else(PoisonError::into_inner);
-        unkept.extend(ended.into_iter().map(|ended| (ended.run.clone(), ended)));
+        let mut pending_outcomes =
+            self.pending_outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        pending_outcomes.extend(ended.into_iter().map(|ended| (ended.run.clone(), ended)));
         runs
     }
 
@@ -126,7 +133,7 @@ impl Hub {
 
     /// Tries until it works, or until that is somebody else's business.
     async fn keep(&self, session: &Session, run: &str) {
-        let known = || self.unkept.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.pending_outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(ended) = known().get(run).cloned() else { return };
         let state = loop {
             match self.try_to_keep(session, &ended).await {
@@ -167,7 +174,8 @@ impl Hub {
 
     /// Writes down at once how a run ended, if that is not done yet.
     pub(super) async fn keep_now(&self, session: &Session, run: &str) -> Fallible<()> {
-        let ended = self.unkept.lock().unwrap_or_else(PoisonError::into_inner).get(run).cloned();
+        let ended =
+            self.pending_outcomes.lock().unwrap_or_else(PoisonError::into_inner).get(run).cloned();
         match ended {
             Some(ended) => match self.try_to_keep(session, &ended).await {
                 // Somebody has done so at the same moment.
@@ -184,7 +192,7 @@ impl Hub {
         session: &Session,
         ended: &Ended,
     ) -> Result<Option<RunState>, Error> {
-        let unread = |error: crate::fault::ApiError| Error::Failed {
+        let unread = |error: crate::error::ApiError| Error::Failed {
             doing: format!("reading {}", ended.run),
             why: error.to_string(),
         };
@@ -202,7 +210,7 @@ impl Hub {
         let put = run.put(Expected::Version(version)).map_err(unread)?;
         let puts = self.end_puts(ended, &run).await.map_err(unread)?;
         let puts = [put].into_iter().chain(puts).collect();
-        self.scribe.write(&session.id, vec![told], puts).await?;
+        self.log_writers.write(&session.id, vec![told], puts).await?;
         self.changed(&run);
         Ok(Some(run.state))
     }

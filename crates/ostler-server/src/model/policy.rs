@@ -7,8 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::fault::{ApiError, Fallible};
-use crate::security::error::shown;
+use crate::error::{ApiError, Fallible, shown};
 
 const MOST_RULES: usize = 200;
 const LONGEST_RULE: usize = 1_000;
@@ -38,7 +37,7 @@ pub(crate) struct Policy {
 
 impl Policy {
     /// Refuses what makes no sense or is not allowed here.
-    pub(super) fn check(&self, config: &Config) -> Fallible<()> {
+    pub(crate) fn check(&self, config: &Config) -> Fallible<()> {
         if let Some(mode) = &self.permission_mode {
             if width(mode).is_none() {
                 let modes = "default, acceptEdits, plan, dontAsk or bypassPermissions";
@@ -74,7 +73,7 @@ impl Policy {
     }
 
     /// The mode of a session that asks for one.
-    pub(super) fn mode(&self, asked: Option<PermissionMode>) -> Fallible<Option<PermissionMode>> {
+    pub(crate) fn mode(&self, asked: Option<PermissionMode>) -> Fallible<Option<PermissionMode>> {
         match (&self.permission_mode, asked) {
             (Some(most), Some(asked)) if is_wider(&asked, most) => {
                 let message = format!("in this space the freest permission mode is {}", word(most));
@@ -85,7 +84,7 @@ impl Policy {
     }
 
     /// The model of a session that asks for one.
-    pub(super) fn model(&self, asked: Option<String>) -> Fallible<Option<String>> {
+    pub(crate) fn model(&self, asked: Option<String>) -> Fallible<Option<String>> {
         match (&self.model, asked) {
             (Some(only), Some(asked)) if asked != *only => {
                 let message = format!("in this space the model is {}", shown(only));
@@ -96,7 +95,7 @@ impl Policy {
     }
 
     /// The rules that allow every use of a tool. Where agents must ask, those are the same as not asking.
-    pub(super) fn whole_tools(&self) -> Vec<&str> {
+    pub(crate) fn whole_tools(&self) -> Vec<&str> {
         let is_whole = |rule: &&String| {
             coverage::parse(rule).is_none_or(|rule| coverage::is_whole_tool(&rule))
         };
@@ -104,7 +103,7 @@ impl Policy {
     }
 
     /// The same policy without the rules that allow every use of a tool.
-    pub(super) fn without_whole_tools(&self) -> Self {
+    pub(crate) fn without_whole_tools(&self) -> Self {
         let whole = self.whole_tools();
         let is_kept = |rule: &&String| !whole.contains(&rule.as_str());
         Self { allowed: self.allowed.iter().filter(is_kept).cloned().collect(), ..self.clone() }
@@ -112,7 +111,7 @@ impl Policy {
 
     /// Of the rules that a skill brings along as approved, those that this policy allows as well: the same rule, or the
     /// whole tool.
-    pub(super) fn approved(&self, of_skill: Vec<String>) -> Vec<String> {
+    pub(crate) fn approved(&self, of_skill: Vec<String>) -> Vec<String> {
         let tool = |rule: &str| rule.split('(').next().unwrap_or_default().trim().to_owned();
         let is_allowed =
             |rule: &String| self.allowed.iter().any(|own| own == rule || *own == tool(rule));
@@ -120,7 +119,7 @@ impl Policy {
     }
 
     /// Makes options as strict as this, whatever they were.
-    pub(super) fn narrow(&self, options: &mut Options) {
+    pub(crate) fn narrow(&self, options: &mut Options) {
         let permissions = &mut options.permissions;
         if let Some(most) = &self.permission_mode {
             if is_wider(&permissions.mode, most) {

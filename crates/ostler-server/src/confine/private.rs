@@ -44,7 +44,7 @@ pub(crate) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let new = folder.join(format!(".{name}.{}", super::token::random_text(12)));
+    let new = folder.join(format!(".{name}.{}", crate::ids::random_text(12)));
     let written = create(&new, bytes).and_then(|()| std::fs::rename(&new, path));
     if written.is_err() {
         // It holds a secret and is of no use.
