@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use ostler_sdk::proto::message::system::ApiRetry;
 use ostler_sdk::proto::message::{System, TurnResult};
-use ostler_sdk::{Handle, Message, Options};
+use ostler_sdk::{Handle, Message};
 use serde_json::Value;
 
 use crate::budget::{BudgetTracker, Usage};
 use crate::deadline::Deadline;
 use crate::event::{Event, HookCost};
-use crate::hooks;
 use crate::meter::Meter;
 use crate::session::Session;
 use crate::spans::Spans;
@@ -67,7 +66,7 @@ pub(crate) struct State {
     published: HashSet<String>,
     answer: Option<Value>,
     /// The conversation was started elsewhere, so the engine's counts cover more than this run.
-    is_resumed: bool,
+    pub(crate) is_resumed: bool,
     /// There is a result.
     has_result: bool,
     cost: HookCost,
@@ -111,25 +110,6 @@ impl HookContext {
     pub(crate) fn stops_after_answer(mut self, stops: bool) -> Self {
         self.stops_after_answer = stops;
         self
-    }
-
-    /// Adds the hooks to a session, before its own, and observes its messages. A context belongs to one session.
-    #[must_use]
-    pub fn attach(&self, mut options: Options) -> Options {
-        let mut all = hooks::all(self);
-        all.append(&mut options.hooks);
-        options.hooks = all;
-        // Only partial messages report all tokens of a response.
-        options.output.partial_messages = true;
-        let choice = &options.session.choice;
-        self.state().is_resumed = choice.go_on || choice.resume.is_some();
-        let (context, before) = (self.clone(), options.engine.messages.take());
-        options.on_message(move |message| {
-            context.observe(message);
-            if let Some(before) = &before {
-                before(message);
-            }
-        })
     }
 
     /// The session.
@@ -280,7 +260,7 @@ impl HookContext {
         }
     }
 
-    fn observe(&self, message: &Message) {
+    pub(crate) fn observe(&self, message: &Message) {
         let new = self.state().meter.observe(message);
         self.spent(new);
         match message {

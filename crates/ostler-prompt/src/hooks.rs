@@ -7,7 +7,7 @@ use ostler_sdk::hook::{
     StopInput, UserPromptSubmitInput,
 };
 use ostler_sdk::proto::{AgentId, Num};
-use ostler_sdk::Hook;
+use ostler_sdk::{Hook, Options};
 use serde_json::Value;
 
 use crate::context::HookContext;
@@ -15,6 +15,27 @@ use crate::event::{Event, ToolInvoked};
 
 /// The tool with which a model gives its answer.
 const ANSWERS: &str = "StructuredOutput";
+
+impl HookContext {
+    /// Adds the hooks to a session, before its own, and observes its messages. A context belongs to one session.
+    #[must_use]
+    pub fn attach(&self, mut options: Options) -> Options {
+        let mut all = all(self);
+        all.append(&mut options.hooks);
+        options.hooks = all;
+        // Only partial messages report all tokens of a response.
+        options.output.partial_messages = true;
+        let choice = &options.session.choice;
+        self.state().is_resumed = choice.go_on || choice.resume.is_some();
+        let (context, before) = (self.clone(), options.engine.messages.take());
+        options.on_message(move |message| {
+            context.observe(message);
+            if let Some(before) = &before {
+                before(message);
+            }
+        })
+    }
+}
 
 /// All hooks of a run.
 pub(crate) fn all(context: &HookContext) -> Vec<Hook> {

@@ -6,8 +6,6 @@ use ostler_sdk::mcp::Output;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::tool;
-
 /// A value that a tool returns to the model.
 ///
 /// A type may render itself as text. With an empty implementation it is shown as JSON:
@@ -125,6 +123,14 @@ impl<T: Render> ToolResult<T> {
     }
 }
 
+/// Converts a handler's result.
+fn output(text: String, success: bool) -> Output {
+    match success {
+        true => Output::text(text),
+        false => Output::error(text),
+    }
+}
+
 /// The return type of a handler: anything that [renders](Render), or a [`ToolResult`] of it.
 pub trait IntoToolResult {
     /// Converts to the result for the model.
@@ -141,8 +147,8 @@ impl<T: Render> IntoToolResult for T {
 impl<T: Render> IntoToolResult for ToolResult<T> {
     fn into_output(self) -> Output {
         match self.rendered() {
-            Ok(text) => tool::output(text, self.success),
-            Err(error) => tool::output(error, false),
+            Ok(text) => output(text, self.success),
+            Err(error) => output(error, false),
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::prompt::PromptError;
+use crate::prompt_error::PromptError;
 use crate::template;
 use crate::tool::Tool;
 use crate::workspace::Workspace;

@@ -6,7 +6,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::prompt::PromptError;
+use crate::prompt_error::PromptError;
 
 /// A part of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]

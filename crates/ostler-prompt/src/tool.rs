@@ -3,13 +3,13 @@
 use std::fmt::{self, Display};
 use std::sync::Arc;
 
-use ostler_sdk::mcp::{self, Output};
+use ostler_sdk::mcp;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::budget::BudgetTracker;
 use crate::deadline::Deadline;
-use crate::prompt::PromptError;
+use crate::prompt_error::PromptError;
 use crate::render::IntoToolResult;
 use crate::session::Session;
 
@@ -177,13 +177,5 @@ impl ToolContext {
     /// The call: its id, progress reports, and cancellation.
     pub fn call(&self) -> &mcp::Context {
         &self.call
-    }
-}
-
-/// Converts a handler's result.
-pub(crate) fn output(text: String, success: bool) -> Output {
-    match success {
-        true => Output::text(text),
-        false => Output::error(text),
     }
 }
