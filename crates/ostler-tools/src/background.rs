@@ -13,8 +13,7 @@ use ostler_proto::tool::BashOutput;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::timeout;
 
-use crate::bash::{GRACE, cannot_run, code};
-use crate::process::{Group, Pipes};
+use crate::process::{GRACE, Group, Pipes, cannot_run, code};
 
 /// The size limit of the output file; later output is lost.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;

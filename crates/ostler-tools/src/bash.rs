@@ -1,6 +1,5 @@
 //! `Bash`: runs a command line. Its processes end with it, see `process.rs`.
 
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::OnceLock;
@@ -17,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::background::{self, Running};
 use crate::output::Output;
-use crate::process::{Group, Pipes};
+use crate::process::{GRACE, Group, Pipes, cannot_run, code};
 use crate::shell::{Call, Shell};
 
 #[derive(Default)]
@@ -47,8 +46,6 @@ pub(crate) struct Args {
     start: OnceLock<PathBuf>,
 }
 
-/// How long a command may clean up after SIGTERM, and how long its last output is waited for.
-pub(crate) const GRACE: Duration = Duration::from_secs(1);
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -233,20 +230,6 @@ fn success(text: String, outputs: &Outputs) -> ToolOutput {
         ..BashOutput::default()
     };
     ToolOutput::new(if text.is_empty() { "[no output]".to_owned() } else { text }, structured)
-}
-
-/// Why no command can be started in a folder.
-pub(crate) fn cannot_run(folder: &Path, error: &io::Error) -> ToolError {
-    let folder_is_gone = !folder.is_dir();
-    ToolError::Failed(match folder_is_gone {
-        true => format!("cannot run a command in {}: the folder is gone", folder.display()),
-        false => format!("cannot run a command in {}: {error}", folder.display()),
-    })
-}
-
-pub(crate) fn code(status: ExitStatus) -> i32 {
-    // As shells report it after a signal.
-    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
 }
 
 #[cfg(test)]

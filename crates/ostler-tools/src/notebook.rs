@@ -6,8 +6,7 @@ use ostler_engine::tool::ToolOutput;
 use ostler_proto::tool::{NotebookFile, ReadNotebook, ReadOutput};
 use serde_json::{Value, json};
 
-use crate::read::MAX_SHOWN_BYTES;
-use crate::text;
+use crate::text::{self, MAX_SHOWN_BYTES};
 
 const MAX_OUTPUT_BYTES: usize = 4_000;
 

@@ -18,7 +18,7 @@ use ostler_proto::tool::{ReadOutput, ReadText, TextFile};
 use pdf_extract::{Document, ObjectId, PlainTextOutput, output_doc_page};
 use serde::{Deserialize, Serialize};
 
-use crate::read::MAX_SHOWN_BYTES;
+use crate::text::MAX_SHOWN_BYTES;
 
 /// The most pages of one call.
 const MAX_PAGES: u32 = 20;

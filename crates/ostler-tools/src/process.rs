@@ -1,9 +1,12 @@
 //! A shell script in its own process group: its processes end with it.
 
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
+use ostler_engine::tool::ToolError;
 use ostler_process::Environment;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStderr, ChildStdout};
@@ -14,6 +17,9 @@ const GATE: &str = "read -r _ || exit; exec </dev/null; ";
 
 /// Variables hidden from commands: the keys of this program itself. A header may contain one.
 const SECRETS: &[&str] = &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"];
+
+/// How long a command may clean up after SIGTERM, and how long its last output is waited for.
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
 /// The stdout and stderr of a script.
 pub(crate) type Pipes = (ChildStdout, ChildStderr);
@@ -67,4 +73,19 @@ fn shell() -> &'static str {
     // By their full paths: a file of a project on PATH must not replace the shell.
     let known = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|shell| Path::new(shell).exists());
     known.unwrap_or("/bin/sh")
+}
+
+/// Why no command can be started in a folder.
+pub(crate) fn cannot_run(folder: &Path, error: &io::Error) -> ToolError {
+    let folder_is_gone = !folder.is_dir();
+    ToolError::Failed(match folder_is_gone {
+        true => format!("cannot run a command in {}: the folder is gone", folder.display()),
+        false => format!("cannot run a command in {}: {error}", folder.display()),
+    })
+}
+
+/// The exit code of a command.
+pub(crate) fn code(status: ExitStatus) -> i32 {
+    // As shells report it after a signal.
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::blocking::blocking;
 use crate::read_files::ReadFiles;
-use crate::text::{self, Encoding, Text};
+use crate::text::{self, Encoding, MAX_SHOWN_BYTES, Text};
 use crate::{file, notebook, path, pdf, picture};
 
 pub(crate) struct Read {
@@ -40,9 +40,6 @@ const MAX_LINES: usize = 2_000;
 const MAX_LINE_BYTES: usize = 2_000;
 /// Some documents take very long to parse.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// About 25,000 tokens.
-pub(crate) const MAX_SHOWN_BYTES: usize = 100_000;
 
 impl Tool for Read {
     const NAME: &'static str = "Read";

@@ -1,5 +1,8 @@
 //! Decodes and encodes the text of files, keeping encoding and line endings.
 
+/// The most that `Read` shows of a file, in bytes: about 25,000 tokens.
+pub(crate) const MAX_SHOWN_BYTES: usize = 100_000;
+
 /// The text of a file.
 pub(crate) struct Text {
     pub(crate) text: String,
