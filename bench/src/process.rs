@@ -72,7 +72,9 @@ pub(crate) fn watch(words: &[String]) -> ExitCode {
 }
 
 fn watched(words: &[String]) -> Result<ExitCode> {
-    let [figures, program, args @ ..] = words else { anyhow::bail!("the program to measure is missing") };
+    let [figures, program, args @ ..] = words else {
+        anyhow::bail!("the program to measure is missing")
+    };
     let start = Instant::now();
     let status = Command::new(program).args(args).status().context("starting the program")?;
     let wall = start.elapsed();

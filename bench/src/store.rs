@@ -182,7 +182,8 @@ async fn follow(store: &Arc<Sqlite>, name: &str) -> Result<Figure> {
                     for event in store.read_from(&stream, seen, PAGE).await? {
                         ensure!(event.seq == seen + 1, "{} after {seen}", event.seq);
                         seen = event.seq;
-                        let begun = begun.lock().expect("no thread panics with the lock")[seen as usize];
+                        let begun =
+                            begun.lock().expect("no thread panics with the lock")[seen as usize];
                         times.push(begun.elapsed());
                     }
                 }

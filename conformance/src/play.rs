@@ -277,7 +277,7 @@ impl<'a> Stage<'a> {
         self.watch_for(&format!("the file {name}"), scene, || path.exists()).await
     }
 
-    /// Waits for something that is no event; questions that come meanwhile are answered.
+    /// Waits for something other than an event; questions that arrive meanwhile are answered.
     async fn watch_for(
         &mut self,
         what: &str,
@@ -384,7 +384,9 @@ impl<'a> Stage<'a> {
         }
         for failure in self.api.take_failures() {
             let report = failure.report;
-            self.log.faults.push(format!("the model got an invalid or uncovered request: {report}"));
+            self.log
+                .faults
+                .push(format!("the model got an invalid or uncovered request: {report}"));
         }
         for (name, content) in files_in(self.folder.path())? {
             self.log.events.push(json!({"left": {"name": name, "content": content}}));
