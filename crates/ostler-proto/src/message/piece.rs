@@ -217,13 +217,13 @@ mod tests {
             if !seen.insert((line.len(), piece.api_message_id.is_some())) {
                 continue;
             }
-            for (at, letter) in line.char_indices() {
-                let (before, after) = (&line[..at], &line[at + letter.len_utf8()..]);
+            for (at, character) in line.char_indices() {
+                let (before, after) = (&line[..at], &line[at + character.len_utf8()..]);
                 check(&format!("{before}{after}"));
                 check(before);
                 for odd in odd {
                     check(&format!("{before}{odd}{after}"));
-                    check(&format!("{before}{odd}{letter}{after}"));
+                    check(&format!("{before}{odd}{character}{after}"));
                 }
             }
         }

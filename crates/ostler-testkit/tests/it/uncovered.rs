@@ -76,5 +76,8 @@ async fn dropping_in_main_does_not_hide_an_error_that_main_returns() {
     let (server, _) = cause_failure().await;
     assert!(in_main(Box::new(move || drop(server))).is_ok());
     let (server, _) = cause_failure().await;
-    assert!(in_main(Box::new(move || server.finish())).is_err(), "finish reports failures in main, too");
+    assert!(
+        in_main(Box::new(move || server.finish())).is_err(),
+        "finish reports failures in main, too"
+    );
 }
