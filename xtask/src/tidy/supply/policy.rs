@@ -101,7 +101,10 @@ fn table<'a>(table: &'a Table, key: &str) -> Result<&'a Table> {
 }
 
 pub(super) fn text<'a>(table: &'a Table, key: &str) -> Result<&'a str> {
-    table.get(key).and_then(Value::as_str).with_context(|| format!("`{key}` is missing or not a string"))
+    table
+        .get(key)
+        .and_then(Value::as_str)
+        .with_context(|| format!("`{key}` is missing or not a string"))
 }
 
 /// Every exception says why.
