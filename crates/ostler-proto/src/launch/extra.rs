@@ -94,7 +94,7 @@ impl Launch {
             "model-price" => self.model_prices.extend([ModelPrice::read(value)?]),
             "permission-mode" => self.permission_mode = Some(permission_mode(value)?),
             "permission-prompts" if value == "none" => {
-                self.permission_prompts = Some(Answerer::Nobody);
+                self.permission_prompts = Some(Answerer::NoOne);
             }
             "permission-prompts" => return Err(format!("is {value:?}, but must be none")),
             "permission-prompt-tool" => {
