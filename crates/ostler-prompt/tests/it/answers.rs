@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::fake::{Fake, INTRODUCES, prompt};
 use crate::result;
-use crate::stage::{Backend, Heard, Stage, within};
+use crate::stage::{Backend, PublishedEvents, Stage, within};
 
 #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
 struct Verdict {
@@ -155,8 +155,8 @@ async fn of_several_answers_the_last_one_counts() {
     );
     let stage = Stage::new(script).await;
     let (session, prompt) = (Session::new(), prompt::<Verdict>("go"));
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     let response = within(stage.adapter().evaluate(&prompt, &session)).await.unwrap();
     assert_eq!(response.output.score, 4);
-    assert_eq!(heard.lines().len(), 5);
+    assert_eq!(published.lines().len(), 5);
 }

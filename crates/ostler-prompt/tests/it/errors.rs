@@ -6,16 +6,16 @@ use ostler_testkit::{Script, Status, reply, when};
 
 use crate::fake::{Fake, INTRODUCES, prompt};
 use crate::result;
-use crate::stage::{Heard, Stage, within};
+use crate::stage::{PublishedEvents, Stage, within};
 
 async fn error(options: Options) -> Error {
     let adapter = Adapter::new(options);
     let session = Session::new();
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     let error = within(adapter.evaluate(&prompt::<()>("go"), &session)).await.unwrap_err();
     assert_eq!(error.prompt_name(), "test/prompt");
     // A failure is published too, once.
-    assert_eq!(heard.lines(), ["rendered test/prompt".to_owned(), format!("failed {error}")]);
+    assert_eq!(published.lines(), ["rendered test/prompt".to_owned(), format!("failed {error}")]);
     error
 }
 

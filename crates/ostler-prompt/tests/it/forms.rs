@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::fake::{Fake, INTRODUCES, prompt};
 use crate::result;
-use crate::stage::{Heard, Stage, within};
+use crate::stage::{PublishedEvents, Stage, within};
 
 #[tokio::test]
 async fn the_prompt_is_sent_as_a_streamed_message_under_its_own_name() {
@@ -31,11 +31,11 @@ async fn row_hooks_are_always_on() {
         .rule(when(), reply().text("Done."));
     let stage = Stage::new(script).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     let response = within(stage.adapter().evaluate(&prompt, &session)).await.unwrap();
     // UserPromptSubmit, PreToolUse, PostToolUse, Stop.
     assert_eq!(response.hooks.calls, 4);
-    assert!(heard.lines().contains(&"invoked Bash".to_owned()));
+    assert!(published.lines().contains(&"invoked Bash".to_owned()));
 }
 
 #[tokio::test]

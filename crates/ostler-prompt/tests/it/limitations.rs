@@ -5,7 +5,7 @@ use ostler_testkit::{Script, reply, when};
 use serde_json::json;
 
 use crate::fake::prompt;
-use crate::stage::{Heard, Stage, within};
+use crate::stage::{PublishedEvents, Stage, within};
 
 #[tokio::test]
 async fn cli_dependency_no_other_program_is_needed() {
@@ -49,12 +49,14 @@ async fn hook_latency_is_measured_and_reported() {
         .rule(when(), reply().text("Done."));
     let stage = Stage::new(script).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     let response = within(stage.adapter().evaluate(&prompt, &session)).await.unwrap();
     let cost = response.hooks;
     assert_eq!(cost.calls, 6, "one for the prompt, two for each call, one for the end");
     assert!(cost.longest <= cost.total && cost.total < response.duration, "{cost:?}");
-    let Some(ostler_prompt::Event::PromptExecuted(end)) = heard.events().pop() else { panic!() };
+    let Some(ostler_prompt::Event::PromptExecuted(end)) = published.events().pop() else {
+        panic!()
+    };
     assert_eq!(end.hooks, cost);
 }
 
