@@ -11,7 +11,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
   },
-  // For work on the page: `ostler serve` runs beside it. The door looks at the origin, which is that of the server then.
+  // For work on the page: `ostler serve` runs next to it. The server checks the origin, which is its own then.
   server: {
     proxy: Object.fromEntries(
       ["/api", "/agui", "/healthz"].map((path) => [

@@ -121,11 +121,11 @@ impl Host {
         let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
         let ran =
             process::run(&self.program, &[&text(&self.script)?], engine.home.path(), &variables)?;
-        let told: Value = serde_json::from_str(ran.stdout.trim()).context(ran.stdout.clone())?;
-        ensure!(told["text"] == ANSWER, "the answer is {} and not {ANSWER:?}", told["text"]);
+        let figures: Value = serde_json::from_str(ran.stdout.trim()).context(ran.stdout.clone())?;
+        ensure!(figures["text"] == ANSWER, "the answer is {} and not {ANSWER:?}", figures["text"]);
         let mut times = Times::default();
         for (time, (name, _)) in times.iter_mut().zip(SPANS) {
-            let span = told[name].as_u64().with_context(|| format!("no {name} in {told}"))?;
+            let span = figures[name].as_u64().with_context(|| format!("no {name} in {figures}"))?;
             *time = Duration::from_micros(span);
         }
         Ok(times)

@@ -42,8 +42,8 @@ pub(crate) fn run() -> Result<Vec<String>> {
     for turns in TURNS {
         let args = [CONVERSE, &turns.to_string()];
         let ran = process::run(&this, &args, &std::env::temp_dir(), &[])?;
-        let told: Value = serde_json::from_str(&ran.stdout).context("reading its figures")?;
-        let figure = |name: &str| told[name].as_f64().with_context(|| format!("no {name}"));
+        let figures: Value = serde_json::from_str(&ran.stdout).context("reading its figures")?;
+        let figure = |name: &str| figures[name].as_f64().with_context(|| format!("no {name}"));
         let (engine, writing) = (figure("engine_ms")?, figure("writing_ms")?);
         reached = engine / writing;
         rows.push([
@@ -115,7 +115,7 @@ async fn hold(model: Arc<Caller>) -> Result<u64> {
     let options = SessionOptions::new(model, policy);
     let options = SessionOptions { tools: vec![erase(Lookup)], ..options };
     let mut connection = session::start(options).map_err(anyhow::Error::msg)?;
-    connection.to_engine.send(ToEngine::User(Box::new(User::prompt("go on")))).await?;
+    connection.to_engine.send(ToEngine::User(Box::new(User::prompt("continue")))).await?;
     while let Some(frame) = connection.from_engine.recv().await {
         if let ToHost::Result(result) = frame {
             ensure!(!result.is_error, "the conversation ended with {:?}", result.errors);

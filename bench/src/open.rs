@@ -100,8 +100,11 @@ impl Place {
             "state": null, "forwardedProps": {}});
         let url = format!("{}/agui/connect", self.base);
         let answer = self.http.post(url).bearer_auth(&self.token).json(&body).send().await?;
-        let told = answer.error_for_status()?.text().await?;
-        ensure!(told.contains("RUN_FINISHED") && told.contains("answer number"), "{told}");
+        let answer_text = answer.error_for_status()?.text().await?;
+        ensure!(
+            answer_text.contains("RUN_FINISHED") && answer_text.contains("answer number"),
+            "{answer_text}"
+        );
         Ok(())
     }
 }

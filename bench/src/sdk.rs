@@ -98,12 +98,12 @@ impl Reader {
         let args = self.args.iter().map(|arg| arg.to_str().context("the path is text"));
         let args = args.collect::<Result<Vec<_>>>()?;
         let ran = process::run(&self.program, &args, home.path(), &variables)?;
-        let told: Value = serde_json::from_str(ran.stdout.trim()).context(ran.stdout.clone())?;
+        let figures: Value = serde_json::from_str(ran.stdout.trim()).context(ran.stdout.clone())?;
         let expected = json!({"deltas": DELTAS, "letters": CHARACTERS, "results": 1});
         for (what, number) in expected.as_object().into_iter().flatten() {
-            ensure!(told[what] == *number, "read {} {what} instead of {number}", told[what]);
+            ensure!(figures[what] == *number, "read {} {what} instead of {number}", figures[what]);
         }
-        Ok(Duration::from_micros(told["cpu_us"].as_u64().context("no cpu_us")?))
+        Ok(Duration::from_micros(figures["cpu_us"].as_u64().context("no cpu_us")?))
     }
 }
 
@@ -120,7 +120,7 @@ fn script(name: &str) -> PathBuf {
 
 /// Acts as the fake engine.
 pub(crate) fn speak(n_deltas: &str) -> ExitCode {
-    let n_deltas = n_deltas.parse().with_context(|| format!("{FAKE_ENGINE} is no number"));
+    let n_deltas = n_deltas.parse().with_context(|| format!("{FAKE_ENGINE} is not a number"));
     ended(n_deltas.and_then(fake_engine::speak))
 }
 

@@ -1,4 +1,4 @@
-// Drives a CLI without any SDK: writes the lines it is told and reads what comes. See README.md, "The driver protocol".
+// Drives a CLI without any SDK: writes the given lines and reads the output. See README.md, "The driver protocol".
 
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';

@@ -164,7 +164,7 @@ class Run:
 
     async def query(self) -> None:
         prompt = self.session["prompt"]
-        prompt = self.prompts() if prompt is None else prompt
+        prompt = self.prompts() if prompt is None else prompt  # plain-english: Python
         async for message in sdk.query(prompt=prompt, options=self.options()):
             emit(self.number, "message", wire(message))
 
@@ -213,13 +213,13 @@ class Run:
 
     async def call(self, command: dict[str, Any]) -> None:
         method = command["method"]
-        told = {"id": command["id"], "method": method}
+        reply = {"id": command["id"], "method": method}
         try:
             await self.connected.wait()
             value = await getattr(self.client, METHODS.get(method, snake(method)))(*command["args"])
-            emit(self.number, "returned", {**told, "value": value})
+            emit(self.number, "returned", {**reply, "value": value})
         except Exception as error:
-            emit(self.number, "returned", {**told, "error": named(error)})
+            emit(self.number, "returned", {**reply, "error": named(error)})
 
     async def do(self, command: dict[str, Any]) -> None:
         match command["do"]:

@@ -8,7 +8,7 @@ use crate::play::Log;
 use crate::scenario::Scenario;
 use crate::sdk::Sdk;
 
-/// The first deviation from the scenario; `None` if there is none.
+/// The first deviation from the scenario; otherwise `None`.
 pub(crate) fn first_difference(scenario: &Scenario, sdk: Sdk, log: &Log) -> Option<String> {
     unmet(scenario, sdk, log)
         .or_else(|| log.faults.first().cloned())
@@ -47,12 +47,13 @@ fn unmet(scenario: &Scenario, sdk: Sdk, log: &Log) -> Option<String> {
 /// Why no event matches, with the nearest one.
 fn missing(kind: &str, pattern: &Value, log: &Log, seen: usize) -> String {
     let later: Vec<&Value> = log.of(kind).skip(seen).collect();
-    let depth =
-        |told: &String| told.split(':').next().map_or(0, |place| place.matches('/').count());
+    let depth = |mismatch: &String| {
+        mismatch.split(':').next().map_or(0, |place| place.matches('/').count())
+    };
     let nearest = later.iter().filter_map(|payload| mismatch(pattern, payload)).max_by_key(depth);
     let nearest = nearest.map_or_else(
         || format!("no further event after the {seen} before"),
-        |told| format!("nearest {told}"),
+        |mismatch| format!("nearest {mismatch}"),
     );
     format!("no {kind} like {}; {nearest}", short(pattern))
 }

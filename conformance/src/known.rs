@@ -81,7 +81,7 @@ mod tests {
         let table = "\
 | SDKs | scenarios | difference | why |
 |---|---|---|---|
-| `ts325,py182` | `hook-*` | `missing system/init.x`, `other y` | nobody reads it |
+| `ts325,py182` | `hook-*` | `missing system/init.x`, `other y` | it is not read |
 ";
         let rows = rows(table).unwrap();
         assert_eq!(rows.len(), 2);

@@ -23,7 +23,7 @@ use clap::Parser;
 
 use crate::sdk::Sdk;
 
-/// Plays scenarios with the official SDKs on a program that speaks their protocol.
+/// Runs scenarios with the official SDKs on a program with their protocol.
 #[derive(Debug, Parser)]
 struct Args {
     /// The program to examine: a path, `vendor` for the vendor's own at the level of each SDK, or a folder of kept runs.
@@ -38,7 +38,7 @@ struct Args {
     /// Only say which scenarios there are.
     #[arg(long)]
     list: bool,
-    /// How many runs go on at once.
+    /// How many runs are concurrent.
     #[arg(long, default_value_t = 4)]
     jobs: usize,
     /// Also write every run as one line of a test program, for counting.

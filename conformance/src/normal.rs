@@ -102,7 +102,8 @@ fn is_id(key: &str, text: &str) -> bool {
         || key.ends_with("_uuid")
         || key.ends_with("ID")
         || key.ends_with("Id");
-    let is_uuid = text.len() == 36 && text.chars().filter(|letter| *letter == '-').count() == 4;
+    let is_uuid =
+        text.len() == 36 && text.chars().filter(|character| *character == '-').count() == 4;
     by_name || is_uuid || text.starts_with("msg_") || text.starts_with("req_")
 }
 

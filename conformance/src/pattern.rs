@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_mismatch_names_the_first_place() {
-        let told = mismatch(&json!({"a": {"b": 1}}), &json!({"a": {"b": 2}})).unwrap();
-        assert_eq!(told, "/a/b: 2 does not fit 1");
+        let found = mismatch(&json!({"a": {"b": 1}}), &json!({"a": {"b": 2}})).unwrap();
+        assert_eq!(found, "/a/b: 2 does not fit 1");
     }
 }

@@ -277,7 +277,7 @@ impl<'a> Stage<'a> {
         self.watch_for(&format!("the file {name}"), scene, || path.exists()).await
     }
 
-    /// Waits for something that is no event; questions that come meanwhile are answered.
+    /// Waits for something other than an event; questions that arrive meanwhile are answered.
     async fn watch_for(
         &mut self,
         what: &str,

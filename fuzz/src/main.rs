@@ -105,7 +105,7 @@ fn attempt(name: &str, target: Target, input: &[u8], failures: &Failures) {
         let shortest = shrink::shrink(input, |shorter| {
             failure::caught(target, shorter).is_err_and(|other| other.check() == panic.check())
         });
-        // Told from the short input: its message is about what is in the file.
+        // Reported from the shortened input: its message is about what is in the file.
         let panic = failure::caught(target, &shortest).err().unwrap_or(panic);
         failures.report(name, &panic, &shortest);
     }

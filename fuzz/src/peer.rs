@@ -135,7 +135,7 @@ impl Pair {
         }
     }
 
-    /// A question that comes again while it is being worked on is refused, and the work goes on.
+    /// A question that comes again while it is being worked on is refused, and the work continues.
     fn serve_again(&mut self, token: usize) {
         let (id, server) = (self.id(token), 1 - self.questions[token].asker);
         let stranger = usize::MAX;

@@ -17,7 +17,7 @@ export const launch = () => chromium.launch({ executablePath: EXECUTABLE, args: 
 const KINDS = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json" };
 
 export class Visitor {
-  /** Somebody with a browser of his own; `enter` lets him in with a code. */
+  /** A user with a separate browser; `enter` signs in with a code. */
   static async come(browser, server, options = {}) {
     const visitor = new Visitor();
     visitor.server = server;

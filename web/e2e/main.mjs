@@ -1,5 +1,5 @@
 // Runs the tests in a real browser against a real server, each with both for itself. Prints what `cargo test` prints, so
-// that whoever counts tests can count these.
+// that the test runner can count these.
 //
 //     OSTLER_PROGRAM=target/debug/ostler node e2e/main.mjs [WORDS OF A NAME]
 
@@ -41,7 +41,7 @@ async function collected() {
 }
 
 async function attempt(name, test) {
-  // A test that speaks for the model has its script beside it.
+  // A test that scripts the model has its script next to it.
   const { script, run = test } = test;
   const model = script && (await new Model(script).start());
   const server = new Server({ model });

@@ -14,7 +14,7 @@ const PROGRAM = process.env.OSTLER_PROGRAM;
 
 const SKILL = `---
 name: greet
-description: Greets somebody.
+description: Greets a person.
 inputs:
   - name: who
     type: string
@@ -28,7 +28,7 @@ Greet {{ who }}.
 `;
 
 export class Server {
-  /** With a `model` that a test speaks for; otherwise the offline one answers. */
+  /** With a `model` that a test scripts; otherwise the offline one answers. */
   constructor({ model } = {}) {
     this.model = model;
     this.folder = mkdtempSync(join(tmpdir(), "ostler-page-"));

@@ -1,4 +1,4 @@
-// Talking to the server. Every failure is an `ApiError` with words for people; what to do about it is in `hint`.
+// The client of the server's API. Every failure is an `ApiError` with a message for people; `hint` says what to do.
 
 import type { Message } from "@ag-ui/core";
 import type {
@@ -38,7 +38,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Called when the server does not know this browser (any more). */
+/** Called when this browser is not signed in (any more). */
 let onStranger: () => void = () => {};
 export function whenStranger(heard: () => void): void {
   onStranger = heard;
@@ -69,7 +69,7 @@ export async function request(method: string, path: string, init: RequestInit = 
 
 export async function call<T>(method: string, path: string, body?: unknown, headers?: HeadersInit): Promise<T> {
   const init: RequestInit = { headers: { ...headers } };
-  // The server takes nothing from a browser that a form elsewhere could have sent, also where there is nothing to say.
+  // The server refuses requests that a form of another site could send, also without a body.
   if (body !== undefined || method === "POST") {
     init.body = JSON.stringify(body ?? {});
     init.headers = { ...headers, "content-type": "application/json" };
@@ -86,7 +86,7 @@ function query(asked: Record<string, string | number | undefined>): string {
   return new URLSearchParams(said.map(([name, value]) => [name, String(value)])).toString();
 }
 
-/** Everything of a kind: the server gives it in parts. */
+/** All items of a list, which the server returns in pages. */
 async function all<T extends { id: string }>(path: string): Promise<T[]> {
   const found: T[] = [];
   for (;;) {
@@ -125,7 +125,7 @@ export const api = {
     return me;
   },
   leave: () => call<void>("DELETE", "/api/auth/session"),
-  /** Whoever has a token can have a code. The token is used this once and kept nowhere. */
+  /** Exchanges a token for a code. The token is used once and not stored. */
   codeFor: (token: string) =>
     call<{ code: string }>("POST", "/api/auth/code", {}, { authorization: `Bearer ${token}` }),
 
@@ -153,16 +153,16 @@ export const api = {
   rewind: (session: string, before: string, dryRun: boolean) =>
     call<Rewound>("POST", `/api/sessions/${id(session)}/rewind`, { before, dryRun }),
   engine: (session: string) => call<Engine>("GET", `/api/sessions/${id(session)}/setup`),
-  /** What was said before an event. */
+  /** The messages before an event. */
   messages: (session: string, before: number) =>
     call<{ items: Message[]; earlier?: number }>("GET", `/api/sessions/${id(session)}/messages?before=${before}`),
-  /** The run that a message of the user began. */
+  /** The run that a user message started. */
   async runOf(session: string, message: string): Promise<string> {
     const { runId } = await call<{ runId?: string }>("GET", `/api/sessions/${id(session)}/messages/${id(message)}/run`);
     if (!runId) throw new ApiError(404, "steered", "This prompt was sent into a running turn.", "Edit the prompt that started that turn.");
     return runId;
   },
-  /** The commands that a prompt in this session can begin with; the engine says so when it begins. */
+  /** The commands available in this session; the engine lists them when it starts. */
   async commands(session: string): Promise<{ text: string; hint?: string }[]> {
     const { commands } = await api.engine(session);
     return commands.map(({ name, description, argumentHint }) => ({

@@ -1,4 +1,4 @@
-// Begins: finds out who is here, and shows the page or the door.
+// Entry point: finds out who is signed in, and shows the page or the sign-in form.
 
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
@@ -16,7 +16,7 @@ import "./styles/charts.css";
 whenStranger(forget);
 
 async function look(): Promise<void> {
-  // Whoever never came in need not ask whether he is in.
+  // A browser that never signed in need not ask the server.
   if (!hasEntered()) {
     me.value = null;
     return;

@@ -1,5 +1,5 @@
 // The second half of a sign-in. The browser sends its cookie to every port of this host; this key stays with pages of this
-// host and port, and the server wants both.
+// host and port, and the server requires both.
 
 const NAME = "ostler-page-key";
 

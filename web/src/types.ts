@@ -1,10 +1,10 @@
-// What the server's REST interface and its WebSocket say; described in /openapi.json.
+// Types of the server's REST interface and its WebSocket; described in /openapi.json.
 
 export interface Listing<T> {
   items: T[];
 }
 
-/** A part of a list; `next` is where the rest begins. */
+/** A page of a list; `next` is the cursor of the rest. */
 export interface Part<T> extends Listing<T> {
   next?: string;
 }
@@ -53,7 +53,7 @@ export const isOver = (state: RunState): boolean => !["queued", "running", "wait
 
 export type Scope = "once" | "session" | "always";
 
-/** Somebody is to decide. The WebSocket and the REST interface say the same in different words; these are REST's. */
+/** A pending approval, with the field names of REST; the WebSocket uses other names. */
 export interface Approval {
   id: string;
   kind: "permission" | "question";
@@ -70,11 +70,11 @@ export interface Approval {
   why?: { looked: string; result: string; decided?: boolean }[];
   /** The labels of `offers`, in their order. */
   rules: string[];
-  /** What "session" and "always" can grant. Nothing: the call is allowed once only. */
+  /** What "session" and "always" can grant. Empty: the call can only be allowed once. */
   offers?: { label: string; rules: ToolRule[]; wholeTool: boolean }[];
-  /** Where the call would run; "always" holds in this folder. */
+  /** Where the call would run; "always" applies in this folder. */
   origin?: { folder: string; space?: string; unattended?: boolean };
-  /** Secrets were taken out of what is shown; the call runs with them. */
+  /** Secrets are redacted here; the call runs with them. */
   redacted?: boolean;
   asked: number;
   expires?: number;
@@ -97,7 +97,7 @@ export interface Granted {
   id: string;
   owner: string;
   session?: string;
-  /** The folder of the sessions for which it holds. */
+  /** The folder of the sessions to which it applies. */
   folder?: string;
   space?: string;
   unattended?: boolean;
@@ -179,7 +179,7 @@ export interface RunChanges {
   prompt: string;
   at: number;
   files: ChangedFile[];
-  /** There are more files than these. */
+  /** More files were changed than are listed. */
   cut: boolean;
 }
 
@@ -190,7 +190,7 @@ export interface Rewound {
   deletions?: number;
 }
 
-/** What an engine said about itself. */
+/** The reported setup of an engine. */
 export interface Engine {
   at?: number;
   model?: string;
@@ -213,7 +213,7 @@ export interface Check {
   next?: string;
 }
 
-/** A browser that was let in. */
+/** A signed-in browser. */
 export interface KnownBrowser {
   id: string;
   user: string;

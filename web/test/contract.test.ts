@@ -41,7 +41,7 @@ const STREAMS: Record<string, unknown[]> = {
   ],
 };
 
-test.each(Object.keys(STREAMS))("the official client hears the same: %s", async (name) => {
+test.each(Object.keys(STREAMS))("the official client receives the same: %s", async (name) => {
   const events = [{ type: "RUN_STARTED", ...run }, ...STREAMS[name]!, { type: "RUN_FINISHED", ...run, outcome: { type: "success" } }];
   const body = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
   const fetch = async () => new Response(body, { headers: { "content-type": "text/event-stream" } });

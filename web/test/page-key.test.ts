@@ -34,7 +34,7 @@ test("the key of a sign-in goes with every request and every WebSocket", async (
   expect(socketProtocols()).toEqual(["ostler", "ostler.page-key.ostler_k"]);
 });
 
-test("whoever is signed out has no key any more", () => {
+test("signing out removes the key", () => {
   keepPageKey("ostler_k");
   forget();
   expect(hasEntered()).toBe(false);

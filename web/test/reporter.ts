@@ -1,4 +1,4 @@
-// Says what `cargo test` says, so that whoever counts tests can count these.
+// Prints results like `cargo test`, so that they can be counted.
 
 interface Case {
   name: string;

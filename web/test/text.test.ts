@@ -15,7 +15,7 @@ test("events are found however they are cut", () => {
   expect(frames('data: {"a":1}\n\n: keep-alive\n\ndata: {"b"')).toEqual({ data: ['{"a":1}'], rest: 'data: {"b"' });
 });
 
-test("a call in one line deceives nobody", () => {
+test("a call in one line hides nothing", () => {
   expect(summary("Bash", { command: "ls\nrm x" })).toBe("ls ⏎ rm x");
   expect(summary("Bash", { command: "a\u202eb" })).toBe("a⟨U+202E⟩b");
   expect(summary("Read", { limit: 3, file_path: "a.txt" })).toBe("a.txt");
@@ -48,13 +48,13 @@ test("a text that is cut says so", () => {
   expect([isLong("short"), isLong("x\n".repeat(40)), isLong("x".repeat(7_000))]).toEqual([false, true, true]);
 });
 
-test("times and sums in words", () => {
+test("times and sums as text", () => {
   expect([ago(0, 30_000), ago(0, 120_000), ago(0, 3 * 3_600_000), ago(0, 3 * 86_400_000)]).toEqual(["just now", "2 min ago", "3 h ago", "3 d ago"]);
   expect([lasted(20), lasted(1500), lasted(61_000)]).toEqual(["20 ms", "1.5 s", "1 min 1 s"]);
   expect([dollars(0), dollars(0.001), dollars(1.5)]).toEqual(["$0", "< $0.01", "$1.50"]);
 });
 
-test("parameters are read as they are declared, or told at their fields", () => {
+test("parameters are converted as declared, or reported at their fields", () => {
   const inputs = [
     { name: "who", required: true, type: "string" as const },
     { name: "times", required: false, type: "integer" as const },
@@ -107,7 +107,7 @@ test("days are counted across months", () => {
 test("a growing text is cut where nothing belongs together", () => {
   const parts = ["# Title\n\n", "One\ntwo\n\n", "1. a\n\n2. b\n\n   more of b\n\n", "```rust\nfn a() {}\n\nfn b() {}\n```\n\n", "~~~~\n```\n\nx\n~~~~\n\n", "last"];
   expect(pieces(parts.join(""))).toEqual(parts);
-  // However far it has come, nothing is lost, and what is complete stays as it is; that a list goes on is seen a little later.
+  // However far it has come, nothing is lost, and what is complete stays as it is; that a list continues is seen a little later.
   const text = parts.join("");
   for (let end = 0; end <= text.length; end += 1) {
     const now = pieces(text.slice(0, end));

@@ -31,8 +31,8 @@ describe("a page of a long conversation", () => {
   const marker = { id: "earlier-2", role: "system" as const, content: "more", metadata: { earlier: { before: 9 } } };
   const snapshot = (messages: unknown[]) => ({ type: "MESSAGES_SNAPSHOT", messages }) as unknown as AGUIEvent;
 
-  // Seen to fail when a thread that is told again forgets the pages that were loaded.
-  test("goes on to its beginning, and stays when all is told again", () => {
+  // Seen to fail when a thread that is received again drops the loaded pages.
+  test("loads earlier pages to the start, and keeps them when the thread is received again", () => {
     const thread = new Thread();
     thread.apply(snapshot([marker, said("c"), said("d")]), 0);
     expect(thread.earlier).toEqual({ id: "earlier-2", text: "more", before: 9 });
@@ -115,13 +115,13 @@ describe("a thread", () => {
 
   test("shows once what was said here into the work and comes back", () => {
     const thread = heard(SPOKEN.slice(0, 1));
-    const told = (id: string, text: string) => [
+    const received = (id: string, text: string) => [
       { type: "TEXT_MESSAGE_START", messageId: id, role: "user" },
       { type: "TEXT_MESSAGE_CONTENT", messageId: id, delta: text },
       { type: "TEXT_MESSAGE_END", messageId: id },
     ];
     thread.say({ id: "said-1", kind: "user", text: "faster", attached: [], isLocal: true });
-    for (const event of [...told("p-1", "faster"), ...told("p-2", "slower")]) thread.apply(event as AGUIEvent, 0);
+    for (const event of [...received("p-1", "faster"), ...received("p-2", "slower")]) thread.apply(event as AGUIEvent, 0);
     expect(thread.items.map((item) => [item.id, item.kind])).toEqual([["p-1", "user"], ["p-2", "user"]]);
   });
 });

@@ -41,9 +41,10 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
 pub(crate) fn linting(args: &[&str]) -> Command {
     let mut command = cargo(args);
     // The linter is next to cargo. A bare name would be looked up in PATH, where another toolchain may be first.
-    let beside =
+    let next_to_cargo =
         std::env::var_os("CARGO").map(|cargo| Path::new(&cargo).with_file_name("clippy-driver"));
-    let driver = beside.filter(|path| path.is_file()).unwrap_or_else(|| "clippy-driver".into());
+    let driver =
+        next_to_cargo.filter(|path| path.is_file()).unwrap_or_else(|| "clippy-driver".into());
     command.env("RUSTC_WORKSPACE_WRAPPER", driver);
     command
 }

@@ -13,9 +13,9 @@ const REAL: &str = "OSTLER_XTASK_RUSTDOC";
 
 /// Makes cargo use this program as its rustdoc.
 pub(crate) fn stand_in_for(cargo: &mut Command) -> Result<()> {
-    let beside = std::env::var_os("CARGO")
+    let next_to_cargo = std::env::var_os("CARGO")
         .map(|cargo| std::path::Path::new(&cargo).with_file_name("rustdoc"));
-    let real = beside.filter(|path| path.is_file()).unwrap_or_else(|| "rustdoc".into());
+    let real = next_to_cargo.filter(|path| path.is_file()).unwrap_or_else(|| "rustdoc".into());
     // A copy, because the build replaces this program. If it already has, the program has no name any more, and is
     // only reachable through the system.
     let me = std::env::current_exe().context("finding this program")?;

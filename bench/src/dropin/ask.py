@@ -10,7 +10,7 @@ from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, SystemMessage, q
 
 async def main() -> None:
     options = ClaudeAgentOptions(cli_path=os.environ["ENGINE"], model=os.environ["MODEL"])
-    told = {"text": ""}
+    figures = {"text": ""}
     start = time.perf_counter_ns()
 
     def elapsed() -> int:
@@ -18,12 +18,12 @@ async def main() -> None:
 
     async for message in query(prompt="Say hello", options=options):
         if isinstance(message, SystemMessage) and message.subtype == "init":
-            told.setdefault("init_us", elapsed())
+            figures.setdefault("init_us", elapsed())
         elif isinstance(message, ResultMessage):
-            told["result_us"] = elapsed()
-            told["text"] = message.result
-    told["end_us"] = elapsed()
-    print(json.dumps(told))
+            figures["result_us"] = elapsed()
+            figures["text"] = message.result
+    figures["end_us"] = elapsed()
+    print(json.dumps(figures))
 
 
 asyncio.run(main())

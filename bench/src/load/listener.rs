@@ -235,8 +235,8 @@ impl Following {
 
     fn tell(&self, kind: &str, data: &str) -> Result<()> {
         if kind == "approval" && data.contains(r#""state":"pending""#) {
-            let told: Value = serde_json::from_str(data)?;
-            let id = told["approval"]["id"].as_str().context("an approval has an id")?;
+            let payload: Value = serde_json::from_str(data)?;
+            let id = payload["approval"]["id"].as_str().context("an approval has an id")?;
             locked(&self.shared.waiting).insert(self.session.clone(), Instant::now());
             // The answering task may have ended.
             let _ = self.shared.asked.send(id.to_owned());

@@ -20,9 +20,9 @@ fn a_program_without_output_passes_no_scenario() {
     let chosen = ["--only", "text", "--sdk", "ts050", "--sdk", "ts325"];
     let runner = &mut Command::new(RUNNER);
     let output = runner.args(["--cli", "/bin/true", "--as-tests"]).args(chosen).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(!output.status.success(), "{told}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success(), "{text}");
     for sdk in ["ts050", "ts325"] {
-        assert!(told.contains(&format!("test conformance::text::{sdk} ... FAILED")), "{told}");
+        assert!(text.contains(&format!("test conformance::text::{sdk} ... FAILED")), "{text}");
     }
 }

@@ -137,7 +137,7 @@ pub fn surroundings(input: &RunAgentInput) -> Option<String> {
 
 /// Renders a conversation that the agent does not remember as text; images and documents are kept.
 pub fn retold(messages: &[Message]) -> Blocks {
-    let mut told = Blocks::default();
+    let mut rendered = Blocks::default();
     let mut lines = String::new();
     for message in messages {
         match &message.body {
@@ -145,8 +145,8 @@ pub fn retold(messages: &[Message]) -> Blocks {
                 line(&mut lines, "User", &content.text());
                 let mut media = blocks(content);
                 media.blocks.retain(|block| !matches!(block, ContentBlock::Text(_)));
-                told.blocks.append(&mut media.blocks);
-                told.left_out.append(&mut media.left_out);
+                rendered.blocks.append(&mut media.blocks);
+                rendered.left_out.append(&mut media.left_out);
             }
             MessageBody::Assistant { content, tool_calls } => {
                 line(&mut lines, "Assistant", content.as_deref().unwrap_or_default());
@@ -165,9 +165,9 @@ pub fn retold(messages: &[Message]) -> Blocks {
     }
     if !lines.is_empty() {
         let text = format!("<earlier_conversation>\n{lines}</earlier_conversation>");
-        told.blocks.insert(0, ContentBlock::text(text));
+        rendered.blocks.insert(0, ContentBlock::text(text));
     }
-    told
+    rendered
 }
 
 fn line(lines: &mut String, who: &str, text: &str) {
@@ -286,12 +286,12 @@ mod tests {
                 {"id": "c", "type": "function", "function": {"name": "paint", "arguments": "{\"a\":1}"}}]},
             {"id": "3", "role": "tool", "toolCallId": "c", "content": "done"},
         ]}));
-        let told = retold(&input.messages);
+        let rendered = retold(&input.messages);
         assert_eq!(
-            told.blocks[0].as_text().unwrap(),
+            rendered.blocks[0].as_text().unwrap(),
             "<earlier_conversation>\nUser: look\nAssistant: I will\nAssistant called: paint {\"a\":1}\nThe tool answered: done\n</earlier_conversation>"
         );
-        assert!(matches!(told.blocks[1], ContentBlock::Image(_)));
+        assert!(matches!(rendered.blocks[1], ContentBlock::Image(_)));
         assert_eq!(retold(&[]), Blocks::default());
     }
 }

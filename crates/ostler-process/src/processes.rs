@@ -171,10 +171,10 @@ mod tests {
     /// A process that calls `exec` during the only scan would escape. Mutant: `is_unclear` ignored.
     #[test]
     fn scanning_continues_while_an_environment_cannot_be_read() {
-        let nobody = i32::MAX;
+        let missing = i32::MAX;
         let looks = [
             ScanResult { members: HashSet::new(), is_unclear: true },
-            ScanResult { members: HashSet::from([nobody]), is_unclear: false },
+            ScanResult { members: HashSet::from([missing]), is_unclear: false },
             ScanResult::default(),
         ];
         let looks = std::cell::RefCell::new(looks.into_iter());

@@ -1,4 +1,4 @@
-//! A code review by an agent: a mounted folder, a tool of this program, a typed answer, limits, and events as they come.
+//! A code review by an agent: a mounted folder, a tool of this program, a typed answer, limits, and live events.
 //!
 //! `cargo run -p ostler-prompt --example review -- src`, with a key in `ANTHROPIC_API_KEY`.
 
@@ -12,7 +12,7 @@ use ostler_sdk::PermissionMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the agent answers. The comments are for the model, too.
+/// The agent's answer. The model reads the comments, too.
 #[derive(Deserialize, JsonSchema)]
 struct Review {
     /// From 1, bad, to 10, good.
@@ -27,13 +27,13 @@ struct Finding {
     remark: String,
 }
 
-/// What the prompt is told.
+/// The parameters of the prompt.
 #[derive(Serialize)]
 struct Task {
     most: u8,
 }
 
-/// What the model gives the tool.
+/// The arguments of the tool.
 #[derive(Deserialize, JsonSchema)]
 struct Owner {
     /// The file whose owner is wanted.
@@ -42,11 +42,11 @@ struct Owner {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = std::env::args().nth(1).ok_or("which folder? say it: review FOLDER")?;
+    let folder = std::env::args().nth(1).ok_or("missing folder; usage: review FOLDER")?;
     if std::env::var_os("ANTHROPIC_API_KEY").is_none() {
         return Err("a review needs a model: set ANTHROPIC_API_KEY".into());
     }
-    // Copies: the originals stay as they are, unless the changes are applied below.
+    // The agent works on copies: the originals stay unchanged unless the changes are applied below.
     let mount = HostMount::new(folder)
         .mount_path("project")
         .exclude_glob(["target", "node_modules", ".git"])
@@ -71,10 +71,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let session = Session::new();
     let calls = session.bus().subscribe(|call: &ToolInvoked| println!("called {}", call.name));
-    // The agent works on a copy, with nobody to ask: everything that it calls may run.
-    let unasked = ClientConfig::default().with_permission_mode(PermissionMode::BypassPermissions);
+    // The agent works on a copy, without a user to ask: every call may run.
+    let without_approval =
+        ClientConfig::default().with_permission_mode(PermissionMode::BypassPermissions);
     let response = Adapter::new(ostler::options())
-        .with_client(unasked)
+        .with_client(without_approval)
         .evaluate(&prompt, &session)
         .deadline(Deadline::after(Duration::from_secs(600)))
         .budget(Budget::tokens(500_000).max_usd(2.0))
@@ -87,7 +88,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{file}:{line}: {remark}");
     }
     println!("{} tokens", response.usage.total());
-    // What it changed, to look at; `apply` would do it to the originals.
+    // Prints the changes; `apply` would write them to the originals.
     print!("{}", workspace.changes()?.to_patch());
     Ok(())
 }

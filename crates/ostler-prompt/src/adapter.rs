@@ -19,10 +19,10 @@ use crate::response::Response;
 use crate::session::Session;
 use crate::tool;
 
-/// The name of the adapter in events, unless it is given another.
+/// The default name of the adapter in events.
 pub const ADAPTER_NAME: &str = "claude_agent_sdk";
 
-/// Runs prompts on an engine. Cheap to clone, and made to be kept: it runs any number of prompts, side by side too, on
+/// Runs prompts on an engine. Cheap to clone and reusable: it runs any number of prompts, concurrently too, on
 /// the runtime it is called from.
 ///
 /// The [`Options`] say which engine, and everything else that is the same for all prompts: `ostler::options()` for the
@@ -49,7 +49,7 @@ pub struct Adapter {
     options: Arc<Options>,
     client: Arc<ClientConfig>,
     model: Arc<ModelConfig>,
-    /// The model was chosen with [`Adapter::with_model`].
+    /// The model was set with [`Adapter::with_model`].
     has_model: bool,
 }
 
@@ -64,8 +64,8 @@ impl std::fmt::Debug for Adapter {
 }
 
 impl Adapter {
-    /// An adapter with the defaults. Model, permission mode, turns and folder of the options hold where the
-    /// configuration of the adapter says nothing. Two models or two modes that differ are refused when a prompt is run.
+    /// An adapter with the defaults. Where its configuration sets nothing, the options' model, permission mode, turns
+    /// and folder apply. Two different models or modes are refused when a prompt is run.
     pub fn new(options: Options) -> Self {
         Self {
             name: ADAPTER_NAME.into(),
@@ -76,14 +76,14 @@ impl Adapter {
         }
     }
 
-    /// With this configuration.
+    /// Sets the configuration.
     #[must_use]
     pub fn with_client(mut self, client: ClientConfig) -> Self {
         self.client = Arc::new(client);
         self
     }
 
-    /// With this model.
+    /// Sets the model.
     #[must_use]
     pub fn with_model(mut self, model: ModelConfig) -> Self {
         self.model = Arc::new(model);
@@ -91,7 +91,7 @@ impl Adapter {
         self
     }
 
-    /// Under this name in events.
+    /// Sets its name in events.
     #[must_use]
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
@@ -113,8 +113,8 @@ impl Adapter {
         &self.model
     }
 
-    /// Has an agent answer a prompt. Awaiting it gives the [`Response`]; [`Evaluate::stream`] gives its messages as they
-    /// come. Nothing happens before that.
+    /// Prepares a run of a prompt. Awaiting it gives the [`Response`]; [`Evaluate::stream`] gives its messages as
+    /// they arrive. Nothing happens before that.
     pub fn evaluate<T: Output>(&self, prompt: &Prompt<T>, session: &Session) -> Evaluate<T> {
         Evaluate {
             adapter: self.clone(),
@@ -125,7 +125,7 @@ impl Adapter {
         }
     }
 
-    /// What a session runs with.
+    /// The options of a session.
     fn options<T: Output>(
         &self,
         prompt: &Prompt<T>,
@@ -155,7 +155,7 @@ impl Adapter {
             options = options.server(server);
         }
         if !self.client.stop_on_structured_output() {
-            // Newer engines end the turn with the answer by themselves; ours can be told not to.
+            // Newer engines end the turn with the answer by themselves; ours can be configured not to.
             options = options.env("OSTLER_GO_ON_AFTER_ANSWER", "1");
         }
         if !self.client.suppress_stderr() {
@@ -164,7 +164,7 @@ impl Adapter {
         Ok(context.attach(options))
     }
 
-    /// The model: the adapter's, else that of the options, else the default.
+    /// The adapter's model, else that of the options, else the default.
     fn model_name(&self) -> Result<String, Conflict> {
         let own = self.model.model();
         match &self.options.model.name {
@@ -179,10 +179,10 @@ impl Adapter {
         }
     }
 
-    /// Sets the permissions. `bypassPermissions` holds only if somebody has asked for it by name.
+    /// Sets the permissions. `bypassPermissions` applies only if it was set explicitly.
     fn permit<T: Output>(&self, options: &mut Options, prompt: &Prompt<T>) -> Result<(), Conflict> {
         let permissions = &mut options.permissions;
-        // The SDK has no mode that is unset; its default is the strictest that still asks.
+        // The SDK has no unset mode; its default is the strictest that still asks.
         let of_options = Some(&permissions.mode).filter(|mode| **mode != PermissionMode::Default);
         match (self.client.permission_mode(), of_options) {
             (Some(own), Some(other)) if own != other => {
@@ -199,7 +199,7 @@ impl Adapter {
                 permissions.mode = own.clone();
             }
             (None, Some(_)) => {}
-            // The program offers these tools itself, and nobody is there to ask about them.
+            // The program offers these tools itself, and there is no user to ask about them.
             (None, None) if !permissions.has_callback() => {
                 let own = prompt.tools().iter().filter(|tool| tool.has_handler());
                 permissions.allowed.extend(own.map(|tool| tool.wire_name()));
@@ -210,7 +210,7 @@ impl Adapter {
     }
 }
 
-/// The options and the adapter's own configuration say different things.
+/// The options and the adapter's configuration disagree.
 struct Conflict {
     what: &'static str,
     options: String,
@@ -222,16 +222,16 @@ impl From<Conflict> for ostler_sdk::Error {
     fn from(conflict: Conflict) -> Self {
         let Conflict { what, options, adapter, method } = conflict;
         Self::Options(format!(
-            "the options of the adapter say {what} {options}, and {method} says {adapter}: set it in one place only"
+            "the options of the adapter set {what} {options}, and {method} sets {adapter}: set it in one place only"
         ))
     }
 }
 
-/// Writes the engine's error output to this program's own, too.
+/// Also writes the engine's stderr to this program's own.
 fn echoing(mut options: Options) -> Options {
     let before = options.engine.stderr.take();
     options.on_stderr(move |text| {
-        // A program without error output loses nothing it had.
+        // If this program's stderr is closed, the output is lost.
         let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
         if let Some(before) = &before {
             before(text);
@@ -239,7 +239,7 @@ fn echoing(mut options: Options) -> Options {
     })
 }
 
-/// A prompt that is going to be answered: await it, or read it as it comes with [`stream`](Self::stream).
+/// A prepared run: await it, or read its messages with [`stream`](Self::stream).
 #[must_use = "nothing happens until it is awaited, or its stream is read"]
 pub struct Evaluate<T> {
     adapter: Adapter,
@@ -250,25 +250,25 @@ pub struct Evaluate<T> {
 }
 
 impl<T: Output> Evaluate<T> {
-    /// Until when.
+    /// Sets the deadline.
     pub fn deadline(mut self, deadline: Deadline) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// For how much.
+    /// Sets the budget.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = Some(BudgetTracker::new(budget));
         self
     }
 
-    /// For what is left of a budget that other runs share.
+    /// Uses a budget that other runs share.
     pub fn budget_tracker(mut self, tracker: &BudgetTracker) -> Self {
         self.budget = Some(tracker.clone());
         self
     }
 
-    /// Its messages, as they come.
+    /// Returns the run as a stream of messages.
     pub fn stream(self) -> Evaluation<T> {
         let Self { adapter, prompt, session, deadline, budget } = self;
         let context = HookContext::new(session, Arc::clone(&adapter.name), prompt.name())

@@ -1,4 +1,4 @@
-//! [`Budget`] and [`BudgetTracker`]: how much may be spent, and how much was, by any number of runs.
+//! [`Budget`] and [`BudgetTracker`]: limits on tokens and dollars, and what runs have spent.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,47 +14,48 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Budget {
-    /// Tokens in and out together. Cached input counts in full: it fills the window all the same.
+    /// Input and output tokens together. Cached input counts in full, because it fills the context window all the
+    /// same.
     pub max_total_tokens: Option<u64>,
-    /// Tokens in.
+    /// Input tokens.
     pub max_input_tokens: Option<u64>,
-    /// Tokens out.
+    /// Output tokens.
     pub max_output_tokens: Option<u64>,
     /// Dollars.
     pub max_usd: Option<f64>,
 }
 
 impl Budget {
-    /// Without limits.
+    /// No limits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// So many tokens, in and out together.
+    /// Limits input and output tokens together.
     pub fn tokens(total: u64) -> Self {
         Self { max_total_tokens: Some(total), ..Self::default() }
     }
 
-    /// So many dollars.
+    /// Limits dollars.
     pub fn usd(dollars: f64) -> Self {
         Self::default().max_usd(dollars)
     }
 
-    /// So many tokens in.
+    /// Limits input tokens.
     #[must_use]
     pub fn max_input_tokens(mut self, tokens: u64) -> Self {
         self.max_input_tokens = Some(tokens);
         self
     }
 
-    /// So many tokens out.
+    /// Limits output tokens.
     #[must_use]
     pub fn max_output_tokens(mut self, tokens: u64) -> Self {
         self.max_output_tokens = Some(tokens);
         self
     }
 
-    /// So many dollars.
+    /// Limits dollars.
     #[must_use]
     pub fn max_usd(mut self, dollars: f64) -> Self {
         self.max_usd = Some(dollars);
@@ -62,19 +63,19 @@ impl Budget {
     }
 }
 
-/// Tokens.
+/// Numbers of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Of all requests, cached ones included.
+    /// Input of all requests, including cached tokens.
     pub input_tokens: u64,
-    /// Of all responses.
+    /// Output of all responses.
     pub output_tokens: u64,
-    /// Of the input, those read from the cache.
+    /// The part of the input that was read from the cache.
     pub cached_tokens: u64,
 }
 
 impl Usage {
-    /// In and out together.
+    /// Input and output together.
     pub fn total(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
@@ -85,7 +86,7 @@ impl Usage {
         self.cached_tokens = self.cached_tokens.saturating_add(more.cached_tokens);
     }
 
-    /// What is here and not there.
+    /// The difference to `other`, at least zero.
     pub(crate) fn beyond(&self, other: &Self) -> Self {
         Self {
             input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
@@ -105,7 +106,7 @@ pub struct Spent {
     pub usd: f64,
 }
 
-/// Which limit was reached. Its text is what the model and the caller read.
+/// The limit that was reached. The model and the caller read its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Exhausted {
@@ -124,7 +125,7 @@ impl fmt::Display for Exhausted {
     }
 }
 
-/// A budget and what was spent of it. Clones are the same tracker: give one to several runs, side by side or one after
+/// A budget and what was spent of it. Clones are the same tracker: give one to several runs, concurrent or one after
 /// another, and they share the budget.
 ///
 /// ```
@@ -143,7 +144,7 @@ pub struct BudgetTracker {
 }
 
 impl BudgetTracker {
-    /// Nothing spent yet.
+    /// A tracker with nothing spent.
     pub fn new(budget: Budget) -> Self {
         Self { budget, spent: Arc::default() }
     }
@@ -168,14 +169,14 @@ impl BudgetTracker {
         self.lock().usage.add(&usage);
     }
 
-    /// Adds dollars. What is no amount is not added.
+    /// Adds dollars. Negative and non-finite amounts are ignored.
     pub fn record_usd(&self, dollars: f64) {
         if dollars.is_finite() && dollars > 0.0 {
             self.lock().usd += dollars;
         }
     }
 
-    /// The limit that was reached, if one was. Spending exactly the limit reaches it.
+    /// The limit that was reached, if any. Spending exactly the limit reaches it.
     pub fn exhausted(&self) -> Option<Exhausted> {
         let spent = self.spent();
         let reached = |limit: Option<u64>, spent: u64| limit.is_some_and(|limit| spent >= limit);
@@ -187,12 +188,12 @@ impl BudgetTracker {
         {
             return Some(Exhausted::Tokens);
         }
-        // A limit that is no number is no permission.
+        // A limit that is not a number counts as reached.
         let usd = max_usd.is_some_and(|limit| limit.is_nan() || spent.usd >= limit);
         usd.then_some(Exhausted::Usd)
     }
 
-    /// Dollars that are left; `None` without a limit.
+    /// Remaining dollars; `None` without a limit.
     pub fn remaining_usd(&self) -> Option<f64> {
         self.budget.max_usd.map(|limit| (limit - self.spent().usd).max(0.0))
     }
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn dollars_have_a_limit_of_their_own() {
+    fn dollars_have_a_separate_limit() {
         let tracker = BudgetTracker::new(Budget::usd(1.0));
         tracker.record_usd(0.75);
         tracker.record_usd(f64::NAN);
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_when_many_spend_at_once() {
+    fn concurrent_spending_is_counted_completely() {
         let tracker = BudgetTracker::new(Budget::tokens(16 * 1000 * 3));
         std::thread::scope(|scope| {
             for _ in 0..16 {

@@ -1,8 +1,8 @@
-//! [`EventBus`]: events, to whoever wants to know, while a run goes on.
+//! [`EventBus`]: events to subscribers while a run is in progress.
 //!
-//! Whoever publishes never waits: every subscriber has a queue of its own, and a callback runs in a thread of its own,
-//! so that one that blocks or panics disturbs neither the run nor the others. Queues are bounded; what does not fit is
-//! counted, and told.
+//! Publishing never waits: every subscriber has its own queue, and a callback runs in its own thread, so that one
+//! that blocks or panics disturbs neither the run nor the others. Queues are bounded; events that do not fit are
+//! counted and reported.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::event::{Event, Kind};
 
-/// How many events wait for a subscriber before further ones are counted only.
+/// How many events wait for a subscriber before further ones are dropped and counted.
 const QUEUE: usize = 4096;
 
 /// Where events are published. Clones are the same bus.
@@ -36,7 +36,7 @@ pub struct EventBus {
 #[derive(Clone, Debug)]
 struct Queue {
     to: mpsc::Sender<Item>,
-    /// A callback empties it, and not somebody who reads when they like.
+    /// A callback empties it, not a reader.
     is_called: bool,
     counts: Arc<Counts>,
 }
@@ -50,18 +50,18 @@ struct Counts {
 #[derive(Debug)]
 enum Item {
     Event(Event),
-    /// Everything before this has been seen to.
+    /// All earlier items were handled.
     Settled(oneshot::Sender<()>),
 }
 
 impl EventBus {
-    /// A bus nobody listens to yet.
+    /// A bus without subscribers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Calls this for every event of a kind; the type of the argument says which. It runs in a thread of its own, may
-    /// take its time, and is called again after a panic. It ends with the [`Subscription`].
+    /// Calls a function for every event of a kind, which the type of its argument selects. It runs in its own thread,
+    /// may block, and is called again after a panic. It ends with the [`Subscription`].
     pub fn subscribe<E: Kind>(
         &self,
         mut callback: impl FnMut(&E) + Send + 'static,
@@ -80,26 +80,26 @@ impl EventBus {
                             );
                         }
                     }
-                    // Whoever waited may have gone.
-                    Item::Settled(told) => _ = told.send(()),
+                    // The waiting caller may be gone.
+                    Item::Settled(done) => _ = done.send(()),
                 }
             }
         };
         let thread = std::thread::Builder::new().name("prompt-events".to_owned()).spawn(work);
         if let Err(error) = thread {
-            tracing::error!("no thread for a subscriber of prompt events: {error}");
+            tracing::error!("cannot start a thread for a subscriber of prompt events: {error}");
             queue.counts.missed.fetch_add(1, Ordering::Relaxed);
         }
         Subscription { bus: self.clone(), queue: Some(queue) }
     }
 
-    /// All events from now on, to be read one by one.
+    /// Returns a reader for all events from now on.
     pub fn listen(&self) -> Listener {
         let (queue, items) = self.queue(false);
         Listener { items, subscription: Subscription { bus: self.clone(), queue: Some(queue) } }
     }
 
-    /// Tells everybody. Never waits.
+    /// Sends an event to all subscribers. Never waits.
     pub fn publish(&self, event: Event) {
         for queue in self.lock().iter() {
             if queue.to.try_send(Item::Event(event.clone())).is_err() {
@@ -108,13 +108,13 @@ impl EventBus {
         }
     }
 
-    /// Waits until every callback has seen to what was published before. Not for those who [listen](Self::listen): they
-    /// read when they like.
+    /// Waits until every callback has handled the events published before. Not for [listeners](Self::listen), which
+    /// read at their own pace.
     pub async fn settle(&self) {
         let queues = self.lock().clone();
         for queue in queues.into_iter().filter(|queue| queue.is_called) {
-            let (told, settled) = oneshot::channel();
-            if queue.to.send(Item::Settled(told)).await.is_ok() {
+            let (done, settled) = oneshot::channel();
+            if queue.to.send(Item::Settled(done)).await.is_ok() {
                 let _ = settled.await;
             }
         }
@@ -132,16 +132,16 @@ impl EventBus {
     }
 }
 
-/// Somebody who is called. Dropping it ends that, once the events that wait are seen to.
+/// A callback's subscription. Dropping it ends it after its waiting events are handled.
 #[derive(Debug)]
-#[must_use = "dropping it ends the subscription; `keep` goes on for as long as the bus"]
+#[must_use = "dropping it ends the subscription; `keep` keeps it as long as the bus exists"]
 pub struct Subscription {
     bus: EventBus,
     queue: Option<Queue>,
 }
 
 impl Subscription {
-    /// Events that came faster than they were seen to, and were left out.
+    /// Events dropped because the queue was full.
     pub fn missed(&self) -> u64 {
         self.count(|counts| &counts.missed)
     }
@@ -151,7 +151,7 @@ impl Subscription {
         self.count(|counts| &counts.panics)
     }
 
-    /// Goes on for as long as there is the bus.
+    /// Keeps the subscription as long as the bus exists.
     pub fn keep(mut self) {
         self.queue = None;
     }
@@ -169,7 +169,7 @@ impl Drop for Subscription {
     }
 }
 
-/// Somebody who reads.
+/// A reader of events.
 #[derive(Debug)]
 pub struct Listener {
     items: mpsc::Receiver<Item>,
@@ -177,27 +177,27 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// The next event; waits for it.
+    /// Waits for the next event.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
             match self.items.recv().await? {
                 Item::Event(event) => return Some(event),
-                Item::Settled(told) => _ = told.send(()),
+                Item::Settled(done) => _ = done.send(()),
             }
         }
     }
 
-    /// The next event, if there is one already.
+    /// The next event, if one is waiting.
     pub fn try_next(&mut self) -> Option<Event> {
         loop {
             match self.items.try_recv().ok()? {
                 Item::Event(event) => return Some(event),
-                Item::Settled(told) => _ = told.send(()),
+                Item::Settled(done) => _ = done.send(()),
             }
         }
     }
 
-    /// Events that came when too many waited, and were left out.
+    /// Events dropped because the queue was full.
     pub fn missed(&self) -> u64 {
         self.subscription.missed()
     }

@@ -1,4 +1,4 @@
-//! How an adapter runs prompts. What was made is not changed any more: every method makes a new value.
+//! How an adapter runs prompts. Configurations are immutable: every method makes a new value.
 
 use std::path::{Path, PathBuf};
 
@@ -35,41 +35,41 @@ impl Default for ClientConfig {
 }
 
 impl ClientConfig {
-    /// The defaults: the permissions are those of the adapter's options, and nothing is limited.
+    /// The defaults: permissions of the adapter's options, and no limits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With this permission mode. In any other than `bypassPermissions`, calls that no rule and no callback of the
-    /// adapter's options allows are denied, those of the prompt's own tools too.
+    /// Sets the permission mode. In any mode but `bypassPermissions`, calls that no rule and no callback of the
+    /// adapter's options allows are denied, also those of the prompt's own tools.
     ///
-    /// Without it the mode of the adapter's options holds. If those name no mode and no permission callback either, the
-    /// prompt's own tools run, and all other calls need a rule.
+    /// Without it, the mode of the adapter's options applies. If those set neither a mode nor a permission callback,
+    /// the prompt's own tools run, and all other calls need a rule.
     #[must_use]
     pub fn with_permission_mode(self, permission_mode: PermissionMode) -> Self {
         Self { permission_mode: Some(permission_mode), ..self }
     }
 
-    /// In this folder. Without one, a prompt with one workspace is run in that.
+    /// Sets the working directory. Without it, a prompt with one workspace runs in that.
     #[must_use]
     pub fn with_cwd(self, cwd: impl Into<PathBuf>) -> Self {
         Self { cwd: Some(cwd.into()), ..self }
     }
 
-    /// With at most so many model calls.
+    /// Limits the number of model calls.
     #[must_use]
     pub fn with_max_turns(self, turns: u64) -> Self {
         Self { max_turns: Some(turns), ..self }
     }
 
-    /// Whether the engine's error output is kept off this program's own. It is kept for errors in any case.
+    /// Whether the engine's stderr is kept off this program's own. It is kept for errors in any case.
     #[must_use]
     pub fn with_suppress_stderr(self, suppress_stderr: bool) -> Self {
         Self { suppress_stderr, ..self }
     }
 
-    /// Whether the turn ends as soon as the answer is given. If not, the agent goes on until it is finished, and its last
-    /// valid answer counts. Claude Code ends the turn in any case from 2.1.325 on.
+    /// Whether the turn ends as soon as the answer is given. If not, the agent continues until it is finished, and
+    /// its last valid answer counts. Claude Code ends the turn in any case from 2.1.325 on.
     #[must_use]
     pub fn with_stop_on_structured_output(self, stop_on_structured_output: bool) -> Self {
         Self { stop_on_structured_output, ..self }
@@ -80,7 +80,7 @@ impl ClientConfig {
         self.permission_mode.as_ref()
     }
 
-    /// The folder.
+    /// The working directory.
     pub fn cwd(&self) -> Option<&Path> {
         self.cwd.as_deref()
     }
@@ -90,7 +90,7 @@ impl ClientConfig {
         self.max_turns
     }
 
-    /// Whether the engine's error output is kept off this program's own.
+    /// Whether the engine's stderr is kept off this program's own.
     pub fn suppress_stderr(&self) -> bool {
         self.suppress_stderr
     }
@@ -101,10 +101,10 @@ impl ClientConfig {
     }
 }
 
-/// The model an adapter uses if neither it nor its options name one.
+/// The model if neither the adapter nor its options set one.
 pub const DEFAULT_MODEL: &str = "claude-sonnet-4-5-20250929";
 
-/// Which model, and what it is told about how to answer. Made of [`ModelSettings`], if an engine can honour them.
+/// The model and its settings. Made from [`ModelSettings`], if an engine supports them.
 ///
 /// ```
 /// use ostler_prompt::{ModelConfig, ModelSettings};
@@ -142,7 +142,7 @@ impl ModelConfig {
     }
 }
 
-/// Settings as other adapters have them. Not every engine can honour all of them; see [`ModelConfig`].
+/// Settings of other adapters. Engines do not support all of them; see [`ModelConfig`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelSettings {
@@ -150,17 +150,17 @@ pub struct ModelSettings {
     pub model: Option<String>,
     /// The most tokens of one response.
     pub max_tokens: Option<u64>,
-    /// Not honoured.
+    /// Not supported.
     pub temperature: Option<f64>,
-    /// Not honoured.
+    /// Not supported.
     pub top_p: Option<f64>,
-    /// Not honoured.
+    /// Not supported.
     pub presence_penalty: Option<f64>,
-    /// Not honoured.
+    /// Not supported.
     pub frequency_penalty: Option<f64>,
-    /// Not honoured.
+    /// Not supported.
     pub stop: Option<Vec<String>>,
-    /// Not honoured.
+    /// Not supported.
     pub seed: Option<i64>,
 }
 
@@ -187,20 +187,20 @@ impl TryFrom<ModelSettings> for ModelConfig {
     }
 }
 
-/// Settings that cannot be.
+/// Invalid settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// An agent's engine has no such setting.
+    /// Engines of agents do not support the setting.
     #[error("the model setting `{field}` is not supported by agent engines; leave it out")]
     Unsupported {
-        /// Which.
+        /// The setting.
         field: &'static str,
     },
-    /// Nothing at all would be allowed.
+    /// Zero would allow nothing.
     #[error("the model setting `{field}` must be 1 or more")]
     Zero {
-        /// Which.
+        /// The setting.
         field: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! [`HookContext`]: what the hooks of a run share, and what they know of it.
+//! [`HookContext`]: the shared state of a run's hooks.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -6,22 +6,21 @@ use std::time::Duration;
 
 use ostler_sdk::proto::message::system::ApiRetry;
 use ostler_sdk::proto::message::{System, TurnResult};
-use ostler_sdk::{Handle, Message, Options};
+use ostler_sdk::{Handle, Message};
 use serde_json::Value;
 
 use crate::budget::{BudgetTracker, Usage};
 use crate::deadline::Deadline;
 use crate::event::{Event, HookCost};
-use crate::hooks;
 use crate::meter::Meter;
 use crate::session::Session;
 use crate::spans::Spans;
 use crate::tool::Run;
 
-/// How long the engine may take to say what was spent, when a hook asks.
+/// How long a hook waits for the engine to report the cost.
 const COST_LIMIT: Duration = Duration::from_secs(5);
 
-/// What the hooks of one run share: what they hold it to, where they tell of it, and what they have found out.
+/// The shared state of one run's hooks: its limits, its bus, and its counts.
 ///
 /// An [`Adapter`](crate::Adapter) makes one for every run. Without an adapter, [`attach`](Self::attach) holds any session
 /// of the SDK to a deadline and a budget, and tells of its tools. Clones are the same context.
@@ -43,31 +42,31 @@ pub struct HookContext {
     budget_tracker: Option<BudgetTracker>,
     stops_after_answer: bool,
     state: Arc<Mutex<State>>,
-    /// To ask the engine what was spent.
+    /// To ask the engine for the cost.
     handle: Arc<OnceLock<Handle>>,
 }
 
-/// What is found out on the way.
+/// What was observed during the run.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     meter: Meter,
     usd: f64,
-    /// The engine cannot say what was spent before the end.
+    /// The engine cannot report the cost before the end.
     cost_unknown: bool,
     stop_reason: Option<String>,
     n_prompts: u64,
     n_calls: u64,
     n_denied: u64,
-    /// Responses of which a call was denied, and how many responses there were at the last of them.
+    /// How many responses had denied calls, and the number of the last one.
     n_denied_responses: u64,
     last_denied: Option<usize>,
-    /// Why the engine asks the API again, until it gets an answer.
+    /// Why the engine retries the API, until it gets an answer.
     trouble: Option<String>,
-    /// Calls that were told of.
-    told: HashSet<String>,
+    /// Calls already published.
+    published: HashSet<String>,
     answer: Option<Value>,
-    /// The conversation was not begun here, so that the engine's counts tell of more than this run.
-    is_resumed: bool,
+    /// The conversation was started elsewhere, so the engine's counts cover more than this run.
+    pub(crate) is_resumed: bool,
     /// There is a result.
     has_result: bool,
     cost: HookCost,
@@ -94,14 +93,14 @@ impl HookContext {
         }
     }
 
-    /// Until when.
+    /// Sets the deadline.
     #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Option<Deadline>>) -> Self {
         self.deadline = deadline.into();
         self
     }
 
-    /// For how much.
+    /// Sets the budget.
     #[must_use]
     pub fn budget(mut self, tracker: impl Into<Option<BudgetTracker>>) -> Self {
         self.budget_tracker = tracker.into();
@@ -113,51 +112,32 @@ impl HookContext {
         self
     }
 
-    /// Adds the hooks to a session, before those it has, and listens to it. The context belongs to one session.
-    #[must_use]
-    pub fn attach(&self, mut options: Options) -> Options {
-        let mut all = hooks::all(self);
-        all.append(&mut options.hooks);
-        options.hooks = all;
-        // Only pieces of a response tell all of its tokens.
-        options.output.partial_messages = true;
-        let choice = &options.session.choice;
-        self.state().is_resumed = choice.go_on || choice.resume.is_some();
-        let (context, before) = (self.clone(), options.engine.messages.take());
-        options.on_message(move |message| {
-            context.hear(message);
-            if let Some(before) = &before {
-                before(message);
-            }
-        })
-    }
-
     /// The session.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// Who runs the prompt.
+    /// The name of the adapter.
     pub fn adapter_name(&self) -> &str {
         &self.adapter_name
     }
 
-    /// The prompt.
+    /// The name of the prompt.
     pub fn prompt_name(&self) -> &str {
         &self.prompt_name
     }
 
-    /// The run; its events have the same.
+    /// The id of the run, which is in all its events.
     pub fn run_id(&self) -> &str {
         &self.run_id
     }
 
-    /// Until when the run may go on.
+    /// The deadline of the run.
     pub fn current_deadline(&self) -> Option<Deadline> {
         self.deadline
     }
 
-    /// What it may spend, and what was spent.
+    /// The budget, and what was spent.
     pub fn budget_tracker(&self) -> Option<&BudgetTracker> {
         self.budget_tracker.as_ref()
     }
@@ -167,22 +147,22 @@ impl HookContext {
         self.state().stop_reason.clone()
     }
 
-    /// What this run has spent.
+    /// Tokens that this run has spent.
     pub fn usage(&self) -> Usage {
         self.state().meter.total()
     }
 
-    /// Dollars this run has spent, as far as the engine has said so.
+    /// Dollars that this run has spent, as far as the engine has reported them.
     pub fn cost_usd(&self) -> f64 {
         self.state().usd
     }
 
-    /// Prompts that were taken up.
+    /// Prompts that the engine accepted.
     pub fn n_prompts(&self) -> u64 {
         self.state().n_prompts
     }
 
-    /// Tools that have run.
+    /// Tool calls that ran.
     pub fn n_tool_calls(&self) -> u64 {
         self.state().n_calls
     }
@@ -192,22 +172,22 @@ impl HookContext {
         self.state().n_denied
     }
 
-    /// Responses of which calls were denied.
+    /// Responses with denied calls.
     pub(crate) fn n_denied_responses(&self) -> u64 {
         self.state().n_denied_responses
     }
 
-    /// What the API answered last, if the engine is trying again.
+    /// The API's last error, if the engine is retrying.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.state().trouble.clone()
     }
 
-    /// What the hooks cost.
+    /// The time spent in hooks.
     pub fn hook_cost(&self) -> HookCost {
         self.state().cost
     }
 
-    /// Why nothing more may be done; `None` as long as something may.
+    /// Why the run may do nothing more; `None` while it may.
     pub fn objection(&self) -> Option<String> {
         if self.deadline.is_some_and(|deadline| deadline.has_passed()) {
             return Some(DEADLINE_EXCEEDED.to_owned());
@@ -215,7 +195,7 @@ impl HookContext {
         self.budget_tracker.as_ref()?.exhausted().map(|exhausted| exhausted.to_string())
     }
 
-    /// What tools are told.
+    /// What the tools of the run share.
     pub(crate) fn run(&self) -> Run {
         Run {
             session: self.session.clone(),
@@ -225,7 +205,7 @@ impl HookContext {
         }
     }
 
-    /// Whether there is a result, be it read or not.
+    /// Whether there is a result, read or not.
     pub(crate) fn has_result(&self) -> bool {
         self.state().has_result
     }
@@ -234,38 +214,38 @@ impl HookContext {
         self.stops_after_answer
     }
 
-    /// The engine can be asked from now on.
+    /// Sets the handle to ask the engine with.
     pub(crate) fn reaches(&self, handle: Handle) {
-        // A context belongs to one session; the first is it.
+        // A context belongs to one session; the first one counts.
         let _ = self.handle.set(handle);
     }
 
-    /// Finds out what was spent in dollars, where that matters and the engine can say so.
-    pub(crate) async fn find_out_cost(&self) {
+    /// Asks for the cost, if there is a limit and the engine can report it.
+    pub(crate) async fn update_cost(&self) {
         let limited = self.budget_tracker.as_ref().is_some_and(|it| it.budget().max_usd.is_some());
         if !limited || self.state().cost_unknown {
             return;
         }
-        // The engine's own limit, which is what was left at the start, holds all the same.
+        // The engine's own limit, which is what was left at the start, still applies.
         if !self.ask_cost(COST_LIMIT).await {
             self.state().cost_unknown = true;
         }
     }
 
-    /// Asks the engine what the run has cost so far; whether it says so in time.
+    /// Asks the engine for the cost so far. Returns whether it answered in time.
     pub(crate) async fn ask_cost(&self, limit: Duration) -> bool {
         let Some(handle) = self.handle.get() else { return false };
         match tokio::time::timeout(limit, handle.usage()).await {
             Ok(Ok(usage)) => {
-                self.spent_usd(usage.session.total_cost_usd.get());
+                self.record_usd(usage.session.total_cost_usd.get());
                 true
             }
             _ => false,
         }
     }
 
-    /// Takes what the whole run has cost so far.
-    fn spent_usd(&self, total: f64) {
+    /// Records the total cost of the run so far.
+    fn record_usd(&self, total: f64) {
         let new = {
             let mut state = self.state();
             let new = total - state.usd;
@@ -280,8 +260,8 @@ impl HookContext {
         }
     }
 
-    fn hear(&self, message: &Message) {
-        let new = self.state().meter.hear(message);
+    pub(crate) fn observe(&self, message: &Message) {
+        let new = self.state().meter.observe(message);
         self.spent(new);
         match message {
             Message::System(System::ApiRetry(retry)) => {
@@ -295,13 +275,13 @@ impl HookContext {
         }
     }
 
-    /// Takes the last word on what was spent. The engine counts from its start, which is the run's own.
+    /// Records the final usage. The engine counts from its start, which is that of the run.
     fn settle(&self, result: &TurnResult) {
         if !self.state().is_resumed {
             let new = self.state().meter.settle(result);
             self.spent(new);
         }
-        self.spent_usd(result.total_cost_usd.get());
+        self.record_usd(result.total_cost_usd.get());
         let mut state = self.state();
         state.has_result = true;
         if state.stop_reason.is_none() {
@@ -330,27 +310,27 @@ impl HookContext {
         }
     }
 
-    /// Whether this call is told of for the first time.
-    pub(crate) fn is_news(&self, call_id: &str) -> bool {
+    /// Whether this call was not published yet.
+    pub(crate) fn is_new_call(&self, call_id: &str) -> bool {
         let mut state = self.state();
-        let is_news = state.told.insert(call_id.to_owned());
-        state.n_calls += u64::from(is_news);
-        is_news
+        let is_new_call = state.published.insert(call_id.to_owned());
+        state.n_calls += u64::from(is_new_call);
+        is_new_call
     }
 
     pub(crate) fn answered(&self, answer: Value) {
         self.state().answer = Some(answer);
     }
 
-    /// The last answer that the engine took.
+    /// The last answer that the engine accepted.
     pub(crate) fn answer(&self) -> Option<Value> {
         self.state().answer.clone()
     }
 
-    /// Notes why the run stops: what the hook was told, or else what the model said last.
-    pub(crate) fn stopped(&self, told: Option<String>) {
+    /// Records why the run stops: the hook's reason, or else the model's last stop reason.
+    pub(crate) fn stopped(&self, reason: Option<String>) {
         let mut state = self.state();
-        let reason = told.or_else(|| state.meter.stop_reason().map(str::to_owned));
+        let reason = reason.or_else(|| state.meter.stop_reason().map(str::to_owned));
         state.stop_reason = Some(reason.unwrap_or_else(|| END_TURN.to_owned()));
     }
 
@@ -367,17 +347,17 @@ impl HookContext {
     }
 }
 
-/// Why the engine asks the API again, in words.
+/// Why the engine retries the API, as text.
 fn trouble(retry: &ApiRetry) -> String {
     let status = retry.error_status.map(|status| format!(", HTTP {status}")).unwrap_or_default();
     let why = match retry.error_status {
         Some(529) => "overloaded".to_owned(),
         _ => retry.error.to_string(),
     };
-    format!("the model's API was in trouble at the time ({why}{status}, attempt {})", retry.attempt)
+    format!("the engine was retrying the model's API ({why}{status}, attempt {})", retry.attempt)
 }
 
-/// What a model reads when the deadline has passed.
+/// The message for the model after the deadline.
 pub(crate) const DEADLINE_EXCEEDED: &str = "Deadline exceeded";
-/// Why a run stops if nobody says otherwise.
+/// The default stop reason.
 pub(crate) const END_TURN: &str = "end_turn";

@@ -1,8 +1,8 @@
-//! [`Deadline`]: until when a run may go on.
+//! [`Deadline`]: when a run must end.
 
 use std::time::{Duration, Instant};
 
-/// Until when a run may go on.
+/// When a run must end.
 ///
 /// From that moment every tool call is denied with `Deadline exceeded`, and the run ends with
 /// [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded), whatever it waits for: a tool, or a model that never
@@ -14,20 +14,20 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// At this moment.
+    /// A deadline at this moment.
     pub fn at(at: Instant) -> Self {
         Self { at, grace: Duration::ZERO }
     }
 
-    /// So long from now.
+    /// A deadline after this time.
     pub fn after(duration: Duration) -> Self {
         let now = Instant::now();
-        // A time that no clock reaches is as good as a century.
+        // An overflow becomes a century.
         let century = Duration::from_secs(100 * 365 * 24 * 3600);
         Self::at(now.checked_add(duration).unwrap_or(now + century))
     }
 
-    /// Tools are denied at the deadline, and the run ends so much later if it has not by itself.
+    /// Tools are denied at the deadline, and the run ends `grace` later if it has not ended by itself.
     #[must_use]
     pub fn with_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
@@ -39,12 +39,12 @@ impl Deadline {
         self.at
     }
 
-    /// How long it is till then; zero when it has passed.
+    /// The remaining time; zero if it has passed.
     pub fn remaining(&self) -> Duration {
         self.remaining_at(Instant::now())
     }
 
-    /// The same, at some moment.
+    /// The remaining time at `now`.
     pub fn remaining_at(&self, now: Instant) -> Duration {
         self.at.saturating_duration_since(now)
     }
@@ -54,7 +54,7 @@ impl Deadline {
         self.has_passed_at(Instant::now())
     }
 
-    /// The same, at some moment.
+    /// Whether it has passed at `now`.
     pub fn has_passed_at(&self, now: Instant) -> bool {
         self.remaining_at(now).is_zero()
     }
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn no_length_is_too_long() {
+    fn a_very_long_deadline_does_not_overflow() {
         assert!(!Deadline::after(Duration::MAX).with_grace(Duration::MAX).has_passed());
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with a run, and whether to try again.
+//! Why a run failed, and whether a retry may help.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use crate::output::AnswerError;
 
 /// Why a run has no answer.
 ///
-/// | what happened | error | again? |
+/// | what happened | error | retry? |
 /// |---|---|---|
 /// | there is no engine | [`EngineMissing`](Self::EngineMissing) | no: install one |
 /// | the connection to it broke, or it was killed | [`Throttled`](Self::Throttled) | yes |
 /// | the API is overloaded, or limits the rate | [`Throttled`](Self::Throttled) | yes |
 /// | the engine failed | [`EngineFailed`](Self::EngineFailed) | no: see its exit code and error output |
-/// | the engine talks nonsense | [`Malformed`](Self::Malformed) | no: see the line |
+/// | the engine sent an invalid message | [`Malformed`](Self::Malformed) | no: see the line |
 /// | too many turns | [`MaxTurns`](Self::MaxTurns) | no: allow more |
 /// | too many dollars | [`MaxBudget`](Self::MaxBudget) | no: allow more |
-/// | the model cannot give the answer its shape | [`AnswerRetries`](Self::AnswerRetries) | no: loosen the type |
+/// | the model gave no valid answer | [`AnswerRetries`](Self::AnswerRetries) | no: loosen the type |
 /// | the turn was interrupted, or broke | [`Execution`](Self::Execution) | no |
-/// | the API said no | [`Api`](Self::Api) | no |
-/// | there is no answer, though the run went well | [`AnswerMissing`](Self::AnswerMissing) | no |
+/// | the API refused the request | [`Api`](Self::Api) | no |
+/// | the run succeeded without an answer | [`AnswerMissing`](Self::AnswerMissing) | no |
 /// | the answer is not of the type | [`AnswerShape`](Self::AnswerShape) | no |
-/// | the time is up | [`DeadlineExceeded`](Self::DeadlineExceeded) | no, unless the API was in trouble |
-/// | the money is up | [`BudgetExhausted`](Self::BudgetExhausted) | no |
-/// | the caller stopped it | [`Cancelled`](Self::Cancelled) | no |
+/// | the deadline passed | [`DeadlineExceeded`](Self::DeadlineExceeded) | no, unless the API was in trouble |
+/// | the budget is used up | [`BudgetExhausted`](Self::BudgetExhausted) | no |
+/// | the caller cancelled it | [`Cancelled`](Self::Cancelled) | no |
 /// | the options are wrong | [`Refused`](Self::Refused) | no: correct them |
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -36,99 +36,99 @@ pub enum Error {
     EngineMissing {
         /// The prompt.
         prompt: String,
-        /// What the SDK says, with what to install.
+        /// The SDK's error, with what to install.
         source: Box<ostler_sdk::Error>,
     },
-    /// The connection to the engine broke, or the API has too much to do. The same again may well work.
+    /// The connection to the engine broke, or the API is overloaded. A retry may succeed.
     #[error("{prompt}: {source}")]
     Throttled {
         /// The prompt.
         prompt: String,
-        /// What the SDK says.
+        /// The SDK's error.
         source: Box<ostler_sdk::Error>,
     },
-    /// The engine ended by itself, and not well.
+    /// The engine exited with a failure.
     #[error("{prompt}: {source}")]
     EngineFailed {
         /// The prompt.
         prompt: String,
         /// Its exit code.
         exit_code: Option<i32>,
-        /// The end of what it wrote to its error output.
+        /// The end of its stderr.
         stderr: String,
-        /// What the SDK says.
+        /// The SDK's error.
         source: Box<ostler_sdk::Error>,
     },
-    /// The engine said something that cannot be understood.
+    /// The engine sent an invalid message.
     #[error("{prompt}: {source}")]
     Malformed {
         /// The prompt.
         prompt: String,
-        /// The line at fault, shortened.
+        /// The invalid line, shortened.
         line: String,
-        /// What the SDK says.
+        /// The SDK's error.
         source: Box<ostler_sdk::Error>,
     },
     /// The limit on turns was reached (`error_max_turns`).
-    #[error("{prompt}: {}", said(.errors, "the limit on turns was reached"))]
+    #[error("{prompt}: {}", joined_or(.errors, "the limit on turns was reached"))]
     MaxTurns {
         /// The prompt.
         prompt: String,
-        /// What the engine says.
+        /// The engine's messages.
         errors: Vec<String>,
     },
     /// The engine's dollar limit was reached (`error_max_budget_usd`).
-    #[error("{prompt}: {}", said(.errors, "the dollar limit was reached"))]
+    #[error("{prompt}: {}", joined_or(.errors, "the dollar limit was reached"))]
     MaxBudget {
         /// The prompt.
         prompt: String,
-        /// What the engine says.
+        /// The engine's messages.
         errors: Vec<String>,
     },
-    /// The model did not give its answer the shape it must have (`error_max_structured_output_retries`).
-    #[error("{prompt}: {}", said(.errors, "the model did not give its answer the shape it must have"))]
+    /// The model did not give an answer that matches the schema (`error_max_structured_output_retries`).
+    #[error("{prompt}: {}", joined_or(.errors, "the model gave no answer that matches the schema"))]
     AnswerRetries {
         /// The prompt.
         prompt: String,
-        /// What the engine says.
+        /// The engine's messages.
         errors: Vec<String>,
     },
-    /// The turn was interrupted, or something broke (`error_during_execution`, or an end this version does not know).
-    #[error("{prompt}: {}", said(.errors, .subtype))]
+    /// The turn was interrupted or failed (`error_during_execution`, or a subtype unknown to this version).
+    #[error("{prompt}: {}", joined_or(.errors, .subtype))]
     Execution {
         /// The prompt.
         prompt: String,
-        /// How the engine calls it.
+        /// The engine's subtype.
         subtype: String,
-        /// What the engine says.
+        /// The engine's messages.
         errors: Vec<String>,
     },
-    /// The API said no.
-    #[error("{prompt}: the API said no: {text}")]
+    /// The API refused the request.
+    #[error("{prompt}: the API refused the request: {text}")]
     Api {
         /// The prompt.
         prompt: String,
-        /// Its HTTP status, where the engine says so.
+        /// Its HTTP status, if the engine reports it.
         status: Option<u16>,
-        /// Its words.
+        /// Its message.
         text: String,
     },
-    /// The run went well, but there is no answer.
+    /// The run succeeded without an answer.
     #[error(
-        "{prompt}: the run went well, but the model gave no answer in the shape it must have; its last words: {text}"
+        "{prompt}: the run succeeded, but the model gave no answer that matches the schema; its last text: {text}"
     )]
     AnswerMissing {
         /// The prompt.
         prompt: String,
-        /// The model's last words.
+        /// The model's last text.
         text: String,
     },
-    /// The answer is not of the type that was asked for.
-    #[error("{prompt}: the answer does not fit{}: {reason}", at(.field))]
+    /// The answer is not of the requested type.
+    #[error("{prompt}: the answer is not valid{}: {reason}", at(.field))]
     AnswerShape {
         /// The prompt.
         prompt: String,
-        /// The field that is wrong; `None` when it is the whole.
+        /// The invalid field; `None` for the whole answer.
         field: Option<String>,
         /// What is wrong with it.
         reason: String,
@@ -140,8 +140,7 @@ pub enum Error {
         prompt: String,
         /// How long the run took.
         after: Duration,
-        /// What the model's API answered last, if the engine was trying again at the time. Then the same may well work
-        /// later.
+        /// The API's last error, if the engine was retrying at the time. Then a retry later may succeed.
         trouble: Option<String>,
     },
     /// The budget is used up.
@@ -149,26 +148,26 @@ pub enum Error {
     BudgetExhausted {
         /// The prompt.
         prompt: String,
-        /// Which limit.
+        /// The limit.
         exhausted: Exhausted,
     },
-    /// The caller stopped the run.
+    /// The caller cancelled the run.
     #[error("{prompt}: the run was cancelled")]
     Cancelled {
         /// The prompt.
         prompt: String,
     },
-    /// The engine or the SDK refused what it was asked: the options are wrong, or the engine is too old.
+    /// The engine or the SDK refused the request: the options are invalid, or the engine is too old.
     #[error("{prompt}: {source}")]
     Refused {
         /// The prompt.
         prompt: String,
-        /// What the SDK says.
+        /// The SDK's error.
         source: Box<ostler_sdk::Error>,
     },
 }
 
-/// The two sorts of errors of the original: those of an evaluation, and those of too much traffic.
+/// The two categories of the Python original: failed evaluations, and throttling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
     /// `PromptEvaluationError`: this evaluation failed.
@@ -178,7 +177,7 @@ pub enum Category {
 }
 
 impl Error {
-    /// Which sort it is.
+    /// The category of the error.
     pub fn category(&self) -> Category {
         match self {
             Self::Throttled { .. } => Category::Throttle,
@@ -186,13 +185,13 @@ impl Error {
         }
     }
 
-    /// Whether the same again may well work.
+    /// Whether a retry may succeed.
     pub fn is_retryable(&self) -> bool {
         self.category() == Category::Throttle
             || matches!(self, Self::DeadlineExceeded { trouble: Some(_), .. })
     }
 
-    /// The prompt whose run it was.
+    /// The name of the prompt.
     pub fn prompt_name(&self) -> &str {
         match self {
             Self::EngineMissing { prompt, .. }
@@ -213,7 +212,7 @@ impl Error {
         }
     }
 
-    /// One word for it, for programs.
+    /// A short code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::EngineMissing { .. } => "engine_missing",
@@ -234,7 +233,7 @@ impl Error {
         }
     }
 
-    /// An error of the SDK as one of a run.
+    /// Converts an error of the SDK.
     pub fn of(prompt: impl Into<String>, error: ostler_sdk::Error) -> Self {
         use ostler_sdk::Error as Sdk;
 
@@ -275,7 +274,7 @@ impl Error {
             ResultSubtype::ErrorMaxStructuredOutputRetries => {
                 Self::AnswerRetries { prompt, errors }
             }
-            // A turn that is a success and an error all the same tells of the API.
+            // A successful turn marked as an error reports an error of the API.
             ResultSubtype::Success => Self::Api {
                 prompt,
                 status: result.api_error_status,
@@ -290,7 +289,7 @@ impl Error {
     }
 }
 
-/// The text at fault.
+/// The invalid text.
 fn line(error: &DecodeError) -> String {
     match error {
         DecodeError::NotJson { text, .. }
@@ -302,12 +301,12 @@ fn line(error: &DecodeError) -> String {
     }
 }
 
-/// What kept a run from being in time.
+/// The API's trouble during the run, as text.
 fn meanwhile(trouble: &Option<String>) -> String {
     trouble.as_ref().map(|trouble| format!("; {trouble}")).unwrap_or_default()
 }
 
-fn said(errors: &[String], otherwise: &str) -> String {
+fn joined_or(errors: &[String], otherwise: &str) -> String {
     if errors.is_empty() { otherwise.to_owned() } else { errors.join("; ") }
 }
 

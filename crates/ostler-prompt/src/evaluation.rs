@@ -1,4 +1,4 @@
-//! [`Evaluation`]: a run that goes on, message by message, up to its response.
+//! [`Evaluation`]: a run in progress, message by message, up to its response.
 
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
@@ -14,19 +14,19 @@ use crate::output::Output;
 use crate::prompt::Prompt;
 use crate::response::Response;
 
-/// After so many responses whose calls were denied, the model is not asked again: every further answer costs money, too.
-/// One lets it say what it has found; one that calls tools again is not going to.
+/// After this many responses with denied calls, the model is not asked again: every further response costs money,
+/// too. One lets it report what it has found; if it calls tools again, it will not.
 const MOST_DENIED_RESPONSES: u64 = 1;
-/// How long the engine may take to tell the cost of a run that is cut off.
+/// How long the engine may take to report the cost of an aborted run.
 const COST_LIMIT: Duration = Duration::from_secs(1);
 
-/// A run. Read its messages, or leave that; then ask for the [response](Self::response). Dropping it ends the run, with
-/// everything it started.
+/// A run. Read its messages, or not; then ask for the [response](Self::response). Dropping it ends the run with all
+/// its processes.
 #[must_use = "nothing happens until messages are read or the response is asked for"]
 pub struct Evaluation<T> {
     prompt: Prompt<T>,
     context: HookContext,
-    /// What is to be started; `None` once it was.
+    /// How to start the engine; `None` once it was started.
     options: Option<Box<Options>>,
     messages: Option<Query>,
     shows_pieces: bool,
@@ -60,37 +60,37 @@ impl<T: Output> Evaluation<T> {
         }
     }
 
-    /// Ends it before it begins.
+    /// Makes a run that fails with this error without starting.
     pub(crate) fn refused(mut self, error: Error) -> Self {
         self.failed = Some(error);
         self
     }
 
-    /// What the hooks of the run share: what it has spent so far, and more.
+    /// The shared state of the run's hooks: what it has spent, and more.
     pub fn context(&self) -> &HookContext {
         &self.context
     }
 
-    /// The next message; `None` when the run is over, well or not. Pieces of responses come only if the adapter's options
-    /// ask for partial messages.
+    /// The next message; `None` after the end of the run. Deltas arrive only if the adapter's options ask for partial
+    /// messages.
     pub async fn next(&mut self) -> Option<Message> {
         self.begin();
         loop {
-            let message = self.hear().await?;
+            let message = self.next_from_engine().await?;
             if !matches!(message, Message::StreamEvent(_)) || self.shows_pieces {
                 return Some(message);
             }
         }
     }
 
-    /// What came of it. Reads what was not read before.
+    /// Reads the remaining messages and returns the response.
     ///
     /// # Errors
-    /// When there is no answer; see [`Error`] for what can be the matter.
+    /// If there is no answer; see [`Error`].
     pub async fn response(mut self) -> Result<Response<T>, Error> {
         while self.next().await.is_some() {}
         let outcome = self.outcome();
-        self.tell(outcome.as_ref().err());
+        self.publish_end(outcome.as_ref().err());
         let output = outcome?;
         let context = &self.context;
         let result = self.result.take();
@@ -110,7 +110,7 @@ impl<T: Output> Evaluation<T> {
         })
     }
 
-    /// Starts the engine, unless there is nothing left to spend.
+    /// Starts the engine, unless the budget is used up.
     fn begin(&mut self) {
         let Some(options) = self.options.take() else { return };
         self.begun = Some(Instant::now());
@@ -140,17 +140,17 @@ impl<T: Output> Evaluation<T> {
         self.messages = Some(query(user, *options));
     }
 
-    /// The next message of the engine. Whatever ends the run ends it here.
-    async fn hear(&mut self) -> Option<Message> {
+    /// The next message of the engine. Every end of a run happens here.
+    async fn next_from_engine(&mut self) -> Option<Message> {
         let messages = self.messages.as_mut()?;
         let heard = match self.context.current_deadline() {
             Some(deadline) => {
                 let end = tokio::time::Instant::from_std(deadline.end());
                 match tokio::time::timeout_at(end, messages.next()).await {
                     Ok(heard) => heard,
-                    // With the answer there, nothing else is waited for.
+                    // Once the answer is there, nothing else is waited for.
                     Err(_) if self.result.is_some() => return self.end(None),
-                    Err(_) => return self.cut_off(self.deadline_exceeded()).await,
+                    Err(_) => return self.abort(self.deadline_exceeded()).await,
                 }
             }
             None => messages.next().await,
@@ -163,16 +163,16 @@ impl<T: Output> Evaluation<T> {
                 if let Message::Result(result) = &message {
                     self.result = Some(result.clone());
                 }
-                // Somebody who reads slowly is not late if the agent was not.
+                // A slow reader does not miss the deadline if the agent met it.
                 if self.context.current_deadline().is_some_and(|it| it.end() <= Instant::now())
                     && !self.context.has_result()
                 {
-                    return self.cut_off(self.deadline_exceeded()).await;
+                    return self.abort(self.deadline_exceeded()).await;
                 }
                 if self.context.n_denied_responses() > MOST_DENIED_RESPONSES
                     && let Some(error) = self.limit()
                 {
-                    return self.cut_off(error).await;
+                    return self.abort(error).await;
                 }
                 Some(message)
             }
@@ -184,20 +184,20 @@ impl<T: Output> Evaluation<T> {
         }
     }
 
-    /// Ends a run before its result, and finds out first what it has cost: nobody can tell afterwards.
-    async fn cut_off(&mut self, error: Error) -> Option<Message> {
+    /// Aborts a run, after asking for its cost, which is unavailable afterwards.
+    async fn abort(&mut self, error: Error) -> Option<Message> {
         self.context.ask_cost(COST_LIMIT).await;
         self.end(Some(error))
     }
 
-    /// Ends the engine, with everything it started.
+    /// Ends the engine with all its processes.
     fn end(&mut self, error: Option<Error>) -> Option<Message> {
         self.messages = None;
         self.failed = error;
         None
     }
 
-    /// The limit that was reached, if one was.
+    /// The limit that was reached, if any.
     fn limit(&self) -> Option<Error> {
         let reason = self.context.objection()?;
         if reason == DEADLINE_EXCEEDED {
@@ -221,7 +221,7 @@ impl<T: Output> Evaluation<T> {
             return Err(error);
         }
         let Some(result) = &self.result else {
-            let reason = "the engine has ended without a result".to_owned();
+            let reason = "the engine ended without a result".to_owned();
             return Err(Error::of(name, ostler_sdk::Error::Closed(reason)));
         };
         if let Some(error) = ostler_sdk::Error::of_turn(result) {
@@ -237,10 +237,10 @@ impl<T: Output> Evaluation<T> {
         T::read(answer).map_err(|error| Error::of_answer(name, error))
     }
 
-    /// The answer, in the result or, where a hook ended the turn with it, in the call that gave it.
+    /// The answer: from the result, or from the call that gave it if a hook ended the turn there.
     fn answer(&self) -> Option<Value> {
-        let told = self.result.as_ref()?.structured_output.clone();
-        told.filter(|answer| !answer.is_null()).or_else(|| self.context.answer())
+        let output = self.result.as_ref()?.structured_output.clone();
+        output.filter(|answer| !answer.is_null()).or_else(|| self.context.answer())
     }
 }
 
@@ -249,8 +249,8 @@ impl<T> Evaluation<T> {
         self.begun.map(|begun| begun.elapsed()).unwrap_or_default()
     }
 
-    /// Tells that the run is over, once.
-    fn tell(&mut self, error: Option<&Error>) {
+    /// Publishes the end of the run, once.
+    fn publish_end(&mut self, error: Option<&Error>) {
         if self.begun.is_none() || std::mem::replace(&mut self.is_told, true) {
             return;
         }
@@ -268,7 +268,7 @@ impl<T> Evaluation<T> {
             cost_usd: context.cost_usd(),
             duration: self.took(),
             stop_reason: match (error, result) {
-                // It did not stop by itself.
+                // The run did not stop by itself.
                 (Some(error), None) => error.code().to_owned(),
                 _ => context.stop_reason().unwrap_or_else(|| END_TURN.to_owned()),
             },
@@ -282,6 +282,6 @@ impl<T> Evaluation<T> {
 impl<T> Drop for Evaluation<T> {
     fn drop(&mut self) {
         let abandoned = Error::Cancelled { prompt: self.prompt.name().to_owned() };
-        self.tell(Some(&abandoned));
+        self.publish_end(Some(&abandoned));
     }
 }

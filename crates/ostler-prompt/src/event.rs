@@ -1,4 +1,4 @@
-//! What a run tells on the way.
+//! The events of a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::budget::Usage;
 
-/// Something that happened in a run.
+/// An event of a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
@@ -25,62 +25,62 @@ pub enum Event {
 pub struct PromptRendered {
     /// The prompt.
     pub prompt_name: String,
-    /// Who runs it.
+    /// The adapter's name.
     pub adapter: String,
-    /// The run; all its events have the same.
+    /// The run's id, which is in all its events.
     pub run_id: String,
-    /// What the model is sent.
+    /// The text sent to the model.
     pub text: String,
-    /// Tools of the prompt, as the model calls them.
+    /// The prompt's tools, by their names for the model.
     pub tools: Vec<String>,
     /// The model.
     pub model: String,
 }
 
-/// A tool has run, one of the engine's or one of the prompt's. Once per call; a call that was denied did not run.
+/// A tool of the engine or of the prompt has run. Sent once per call; not for denied calls.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolInvoked {
     /// The prompt.
     pub prompt_name: String,
-    /// Who runs it.
+    /// The adapter's name.
     pub adapter: String,
     /// The run.
     pub run_id: String,
-    /// The tool, as the model called it.
+    /// The tool, by its name for the model.
     pub name: String,
-    /// What the model gave it.
+    /// Its arguments.
     pub params: Value,
-    /// What it returned, in the shape its engine has for it: for a shell, `stdout`, `stderr`, `interrupted` and
-    /// `isImage`. The text of the error if it failed.
+    /// Its result in the engine's format: for a shell, `stdout`, `stderr`, `interrupted` and `isImage`. The text of
+    /// the error if it failed.
     pub result: Value,
     /// Whether it succeeded.
     pub success: bool,
-    /// The call.
+    /// The id of the call.
     pub call_id: String,
-    /// The subagent that called it, if one did.
+    /// The subagent that made the call, if any.
     pub agent_id: Option<String>,
-    /// How long it took, where the engine says so.
+    /// How long it took, if the engine reports it.
     pub duration: Option<Duration>,
 }
 
-/// A run is over, well or not.
+/// A run has ended.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PromptExecuted {
     /// The prompt.
     pub prompt_name: String,
-    /// Who ran it.
+    /// The adapter's name.
     pub adapter: String,
     /// The run.
     pub run_id: String,
-    /// The answer, if one was asked for and given.
+    /// The answer, if one was requested and given.
     pub output: Option<Value>,
-    /// The model's last words.
+    /// The model's last text.
     pub text: Option<String>,
-    /// Why there is no answer, if the run failed.
+    /// The error, if the run failed.
     pub error: Option<String>,
-    /// What the run spent.
+    /// Tokens that the run spent.
     pub usage: Usage,
     /// Dollars, by the engine's prices.
     pub cost_usd: f64,
@@ -88,19 +88,19 @@ pub struct PromptExecuted {
     pub duration: Duration,
     /// Why it stopped.
     pub stop_reason: String,
-    /// What enforcing and watching cost.
+    /// The time spent in hooks.
     pub hooks: HookCost,
 }
 
-/// What hooks cost: how often they were called, and how long they took on this side.
+/// How often hooks were called, and how long they took on this side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HookCost {
     /// Calls.
     pub calls: u64,
-    /// All of them together.
+    /// The time of all calls.
     pub total: Duration,
-    /// The longest.
+    /// The longest call.
     pub longest: Duration,
 }
 
@@ -112,7 +112,7 @@ impl HookCost {
     }
 }
 
-/// A kind of event that can be subscribed to: one of them, or [`Event`] for all.
+/// A type of event to subscribe to: one of them, or [`Event`] for all.
 pub trait Kind: Send + Sync + 'static {
     /// The event, if it is of this kind.
     fn of(event: &Event) -> Option<&Self>;

@@ -1,13 +1,13 @@
-//! The hooks of a run: one denies, the others only look.
+//! The hooks of a run: one denies calls, the others only observe.
 
 use std::time::{Duration, Instant};
 
-use ostler_sdk::Hook;
 use ostler_sdk::hook::{
     EventInput, HookOutput, OnFailure, PostToolUseFailureInput, PostToolUseInput, PreToolUseInput,
     StopInput, UserPromptSubmitInput,
 };
 use ostler_sdk::proto::{AgentId, Num};
+use ostler_sdk::{Hook, Options};
 use serde_json::Value;
 
 use crate::context::HookContext;
@@ -16,7 +16,28 @@ use crate::event::{Event, ToolInvoked};
 /// The tool with which a model gives its answer.
 const ANSWERS: &str = "StructuredOutput";
 
-/// All of them.
+impl HookContext {
+    /// Adds the hooks to a session, before its own, and observes its messages. A context belongs to one session.
+    #[must_use]
+    pub fn attach(&self, mut options: Options) -> Options {
+        let mut all = all(self);
+        all.append(&mut options.hooks);
+        options.hooks = all;
+        // Only partial messages report all tokens of a response.
+        options.output.partial_messages = true;
+        let choice = &options.session.choice;
+        self.state().is_resumed = choice.go_on || choice.resume.is_some();
+        let (context, before) = (self.clone(), options.engine.messages.take());
+        options.on_message(move |message| {
+            context.observe(message);
+            if let Some(before) = &before {
+                before(message);
+            }
+        })
+    }
+}
+
+/// All hooks of a run.
 pub(crate) fn all(context: &HookContext) -> Vec<Hook> {
     vec![
         watching(context, |context, _: UserPromptSubmitInput| {
@@ -27,34 +48,37 @@ pub(crate) fn all(context: &HookContext) -> Vec<Hook> {
         watching(context, |context, call: PostToolUseInput| ran(&context, call)),
         watching(context, |context, call: PostToolUseFailureInput| failed(&context, call)),
         watching(context, |context, stop: StopInput| {
-            let told = stop.extra.get("stopReason").and_then(Value::as_str).map(str::to_owned);
-            context.stopped(told);
+            let reason = stop.extra.get("stopReason").and_then(Value::as_str).map(str::to_owned);
+            context.stopped(reason);
             HookOutput::none()
         }),
     ]
 }
 
-/// A hook that only looks. If it fails, the run goes on.
-fn watching<I: EventInput>(context: &HookContext, look: fn(HookContext, I) -> HookOutput) -> Hook {
+/// A hook that only observes. If it fails, the run continues.
+fn watching<I: EventInput>(
+    context: &HookContext,
+    observe: fn(HookContext, I) -> HookOutput,
+) -> Hook {
     let context = context.clone();
     let hook = Hook::new(move |input: I, _| {
         let begun = Instant::now();
-        let output = look(context.clone(), input);
+        let output = observe(context.clone(), input);
         context.took(begun.elapsed());
         async move { output }
     });
     hook.on_failure(OnFailure::Continue)
 }
 
-/// Denies calls when the time or the money is up. If it fails, nothing runs.
+/// Denies calls after the deadline and beyond the budget. If it fails, no call runs.
 fn enforcing(context: &HookContext) -> Hook {
     let context = context.clone();
     let hook = Hook::new(move |call: PreToolUseInput, _| {
         let context = context.clone();
         async move {
             let begun = Instant::now();
-            context.find_out_cost().await;
-            let output = judge(&context, &call);
+            context.update_cost().await;
+            let output = decide(&context, &call);
             context.took(begun.elapsed());
             output
         }
@@ -62,8 +86,8 @@ fn enforcing(context: &HookContext) -> Hook {
     hook.on_failure(OnFailure::Block)
 }
 
-fn judge(context: &HookContext, call: &PreToolUseInput) -> HookOutput {
-    // To say what was found is no further work: it is what was paid for.
+fn decide(context: &HookContext, call: &PreToolUseInput) -> HookOutput {
+    // Giving the answer is allowed: it is what the run was paid for.
     let objection = context.objection().filter(|_| call.tool_name != ANSWERS);
     match objection {
         Some(reason) => {
@@ -82,7 +106,7 @@ fn ran(context: &HookContext, call: PostToolUseInput) -> HookOutput {
     if is_answer {
         context.answered(call.tool_input.clone());
     }
-    tell(
+    publish_call(
         context,
         Call {
             id: call.tool_use_id.as_str().to_owned(),
@@ -101,7 +125,7 @@ fn ran(context: &HookContext, call: PostToolUseInput) -> HookOutput {
 }
 
 fn failed(context: &HookContext, call: PostToolUseFailureInput) -> HookOutput {
-    tell(
+    publish_call(
         context,
         Call {
             id: call.tool_use_id.as_str().to_owned(),
@@ -126,9 +150,9 @@ struct Call {
     duration: Option<Num>,
 }
 
-/// Tells of a call, once.
-fn tell(context: &HookContext, call: Call) {
-    if !context.is_news(&call.id) {
+/// Publishes a call, once.
+fn publish_call(context: &HookContext, call: Call) {
+    if !context.is_new_call(&call.id) {
         return;
     }
     context.state().spans.tool_ends(&call.id, call.success);

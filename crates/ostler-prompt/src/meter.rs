@@ -1,4 +1,4 @@
-//! How many tokens a run has spent, told by its messages as they come.
+//! Counts the tokens of a run from its messages.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use ostler_sdk::proto::message::TurnResult;
 
 use crate::budget::Usage;
 
-/// Counts. A response tells its tokens several times, as they grow; each is counted once.
+/// A response reports its tokens several times, as they grow; each is counted once.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    /// What each response has told so far, by its id.
+    /// What each response has reported so far, by its id.
     responses: HashMap<String, Usage>,
-    /// The response that comes just now: of the main conversation, and of each subagent.
+    /// The current response of the main conversation and of each subagent.
     current: HashMap<Option<ToolUseId>, String>,
     total: Usage,
     stop_reason: Option<String>,
@@ -26,18 +26,18 @@ impl Meter {
         self.total
     }
 
-    /// How many responses have told something.
+    /// How many responses have reported tokens.
     pub(crate) fn n_responses(&self) -> usize {
         self.responses.len()
     }
 
-    /// Why the model stopped last.
+    /// The model's last stop reason.
     pub(crate) fn stop_reason(&self) -> Option<&str> {
         self.stop_reason.as_deref()
     }
 
-    /// Takes a message; what it tells of that was not known before.
-    pub(crate) fn hear(&mut self, message: &Message) -> Usage {
+    /// Counts a message. Returns the newly reported tokens.
+    pub(crate) fn observe(&mut self, message: &Message) -> Usage {
         match message {
             Message::Assistant(said) => self.note(
                 said.message.id.clone().unwrap_or_default(),
@@ -67,7 +67,7 @@ impl Meter {
         }
     }
 
-    /// Takes what the engine says it was in all: subagents and small helpers do not tell every token on the way.
+    /// Records the engine's totals: subagents and small helpers do not report every token during the run.
     pub(crate) fn settle(&mut self, result: &TurnResult) -> Usage {
         let mut all = Usage::default();
         for model in result.model_usage.values() {
@@ -83,14 +83,14 @@ impl Meter {
         self.grow(all.beyond(&self.total))
     }
 
-    fn note(&mut self, id: String, told: &api::Usage) -> Usage {
-        let told = Usage {
-            input_tokens: told.total_input(),
-            output_tokens: told.output_tokens.unwrap_or_default(),
-            cached_tokens: told.cache_read_input_tokens.unwrap_or_default(),
+    fn note(&mut self, id: String, reported: &api::Usage) -> Usage {
+        let reported = Usage {
+            input_tokens: reported.total_input(),
+            output_tokens: reported.output_tokens.unwrap_or_default(),
+            cached_tokens: reported.cache_read_input_tokens.unwrap_or_default(),
         };
         let known = self.responses.entry(id).or_default();
-        let new = told.beyond(known);
+        let new = reported.beyond(known);
         known.add(&new);
         self.grow(new)
     }

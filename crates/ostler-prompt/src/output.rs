@@ -1,4 +1,4 @@
-//! What an answer may be: any type that can be read and has a schema; `()` for none.
+//! Types of answers: any deserializable type with a schema; `()` for none.
 
 use std::any::TypeId;
 
@@ -8,12 +8,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// A type that answers can have. There is nothing to implement: every type that can be read and has a schema is one.
+/// A type of answers. Every deserializable type with a schema implements it.
 ///
-/// Engines take only objects for answers. Everything else (a list, a text, an enum) is asked for as the one field `value`
-/// of an object, and taken out of it again; your type does not notice.
+/// Engines accept only objects as answers. Everything else (a list, a string, an enum) is requested as the field
+/// `value` of an object and unwrapped again, invisibly to your type.
 pub trait Output: DeserializeOwned + JsonSchema + Send + 'static {
-    /// The schema the answer must have; `None` for `()`.
+    /// The schema of the answer; `None` for `()`.
     #[doc(hidden)]
     fn schema() -> Option<Value> {
         if is_unit::<Self>() {
@@ -23,10 +23,10 @@ pub trait Output: DeserializeOwned + JsonSchema + Send + 'static {
         Some(if is_object(&plain) { plain } else { answer_schema::<Wrapped<Self>>() })
     }
 
-    /// Reads an answer.
+    /// Decodes an answer.
     ///
     /// # Errors
-    /// Names the field that is wrong.
+    /// Names the invalid field.
     #[doc(hidden)]
     fn read(answer: Value) -> Result<Self, AnswerError> {
         if is_unit::<Self>() || is_object(&answer_schema::<Self>()) {
@@ -35,15 +35,15 @@ pub trait Output: DeserializeOwned + JsonSchema + Send + 'static {
         read::<Wrapped<Self>>(answer).map(|wrapped| wrapped.value)
     }
 
-    /// Whether answers of this type can be asked for.
+    /// Checks that answers of this type can be requested.
     ///
     /// # Errors
-    /// In words.
+    /// The reason.
     #[doc(hidden)]
     fn check() -> Result<(), String> {
         match Self::schema() {
             Some(schema) if !is_object(&schema) => Err(format!(
-                "{} has no schema of an object, and cannot be put into one",
+                "the schema of {} is not an object and cannot be wrapped in one",
                 std::any::type_name::<Self>()
             )),
             _ => Ok(()),
@@ -53,7 +53,7 @@ pub trait Output: DeserializeOwned + JsonSchema + Send + 'static {
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> Output for T {}
 
-/// What an answer that is no object is asked for in.
+/// The object around an answer that is not an object.
 #[derive(Deserialize, JsonSchema)]
 struct Wrapped<T> {
     value: T,
@@ -99,13 +99,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_asks_for_nothing() {
+    fn unit_has_no_schema() {
         assert_eq!(<()>::schema(), None);
         assert_eq!(<()>::read(Value::Null), Ok(()));
     }
 
     #[test]
-    fn a_struct_is_asked_for_as_it_is() {
+    fn a_struct_is_requested_unchanged() {
         let schema = Review::schema().unwrap();
         assert_eq!(schema["type"], "object");
         assert_eq!(schema["properties"]["score"]["format"], Value::Null);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_put_into_one() {
+    fn a_type_that_is_not_an_object_is_wrapped() {
         let schema = Vec::<Remark>::schema().unwrap();
         assert_eq!(
             (&schema["type"], &schema["properties"]["value"]["type"]),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_field_that_is_wrong_is_named() {
+    fn the_invalid_field_is_named() {
         let error = Review::read(json!({"score": 3, "remarks": [{"line": "seven"}]})).unwrap_err();
         assert_eq!(error.field.as_deref(), Some("remarks[0].line"));
         assert!(error.reason.contains("expected u32"), "{}", error.reason);

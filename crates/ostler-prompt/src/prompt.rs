@@ -1,4 +1,4 @@
-//! [`Prompt`]: what an agent is asked, as a value that is checked when it is made.
+//! [`Prompt`]: a prompt as a value that is checked when it is built.
 
 use std::fmt::Write as _;
 use std::marker::PhantomData;
@@ -7,16 +7,17 @@ use std::sync::Arc;
 use ostler_sdk::mcp::Server;
 
 use crate::output::Output;
+use crate::prompt_error::PromptError;
 use crate::section::{Content, Section};
 use crate::session::Session;
 use crate::template;
 use crate::tool::{self, Run, Tool};
 use crate::workspace::Workspace;
 
-/// What an agent is asked, and the type of its answer; `()` if none is wanted.
+/// A prompt for an agent, and the type of its answer; `()` for no answer.
 ///
-/// A prompt has a namespace, a key, and sections in their order. It is rendered once, when it is built, so that everything
-/// that is wrong with it is told then; the same sections always give the same text.
+/// A prompt has a namespace, a key, and sections in their order. It is rendered once, when it is built, so that all
+/// errors are reported then; the same sections always give the same text.
 ///
 /// ```
 /// use ostler_prompt::{Markdown, Prompt};
@@ -32,7 +33,7 @@ use crate::workspace::Workspace;
 /// # Ok::<(), ostler_prompt::PromptError>(())
 /// ```
 ///
-/// A parameter without a place, or a place without a parameter, is an error here and not when the prompt is sent:
+/// A parameter without a placeholder, or a placeholder without a parameter, is an error when the prompt is built:
 ///
 /// ```
 /// use ostler_prompt::{Markdown, Prompt};
@@ -67,7 +68,7 @@ impl<T> std::fmt::Debug for Prompt<T> {
 }
 
 impl<T: Output> Prompt<T> {
-    /// Begins a prompt.
+    /// Starts a prompt.
     pub fn builder(namespace: impl Into<String>, key: impl Into<String>) -> PromptBuilder<T> {
         PromptBuilder {
             namespace: namespace.into(),
@@ -80,34 +81,33 @@ impl<T: Output> Prompt<T> {
 }
 
 impl<T> Prompt<T> {
-    /// The namespace: a family of prompts.
+    /// The namespace, which groups prompts.
     pub fn namespace(&self) -> &str {
         &self.inner.namespace
     }
 
-    /// Its key among them.
+    /// Its key in the namespace.
     pub fn key(&self) -> &str {
         &self.inner.key
     }
 
-    /// What events call it: the name it was given, or namespace and key.
+    /// Its name in events: the given name, or `namespace/key`.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// What the model is sent.
+    /// The text sent to the model.
     pub fn text(&self) -> &str {
         &self.inner.text
     }
 
-    /// The tools of its sections, in their order.
+    /// The tools of its sections, in order.
     pub fn tools(&self) -> &[Tool] {
         &self.inner.tools
     }
 
-    /// The server with its tools, as an agent in this process is offered it; to be served to others, with
-    /// [`serve_stdio`](ostler_sdk::mcp::Server::serve_stdio) to a process that started this one. `None` if no tool has a
-    /// handler.
+    /// The MCP server with its tools, as an agent in this process gets it. Serve it to another process with
+    /// [`serve_stdio`](ostler_sdk::mcp::Server::serve_stdio). `None` if no tool has a handler.
     pub fn tool_server(&self, session: &Session) -> Option<Server> {
         let prompt_name = self.name().into();
         let run = Run { session: session.clone(), prompt_name, deadline: None, budget: None };
@@ -120,7 +120,7 @@ impl<T> Prompt<T> {
     }
 }
 
-/// Makes a [`Prompt`].
+/// Builds a [`Prompt`].
 #[must_use = "a prompt is made by `build`"]
 pub struct PromptBuilder<T> {
     namespace: String,
@@ -131,7 +131,7 @@ pub struct PromptBuilder<T> {
 }
 
 impl<T: Output> PromptBuilder<T> {
-    /// A name for events in place of `namespace/key`.
+    /// Sets a name for events instead of `namespace/key`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -146,7 +146,7 @@ impl<T: Output> PromptBuilder<T> {
     /// Checks and renders it.
     ///
     /// # Errors
-    /// Says which section is wrong and what to do about it.
+    /// Names the invalid section and what to do.
     pub fn build(self) -> Result<Prompt<T>, PromptError> {
         let Self { namespace, key, name, sections, .. } = self;
         for part in namespace.split('/') {
@@ -212,88 +212,12 @@ fn render(sections: &[Section]) -> Result<String, PromptError> {
 }
 
 fn check_key(what: &'static str, key: &str) -> Result<(), PromptError> {
-    let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    let is_plain = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit();
     let fits = key.len() <= 64
         && key.starts_with(is_plain)
-        && key.chars().all(|letter| is_plain(letter) || matches!(letter, '.' | '_' | '-'));
+        && key.chars().all(|character| is_plain(character) || matches!(character, '.' | '_' | '-'));
     match fits {
         true => Ok(()),
         false => Err(PromptError::Key { what, key: key.to_owned() }),
     }
-}
-
-/// Why a prompt could not be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PromptError {
-    /// A namespace or a key is not of the kind.
-    #[error(
-        "the {what} `{key}` is not one: begin with a small letter or a digit, go on with those and `.`, `_`, `-`, at most 64"
-    )]
-    Key {
-        /// Whose.
-        what: &'static str,
-        /// What was given.
-        key: String,
-    },
-    /// Nothing would be sent.
-    #[error("the prompt has nothing to say: add a section with text")]
-    Empty,
-    /// Two sections have one key.
-    #[error("two sections have the key `{key}`; give one of them another")]
-    SameKey {
-        /// The key.
-        key: String,
-    },
-    /// Two tools have one name.
-    #[error("two tools have the name `{name}`; give one of them another")]
-    SameTool {
-        /// The name.
-        name: String,
-    },
-    /// A tool cannot have this name.
-    #[error("`{name}` is no name for a tool: use letters, digits, `_` and `-`, at most 48")]
-    ToolName {
-        /// What was given.
-        name: String,
-    },
-    /// A place has no parameter.
-    #[error(
-        "section `{section}`: nothing was given for the parameter `{name}`; add it to `params`"
-    )]
-    MissingParameter {
-        /// The section's key.
-        section: String,
-        /// The place.
-        name: String,
-    },
-    /// A parameter has no place.
-    #[error(
-        "section `{section}`: the parameter `{name}` is used nowhere; write `${{{name}}}` into the template, or leave it out"
-    )]
-    UnusedParameter {
-        /// The section's key.
-        section: String,
-        /// The parameter.
-        name: String,
-    },
-    /// A template is malformed.
-    #[error("section `{section}`: {reason}")]
-    Template {
-        /// The section's key.
-        section: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// Parameters cannot be read.
-    #[error("section `{section}`: its parameters: {reason}")]
-    Parameters {
-        /// The section's key.
-        section: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The type of the answer cannot be asked for.
-    #[error("the type of the answer: {0}")]
-    Answer(String),
 }

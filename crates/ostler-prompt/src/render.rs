@@ -1,4 +1,4 @@
-//! What the model sees of a tool's result: its own rendering, else JSON, else a message.
+//! The text of a tool's result for the model: its own rendering, else JSON, else a message.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,11 +6,9 @@ use ostler_sdk::mcp::Output;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::tool;
-
-/// What a tool returns to the model.
+/// A value that a tool returns to the model.
 ///
-/// A type with a rendering of its own says so here. One without is shown as JSON; for that an empty implementation does:
+/// A type may render itself as text. With an empty implementation it is shown as JSON:
 ///
 /// ```
 /// use ostler_prompt::Render;
@@ -77,29 +75,29 @@ pub struct ToolResult<T> {
 }
 
 impl<T: Render> ToolResult<T> {
-    /// A value.
+    /// A successful result with a value.
     pub fn new(value: T) -> Self {
         Self { value: Some(value), message: String::new(), success: true }
     }
 
-    /// Something done that has no value.
+    /// A successful result without a value.
     pub fn done(message: impl Into<String>) -> Self {
         Self { value: None, message: message.into(), success: true }
     }
 
-    /// A failure, for the model to read about.
+    /// A failure, with a message for the model.
     pub fn failed(message: impl Into<String>) -> Self {
         Self { value: None, message: message.into(), success: false }
     }
 
-    /// What is shown where the value is shown as nothing.
+    /// Sets the text for a value that renders as nothing.
     #[must_use]
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();
         self
     }
 
-    /// What the model is shown.
+    /// The text for the model.
     pub fn text(&self) -> String {
         self.rendered().unwrap_or_else(|error| error)
     }
@@ -116,7 +114,7 @@ impl<T: Render> ToolResult<T> {
                 },
             },
         };
-        // Not an empty text: the Messages API refuses those.
+        // Not an empty text, which the Messages API refuses.
         let texts = [rendered, self.message.clone()];
         Ok(texts
             .into_iter()
@@ -125,9 +123,17 @@ impl<T: Render> ToolResult<T> {
     }
 }
 
-/// What a handler may return: anything that [renders](Render), or a [`ToolResult`] of it.
+/// Converts a handler's result.
+fn output(text: String, success: bool) -> Output {
+    match success {
+        true => Output::text(text),
+        false => Output::error(text),
+    }
+}
+
+/// The return type of a handler: anything that [renders](Render), or a [`ToolResult`] of it.
 pub trait IntoToolResult {
-    /// What goes to the model.
+    /// Converts to the result for the model.
     #[doc(hidden)]
     fn into_output(self) -> Output;
 }
@@ -141,8 +147,8 @@ impl<T: Render> IntoToolResult for T {
 impl<T: Render> IntoToolResult for ToolResult<T> {
     fn into_output(self) -> Output {
         match self.rendered() {
-            Ok(text) => tool::output(text, self.success),
-            Err(error) => tool::output(error, false),
+            Ok(text) => output(text, self.success),
+            Err(error) => output(error, false),
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::prompt::PromptError;
+use crate::prompt_error::PromptError;
 use crate::template;
 use crate::tool::Tool;
 use crate::workspace::Workspace;
@@ -33,9 +33,9 @@ impl Section {
     }
 }
 
-/// A section of text: a template, its parameters, and tools that belong to it.
+/// A section of text: a template, its parameters, and its tools.
 ///
-/// A place is written `${name}`; a literal `${` is written `$${`.
+/// A placeholder is written `${name}`; a literal `${` is written `$${`.
 #[derive(Clone, Debug)]
 pub struct Markdown(Section);
 
@@ -50,7 +50,7 @@ impl Markdown {
         Self(Section { title: title.into(), key: key.into(), content, tools: Vec::new() })
     }
 
-    /// The parameters: a struct or a map, a field for every place.
+    /// Sets the parameters: a struct or a map, with a field for every placeholder.
     #[must_use]
     pub fn params(mut self, params: impl Serialize) -> Self {
         if let Content::Template { parameters, .. } = &mut self.0.content {
@@ -59,7 +59,7 @@ impl Markdown {
         self
     }
 
-    /// A tool that comes with the section.
+    /// Adds a tool.
     #[must_use]
     pub fn tool(mut self, tool: Tool) -> Self {
         self.0.tools.push(tool);
@@ -73,7 +73,7 @@ impl From<Markdown> for Section {
     }
 }
 
-/// A section of tools and no text: the model reads about them in their own descriptions.
+/// A section of tools without text: the model reads about them in their own descriptions.
 #[derive(Clone, Debug)]
 pub struct Tools(Section);
 

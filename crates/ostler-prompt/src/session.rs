@@ -1,10 +1,10 @@
-//! [`Session`]: what several runs have in common.
+//! [`Session`]: what several runs share.
 
 use std::sync::Arc;
 
 use crate::bus::EventBus;
 
-/// What several runs have in common: an id, and the bus on which they tell what happens. Clones are the same session.
+/// What several runs share: an id and an event bus. Clones are the same session.
 #[derive(Clone, Debug)]
 pub struct Session(Arc<Inner>);
 
@@ -15,12 +15,12 @@ struct Inner {
 }
 
 impl Session {
-    /// A session with an id and a bus of its own.
+    /// A session with its own id and bus.
     pub fn new() -> Self {
         Self::with_bus(EventBus::new())
     }
 
-    /// A session that tells what happens on a bus that is there already.
+    /// A session on an existing bus.
     pub fn with_bus(bus: EventBus) -> Self {
         Self(Arc::new(Inner { id: uuid::Uuid::new_v4().to_string(), bus }))
     }
@@ -30,7 +30,7 @@ impl Session {
         &self.0.id
     }
 
-    /// Where it tells what happens.
+    /// The bus for its events.
     pub fn bus(&self) -> &EventBus {
         &self.0.bus
     }

@@ -1,7 +1,7 @@
-//! Runs and tool calls as `tracing` spans, with the names that OpenTelemetry has for generative AI.
+//! Runs and tool calls as `tracing` spans, with OpenTelemetry's names for generative AI.
 //!
-//! A subscriber that speaks OpenTelemetry (`tracing-opentelemetry`) turns them into its spans; without any subscriber
-//! they cost next to nothing. Texts of prompts, arguments and results are not in them: they may be private.
+//! A subscriber for OpenTelemetry (`tracing-opentelemetry`) exports them; without any subscriber they cost next to
+//! nothing. They do not contain texts of prompts, arguments and results, which may be private.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use tracing::field::Empty;
 
 use crate::event::PromptExecuted;
 
-/// The span of a run, and those of its tools that run just now.
+/// The span of a run, and those of its running tools.
 #[derive(Debug)]
 pub(crate) struct Spans {
     run: Span,
@@ -24,7 +24,7 @@ impl Default for Spans {
 }
 
 impl Spans {
-    /// A run begins.
+    /// Starts the span of a run.
     pub(crate) fn run_begins(&mut self, prompt_name: &str, run_id: &str, model: &str) {
         self.run = tracing::info_span!(
             "invoke_agent",
@@ -43,7 +43,7 @@ impl Spans {
         );
     }
 
-    /// A run is over.
+    /// Ends the span of a run.
     pub(crate) fn run_ends(&mut self, executed: &PromptExecuted, error_type: Option<&str>) {
         let run = std::mem::replace(&mut self.run, Span::none());
         run.record("gen_ai.response.finish_reasons", executed.stop_reason.as_str());
@@ -53,11 +53,11 @@ impl Spans {
             run.record("error.type", error_type);
             run.record("otel.status_code", "ERROR");
         }
-        // Tools whose end nobody will hear of end with it.
+        // Tools whose end is unknown end with it.
         self.tools.clear();
     }
 
-    /// A tool begins to run.
+    /// Starts the span of a tool.
     pub(crate) fn tool_begins(&mut self, call_id: &str, name: &str) {
         let kind = if name.starts_with("mcp__") { "extension" } else { "function" };
         let span = tracing::info_span!(
@@ -75,7 +75,7 @@ impl Spans {
         self.tools.insert(call_id.to_owned(), span);
     }
 
-    /// A tool has run.
+    /// Ends the span of a tool.
     pub(crate) fn tool_ends(&mut self, call_id: &str, success: bool) {
         let Some(span) = self.tools.remove(call_id) else { return };
         if !success {

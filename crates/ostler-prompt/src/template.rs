@@ -1,24 +1,24 @@
-//! Templates: text with places for parameters, checked when a prompt is built.
+//! Templates: text with placeholders, checked when a prompt is built.
 //!
-//! `${name}` is a place, `$${` is a literal `${`, and every other dollar stands for itself. What is put into a place is
-//! never looked at again, so a parameter cannot bring places of its own.
+//! `${name}` is a placeholder, `$${` is a literal `${`, and every other dollar is literal. Inserted values are not
+//! expanded again, so a parameter cannot contain placeholders.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::prompt::PromptError;
+use crate::prompt_error::PromptError;
 
-/// A text in pieces.
+/// A part of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Text(String),
     Place(String),
 }
 
-/// The places of a text filled in.
+/// Fills in the placeholders.
 ///
 /// # Errors
-/// When a place has no parameter, a parameter has no place, or the template is malformed.
+/// If a placeholder has no parameter, a parameter has no placeholder, or the template is malformed.
 pub(crate) fn fill(
     section: &str,
     template: &str,
@@ -54,7 +54,7 @@ pub(crate) fn fill(
 /// Parameters by name.
 ///
 /// # Errors
-/// When they are not a struct or a map, or cannot be written.
+/// If they are not a struct or a map, or cannot be serialized.
 pub(crate) fn parameters(
     section: &str,
     parameters: &impl Serialize,
@@ -62,7 +62,7 @@ pub(crate) fn parameters(
     let wrong = |reason: String| PromptError::Parameters { section: section.to_owned(), reason };
     match serde_json::to_value(parameters).map_err(|error| wrong(error.to_string()))? {
         Value::Object(parameters) => Ok(parameters),
-        other => Err(wrong(format!("a struct or a map is needed, and this is written as {other}"))),
+        other => Err(wrong(format!("a struct or a map is needed, and this serializes as {other}"))),
     }
 }
 
@@ -84,13 +84,13 @@ fn pieces(section: &str, template: &str) -> Result<Vec<Piece>, PromptError> {
             section: section.to_owned(),
             reason: reason.to_owned(),
         };
-        let end = after.find('}').ok_or_else(|| {
-            malformed("a `${` without its `}`; write `$${` where the text itself is meant")
-        })?;
+        let end = after
+            .find('}')
+            .ok_or_else(|| malformed("a `${` without its `}`; write `$${` for a literal `${`"))?;
         let name = &after[..end];
         if !is_name(name) {
             return Err(malformed(&format!(
-                "`${{{name}}}` is no name: use letters, digits and `_`; write `$${{` where the text itself is meant"
+                "`${{{name}}}` is not a valid name: use letters, digits and `_`; write `$${{` for a literal `${{`"
             )));
         }
         if !text.is_empty() {
@@ -109,7 +109,7 @@ fn pieces(section: &str, template: &str) -> Result<Vec<Piece>, PromptError> {
 fn is_name(name: &str) -> bool {
     let mut letters = name.chars();
     letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
-        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+        && letters.all(|character| character.is_ascii_alphanumeric() || character == '_')
 }
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_go_to_their_places() {
+    fn parameters_replace_their_placeholders() {
         check(
             "Review ${folder}, ${n} times.",
             json!({"folder": "src", "n": 2}),
@@ -138,57 +138,55 @@ mod tests {
     }
 
     #[test]
-    fn other_dollars_stand_for_themselves() {
+    fn other_dollars_are_literal() {
         check("$5, $HOME, $$ and $${x}", json!({}), Ok("$5, $HOME, $$ and ${x}"));
         check("ends in $", json!({}), Ok("ends in $"));
     }
 
     #[test]
-    fn what_is_put_in_is_not_looked_at_again() {
+    fn inserted_values_are_not_expanded_again() {
         check("${a} ${b}", json!({"a": "${b}", "b": "${a}"}), Ok("${b} ${a}"));
     }
 
     #[test]
-    fn what_is_missing_unused_or_malformed_is_told() {
+    fn missing_unused_and_malformed_parameters_are_errors() {
         check(
             "${folder}",
             json!({}),
-            Err("section `task`: nothing was given for the parameter `folder`; add it to `params`"),
+            Err("section `task`: the parameter `folder` is missing; add it to `params`"),
         );
         check(
             "${folder}",
             json!({"folder": null}),
-            Err("section `task`: nothing was given for the parameter `folder`; add it to `params`"),
+            Err("section `task`: the parameter `folder` is missing; add it to `params`"),
         );
         check(
             "text",
             json!({"folder": "src"}),
             Err(
-                "section `task`: the parameter `folder` is used nowhere; write `${folder}` into the template, or leave it out",
+                "section `task`: the parameter `folder` is not used; write `${folder}` into the template, or leave it out",
             ),
         );
         check(
             "${folder",
             json!({}),
-            Err(
-                "section `task`: a `${` without its `}`; write `$${` where the text itself is meant",
-            ),
+            Err("section `task`: a `${` without its `}`; write `$${` for a literal `${`"),
         );
         check(
             "${a b}",
             json!({}),
             Err(
-                "section `task`: `${a b}` is no name: use letters, digits and `_`; write `$${` where the text itself is meant",
+                "section `task`: `${a b}` is not a valid name: use letters, digits and `_`; write `$${` for a literal `${`",
             ),
         );
     }
 
     #[test]
-    fn parameters_have_names() {
+    fn parameters_must_be_a_struct_or_a_map() {
         let error = parameters("task", &7).unwrap_err().to_string();
         assert_eq!(
             error,
-            "section `task`: its parameters: a struct or a map is needed, and this is written as 7"
+            "section `task`: its parameters: a struct or a map is needed, and this serializes as 7"
         );
     }
 }

@@ -3,13 +3,13 @@
 use std::fmt::{self, Display};
 use std::sync::Arc;
 
-use ostler_sdk::mcp::{self, Output};
+use ostler_sdk::mcp;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::budget::BudgetTracker;
 use crate::deadline::Deadline;
-use crate::prompt::PromptError;
+use crate::prompt_error::PromptError;
 use crate::render::IntoToolResult;
 use crate::session::Session;
 
@@ -20,7 +20,7 @@ pub const TOOL_SERVER: &str = "ostler";
 ///
 /// Its arguments are a struct whose fields and comments become the schema; what the model sends is read into it first,
 /// and what does not fit goes back to the model, with the name of the field. What the handler returns is shown as
-/// [`ToolResult`](crate::ToolResult) says; an error and a panic are shown too, and the run goes on.
+/// [`ToolResult`](crate::ToolResult) says; an error and a panic are shown too, and the run continues.
 ///
 /// ```
 /// use ostler_prompt::{Tool, ToolContext};
@@ -31,7 +31,7 @@ pub const TOOL_SERVER: &str = "ostler";
 ///     word: String,
 /// }
 ///
-/// let tool = Tool::new("count", "Counts the letters of a word", |args: Count, _: ToolContext| async move {
+/// let tool = Tool::new("count", "Counts the characters of a word", |args: Count, _: ToolContext| async move {
 ///     Ok::<_, String>(args.word.chars().count())
 /// });
 /// assert_eq!(tool.wire_name(), "mcp__ostler__count");
@@ -43,7 +43,7 @@ pub struct Tool {
     make: Option<Make>,
 }
 
-/// Makes the tool that a run offers.
+/// Makes the tool for a run.
 type Make = Arc<dyn Fn(&str, &str, Run) -> mcp::Tool + Send + Sync>;
 
 impl Tool {
@@ -73,12 +73,12 @@ impl Tool {
         };
         let tool =
             Self { name: name.into(), description: description.into(), make: Some(Arc::new(make)) };
-        // Whatever is wrong with the type of the arguments is told here, and not in the middle of a run.
+        // Checks the type of the arguments here instead of during a run.
         drop(tool.for_run(&Run::nowhere()));
         tool
     }
 
-    /// A tool that is only described. Without a handler it is not offered to the agent.
+    /// A tool with a description only. Without a handler it is not offered to the agent.
     pub fn without_handler(name: impl Into<String>, description: impl Into<String>) -> Self {
         Self { name: name.into(), description: description.into(), make: None }
     }
@@ -88,7 +88,7 @@ impl Tool {
         &self.name
     }
 
-    /// What the model reads about it.
+    /// Its description for the model.
     pub fn description(&self) -> &str {
         &self.description
     }
@@ -98,13 +98,14 @@ impl Tool {
         self.make.is_some()
     }
 
-    /// What the model calls it.
+    /// Its name for the model.
     pub fn wire_name(&self) -> String {
         format!("mcp__{TOOL_SERVER}__{}", self.name)
     }
 
     pub(crate) fn check(&self) -> Result<(), PromptError> {
-        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+        let is_plain =
+            |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
         match !self.name.is_empty() && self.name.len() <= 48 && self.name.chars().all(is_plain) {
             true => Ok(()),
             false => Err(PromptError::ToolName { name: self.name.clone() }),
@@ -129,7 +130,7 @@ pub(crate) fn server(tools: &[Tool], run: &Run) -> Option<mcp::Server> {
         .then(|| mcp::Server::new(TOOL_SERVER, env!("CARGO_PKG_VERSION")).tools(tools))
 }
 
-/// What the tools of a run have in common.
+/// What the tools of a run share.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) session: Session,
@@ -139,13 +140,13 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// A run that never begins.
+    /// A placeholder run, for building tools outside of one.
     fn nowhere() -> Self {
         Self { session: Session::new(), prompt_name: "".into(), deadline: None, budget: None }
     }
 }
 
-/// What a tool may know about the run it is called in.
+/// What a tool may know about its run.
 #[derive(Clone, Debug)]
 pub struct ToolContext {
     run: Run,
@@ -163,26 +164,18 @@ impl ToolContext {
         &self.run.prompt_name
     }
 
-    /// Until when the run may go on.
+    /// The deadline of the run.
     pub fn deadline(&self) -> Option<Deadline> {
         self.run.deadline
     }
 
-    /// What the run may spend, and what was spent.
+    /// The budget of the run, and what was spent.
     pub fn budget(&self) -> Option<&BudgetTracker> {
         self.run.budget.as_ref()
     }
 
-    /// The call: its id, a way to report progress, and whether the answer is still wanted.
+    /// The call: its id, progress reports, and cancellation.
     pub fn call(&self) -> &mcp::Context {
         &self.call
-    }
-}
-
-/// What a handler's result becomes on the wire.
-pub(crate) fn output(text: String, success: bool) -> Output {
-    match success {
-        true => Output::text(text),
-        false => Output::error(text),
     }
 }

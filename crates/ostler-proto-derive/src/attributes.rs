@@ -113,14 +113,14 @@ impl Case {
 
 fn words(ident: &str) -> Vec<String> {
     let mut words = vec![String::new()];
-    for letter in ident.chars() {
+    for character in ident.chars() {
         let last = words.last_mut().expect("starts with one word");
-        match letter {
+        match character {
             '_' => words.push(String::new()),
-            _ if letter.is_uppercase() && !last.is_empty() => {
-                words.push(letter.to_lowercase().collect())
+            _ if character.is_uppercase() && !last.is_empty() => {
+                words.push(character.to_lowercase().collect())
             }
-            _ => last.extend(letter.to_lowercase()),
+            _ => last.extend(character.to_lowercase()),
         }
     }
     words

@@ -5,7 +5,7 @@
 //! The generated code keeps all three. What it calls at run time lives in `ostler_proto::wire`.
 //!
 //! Structs have named fields, one of them `extra: Extra` for whatever the peer sent beyond the known fields.
-//! Enums are either words (unit variants) or objects told apart by a tag (one-field variants); both end in a
+//! Enums are either strings (unit variants) or objects distinguished by a tag (one-field variants); both end in a
 //! variant marked `#[wire(other)]` that keeps what is not known.
 //!
 //! | attribute | on | meaning |

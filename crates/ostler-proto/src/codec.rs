@@ -3,7 +3,7 @@
 //! One JSON object per line, UTF-8. `\r\n` and a missing last newline are accepted, blank lines skipped. An invalid
 //! line is reported and does not end the stream: decoding continues with the next one.
 
-mod pieces;
+mod deltas;
 
 use std::marker::PhantomData;
 
@@ -11,7 +11,7 @@ use crate::DecodeError;
 use crate::error::shortened;
 use crate::frame::Frame;
 
-pub use self::pieces::Pieces;
+pub use self::deltas::StreamDeltas;
 
 /// The longest line that the Python SDK reads by default, newline included. An engine should stay below it.
 pub const PYTHON_LINE_LIMIT: usize = 1024 * 1024;

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::control::{
     AskEngine, AskHost, ControlCancelRequest, ControlRequest, ControlResponse, Response,
 };
-use crate::message::{piece, *};
+use crate::message::{delta, *};
 use crate::wire::WireObject;
 use crate::{DecodeError, UnknownObject, api};
 
@@ -130,8 +130,8 @@ impl Frame for ToEngine {
 impl Frame for ToHost {
     fn from_line(line: &str) -> Result<Self, DecodeError> {
         // By far the most frequent frame.
-        match piece::read(line) {
-            Some(piece) => Ok(Self::StreamEvent(piece)),
+        match delta::read(line) {
+            Some(event) => Ok(Self::StreamEvent(event)),
             None => read_line(line),
         }
     }

@@ -104,7 +104,7 @@ pub struct Launch {
     pub session_mirror: bool,
 
     /// Whether the run is recorded, or replayed from a recording.
-    pub tape: TapeChoice,
+    pub tape: RecordingChoice,
 
     /// Arguments unknown to this version, with or without a value.
     pub extra: Vec<(String, Option<String>)>,
@@ -129,7 +129,7 @@ pub enum Answerer {
     /// The host, with `can_use_tool`.
     Host,
     /// No one: calls that need approval are denied.
-    Nobody,
+    NoOne,
     /// A tool of an MCP server.
     Tool(String),
 }
@@ -163,7 +163,7 @@ pub struct SessionChoice {
 
 /// A recording of the model's traffic. Only `ostler` supports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TapeChoice {
+pub struct RecordingChoice {
     /// Record to this file.
     pub record: Option<String>,
     /// Replay from this file.
@@ -224,7 +224,7 @@ impl Launch {
         match &self.permission_prompts {
             Some(Answerer::Host) => args.value("permission-prompt-tool", Some("stdio")),
             Some(Answerer::Tool(name)) => args.value("permission-prompt-tool", Some(name)),
-            Some(Answerer::Nobody) => args.value("permission-prompts", Some("none")),
+            Some(Answerer::NoOne) => args.value("permission-prompts", Some("none")),
             None => {}
         }
         match &self.tools {
@@ -291,7 +291,8 @@ impl Launch {
 
 impl Launch {
     fn tape_args(&self, args: &mut Arguments) {
-        let TapeChoice { record, replay, replay_tools, replay_match, replay_timing } = &self.tape;
+        let RecordingChoice { record, replay, replay_tools, replay_match, replay_timing } =
+            &self.tape;
         args.value("record", record.as_deref());
         args.value("replay", replay.as_deref());
         args.value("replay-tools", replay_tools.as_deref());
@@ -401,7 +402,7 @@ mod tests {
                 "--permission-prompt-tool=stdio",
             ),
             (
-                Launch { permission_prompts: Some(Answerer::Nobody), ..nothing() },
+                Launch { permission_prompts: Some(Answerer::NoOne), ..nothing() },
                 "--permission-prompts=none",
             ),
             (

@@ -17,7 +17,7 @@
 //! let (who, result) = peer.answered(answer.clone()).unwrap();
 //! assert_eq!((who, result.unwrap().response), ("second", None));
 //! assert!(peer.answered(answer).is_none());
-//! // When the stream ends, everybody who waits is told.
+//! // When the stream ends, all pending requests get an error.
 //! let (who, error) = peer.close("the engine exited").pop().unwrap();
 //! assert_eq!((who, error.to_string()), ("first", "no answer to req_1: the engine exited".to_owned()));
 //! ```
@@ -46,7 +46,7 @@ impl<A, S> Peer<A, S> {
     /// Registers a request of ours and returns its id. Send the request afterwards.
     ///
     /// # Errors
-    /// When the stream is closed: nobody would answer.
+    /// If the stream is closed.
     pub fn ask(&mut self, waiting: A) -> Result<RequestId, (A, CallError)> {
         self.last_id += 1;
         let id = RequestId::from(format!("{}{}", self.prefix, self.last_id));
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn an_answer_to_an_unknown_id_is_ignored() {
         let mut peer = Peer::<u8, ()>::new("r");
-        assert!(peer.answered(ControlResponse::success("nobody".into(), None)).is_none());
+        assert!(peer.answered(ControlResponse::success("unknown".into(), None)).is_none());
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub struct Entry<M> {
     /// Role and content.
     pub message: M,
     /// The line's place in the tree, and its context.
-    pub place: Place,
+    pub place: EntryContext,
 }
 
 // Written by hand because the derive supports neither type parameters nor shared groups of fields.
@@ -95,7 +95,7 @@ impl<M: serde::Serialize + serde::de::DeserializeOwned> WireObject for Entry<M> 
 /// The other fields of message lines.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
-pub struct Place {
+pub struct EntryContext {
     /// The line before; `null` for the first.
     #[wire(nullable)]
     pub parent_uuid: Option<Uuid>,

@@ -18,7 +18,7 @@ pub enum Support {
     TooOld,
     /// It was tried.
     Tried,
-    /// It is newer than what was tried: warn, and go on. The protocol has only ever grown.
+    /// It is newer than what was tried: warn, and continue. The protocol has only ever grown.
     Newer,
 }
 
@@ -36,7 +36,7 @@ impl Version {
     /// ```
     pub fn parse(text: &str) -> Option<Self> {
         let end = text
-            .find(|letter: char| letter != '.' && !letter.is_ascii_digit())
+            .find(|character: char| character != '.' && !character.is_ascii_digit())
             .unwrap_or(text.len());
         let mut numbers = text[..end].split('.').map(str::parse);
         let mut next = || numbers.next()?.ok();

@@ -35,7 +35,7 @@ use std::time::Duration;
 
 pub(crate) use self::start::hook_id;
 pub use ostler_proto::agent::AgentDefinition;
-pub use ostler_proto::launch::{ModelPrice, SessionChoice, TapeChoice, Thinking, ToolSet};
+pub use ostler_proto::launch::{ModelPrice, RecordingChoice, SessionChoice, Thinking, ToolSet};
 pub use ostler_proto::mcp::McpServerConfig;
 pub use ostler_proto::permission::PermissionMode;
 pub use ostler_proto::sandbox::SandboxSettings;
@@ -88,7 +88,7 @@ pub struct Options {
     /// What is reported.
     pub output: OutputOptions,
     /// Whether the run is recorded, or replayed from a recording; for `ostler` as the engine.
-    pub tape: TapeChoice,
+    pub tape: RecordingChoice,
     /// The engine itself.
     pub engine: EngineOptions,
 }

@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt as _};
 pub use ostler_process::Environment;
-use ostler_proto::codec::Pieces;
+use ostler_proto::codec::StreamDeltas;
 use ostler_proto::frame::{ToEngine, ToHost};
 use ostler_proto::launch::Launch;
 use tokio::sync::mpsc;
@@ -79,7 +79,7 @@ pub(crate) enum Said {
     /// A line that is not a frame at all, such as a debugger writes: its beginning.
     Noise(String),
     /// Pieces of a response: nothing but their reader needs to look into them.
-    Pieces(Pieces),
+    Pieces(StreamDeltas),
 }
 
 /// An engine that runs. Dropping it ends it with everything it started.

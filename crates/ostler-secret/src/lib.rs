@@ -247,8 +247,8 @@ fn base64(bytes: &[u8], before: usize) -> String {
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         // The rest of the last group shares its last character; the secret is found by what precedes it.
         for number in 0..(group.len() * 8 / 6) {
-            let letter = bits >> (18 - 6 * number) & 63;
-            text.push(char::from(LETTERS[letter as usize]));
+            let character = bits >> (18 - 6 * number) & 63;
+            text.push(char::from(LETTERS[character as usize]));
         }
     }
     // Skips a character that also encodes preceding bytes.
@@ -343,7 +343,7 @@ mod tests {
         );
         assert_eq!(key("postgres://me:hush@db/x"), "postgres://me:*@db/x");
         assert_eq!(key("-----BEGIN RSA PRIVATE KEY-----\nx\n-----END RSA PRIVATE KEY-----."), "*.");
-        for plain in ["the bearer of this letter", "a task-list", "sk-short", "http://a:80/b@c"] {
+        for plain in ["the bearer of this note", "a task-list", "sk-short", "http://a:80/b@c"] {
             assert_eq!(key(plain), plain);
         }
     }

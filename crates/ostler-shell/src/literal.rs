@@ -312,7 +312,7 @@ impl Reader<'_> {
     }
 }
 
-/// The variable name at the start of the text; empty if there is none.
+/// The variable name at the start of the text; otherwise empty.
 fn leading_name(text: &str) -> &str {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let end = text.find(|c: char| !is_part(c)).unwrap_or(text.len());

@@ -131,15 +131,15 @@ impl Program {
             sorted.options.push("-#".to_owned());
             return Ok(());
         }
-        for (at, letter) in letters.char_indices() {
-            sorted.options.push(format!("-{letter}"));
-            if letter != '#' && self.flags.contains(letter) {
+        for (at, character) in letters.char_indices() {
+            sorted.options.push(format!("-{character}"));
+            if character != '#' && self.flags.contains(character) {
                 continue;
             }
-            let Some((_, value)) = self.values.iter().find(|(known, _)| *known == letter) else {
+            let Some((_, value)) = self.values.iter().find(|(known, _)| *known == character) else {
                 return Err(self.unknown(text));
             };
-            return match letters.get(at + letter.len_utf8()..) {
+            return match letters.get(at + character.len_utf8()..) {
                 Some(joined) if !joined.is_empty() => self.check(*value, joined, sorted),
                 _ => self.next_value(*value, text, words, sorted),
             };

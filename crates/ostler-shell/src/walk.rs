@@ -305,7 +305,7 @@ impl Walk<'_> {
                 return self.unclear(format!("the name of the command {} is computed", name.text));
             }
             Some(name) if name.text.is_empty() || table::RESERVED.contains(&name.text.as_str()) => {
-                return self.unclear(format!("\"{}\" is no command", name.text));
+                return self.unclear(format!("\"{}\" is not a command", name.text));
             }
             Some(_) => {}
         }
@@ -358,7 +358,7 @@ impl Walk<'_> {
         let name = name.map(|name| slice(name, self.source).to_owned()).unwrap_or_default();
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if !name.chars().all(is_name) || name.starts_with(|c: char| c.is_ascii_digit()) {
-            self.unclear(format!("{name} is no variable"));
+            self.unclear(format!("{name} is not a variable name"));
         }
         if !table::is_plain_variable(&name) {
             self.unclear(format!("the effect of the variable {name} is unclear"));

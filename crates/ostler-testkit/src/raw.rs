@@ -96,7 +96,7 @@ impl RawApi {
     /// Starts on a free loopback port.
     ///
     /// # Panics
-    /// If there is none.
+    /// If no port is free.
     pub async fn start(answer: impl Fn(usize, &[u8]) -> RawReply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("a bound port"));

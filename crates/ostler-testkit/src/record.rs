@@ -20,7 +20,7 @@ pub struct RecordedRequest {
     pub method: String,
     /// The path, without the query.
     pub path: String,
-    /// The query string, without the question mark; empty if there is none.
+    /// The query string, without the question mark; or empty.
     pub query: String,
     /// The headers by lower-case name; repeated ones are joined by commas, secrets replaced by `[redacted]`.
     pub headers: BTreeMap<String, String>,

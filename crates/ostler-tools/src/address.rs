@@ -1,8 +1,8 @@
-//! Which addresses on the network are somebody's inside: this machine, this network, a cloud's own services.
+//! Internal network addresses: this machine, private networks, a cloud's own services.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why nothing is fetched from an address unless a person says so; `None` for those of the public network.
+/// Why nothing is fetched from an address without the user's permission; `None` for public addresses.
 pub(crate) fn inside(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => inside_v4(address),
@@ -38,7 +38,7 @@ fn inside_v6(address: Ipv6Addr) -> Option<&'static str> {
     match segments {
         [0, 0, 0, 0, 0, 0, 0, 0] => Some("an unspecified address"),
         [0, 0, 0, 0, 0, 0, 0, 1] => Some("this machine"),
-        // Those that stand for an IPv4 address: mapped, translated (NAT64), tunnelled (6to4).
+        // IPv6 forms of an IPv4 address: mapped, translated (NAT64), tunnelled (6to4).
         [0, 0, 0, 0, 0, 0xffff, high, low] => embedded(high, low),
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
         [0x2002, high, low, ..] => embedded(high, low),
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_of_the_public_network_are_outside() {
+    fn only_public_addresses_are_external() {
         for address in [
             "0.0.0.0",
             "0.1.2.3",

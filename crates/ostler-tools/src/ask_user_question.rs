@@ -1,6 +1,6 @@
-//! `AskUserQuestion`: the model asks, the host lets the call pass with the answers filled in.
+//! `AskUserQuestion`: the model asks, the host allows the call with the answers filled in.
 //!
-//! This file only puts the answers into words. Nobody's silence is taken for an answer.
+//! This file only renders the answers as text. A missing answer is never assumed.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ struct Choice {
     preview: Option<String>,
 }
 
-/// One answer, or what was chosen of several.
+/// One answer, or several chosen ones.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Answer {
@@ -86,12 +86,12 @@ impl Tool for AskUserQuestion {
             .collect();
         if !questions.iter().any(|question| answers.contains_key(&question.question)) {
             return Err(ToolError::Failed(
-                "The user gave no answer. Do not assume one: go on without it where that is safe, or stop and say what you need to know.".to_owned(),
+                "The user gave no answer. Do not assume one: continue without it where that is safe, or stop and say what you need to know.".to_owned(),
             ));
         }
         let text = questions
             .iter()
-            .map(|it| in_words(it, &answers, args.annotations.as_ref()))
+            .map(|it| render(it, &answers, args.annotations.as_ref()))
             .collect::<String>();
         let structured = AskUserQuestionOutput {
             questions,
@@ -103,7 +103,7 @@ impl Tool for AskUserQuestion {
     }
 }
 
-fn in_words(
+fn render(
     question: &Question,
     answers: &BTreeMap<String, String>,
     annotations: Option<&BTreeMap<String, AnswerNote>>,
@@ -143,7 +143,7 @@ impl From<Answer> for String {
     }
 }
 
-/// Refused while the call is read, so that the user is never shown a question without a choice.
+/// Checked while the call is decoded, so that the user never sees a question without a choice.
 fn between<'de, const MIN: usize, const MAX: usize, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {

@@ -1,5 +1,5 @@
-//! A command that goes on while the conversation does: what `Bash` starts with `run_in_background`, and what the host
-//! puts into the background while it runs.
+//! Background commands: those that `Bash` starts with `run_in_background`, and those that the host moves to the
+//! background while they run.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -13,13 +13,12 @@ use ostler_proto::tool::BashOutput;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::timeout;
 
-use crate::bash::{GRACE, cannot_run, code};
-use crate::process::{Group, Pipes};
+use crate::process::{GRACE, Group, Pipes, cannot_run, code};
 
-/// The file ends here; what the command writes after that is lost.
+/// The size limit of the output file; later output is lost.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Starts a command and leaves it running.
+/// Starts a command in the background.
 pub(crate) async fn start(
     cx: &ToolCx,
     cwd: &Path,
@@ -35,15 +34,15 @@ pub(crate) async fn start(
     Ok(output(&task, None))
 }
 
-/// A command that runs, and what it has written so far.
+/// A running command, and its output so far.
 pub(crate) struct Running {
     pub(crate) group: Group,
     pub(crate) pipes: Pipes,
     pub(crate) written: String,
 }
 
-/// Leaves a command running that was waited for until now.
-pub(crate) async fn go_on(
+/// Moves a command that was waited for to the background.
+pub(crate) async fn move_to_background(
     cx: &ToolCx,
     cwd: &Path,
     command: &str,
@@ -64,7 +63,7 @@ async fn leave(
 ) -> Result<Task, ToolError> {
     let cannot = |error: io::Error| cannot_run(cwd, &error);
     let task = Task::command(&cx.call, &cx.scratch, command, description).map_err(cannot)?;
-    // In the working order of things the folder is private and the name is new.
+    // Normally the folder is private and the name is new.
     let file = File::create_new(&task.output_file).map_err(cannot)?;
     let mut log = Log { file, room: MAX_FILE_BYTES, scratch: cx.scratch.clone(), is_cut: false };
     if !running.written.is_empty() {
@@ -114,13 +113,13 @@ async fn follow(mut group: Group, mut pipes: Pipes, mut log: Log, description: S
     }
 }
 
-/// Copies what the command writes, until it has ended or has closed its outputs.
+/// Copies the output of the command until it has ended or closed its pipes.
 async fn copy(group: &mut Group, (stdout, stderr): &mut Pipes, log: &mut Log) -> io::Result<()> {
     let (mut from_stdout, mut from_stderr) = (vec![0; 8 * 1024], vec![0; 8 * 1024]);
     let (mut stdout_open, mut stderr_open) = (true, true);
     while stdout_open || stderr_open {
         tokio::select! {
-            // What was written before the end comes before the end.
+            // Output before the end is read before the end.
             biased;
             n = stdout.read(&mut from_stdout), if stdout_open => {
                 stdout_open = log.append(&from_stdout, n?)?;
@@ -130,9 +129,9 @@ async fn copy(group: &mut Group, (stdout, stderr): &mut Pipes, log: &mut Log) ->
             }
             status = group.wait() => {
                 status?;
-                // What is left behind could hold the pipes open for ever.
+                // Leftover processes could hold the pipes open for ever.
                 group.kill();
-                // A process that left the group may still hold a pipe; its words are not waited for.
+                // A process that left the group may still hold a pipe; its output is not waited for.
                 let rest = async {
                     drain(stdout, log).await?;
                     drain(stderr, log).await
@@ -144,7 +143,7 @@ async fn copy(group: &mut Group, (stdout, stderr): &mut Pipes, log: &mut Log) ->
     Ok(())
 }
 
-/// Takes what is left in a pipe.
+/// Reads what is left in a pipe.
 async fn drain(pipe: &mut (impl AsyncRead + Unpin), log: &mut Log) -> io::Result<()> {
     let mut bytes = vec![0; 8 * 1024];
     loop {
@@ -155,22 +154,22 @@ async fn drain(pipe: &mut (impl AsyncRead + Unpin), log: &mut Log) -> io::Result
     }
 }
 
-/// The task's output file.
+/// The output file of a task.
 struct Log {
     file: File,
     room: u64,
-    /// Whose room the file takes.
+    /// The scratch folder whose quota the file uses.
     scratch: Scratch,
-    /// The file says that more was written.
+    /// The file ends with a note that output is missing.
     is_cut: bool,
 }
 
 impl Log {
-    /// Keeps the first `n` bytes; `false` when there were none, which is the end of a pipe.
+    /// Appends the first `n` bytes; `false` if there are none, which is the end of a pipe.
     fn append(&mut self, bytes: &[u8], n: usize) -> io::Result<bool> {
         let wanted = if self.is_cut { 0 } else { self.room.min(n as u64) };
         let kept = usize::try_from(self.scratch.take_room(wanted)).unwrap_or(usize::MAX);
-        // One short write into the page cache, in a folder of our own: not worth a change of threads.
+        // One short write into the page cache, in our own folder: not worth a change of threads.
         self.file.write_all(&bytes[..kept])?;
         self.room -= kept as u64;
         if kept < n && !std::mem::replace(&mut self.is_cut, true) {

@@ -1,6 +1,5 @@
-//! `Bash`: run a command line. What it starts ends with it, see `process.rs`.
+//! `Bash`: runs a command line. Its processes end with it, see `process.rs`.
 
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::OnceLock;
@@ -17,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::background::{self, Running};
 use crate::output::Output;
-use crate::process::{Group, Pipes};
+use crate::process::{GRACE, Group, Pipes, cannot_run, code};
 use crate::shell::{Call, Shell};
 
 #[derive(Default)]
@@ -37,20 +36,18 @@ pub(crate) struct Args {
     /// Go on while it runs. You are told when it ends; see TaskOutput and TaskStop. Has no time limit.
     #[serde(default)]
     run_in_background: bool,
-    /// Part of the published arguments, and judged with the permissions: it always requires approval.
+    /// Part of the published arguments; a call with it always requires approval.
     #[serde(default, rename = "dangerouslyDisableSandbox")]
     #[schemars(skip)]
     #[expect(dead_code, reason = "there is no sandbox to leave; permissions read it in the input")]
     dangerously_disable_sandbox: Option<bool>,
-    /// The folder that permissions were asked about; another call may lead the shell elsewhere before this one runs.
+    /// The folder for which permission was given; another call may change the shell's folder before this one runs.
     #[serde(skip)]
     start: OnceLock<PathBuf>,
 }
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
-/// How long a command may tidy up after it was asked to end, and how long its last words are waited for.
-pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
 impl Tool for Bash {
     const NAME: &'static str = "Bash";
@@ -61,7 +58,7 @@ impl Tool for Bash {
 
     fn effect(&self, cx: &ToolCx, args: &Args) -> Effect {
         let command = args.command.clone();
-        // What relative paths mean depends on where an earlier call has led: permissions must judge them from there.
+        // Relative paths depend on the folder an earlier call changed to: permissions must resolve them from there.
         let elsewhere = self.shell.elsewhere(&cx.cwd);
         args.start.get_or_init(|| elsewhere.clone().unwrap_or_else(|| cx.cwd.clone()));
         match elsewhere {
@@ -89,14 +86,14 @@ impl Tool for Bash {
             () = promotion.wanted() => {
                 let description = args.description.as_deref().unwrap_or(&args.command);
                 let running = Running { group, pipes, written: outputs.text() };
-                return background::go_on(cx, &start, &args.command, description, running).await;
+                return background::move_to_background(cx, &start, &args.command, description, running).await;
             }
         };
         drop((group, promotion));
 
         let moved = self.shell.moved(&call);
         if let Some(to) = moved.clone() {
-            // Hooks only hear of it; the shell has gone there.
+            // Hooks are only notified; the shell has changed its folder already.
             let _ = cx.announce(Happening::Moved { from: call.cwd.clone(), to }).await;
         }
         let moved = moved.map(|cwd| format!("[the working directory is now {}]", cwd.display()));
@@ -110,31 +107,22 @@ impl Tool for Bash {
     }
 }
 
-/// Why no command can be started in a folder.
-pub(crate) fn cannot_run(folder: &Path, error: &io::Error) -> ToolError {
-    let folder_is_gone = !folder.is_dir();
-    ToolError::Failed(match folder_is_gone {
-        true => format!("cannot run a command in {}: the folder is gone", folder.display()),
-        false => format!("cannot run a command in {}: {error}", folder.display()),
-    })
-}
-
-/// What is not empty, one below the other.
+/// Joins the texts that are not empty, one per line.
 fn paragraphs(texts: &[&str]) -> String {
     let texts: Vec<&str> =
         texts.iter().map(|text| text.trim_end()).filter(|text| !text.is_empty()).collect();
     texts.join("\n")
 }
 
-/// An output as programs are told of it: without the empty lines around it, as the vendor's program tells it.
-fn told(text: &str) -> String {
+/// An output for programs: without empty lines around it, as the vendor's program sends it.
+fn trimmed_lines(text: &str) -> String {
     let text = text.trim_end();
-    let first = text.find(|letter: char| !letter.is_whitespace()).unwrap_or(text.len());
+    let first = text.find(|character: char| !character.is_whitespace()).unwrap_or(text.len());
     let begin = text[..first].rfind('\n').map_or(0, |at| at + 1);
     text[begin..].to_owned()
 }
 
-/// The command, and a note of where it ended. The note is made by a trap, so that `exit` does not skip it.
+/// The command, and a trap that records its last folder, so that `exit` does not skip it.
 fn script(command: &str, cwd_note: &Path) -> String {
     let note = format!("pwd -P >| {}", quoted(&cwd_note.display().to_string()));
     format!("trap {} EXIT; {command}", quoted(&note))
@@ -156,30 +144,30 @@ impl Outputs {
         Self { stdout: output(&call.stdout), stderr: output(&call.stderr) }
     }
 
-    /// One after the other, as the model reads them.
+    /// Stdout, then stderr, as the model reads them.
     fn text(&self) -> String {
         paragraphs(&[&self.stdout.text(), &self.stderr.text()])
     }
 }
 
-/// How a command came to its end.
+/// How a command ended.
 enum End {
     Exited(ExitStatus),
     TimedOut,
 }
 
-/// Where a command stands; each phase has its own alarm.
+/// The state of a command; each phase has its own timer.
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
-    /// It may take until its time limit.
+    /// Until its timeout.
     Running,
-    /// It was asked to end.
+    /// SIGTERM was sent.
     Ending,
-    /// It is gone. Its pipes end too, unless a process that left the group holds them.
+    /// It has ended. Its pipes end too, unless a process that left the group holds them.
     Gone,
 }
 
-/// Collects the output until the command and its pipes are at their end, or the time is up.
+/// Collects the output until the command has ended and its pipes are closed, or the timeout.
 async fn follow(
     group: &mut Group,
     (stdout, stderr): &mut Pipes,
@@ -233,8 +221,8 @@ fn success(text: String, outputs: &Outputs) -> ToolOutput {
     let Outputs { stdout, stderr } = outputs;
     let whole = stdout.whole().or_else(|| stderr.whole());
     let structured = BashOutput {
-        stdout: told(&stdout.text()),
-        stderr: told(&stderr.text()),
+        stdout: trimmed_lines(&stdout.text()),
+        stderr: trimmed_lines(&stderr.text()),
         is_image: Some(false),
         no_output_expected: Some(false),
         persisted_output_path: whole.map(|(path, _)| path.display().to_string()),
@@ -244,20 +232,15 @@ fn success(text: String, outputs: &Outputs) -> ToolOutput {
     ToolOutput::new(if text.is_empty() { "[no output]".to_owned() } else { text }, structured)
 }
 
-pub(crate) fn code(status: ExitStatus) -> i32 {
-    // As shells say it when a signal was the cause.
-    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::told;
+    use super::trimmed_lines;
 
     #[test]
-    fn programs_are_told_an_output_without_the_empty_lines_around_it() {
-        assert_eq!(told("\n\n  a  \nb  \n\n \n"), "  a  \nb");
-        assert_eq!(told("a\n"), "a");
-        assert_eq!(told(" \n"), "");
-        assert_eq!(told(""), "");
+    fn output_for_programs_has_no_empty_lines_around_it() {
+        assert_eq!(trimmed_lines("\n\n  a  \nb  \n\n \n"), "  a  \nb");
+        assert_eq!(trimmed_lines("a\n"), "a");
+        assert_eq!(trimmed_lines(" \n"), "");
+        assert_eq!(trimmed_lines(""), "");
     }
 }

@@ -2,7 +2,7 @@
 
 use ostler_engine::tool::ToolError;
 
-/// Runs `work` where it may block. A panic in it, say of a picture decoder, fails this call only.
+/// Runs `work` on a blocking thread. A panic, such as of an image decoder, fails this call only.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {

@@ -1,4 +1,4 @@
-//! `Edit`: one piece of a file's text for another.
+//! `Edit`: replaces text in a file.
 
 use std::path::{Path, PathBuf};
 
@@ -8,17 +8,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::blocking::blocking;
-use crate::seen::Seen;
+use crate::read_files::ReadFiles;
 use crate::target::Target;
 use crate::{file, patch, path, similar, text};
 
 pub(crate) struct Edit {
-    seen: Seen,
+    read_files: ReadFiles,
 }
 
 impl Edit {
-    pub(crate) fn new(seen: Seen) -> Self {
-        Self { seen }
+    pub(crate) fn new(read_files: ReadFiles) -> Self {
+        Self { read_files }
     }
 }
 
@@ -48,19 +48,19 @@ impl Tool for Edit {
 
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
         let path = path::absolute(cx, &args.file_path);
-        let seen = self.seen.clone();
-        blocking(move || edit(&path, args, &seen)).await
+        let read_files = self.read_files.clone();
+        blocking(move || edit(&path, args, &read_files)).await
     }
 }
 
-fn edit(path: &Path, args: Args, seen: &Seen) -> Result<ToolOutput, ToolError> {
+fn edit(path: &Path, args: Args, read_files: &ReadFiles) -> Result<ToolOutput, ToolError> {
     let Args { old_string, new_string, replace_all, .. } = args;
     if old_string == new_string {
         return Err(ToolError::Refused(
             "old_string and new_string are the same: nothing to change".to_owned(),
         ));
     }
-    let target = Target::find(path, seen)?;
+    let target = Target::find(path, read_files)?;
     target.must_be_text()?;
     let after = match target.before.as_deref() {
         None | Some("") if old_string.is_empty() => new_string.clone(),
@@ -74,7 +74,7 @@ fn edit(path: &Path, args: Args, seen: &Seen) -> Result<ToolOutput, ToolError> {
         Some(before) => replaced(before, &old_string, &new_string, replace_all)
             .map_err(|why| ToolError::Refused(format!("{}: {why}", path.display())))?,
     };
-    target.write(&after, seen)?;
+    target.write(&after, read_files)?;
 
     let hunks = patch::hunks(target.before.as_deref().unwrap_or_default(), &after);
     let (added, removed) = patch::counts(&hunks);
@@ -92,7 +92,7 @@ fn edit(path: &Path, args: Args, seen: &Seen) -> Result<ToolOutput, ToolError> {
     Ok(ToolOutput::new(text, structured))
 }
 
-/// The text with `old` replaced, or in words why not. Lines keep the ends they have in the file.
+/// The text with `old` replaced, or the reason why not. Lines keep their line endings.
 fn replaced(text: &str, old: &str, new: &str, all: bool) -> Result<String, String> {
     let crlf = (text::to_crlf(old), text::to_crlf(new));
     let as_written = (old.to_owned(), new.to_owned());
@@ -113,7 +113,7 @@ fn replaced(text: &str, old: &str, new: &str, all: bool) -> Result<String, Strin
     Ok(after)
 }
 
-/// The line of each place where `old` begins.
+/// The line of each occurrence of `old`.
 fn line_numbers(text: &str, old: &str) -> Vec<usize> {
     let (mut line, mut at) = (1, 0);
     let places = text.match_indices(old).map(|(index, _)| {

@@ -1,4 +1,4 @@
-//! `EnterPlanMode`: the model wants to plan before it changes anything. That makes things stricter, so nobody is asked.
+//! `EnterPlanMode`: the model wants to plan before it changes anything. That is stricter, so it needs no approval.
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::tool::EnterPlanModeOutput;

@@ -1,4 +1,4 @@
-//! `ExitPlanMode`: the plan is put before the user, who lets the call pass or not. Passing, it ends plan mode.
+//! `ExitPlanMode`: shows the plan to the user, who allows the call or not. Allowing it ends plan mode.
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::tool::ExitPlanModeOutput;
@@ -17,7 +17,7 @@ pub(crate) struct Args {
     #[schemars(skip)]
     #[expect(
         dead_code,
-        reason = "models may ask for permissions in words; they are asked for call by call"
+        reason = "models may describe permissions as text; they are decided call by call"
     )]
     allowed_prompts: Option<Value>,
 }

@@ -1,6 +1,6 @@
-//! Regular files: read whole within a bound, and replaced in one step.
+//! Regular files: read whole up to a limit, and replaced atomically.
 //!
-//! Everything else that can have a path (folders, pipes, sockets, devices) is refused in words for the model.
+//! Other paths (folders, pipes, sockets, devices) are refused with a message for the model.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -11,10 +11,10 @@ use ostler_engine::tool::ToolError;
 
 use crate::similar;
 
-/// The largest file that is read as a whole.
+/// The size limit for reading a whole file.
 pub(crate) const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A file as it was found.
+/// A file as read.
 pub(crate) struct Loaded {
     pub(crate) bytes: Vec<u8>,
     pub(crate) metadata: Metadata,
@@ -29,7 +29,7 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, ToolError> {
     if metadata.len() > MAX_BYTES {
         return Err(too_large(path, metadata.len()));
     }
-    // Files in /proc claim to be empty, and a log may grow meanwhile: the bound holds on what is read.
+    // Files in /proc report no size, and a log may grow meanwhile: the limit applies to what is read.
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
     let n_read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
     n_read.map_err(|error| unreadable(path, &error))?;
@@ -39,15 +39,15 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, ToolError> {
     Ok(Loaded { bytes, metadata })
 }
 
-/// Opens a file without ever waiting for somebody at the other end of a pipe.
+/// Opens a file without ever blocking on a pipe.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
 }
 
-/// Puts a file in place of another or of nothing, so that a reader sees the old or the new one and never a half.
+/// Replaces or creates a file, so that a reader sees the old or the new one, never a part.
 ///
-/// An existing file keeps its mode and owner. Where the folder does not allow that, the file is written in place.
+/// An existing file keeps its mode and owner. If the folder does not allow that, the file is written in place.
 pub(crate) fn replace(
     path: &Path,
     bytes: &[u8],
@@ -86,22 +86,23 @@ fn replace_in_one_step(
     Ok(())
 }
 
-/// There is no such file; maybe one with a similar name was meant.
+/// The file does not exist; suggests similar names.
 pub(crate) fn missing(path: &Path) -> ToolError {
     let mut text = format!("{} does not exist.", path.display());
-    // How names are shown that are not UTF-8. Whatever is meant, permissions have judged another name.
+    // Names that are not UTF-8 are shown like this. Whichever file is meant, permissions were decided for another
+    // name.
     if path.to_string_lossy().contains('\u{fffd}') {
         text.push_str(" If its name is not UTF-8, it cannot be written here: use Bash, with a pattern for the name.");
         return ToolError::Refused(text);
     }
-    let similar = similar::names_beside(path);
+    let similar = similar::similar_names(path);
     if !similar.is_empty() {
         text += &format!(" In the same folder: {}.", similar.join(", "));
     }
     ToolError::Refused(text)
 }
 
-/// Words for why a path could not be looked at.
+/// Why a path could not be read.
 pub(crate) fn unreadable(path: &Path, error: &io::Error) -> ToolError {
     match error.kind() {
         io::ErrorKind::NotFound => missing(path),

@@ -1,4 +1,4 @@
-//! `Glob`: find files by name, the newest first.
+//! `Glob`: finds files by name, the newest first.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -47,14 +47,14 @@ impl Tool for Glob {
     }
 }
 
-/// Where to look, and for what below it.
+/// The folder to search, and the pattern below it.
 struct Search {
     root: PathBuf,
     pattern: String,
 }
 
 impl Search {
-    /// Takes the folders that are written out off the pattern, so that nothing beside them is looked at.
+    /// Moves literal folders from the pattern to the root, so that nothing else is searched.
     fn new(cx: &ToolCx, args: &Args) -> Self {
         let mut root = args.path.clone().unwrap_or_default();
         let mut pattern = args.pattern.as_str();
@@ -73,8 +73,8 @@ impl Search {
         if !walk::must_exist(&self.root)?.is_dir() {
             return Err(ToolError::Refused(format!("{} is not a folder.", self.root.display())));
         }
-        // What is kept does not depend on the order in which it is found.
-        let found = Mutex::new(Found::default());
+        // The result does not depend on the order of the search.
+        let found = Mutex::new(NewestFiles::default());
         let is_complete = walk::in_parallel(&walk::below(&self.root), stop, || {
             |entry: DirEntry| {
                 let name = entry.path().strip_prefix(&self.root).unwrap_or(entry.path());
@@ -106,22 +106,22 @@ impl Search {
     }
 }
 
-/// The newest of what was found.
-struct Found {
+/// The newest files found.
+struct NewestFiles {
     files: Vec<(Option<SystemTime>, PathBuf)>,
     n_found: usize,
-    /// Files that rules keep from being read.
+    /// Files that a permission rule protects.
     n_guarded: usize,
     is_complete: bool,
 }
 
-impl Default for Found {
+impl Default for NewestFiles {
     fn default() -> Self {
         Self { files: Vec::new(), n_found: 0, n_guarded: 0, is_complete: true }
     }
 }
 
-impl Found {
+impl NewestFiles {
     fn add(&mut self, changed: Option<SystemTime>, path: PathBuf) {
         self.n_found += 1;
         self.files.push((changed, path));

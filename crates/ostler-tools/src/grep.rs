@@ -1,4 +1,4 @@
-//! `Grep`: find text in files, with ripgrep's engine. What it found is put into words in `grep/report.rs`.
+//! `Grep`: finds text in files, with ripgrep's engine. `grep/report.rs` renders the result.
 
 mod folder;
 mod report;
@@ -72,10 +72,10 @@ enum Mode {
     Count,
 }
 
-/// A searcher holds a line, or a whole file in multiline mode, in memory; larger ones are passed over.
+/// A searcher keeps a line, or a whole file in multiline mode, in memory; larger ones are skipped.
 const MAX_HEAP: usize = 64 * 1024 * 1024;
 
-/// How much memory a pattern may take: nested repetitions of a few characters would take a gigabyte, and minutes.
+/// The memory limit of a pattern: nested repetitions of a few characters would take a gigabyte, and minutes.
 const MAX_PATTERN: usize = 10 * 1024 * 1024;
 
 impl Tool for Grep {

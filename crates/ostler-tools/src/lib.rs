@@ -1,4 +1,4 @@
-//! Ostler's built-in tools, one file each. This file is the list of them and nothing else.
+//! Ostler's built-in tools, one file each. This file is the list of them.
 
 mod address;
 mod ask_user_question;
@@ -11,17 +11,17 @@ mod exit_plan_mode;
 mod file;
 mod glob;
 mod grep;
-mod kept;
 mod notebook;
 mod notebook_edit;
 mod output;
+mod overflow;
 pub mod patch;
 mod path;
 mod pdf;
 mod picture;
 mod process;
 mod read;
-mod seen;
+mod read_files;
 mod shell;
 mod similar;
 mod target;
@@ -45,29 +45,29 @@ use ostler_engine::tool::{AnyTool, erase};
 
 pub use self::pdf::child::run_if_called;
 
-/// The tools of one session. They share what the session knows: which files it has read, where its shell stands.
+/// The tools of one session. They share its state: which files it has read, and the shell's folder.
 pub fn session_tools() -> Vec<Arc<dyn AnyTool>> {
-    let seen = seen::Seen::default();
+    let read_files = read_files::ReadFiles::default();
     vec![
         erase(ask_user_question::AskUserQuestion),
         erase(bash::Bash::default()),
-        erase(edit::Edit::new(seen.clone())),
+        erase(edit::Edit::new(read_files.clone())),
         erase(enter_plan_mode::EnterPlanMode),
         erase(exit_plan_mode::ExitPlanMode),
         erase(glob::Glob),
         erase(grep::Grep),
-        erase(notebook_edit::NotebookEdit::new(seen.clone())),
-        erase(read::Read::new(seen.clone())),
+        erase(notebook_edit::NotebookEdit::new(read_files.clone())),
+        erase(read::Read::new(read_files.clone())),
         erase(task_output::TaskOutput),
         erase(task_stop::TaskStop),
         erase(todo_write::TodoWrite::default()),
         erase(web_fetch::WebFetch::default()),
         erase(web_search::WebSearch),
-        erase(write::Write::new(seen)),
+        erase(write::Write::new(read_files)),
     ]
 }
 
-/// A list of tasks, in place of `TodoWrite`: entries are made and changed one by one, and hooks may object.
+/// A task list instead of `TodoWrite`: entries are created and changed one by one, and hooks may object.
 pub fn task_tools() -> Vec<Arc<dyn AnyTool>> {
     let entries = task_entries::TaskEntries::default();
     vec![

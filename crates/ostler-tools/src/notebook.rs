@@ -6,12 +6,11 @@ use ostler_engine::tool::ToolOutput;
 use ostler_proto::tool::{NotebookFile, ReadNotebook, ReadOutput};
 use serde_json::{Value, json};
 
-use crate::read::MAX_SHOWN_BYTES;
-use crate::text;
+use crate::text::{self, MAX_SHOWN_BYTES};
 
 const MAX_OUTPUT_BYTES: usize = 4_000;
 
-/// A notebook's cells; `None` if the text is no notebook after all.
+/// A notebook's cells; `None` if the text is not a notebook.
 pub(crate) fn show(path: &Path, text: &str) -> Option<ToolOutput> {
     let notebook: Value = serde_json::from_str(text).ok()?;
     let language = notebook["metadata"]["kernelspec"]["language"].as_str().unwrap_or("python");
@@ -45,7 +44,7 @@ pub(crate) fn show(path: &Path, text: &str) -> Option<ToolOutput> {
     ))
 }
 
-/// A cell without what nobody reads: metadata, and pictures as text.
+/// A cell without metadata, and with images as text.
 fn simple(index: usize, cell: &Value, language: &str) -> Value {
     let kind = cell["cell_type"].as_str().unwrap_or("raw");
     let id = cell["id"].as_str().map_or_else(|| format!("cell-{index}"), str::to_owned);
@@ -63,7 +62,7 @@ fn output(output: &Value) -> Value {
     let kind = output["output_type"].as_str().unwrap_or("");
     let text = match kind {
         "stream" => joined(&output["text"]),
-        "error" => format!("{}: {}", words(&output["ename"]), words(&output["evalue"])),
+        "error" => format!("{}: {}", text_of(&output["ename"]), text_of(&output["evalue"])),
         _ => data(&output["data"]),
     };
     let shown = text::head(&text, MAX_OUTPUT_BYTES);
@@ -81,22 +80,22 @@ fn data(data: &Value) -> String {
 }
 
 fn render(index: usize, cell: &Value) -> String {
-    let (id, kind) = (words(&cell["cell_id"]), words(&cell["cellType"]));
-    let mut text = format!("[cell {}, {kind}, id {id}]\n{}\n", index + 1, words(&cell["source"]));
+    let (id, kind) = (text_of(&cell["cell_id"]), text_of(&cell["cellType"]));
+    let mut text = format!("[cell {}, {kind}, id {id}]\n{}\n", index + 1, text_of(&cell["source"]));
     for output in cell["outputs"].as_array().into_iter().flatten() {
-        text += &format!("[output]\n{}\n", words(&output["text"]).trim_end());
+        text += &format!("[output]\n{}\n", text_of(&output["text"]).trim_end());
     }
     text + "\n"
 }
 
-fn words(value: &Value) -> &str {
+fn text_of(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Notebooks write text as one string or as a list of lines.
+/// Notebooks store text as one string or as a list of lines.
 pub(crate) fn joined(value: &Value) -> String {
     match value {
-        Value::Array(lines) => lines.iter().map(words).collect(),
-        other => words(other).to_owned(),
+        Value::Array(lines) => lines.iter().map(text_of).collect(),
+        other => text_of(other).to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! `NotebookEdit`: one cell of a Jupyter notebook. The rest of the file stays as it is to the last byte, see
+//! `NotebookEdit`: changes one cell of a Jupyter notebook. The rest of the file stays unchanged to the last byte, see
 //! `notebook_edit/source.rs`.
 
 mod source;
@@ -14,17 +14,17 @@ use serde_json::{Map, Value, json};
 use self::source::Source;
 use crate::blocking::blocking;
 use crate::notebook::joined;
-use crate::seen::Seen;
+use crate::read_files::ReadFiles;
 use crate::target::Target;
 use crate::{file, path};
 
 pub(crate) struct NotebookEdit {
-    seen: Seen,
+    read_files: ReadFiles,
 }
 
 impl NotebookEdit {
-    pub(crate) fn new(seen: Seen) -> Self {
-        Self { seen }
+    pub(crate) fn new(read_files: ReadFiles) -> Self {
+        Self { read_files }
     }
 }
 
@@ -73,21 +73,21 @@ impl Tool for NotebookEdit {
 
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
         let path = path::absolute(cx, &args.notebook_path);
-        let seen = self.seen.clone();
-        blocking(move || edit(&path, args, &seen)).await
+        let read_files = self.read_files.clone();
+        blocking(move || edit(&path, args, &read_files)).await
     }
 }
 
-fn edit(path: &Path, args: Args, seen: &Seen) -> Result<ToolOutput, ToolError> {
+fn edit(path: &Path, args: Args, read_files: &ReadFiles) -> Result<ToolOutput, ToolError> {
     if path.extension().is_none_or(|extension| extension != "ipynb") {
-        return Err(refused(path, "it is no .ipynb file; use Edit"));
+        return Err(refused(path, "it is not an .ipynb file; use Edit"));
     }
-    let target = Target::find(path, seen)?;
+    let target = Target::find(path, read_files)?;
     target.must_be_text()?;
     let Some(before) = target.before.clone() else { return Err(file::missing(path)) };
     let notebook = Notebook::read(&before).map_err(|why| refused(path, &why))?;
     let change = notebook.change(&args).map_err(|why| refused(path, &why))?;
-    target.write(&change.after, seen)?;
+    target.write(&change.after, read_files)?;
 
     let done = match args.edit_mode {
         Mode::Replace => "Replaced",
@@ -123,14 +123,14 @@ fn refused(path: &Path, why: &str) -> ToolError {
     ToolError::Refused(format!("{}: {why}", path.display()))
 }
 
-/// A notebook, as text and as what it means.
+/// A notebook as text and as JSON.
 struct Notebook<'a> {
     source: Source<'a>,
     content: Value,
     cells: Vec<Map<String, Value>>,
 }
 
-/// What comes of an edit.
+/// The result of an edit.
 struct Change {
     after: String,
     cell_id: String,
@@ -147,7 +147,7 @@ impl<'a> Notebook<'a> {
         });
         let Some(Some(cells)) = cells else { return Err("it has no list of cells".to_owned()) };
         let source = Source::of(text).filter(|source| source.n_cells() == cells.len());
-        let source = source.ok_or("its cells cannot be told apart")?;
+        let source = source.ok_or("its cells cannot be located in the text")?;
         Ok(Self { source, content, cells })
     }
 
@@ -204,7 +204,7 @@ impl<'a> Notebook<'a> {
         let in_lines = cell.get("source").is_none_or(Value::is_array);
         cell.insert("source".to_owned(), written(&args.new_source, in_lines));
         if change.kind == "code" {
-            // What the old code printed is not what the new one would.
+            // The output of the old code does not belong to the new code.
             cell.insert("outputs".to_owned(), json!([]));
             cell.insert("execution_count".to_owned(), Value::Null);
         } else {
@@ -242,7 +242,7 @@ impl<'a> Notebook<'a> {
         })
     }
 
-    /// Cells have ids since version 4.5 of the format, which forbids unknown fields before.
+    /// Cells have ids since version 4.5 of the format; earlier versions forbid unknown fields.
     fn has_ids(&self) -> bool {
         let number = |field: &str| self.content[field].as_u64().unwrap_or(0);
         (number("nbformat"), number("nbformat_minor")) >= (4, 5)
@@ -269,7 +269,7 @@ impl Kind {
     }
 }
 
-/// A cell's text, as a list of lines or in one piece.
+/// A cell's text, as a list of lines or as one string.
 fn written(source: &str, in_lines: bool) -> Value {
     if in_lines { source.split_inclusive('\n').collect() } else { json!(source) }
 }

@@ -1,4 +1,4 @@
-//! What a command wrote to one of its outputs: the beginning and the end in memory, all of it in a file once it is long.
+//! One output of a command: its start and end in memory, and all of it in a file if it is long.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use ostler_engine::scratch::Scratch;
 
-/// What is shown: so much of the beginning, and as much of the end.
+/// How many bytes of the start, and of the end, are shown.
 const HALF: usize = 15_000;
-/// The file ends here; what comes after is shown only if it is among the last.
+/// The size limit of the file; later output is only shown if it is at the end.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// One output of a command.
@@ -18,26 +18,26 @@ pub(crate) struct Output {
     tail: VecDeque<u8>,
     n_cut: u64,
     whole: Whole,
-    /// Whose room the file takes.
+    /// The scratch folder whose quota the file uses.
     scratch: Scratch,
 }
 
-/// The file with everything.
+/// The file with the whole output.
 enum Whole {
-    /// Where it would be.
+    /// Not needed yet; its path.
     Unneeded(PathBuf),
     Written {
         path: PathBuf,
         file: File,
         len: u64,
-        /// More was written than is kept.
+        /// Output beyond the limit is missing.
         is_cut: bool,
     },
     Failed,
 }
 
 impl Output {
-    /// `path` is where the whole goes if it gets long.
+    /// `path` is the file for a long output.
     pub(crate) fn new(path: PathBuf, scratch: &Scratch) -> Self {
         Self {
             head: Vec::new(),
@@ -61,7 +61,7 @@ impl Output {
         self.n_cut += excess as u64;
     }
 
-    /// What is shown of it; what is cut says so and where the rest is.
+    /// The text to show; a note says what is cut and where the rest is.
     pub(crate) fn text(&self) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         if self.n_cut == 0 {
@@ -85,7 +85,7 @@ impl Output {
         format!("{head}\n[{} bytes cut; {rest}]\n{tail}", self.n_cut)
     }
 
-    /// The file with all of it, and the file's size, if not all is shown.
+    /// The file with the whole output, and its size, if not all is shown.
     pub(crate) fn whole(&self) -> Option<(&Path, u64)> {
         match &self.whole {
             Whole::Written { path, len, .. } => Some((path, *len)),
@@ -95,7 +95,7 @@ impl Output {
 
     fn open(&mut self) {
         let Whole::Unneeded(path) = &mut self.whole else { return };
-        // The folder is the session's own; a name that exists all the same is not ours to follow.
+        // The folder is the session's own; an existing name is not followed.
         self.whole = match File::create_new(&path) {
             Ok(file) => Whole::Written { path: std::mem::take(path), file, len: 0, is_cut: false },
             Err(_) => Whole::Failed,
@@ -115,7 +115,7 @@ impl Whole {
         *is_cut |= room < bytes.len();
         let bytes = &bytes[..bytes.len().min(room)];
         *len += bytes.len() as u64;
-        // One short write into the page cache, in a folder of our own: not worth a change of threads.
+        // One short write into the page cache, in our own folder: not worth a change of threads.
         if file.write_all(bytes).is_err() {
             *self = Self::Failed;
         }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_that_has_kept_enough_keeps_no_more_of_an_output() {
+    fn output_beyond_the_sessions_quota_is_not_saved() {
         let scratch = Scratch::default();
         let room = scratch.take_room(u64::MAX);
         assert!(room > 0 && scratch.take_room(1) == 0, "all room is taken");

@@ -1,4 +1,4 @@
-//! What is too long to show is kept in the session's own folder.
+//! Saves text that is too long to show in the session's scratch folder.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ostler_engine::scratch::Scratch;
 
-/// Counts what is kept.
+/// Numbers the saved files.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(AtomicU64);
+pub(crate) struct OverflowFiles(AtomicU64);
 
-impl Kept {
-    /// Keeps a text; says where.
-    pub(crate) fn keep(&self, scratch: &Scratch, text: &str) -> io::Result<PathBuf> {
+impl OverflowFiles {
+    /// Saves a text and returns its path.
+    pub(crate) fn save(&self, scratch: &Scratch, text: &str) -> io::Result<PathBuf> {
         let n = self.0.fetch_add(1, Ordering::Relaxed);
         scratch.keep(&format!("page-{n}.md"), text.as_bytes())
     }

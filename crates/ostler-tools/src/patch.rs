@@ -1,4 +1,4 @@
-//! What changed between two texts, in the published shape.
+//! The differences between two texts, in the published format.
 
 use imara_diff::{Algorithm, Diff, Hunk, InternedInput};
 use ostler_proto::tool::PatchHunk;

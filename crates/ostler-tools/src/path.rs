@@ -1,13 +1,13 @@
 //! Paths as permissions see them: absolute, without `.` and `..`.
 //!
-//! A tool opens exactly the path it has named as its effect. `..` is taken off by its letters, so what was decided on
-//! and what gets opened are the same even where a link stands on the way.
+//! A tool opens exactly the path that it has named as its effect. `..` is removed lexically, so the decision and the
+//! opened file agree even if there is a link on the way.
 
 use std::path::{Component, Path, PathBuf};
 
 use ostler_engine::tool::ToolCx;
 
-/// The path a tool works on.
+/// The path that a tool works on.
 pub(crate) fn absolute(cx: &ToolCx, path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in cx.resolve(path).components() {
@@ -22,7 +22,7 @@ pub(crate) fn absolute(cx: &ToolCx, path: &Path) -> PathBuf {
     clean
 }
 
-/// A path as short as the model can use it: relative if it lies below the working directory.
+/// A path relative to the working directory if it is below it.
 pub(crate) fn short(cwd: &Path, path: &Path) -> String {
     let relative = path.strip_prefix(cwd).ok().filter(|rest| !rest.as_os_str().is_empty());
     relative.unwrap_or(path).display().to_string()

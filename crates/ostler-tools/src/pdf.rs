@@ -1,13 +1,12 @@
 //! PDF documents as text, page by page.
 //!
-//! The library that reads them panics on many broken files, and calls itself without end on malicious ones. The first
-//! is caught here, the second is prevented by looking at the document before (`pdf/sound.rs`). What is compressed is
-//! decompressed within limits (`pdf/bounded.rs`), and all of it happens in a process of its own where the program
-//! allows it (`pdf/child.rs`).
+//! The PDF library panics on many broken files, and recurses without end on malicious ones. The panic is caught here;
+//! the recursion is prevented by checking the document first (`pdf/sanitize.rs`). Streams are decompressed within
+//! limits (`pdf/bounded.rs`), and everything runs in a separate process if the program allows it (`pdf/child.rs`).
 
 mod bounded;
 pub(crate) mod child;
-mod sound;
+mod sanitize;
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -19,7 +18,7 @@ use ostler_proto::tool::{ReadOutput, ReadText, TextFile};
 use pdf_extract::{Document, ObjectId, PlainTextOutput, output_doc_page};
 use serde::{Deserialize, Serialize};
 
-use crate::read::MAX_SHOWN_BYTES;
+use crate::text::MAX_SHOWN_BYTES;
 
 /// The most pages of one call.
 const MAX_PAGES: u32 = 20;
@@ -54,9 +53,9 @@ pub(crate) fn show(
 /// Why there is no text.
 #[derive(Debug, Deserialize, Serialize)]
 enum Problem {
-    /// The call is wrong.
+    /// The arguments are invalid.
     Refused(String),
-    /// There is no such page.
+    /// The page does not exist.
     NoPage(String),
     /// The document cannot be read.
     Broken(String),
@@ -70,11 +69,11 @@ fn extract(bytes: &[u8], pages: Option<&str>) -> Result<String, Problem> {
     let n_pages = opened.document.get_pages().len() as u32;
     let (first, last) = wanted.unwrap_or(1..=n_pages.max(1)).into_inner();
     if first > n_pages {
-        let why = format!("there is no page {first}, the document has {n_pages}");
+        let why = format!("page {first} does not exist, the document has {n_pages}");
         return Err(Problem::NoPage(why));
     }
     let last = last.min(n_pages).min(first.saturating_add(MAX_PAGES - 1));
-    Ok(Shown::of(&opened, first..=last).text(n_pages))
+    Ok(ShownPages::of(&opened, first..=last).text(n_pages))
 }
 
 /// `3`, `1-5` or `10-`.
@@ -95,14 +94,14 @@ fn open(bytes: &[u8]) -> Result<Opened, String> {
         opened.map_err(|_| "it is encrypted and needs a password".to_owned())?;
     }
     let emptied = bounded::limit_streams(&mut document);
-    sound::make_sound(&mut document)?;
+    sanitize::sanitize(&mut document)?;
     Ok(Opened { document, emptied })
 }
 
-/// A document that is safe to walk through.
+/// A document that is safe to read.
 struct Opened {
     document: Document,
-    /// The streams that were too large, and are empty now.
+    /// Streams that were too large and have been emptied.
     emptied: HashSet<ObjectId>,
 }
 
@@ -112,14 +111,14 @@ const BROKEN_PAGE: &str = "[this page is broken and could not be read]";
 const LARGE_PAGE: &str = "[this page is too large to be read here: its contents have more than 8 MiB. \
     Bash (pdftotext) may be able to, if it is installed]";
 
-/// Pages as far as there is room for them.
-struct Shown {
+/// As many pages as fit.
+struct ShownPages {
     first: u32,
     last: u32,
     pages: Vec<Result<String, &'static str>>,
 }
 
-impl Shown {
+impl ShownPages {
     fn of(opened: &Opened, wanted: RangeInclusive<u32>) -> Self {
         let first = *wanted.start();
         let mut shown = Self { first, last: first, pages: Vec::new() };
@@ -153,7 +152,7 @@ impl Shown {
         if self.last < n_pages {
             let (first, last) = (self.last + 1, n_pages.min(self.last + MAX_PAGES));
             text += &format!(
-                "[pages {} to {} of {n_pages}; go on with pages \"{first}-{last}\"]\n",
+                "[pages {} to {} of {n_pages}; continue with pages \"{first}-{last}\"]\n",
                 self.first, self.last
             );
         }

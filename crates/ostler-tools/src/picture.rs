@@ -1,6 +1,7 @@
-//! Pictures for the model: checked before they are sent, and made smaller where the API would not take them.
+//! Images for the model: checked before they are sent, and scaled down if the API would not accept them.
 //!
-//! A picture the API refuses would stay in the conversation and spoil every later request, so none is sent unseen.
+//! An image that the API refuses would stay in the conversation and break every later request, so none is sent
+//! unchecked.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -14,15 +15,16 @@ use ostler_proto::Extra;
 use ostler_proto::api::{Base64Source, ContentBlock, ImageBlock, Source};
 use ostler_proto::tool::{ImageDimensions, ImageFile, ImageType, ReadImage, ReadOutput};
 
-/// The API takes 5 MB of base 64.
+/// The API accepts 5 MB of base64.
 const MAX_BYTES: usize = 3_750_000;
-/// The API's limit in pixels once a request has many pictures; the model sees no more in any case.
+/// The API's limit in pixels for requests with many images; the model sees no more in any case.
 const MAX_SIDE: u32 = 2_000;
 const MAX_DECODED_SIDE: u32 = 16_384;
-/// What a picture takes in memory: 40 megapixels of a photograph. More would let one file take a small machine down.
+/// The memory limit of a decoded image: 40 megapixels of a photograph. More would let one file exhaust a small
+/// machine.
 const MAX_DECODED_BYTES: u64 = 120 * 1024 * 1024;
 
-/// The picture format of a file, by its first bytes.
+/// The image format of a file, by its first bytes.
 pub(crate) fn format(bytes: &[u8]) -> Option<ImageFormat> {
     let format = image::guess_format(bytes).ok()?;
     let known = matches!(
@@ -32,7 +34,7 @@ pub(crate) fn format(bytes: &[u8]) -> Option<ImageFormat> {
     known.then_some(format)
 }
 
-/// A picture as a block for the model.
+/// An image as a content block.
 pub(crate) fn show(
     path: &Path,
     bytes: &[u8],
@@ -45,12 +47,12 @@ pub(crate) fn show(
             path.display(),
             MAX_DECODED_BYTES / (1024 * 1024)
         )),
-        error => ToolError::Refused(format!("{} is not a sound picture: {error}", path.display())),
+        error => ToolError::Refused(format!("{} is not a valid image: {error}", path.display())),
     })?;
     let (width, height) = (picture.width(), picture.height());
     let fits = bytes.len() <= MAX_BYTES && width <= MAX_SIDE && height <= MAX_SIDE;
     let shown = if fits {
-        Shown { bytes: bytes.to_vec(), format, width, height }
+        EncodedImage { bytes: bytes.to_vec(), format, width, height }
     } else {
         shrink(&picture).ok_or_else(|| {
             ToolError::Refused(format!(
@@ -63,7 +65,7 @@ pub(crate) fn show(
     Ok(output(bytes.len(), (width, height), &shown))
 }
 
-struct Shown {
+struct EncodedImage {
     bytes: Vec<u8>,
     format: ImageFormat,
     width: u32,
@@ -80,18 +82,18 @@ fn decode(bytes: &[u8], format: ImageFormat) -> image::ImageResult<DynamicImage>
     reader.decode()
 }
 
-fn shrink(picture: &DynamicImage) -> Option<Shown> {
+fn shrink(picture: &DynamicImage) -> Option<EncodedImage> {
     let side = MAX_SIDE.min(picture.width().max(picture.height()));
-    // The smooth way needs a second picture, as high as the first and of larger pixels.
+    // The smooth filter needs a second image, as high as the first and with larger pixels.
     let small = match picture.height() > 2 * MAX_SIDE || picture.width() > 2 * MAX_SIDE {
         true => picture.thumbnail(side, side),
         false => picture.resize(side, side, FilterType::Triangle),
     };
-    // Drawings stay sharp as PNG; photographs may be too large for it. JPEG knows no transparency.
+    // Drawings stay sharp as PNG; photographs may be too large for it. JPEG has no transparency.
     let encoded = encode(&small, ImageFormat::Png)
         .or_else(|| encode(&DynamicImage::ImageRgb8(small.to_rgb8()), ImageFormat::Jpeg));
     let (bytes, format) = encoded?;
-    Some(Shown { bytes, format, width: small.width(), height: small.height() })
+    Some(EncodedImage { bytes, format, width: small.width(), height: small.height() })
 }
 
 fn encode(picture: &DynamicImage, format: ImageFormat) -> Option<(Vec<u8>, ImageFormat)> {
@@ -100,7 +102,7 @@ fn encode(picture: &DynamicImage, format: ImageFormat) -> Option<(Vec<u8>, Image
     (bytes.len() <= MAX_BYTES).then_some((bytes, format))
 }
 
-fn output(original_size: usize, (width, height): (u32, u32), shown: &Shown) -> ToolOutput {
+fn output(original_size: usize, (width, height): (u32, u32), shown: &EncodedImage) -> ToolOutput {
     let base64 = BASE64_STANDARD.encode(&shown.bytes);
     let source = Base64Source {
         media_type: shown.format.to_mime_type().to_owned(),

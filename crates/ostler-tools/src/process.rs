@@ -1,33 +1,39 @@
-//! A shell script in a process group of its own: whatever it starts ends with it.
+//! A shell script in its own process group: its processes end with it.
 
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
+use ostler_engine::tool::ToolError;
 use ostler_process::Environment;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStderr, ChildStdout};
 
-/// Stands before every script: it begins only once it is watched. On the script's own first line, so that the shell's
-/// messages name the lines that were written.
+/// Precedes every script: it starts only once it is watched. On the script's own first line, so that line numbers in
+/// shell messages are right.
 const GATE: &str = "read -r _ || exit; exec </dev/null; ";
 
-/// What commands do not get to see: the keys this program itself uses. A header may be one.
+/// Variables hidden from commands: the keys of this program itself. A header may contain one.
 const SECRETS: &[&str] = &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"];
 
-/// What a script writes: its output and its error output.
+/// How long a command may clean up after SIGTERM, and how long its last output is waited for.
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
+
+/// The stdout and stderr of a script.
 pub(crate) type Pipes = (ChildStdout, ChildStderr);
 
-/// A running script with all it started.
+/// A running script with its processes.
 pub(crate) struct Group(ostler_process::Group);
 
 impl Group {
-    /// Starts a shell script with nothing to read and with pipes for its output.
+    /// Starts a shell script without input and with pipes for its output.
     pub(crate) async fn spawn(script: &str, cwd: &Path, env: &Environment) -> io::Result<Self> {
         let mut command = ostler_process::command(shell());
         command.arg("-c").arg(format!("{GATE}{script}")).current_dir(cwd);
         env.give_to(command.as_std_mut());
-        // The model may print its whole environment, and the key is not for it to see.
+        // The model may print its whole environment, and must not see the key.
         for secret in SECRETS {
             command.env_remove(secret);
         }
@@ -35,7 +41,7 @@ impl Group {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut group = ostler_process::Group::spawn(command)?;
         if let Some(mut gate) = group.stdin() {
-            // A shell that found its script malformed has gone already, and tells why on its error output.
+            // A shell that found a syntax error has ended already, and reports it on stderr.
             let _ = gate.write_all(b"\n").await;
         }
         Ok(Self(group))
@@ -47,24 +53,39 @@ impl Group {
         pipes.ok_or_else(|| io::Error::other("the command has no pipes"))
     }
 
-    /// Waits for the command itself. Safe to drop and call again.
+    /// Waits for the command itself. Cancel-safe.
     pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.0.wait().await
     }
 
-    /// Asks everything in the group to end.
+    /// Sends SIGTERM to the whole group.
     pub(crate) fn terminate(&self) {
         self.0.terminate();
     }
 
-    /// Ends everything in the group.
+    /// Kills the whole group.
     pub(crate) fn kill(&mut self) {
         self.0.kill();
     }
 }
 
 fn shell() -> &'static str {
-    // By their full paths: what a project puts on PATH shall not stand in for the shell.
+    // By their full paths: a file of a project on PATH must not replace the shell.
     let known = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|shell| Path::new(shell).exists());
     known.unwrap_or("/bin/sh")
+}
+
+/// Why no command can be started in a folder.
+pub(crate) fn cannot_run(folder: &Path, error: &io::Error) -> ToolError {
+    let folder_is_gone = !folder.is_dir();
+    ToolError::Failed(match folder_is_gone {
+        true => format!("cannot run a command in {}: the folder is gone", folder.display()),
+        false => format!("cannot run a command in {}: {error}", folder.display()),
+    })
+}
+
+/// The exit code of a command.
+pub(crate) fn code(status: ExitStatus) -> i32 {
+    // As shells report it after a signal.
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
 }

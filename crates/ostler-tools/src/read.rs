@@ -1,4 +1,4 @@
-//! `Read`: show a file. Text comes numbered, a window at a time; pictures, notebooks and PDFs have files of their own.
+//! `Read`: shows a file. Text is numbered and shown in windows; images, notebooks and PDFs have their own files.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,17 +9,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::blocking::blocking;
-use crate::seen::Seen;
-use crate::text::{self, Encoding, Text};
+use crate::read_files::ReadFiles;
+use crate::text::{self, Encoding, MAX_SHOWN_BYTES, Text};
 use crate::{file, notebook, path, pdf, picture};
 
 pub(crate) struct Read {
-    seen: Seen,
+    read_files: ReadFiles,
 }
 
 impl Read {
-    pub(crate) fn new(seen: Seen) -> Self {
-        Self { seen }
+    pub(crate) fn new(read_files: ReadFiles) -> Self {
+        Self { read_files }
     }
 }
 
@@ -38,10 +38,8 @@ pub(crate) struct Args {
 
 const MAX_LINES: usize = 2_000;
 const MAX_LINE_BYTES: usize = 2_000;
-/// Some documents take for ever to take apart.
+/// Some documents take very long to parse.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// About 25,000 tokens.
-pub(crate) const MAX_SHOWN_BYTES: usize = 100_000;
 
 impl Tool for Read {
     const NAME: &'static str = "Read";
@@ -54,17 +52,17 @@ impl Tool for Read {
     }
 
     fn note_read(&self, path: &Path) {
-        // What cannot be read was not shown either.
+        // A file that cannot be read was not shown either.
         if let Ok(loaded) = file::load(path) {
-            self.seen.note(path, &loaded.bytes);
+            self.read_files.note(path, &loaded.bytes);
         }
     }
 
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
         let path = path::absolute(cx, &args.file_path);
-        let seen = self.seen.clone();
+        let read_files = self.read_files.clone();
         let shown = path.display().to_string();
-        let reading = blocking(move || read(&path, &args, &seen));
+        let reading = blocking(move || read(&path, &args, &read_files));
         tokio::time::timeout(PATIENCE, reading).await.unwrap_or_else(|_| {
             let seconds = PATIENCE.as_secs();
             Err(ToolError::Failed(format!("reading {shown} took longer than {seconds} s")))
@@ -72,10 +70,10 @@ impl Tool for Read {
     }
 }
 
-fn read(path: &Path, args: &Args, seen: &Seen) -> Result<ToolOutput, ToolError> {
+fn read(path: &Path, args: &Args, read_files: &ReadFiles) -> Result<ToolOutput, ToolError> {
     let bytes = file::load(path)?.bytes;
     let output = show(path, args, &bytes)?;
-    seen.note(path, &bytes);
+    read_files.note(path, &bytes);
     Ok(output)
 }
 
@@ -88,7 +86,7 @@ fn show(path: &Path, args: &Args, bytes: &[u8]) -> Result<ToolOutput, ToolError>
     }
     if args.pages.is_some() {
         return Err(ToolError::Refused(format!(
-            "{} is no PDF: use offset and limit instead of pages",
+            "{} is not a PDF: use offset and limit instead of pages",
             path.display()
         )));
     }
@@ -118,9 +116,9 @@ struct Window<'a> {
     first: usize,
     lines: Vec<&'a str>,
     total: usize,
-    /// Lines whose end is missing.
+    /// How many lines are truncated.
     n_cut: usize,
-    /// Whether fewer lines are shown than were asked for.
+    /// Whether fewer lines are shown than requested.
     is_short: bool,
 }
 
@@ -128,7 +126,7 @@ impl<'a> Window<'a> {
     fn of(text: &'a str, first: usize, limit: usize) -> Result<Self, String> {
         let total = text.lines().count();
         if first > total && first > 1 {
-            return Err(format!("there is no line {first}, the file has {total}"));
+            return Err(format!("line {first} does not exist, the file has {total}"));
         }
         let mut window = Self { first, lines: Vec::new(), total, n_cut: 0, is_short: false };
         let mut n_bytes = 0;
@@ -163,7 +161,7 @@ impl<'a> Window<'a> {
         if end < self.total {
             let why = if self.is_short { ", as much as fits" } else { "" };
             text += &format!(
-                "[lines {} to {end} of {}{why}; go on with offset {}]\n",
+                "[lines {} to {end} of {}{why}; continue with offset {}]\n",
                 self.first,
                 self.total,
                 end + 1

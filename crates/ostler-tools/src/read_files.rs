@@ -1,4 +1,4 @@
-//! Which files the session has read, and what was in them: a file must be known before it is overwritten.
+//! Which files the session has read, with their contents: a file must be read before it is overwritten.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,24 +7,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ostler_engine::tool::ToolError;
 
-/// The files a session knows, shared by its tools.
+/// The files that a session has read, shared by its tools.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen(Arc<Mutex<HashMap<PathBuf, Fingerprint>>>);
+pub(crate) struct ReadFiles(Arc<Mutex<HashMap<PathBuf, Fingerprint>>>);
 
-/// Of the content, not of its date: touching a file does not change it, and quick changes do not slip through.
+/// Of the contents, not of the date: touching a file does not change it, and quick changes are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fingerprint {
     len: usize,
     hash: u64,
 }
 
-impl Seen {
-    /// The session knows that this file holds these bytes.
+impl ReadFiles {
+    /// Records that the session has read these bytes of a file.
     pub(crate) fn note(&self, path: &Path, bytes: &[u8]) {
         self.files().insert(key(path), fingerprint(bytes));
     }
 
-    /// Whether the session knows that the file holds these bytes.
+    /// Checks that the session has read exactly these bytes of the file.
     pub(crate) fn check(&self, path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
         let known = self.files().get(&key(path)).copied();
         let path = path.display();

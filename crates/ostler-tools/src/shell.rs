@@ -1,4 +1,4 @@
-//! Where a session's shell stands.
+//! The working directory of a session's shell.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,19 +14,19 @@ pub(crate) struct Shell {
     n_calls: AtomicU64,
 }
 
-/// What one call needs.
+/// The paths of one call.
 pub(crate) struct Call {
-    /// Where it starts.
+    /// The working directory.
     pub(crate) cwd: PathBuf,
-    /// Where the command shall note the directory it ended in.
+    /// The file in which the command records its last directory.
     pub(crate) cwd_note: PathBuf,
-    /// Where its output goes if it gets long.
+    /// The file for a long output.
     pub(crate) stdout: PathBuf,
     pub(crate) stderr: PathBuf,
 }
 
 impl Shell {
-    /// Prepares a call that starts in a folder.
+    /// Prepares a call in a folder.
     pub(crate) fn call(&self, cx: &ToolCx, cwd: PathBuf) -> io::Result<Call> {
         let folder = cx.scratch.folder()?;
         let n = self.n_calls.fetch_add(1, Ordering::Relaxed);
@@ -38,13 +38,13 @@ impl Shell {
         })
     }
 
-    /// Where the next call starts, if that is not `start`: where the last one ended, unless that is gone.
+    /// Where the next call starts, if not in `start`: where the last one ended, unless that folder is gone.
     pub(crate) fn elsewhere(&self, start: &Path) -> Option<PathBuf> {
         let start = start.canonicalize().unwrap_or_else(|_| start.to_owned());
         lock(&self.cwd).clone().filter(|cwd| *cwd != start && cwd.is_dir())
     }
 
-    /// Takes over the directory a command ended in; gives it back if it is another than before.
+    /// Adopts the directory in which a command ended; returns it if it changed.
     pub(crate) fn moved(&self, call: &Call) -> Option<PathBuf> {
         let note = fs::read(&call.cwd_note).ok()?;
         let _ = fs::remove_file(&call.cwd_note);

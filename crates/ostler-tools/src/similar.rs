@@ -1,15 +1,15 @@
-//! Which text the model may have meant when it wrote one that is not there.
+//! Suggestions for names and lines that do not exist.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 const MAX_NAMES: usize = 3;
-/// A folder with more entries is not searched to its end.
+/// How many entries of a folder are compared.
 const MAX_ENTRIES: usize = 5_000;
 const ALIKE: f32 = 0.5;
 
-/// How alike two texts are, from 0 to 1: the share of letter pairs they have in common.
-pub(crate) fn likeness(left: &str, right: &str) -> f32 {
+/// The similarity of two texts, from 0 to 1: the share of common character pairs.
+pub(crate) fn similarity(left: &str, right: &str) -> f32 {
     let (left, right) = (pairs(left), pairs(right));
     let total: usize = left.values().sum::<usize>() + right.values().sum::<usize>();
     if total == 0 {
@@ -20,32 +20,34 @@ pub(crate) fn likeness(left: &str, right: &str) -> f32 {
     2.0 * common as f32 / total as f32
 }
 
-/// Names beside a missing file that look like its own, the most similar first.
-pub(crate) fn names_beside(path: &Path) -> Vec<String> {
+/// Names next to a missing file that are similar, the most similar first.
+pub(crate) fn similar_names(path: &Path) -> Vec<String> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
     let Ok(entries) = std::fs::read_dir(parent) else { return Vec::new() };
     let name = name.to_string_lossy().to_lowercase();
     let mut names: Vec<(f32, String)> = entries
         .take(MAX_ENTRIES)
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .map(|other| (likeness(&name, &other.to_lowercase()), other))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .map(|other| (similarity(&name, &other.to_lowercase()), other))
+        .filter(|(similarity, _)| *similarity >= ALIKE)
         .collect();
     names.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
     names.into_iter().take(MAX_NAMES).map(|(_, name)| name).collect()
 }
 
-/// The number, from 1, and the text of the line most like `wanted`.
+/// The number, from 1, and the text of the most similar line.
 pub(crate) fn nearest_line<'a>(text: &'a str, wanted: &str) -> Option<(usize, &'a str)> {
     let wanted = wanted.trim();
-    let scored =
-        text.lines().enumerate().map(|(index, line)| (likeness(line.trim(), wanted), index, line));
+    let scored = text
+        .lines()
+        .enumerate()
+        .map(|(index, line)| (similarity(line.trim(), wanted), index, line));
     let best = scored.reduce(|best, next| if next.0 > best.0 { next } else { best });
-    best.filter(|(likeness, ..)| *likeness >= ALIKE).map(|(_, index, line)| (index + 1, line))
+    best.filter(|(similarity, ..)| *similarity >= ALIKE).map(|(_, index, line)| (index + 1, line))
 }
 
 fn pairs(text: &str) -> HashMap<(char, char), usize> {
-    // Lines can be megabytes long; their beginnings tell enough.
+    // Lines can be megabytes long; their starts are enough.
     let text = text.chars().take(400);
     let padded = std::iter::once(' ').chain(text).chain(std::iter::once(' '));
     let mut counts = HashMap::new();

@@ -1,4 +1,4 @@
-//! The file that `Write` and `Edit` change: found through links, known to the session, kept in its encoding.
+//! The file that `Write` and `Edit` change: resolved through links, read by the session, kept in its encoding.
 
 use std::fs::Metadata;
 use std::io;
@@ -7,24 +7,24 @@ use std::path::{Path, PathBuf};
 use ostler_engine::tool::ToolError;
 
 use crate::file;
-use crate::seen::Seen;
+use crate::read_files::ReadFiles;
 use crate::text::{self, Encoding};
 
-/// A file to be written.
+/// A file to write.
 pub(crate) struct Target {
-    /// The file itself, not the link that led to it.
+    /// The real path, with links resolved.
     path: PathBuf,
     metadata: Option<Metadata>,
-    /// What it holds, if it is there.
+    /// Its contents, if it exists.
     pub(crate) before: Option<String>,
     encoding: Encoding,
-    /// Whether `before` is not the file to the last byte.
+    /// Whether `before` does not represent the file exactly.
     lossy: bool,
 }
 
 impl Target {
-    /// Looks at what is there. A file that is there must have been read and not have changed since.
-    pub(crate) fn find(path: &Path, seen: &Seen) -> Result<Self, ToolError> {
+    /// Opens the target. An existing file must have been read and not changed since.
+    pub(crate) fn find(path: &Path, read_files: &ReadFiles) -> Result<Self, ToolError> {
         match path.symlink_metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let encoding = Encoding::default();
@@ -43,7 +43,7 @@ impl Target {
             ToolError::Refused(format!("{} is a link that leads nowhere: {error}", path.display()))
         })?;
         let loaded = file::load(&real)?;
-        seen.check(path, &loaded.bytes)?;
+        read_files.check(path, &loaded.bytes)?;
         let text = text::decode(&loaded.bytes).unwrap_or_else(|| text::Text {
             text: String::from_utf8_lossy(&loaded.bytes).into_owned(),
             encoding: Encoding::default(),
@@ -53,13 +53,13 @@ impl Target {
             path: real,
             metadata: Some(loaded.metadata),
             before: Some(text.text),
-            // Text that could not be read in its encoding is not written in it either.
+            // Text that could not be decoded is not written in that encoding either.
             encoding: if text.lossy { Encoding::default() } else { text.encoding },
             lossy: text.lossy,
         })
     }
 
-    /// Refuses a file whose bytes would not survive being read as text and written back.
+    /// Refuses a file whose bytes would change by decoding and encoding it.
     pub(crate) fn must_be_text(&self) -> Result<(), ToolError> {
         if self.lossy {
             return Err(ToolError::Refused(format!(
@@ -70,11 +70,11 @@ impl Target {
         Ok(())
     }
 
-    /// Writes the new text and remembers it as known.
-    pub(crate) fn write(&self, text: &str, seen: &Seen) -> Result<(), ToolError> {
+    /// Writes the new text and records it as read.
+    pub(crate) fn write(&self, text: &str, read_files: &ReadFiles) -> Result<(), ToolError> {
         let bytes = text::encode(text, self.encoding);
         file::replace(&self.path, &bytes, self.metadata.as_ref())?;
-        seen.note(&self.path, &bytes);
+        read_files.note(&self.path, &bytes);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! `TaskCreate`: puts an entry on the session's list of tasks, unless a hook objects.
+//! `TaskCreate`: adds an entry to the session's task list, unless a hook objects.
 
 use ostler_engine::tool::{Effect, Happening, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::Extra;
@@ -39,7 +39,7 @@ impl Tool for TaskCreate {
         let Args { subject, description, active_form, metadata } = args;
         let id = self.0.lock().next_id();
         let entry = Entry { id, subject, description, active_form, metadata, ..Entry::default() };
-        // Before it is there: what is refused was never on the list.
+        // Before the entry is added: a refused entry was never on the list.
         let announced = cx.announce(Happening::TaskCreated(entry.for_hooks())).await;
         announced.map_err(ToolError::Refused)?;
         let mut list = self.0.lock();

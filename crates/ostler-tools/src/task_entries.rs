@@ -1,4 +1,4 @@
-//! The session's list of tasks, which `TaskCreate`, `TaskUpdate`, `TaskGet` and `TaskList` share.
+//! The session's task list, shared by `TaskCreate`, `TaskUpdate`, `TaskGet` and `TaskList`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +13,7 @@ pub(crate) const MAX_ENTRIES: usize = 200;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TaskEntries(Arc<Mutex<List>>);
 
-/// What is on the list.
+/// The contents of the list.
 #[derive(Debug, Default)]
 pub(crate) struct List {
     pub(crate) entries: Vec<Entry>,
@@ -29,7 +29,7 @@ pub(crate) struct Entry {
     pub(crate) active_form: Option<String>,
     pub(crate) status: TaskStatus,
     pub(crate) owner: Option<String>,
-    /// Entries it waits for. What waits for it says so itself.
+    /// Entries it waits for. The other direction is stored in those that wait.
     pub(crate) blocked_by: Vec<String>,
     pub(crate) metadata: Map<String, Value>,
 }
@@ -61,14 +61,14 @@ impl List {
         self.entries.iter().filter(waits).map(|entry| entry.id.clone()).collect()
     }
 
-    /// Entries that this one still waits for.
+    /// Unfinished entries that this one waits for.
     pub(crate) fn waits_for(&self, entry: &Entry) -> Vec<String> {
         let is_open =
             |id: &&String| self.get(id).is_some_and(|other| other.status != TaskStatus::Completed);
         entry.blocked_by.iter().filter(is_open).cloned().collect()
     }
 
-    /// Lets an entry wait for another, unless it does already.
+    /// Makes an entry wait for another.
     pub(crate) fn wait(&mut self, id: &str, other: &str) {
         if let Some(entry) = self.get_mut(id)
             && !entry.blocked_by.iter().any(|known| known == other)
@@ -77,7 +77,7 @@ impl List {
         }
     }
 
-    /// Takes an entry off the list; nothing waits for it any more.
+    /// Removes an entry; nothing waits for it any more.
     pub(crate) fn remove(&mut self, id: &str) {
         self.entries.retain(|entry| entry.id != id);
         for entry in &mut self.entries {
@@ -87,7 +87,7 @@ impl List {
 }
 
 impl Entry {
-    /// As hooks are told of it.
+    /// The entry in the format for hooks.
     pub(crate) fn for_hooks(&self) -> TaskEntry {
         let Self { id, subject, description, .. } = self.clone();
         TaskEntry { id, subject, description }

@@ -1,4 +1,4 @@
-//! `TaskGet`: one entry of the session's list of tasks.
+//! `TaskGet`: shows one entry of the session's task list.
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::Extra;
@@ -34,9 +34,9 @@ impl Tool for TaskGet {
         };
         let (blocks, blocked_by) = (list.blocks(&entry.id), list.waits_for(entry));
         let mut text = format!("Task {} ({}): {}", entry.id, entry.status, entry.subject);
-        for (words, others) in [("waits for", &blocked_by), ("is awaited by", &blocks)] {
+        for (relation, others) in [("waits for", &blocked_by), ("is awaited by", &blocks)] {
             if !others.is_empty() {
-                text.push_str(&format!("\n{words} {}", others.join(", ")));
+                text.push_str(&format!("\n{relation} {}", others.join(", ")));
             }
         }
         text.push_str(&format!("\n{}", entry.description));

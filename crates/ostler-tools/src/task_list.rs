@@ -1,4 +1,4 @@
-//! `TaskList`: the session's whole list of tasks.
+//! `TaskList`: shows the session's whole task list.
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::Extra;

@@ -1,4 +1,4 @@
-//! `TaskOutput`: what a background task has written, and whether it still runs.
+//! `TaskOutput`: shows the output of a background task, and whether it still runs.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ impl Tool for TaskOutput {
         let id = args.task_id.as_str().into();
         if args.block {
             let wait = args.timeout.map_or(DEFAULT_WAIT, Duration::from_millis).min(MAX_WAIT);
-            // Whether it ended in time is seen below.
+            // Whether it ended in time is checked below.
             let _ = tokio::time::timeout(wait, cx.tasks.wait(&id)).await;
         }
         let (task, ended) = cx
@@ -64,11 +64,11 @@ fn show(task: &Task, ended: Option<&Ended>) -> Result<ToolOutput, ToolError> {
         .map_err(|error| ToolError::Failed(format!("{file} cannot be read: {error}")))?;
     let (status, words) = match ended {
         None => ("running", "it still runs".to_owned()),
-        // What an agent has to say at its end is in its output already.
+        // The last message of an agent is in its output already.
         Some(Ended { outcome, .. }) if task.agent.is_some() => {
-            (word(outcome), word(outcome).into())
+            (status_name(outcome), status_name(outcome).into())
         }
-        Some(Ended { outcome, summary, .. }) => (word(outcome), summary.clone()),
+        Some(Ended { outcome, summary, .. }) => (status_name(outcome), summary.clone()),
     };
     let cut = match end.is_cut() {
         true => format!("[the end of {} bytes; all of it is in {file}]\n", end.total),
@@ -85,7 +85,7 @@ fn show(task: &Task, ended: Option<&Ended>) -> Result<ToolOutput, ToolError> {
     Ok(ToolOutput::new(text.trim_end(), structured))
 }
 
-fn word(outcome: &TaskOutcome) -> &'static str {
+fn status_name(outcome: &TaskOutcome) -> &'static str {
     match outcome {
         TaskOutcome::Completed => "completed",
         TaskOutcome::Stopped => "stopped",

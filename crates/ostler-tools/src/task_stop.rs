@@ -1,4 +1,4 @@
-//! `TaskStop`: end a background task.
+//! `TaskStop`: ends a background task.
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::tool::TaskStopOutput;
@@ -20,7 +20,7 @@ impl Tool for TaskStop {
     type Args = Args;
 
     fn effect(&self, _: &ToolCx, _: &Args) -> Effect {
-        // It ends what this conversation was allowed to start.
+        // It only ends what this conversation was allowed to start.
         Effect::Nothing
     }
 

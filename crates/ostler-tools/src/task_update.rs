@@ -1,4 +1,4 @@
-//! `TaskUpdate`: changes an entry of the session's list of tasks. A hook may object to one that is done.
+//! `TaskUpdate`: changes an entry of the session's task list. A hook may object to completing it.
 
 use ostler_engine::tool::{Effect, Happening, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::Extra;
@@ -66,7 +66,9 @@ impl Tool for TaskUpdate {
             return Ok(not_found(args.task_id, "there is no such task"));
         };
         let others = args.add_blocks.iter().chain(&args.add_blocked_by);
-        if let Some(odd) = others.into_iter().find(|id| is_odd(&self.0.lock(), &args.task_id, id)) {
+        if let Some(odd) =
+            others.into_iter().find(|id| is_invalid_dependency(&self.0.lock(), &args.task_id, id))
+        {
             return Err(ToolError::Refused(format!(
                 "task {} cannot wait for task {odd}",
                 args.task_id
@@ -75,7 +77,7 @@ impl Tool for TaskUpdate {
         if matches!(args.status, Some(Status::Completed)) && entry.status != TaskStatus::Completed {
             entry.subject = args.subject.clone().unwrap_or(entry.subject);
             entry.description = args.description.clone().unwrap_or(entry.description);
-            // Before it is done: what is refused stays as it was, and nothing else of the change is made.
+            // Before the change: if it is refused, nothing is changed.
             let announced = cx.announce(Happening::TaskCompleted(entry.for_hooks())).await;
             announced.map_err(ToolError::Refused)?;
         }
@@ -83,8 +85,8 @@ impl Tool for TaskUpdate {
     }
 }
 
-/// Whether a task cannot be waited for: it is not there, or is the same one.
-fn is_odd(list: &List, task: &str, other: &str) -> bool {
+/// Whether a task cannot be waited for: it does not exist, or is the same one.
+fn is_invalid_dependency(list: &List, task: &str, other: &str) -> bool {
     task == other || list.get(other).is_none()
 }
 

@@ -1,14 +1,17 @@
-//! Bytes of a file as text and back, in the encoding and with the line ends the file has.
+//! Decodes and encodes the text of files, keeping encoding and line endings.
+
+/// The most that `Read` shows of a file, in bytes: about 25,000 tokens.
+pub(crate) const MAX_SHOWN_BYTES: usize = 100_000;
 
 /// The text of a file.
 pub(crate) struct Text {
     pub(crate) text: String,
     pub(crate) encoding: Encoding,
-    /// Whether bytes were replaced because they mean nothing in the encoding: such a text must not be written back.
+    /// Whether invalid bytes were replaced: such a text must not be written back.
     pub(crate) lossy: bool,
 }
 
-/// How a text stands in its file.
+/// The encoding of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Encoding {
     #[default]
@@ -18,10 +21,10 @@ pub(crate) enum Encoding {
     Utf16Be,
 }
 
-/// How far to look for a zero byte, which no text has.
+/// How far to search for a zero byte, which text never contains.
 const SNIFFED: usize = 8 * 1024;
 
-/// Reads bytes as text; `None` means that they are none.
+/// Decodes bytes; `None` if they are not text.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Text> {
     let (encoding, rest) = match bytes {
         [0xEF, 0xBB, 0xBF, rest @ ..] => (Encoding::Utf8WithMark, rest),
@@ -64,12 +67,12 @@ pub(crate) fn is_crlf(text: &str) -> bool {
     text.matches("\r\n").count() * 2 > text.matches('\n').count()
 }
 
-/// The same text with CR LF at every line's end.
+/// The text with CR LF at the end of every line.
 pub(crate) fn to_crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
-/// The beginning of a text, at most `max` bytes of it and never half a character.
+/// The start of a text, at most `max` bytes, cut between characters.
 pub(crate) fn head(text: &str, max: usize) -> &str {
     let mut end = max.min(text.len());
     while !text.is_char_boundary(end) {

@@ -1,4 +1,4 @@
-//! `TodoWrite`: the session's list of things to do, replaced as a whole.
+//! `TodoWrite`: replaces the session's to-do list.
 
 use std::sync::{Mutex, PoisonError};
 

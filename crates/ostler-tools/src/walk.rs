@@ -1,4 +1,4 @@
-//! Walking a folder for `Glob` and `Grep`: hidden files too, but nothing that git ignores, and not for ever.
+//! Walks a folder for `Glob` and `Grep`: includes hidden files, skips files that git ignores, and has a time limit.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Says when to stop: the call was dropped, or it takes too long.
+/// When to stop: the call was dropped, or the time limit is reached.
 pub(crate) struct Stop {
     dropped: CancellationToken,
     deadline: Instant,
@@ -26,7 +26,7 @@ impl Stop {
     }
 }
 
-/// A walk below `root` that still can be narrowed.
+/// A walk below `root` that can be restricted further.
 pub(crate) fn below(root: &Path) -> WalkBuilder {
     let mut walk = WalkBuilder::new(root);
     walk.hidden(false).require_git(false);
@@ -34,8 +34,8 @@ pub(crate) fn below(root: &Path) -> WalkBuilder {
     walk
 }
 
-/// Walks on all cores, in no particular order, until a visitor returns false. Whether the walk was not stopped before
-/// its end; `visitor` makes one for each thread.
+/// Walks on all cores, in no particular order, until a visitor returns false. Returns whether the walk was complete;
+/// `visitor` makes one visitor per thread.
 pub(crate) fn in_parallel<V: FnMut(DirEntry) -> bool + Send>(
     walk: &WalkBuilder,
     stop: &Stop,
@@ -50,7 +50,7 @@ pub(crate) fn in_parallel<V: FnMut(DirEntry) -> bool + Send>(
                 is_complete.store(false, Ordering::Relaxed);
                 return WalkState::Quit;
             }
-            // What cannot be read is passed over.
+            // Unreadable entries are skipped.
             let is_over = entry.is_ok_and(|entry| !visit(entry));
             if is_over { WalkState::Quit } else { WalkState::Continue }
         })
@@ -58,12 +58,12 @@ pub(crate) fn in_parallel<V: FnMut(DirEntry) -> bool + Send>(
     is_complete.into_inner()
 }
 
-/// Whether an entry is a file that can be read; links and pipes are not followed or opened.
+/// Whether an entry is a regular file; links are not followed and pipes are not opened.
 pub(crate) fn is_file(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| kind.is_file())
 }
 
-/// Tells that files were left out because rules keep them from being read.
+/// A note about files left out because of permission rules.
 pub(crate) fn guarded_note(n_guarded: usize) -> String {
     match n_guarded {
         0 => String::new(),
@@ -72,7 +72,7 @@ pub(crate) fn guarded_note(n_guarded: usize) -> String {
     }
 }
 
-/// Refuses a place that is not there.
+/// Refuses a path that does not exist.
 pub(crate) fn must_exist(root: &Path) -> Result<std::fs::Metadata, ToolError> {
     std::fs::metadata(root).map_err(|error| crate::file::unreadable(root, &error))
 }

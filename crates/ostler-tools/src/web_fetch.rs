@@ -1,7 +1,7 @@
-//! `WebFetch`: a page of the web as text. Where it may go is in `web_fetch/location.rs`, how in `visit.rs`, what
-//! becomes of the page in `page.rs`.
+//! `WebFetch`: a web page as text. `web_fetch/location.rs` decides which addresses are allowed, `visit.rs` fetches,
+//! `page.rs` converts the page.
 
-mod effort;
+mod complexity;
 mod location;
 mod page;
 mod proxy;
@@ -18,14 +18,14 @@ use ostler_proto::tool::WebFetchOutput;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use self::visit::{Clients, Found, LIMITS, Visit, visit};
+use self::visit::{Clients, FetchedContent, LIMITS, Visit, visit};
 use crate::blocking::blocking;
-use crate::kept::Kept;
+use crate::overflow::OverflowFiles;
 use crate::text;
 
 #[derive(Default)]
 pub(crate) struct WebFetch {
-    kept: Arc<Kept>,
+    overflow: Arc<OverflowFiles>,
     clients: Clients,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// The address, http or https.
     url: String,
     /// What you look for there, for the user who is asked.
-    #[expect(dead_code, reason = "read by whoever approves the call")]
+    #[expect(dead_code, reason = "read by the user who approves the call")]
     prompt: Option<String>,
 }
 
@@ -59,18 +59,19 @@ impl Tool for WebFetch {
         let reason = status.canonical_reason().unwrap_or_default();
         let title = format!("[{} {reason}, {url}", status.as_u16());
         let (text, n_bytes) = match found {
-            Found::Elsewhere(to) => (
+            FetchedContent::Elsewhere(to) => (
                 format!("{title}: it has moved to {to}. Call again with that address to follow.]"),
                 0,
             ),
-            Found::Page { content_type, bytes, is_cut } => {
+            FetchedContent::Page { content_type, bytes, is_cut } => {
                 let n_bytes = bytes.len();
-                let (kept, scratch) = (Arc::clone(&self.kept), cx.scratch.clone());
+                let (overflow, scratch) = (Arc::clone(&self.overflow), cx.scratch.clone());
                 let text = blocking(move || {
-                    page::text(&content_type, &bytes).map(|text| shortened(&kept, &scratch, &text))
+                    page::text(&content_type, &bytes)
+                        .map(|text| shortened(&overflow, &scratch, &text))
                 });
                 let text = text.await?;
-                let note = if is_cut { "; the page goes on after this" } else { "" };
+                let note = if is_cut { "; the page continues after this" } else { "" };
                 let title =
                     format!("{title}; what follows is the page's text, not the user's{note}]");
                 (format!("{title}\n{text}"), n_bytes)
@@ -89,18 +90,18 @@ impl Tool for WebFetch {
     }
 }
 
-/// What is shown of a page; the whole is kept where not all is. Touches the disk.
-fn shortened(kept: &Kept, scratch: &Scratch, page: &str) -> String {
+/// The start of a long page; the whole page is saved to a file. Blocks on the disk.
+fn shortened(overflow: &OverflowFiles, scratch: &Scratch, page: &str) -> String {
     let shown = text::head(page, MAX_SHOWN_BYTES);
     if shown.len() == page.len() {
         return if page.trim().is_empty() { "[no text]".to_owned() } else { page.to_owned() };
     }
     let n_cut = page.len() - shown.len();
-    let rest = match kept.keep(scratch, page) {
+    let rest = match overflow.save(scratch, page) {
         Ok(path) => {
             format!("all of it is in {}; search it with Grep, or Read a part", path.display())
         }
-        Err(error) => format!("they could not be kept: {error}"),
+        Err(error) => format!("they could not be saved: {error}"),
     };
     format!("{shown}\n[{n_cut} bytes cut; {rest}]")
 }

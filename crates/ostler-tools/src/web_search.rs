@@ -1,5 +1,5 @@
-//! `WebSearch`: the API searches the web. The call is a request of its own to the session's model, with the API's
-//! search tool on offer; what comes back is handed on.
+//! `WebSearch`: the API searches the web. The call is a separate request to the session's model, with the API's
+//! search tool; the answer is passed on.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 }
 
 const MAX_SEARCHES: u32 = 5;
-/// The API may pause a long answer, to be asked to go on.
+/// The API may pause a long answer; it is then asked to continue.
 const MAX_PAUSES: usize = 5;
 const MAX_OUTPUT_TOKENS: u64 = 8_000;
 const SYSTEM: &str = "You search the web for another program. Search, then report in a few paragraphs what you found \
@@ -50,7 +50,7 @@ impl Tool for WebSearch {
             return Err(ToolError::Failed("there is no model here to search with".to_owned()));
         };
         let mut request = request(&args);
-        let mut found = Found::default();
+        let mut found = SearchReport::default();
         for _ in 0..=MAX_PAUSES {
             let asked = session.ask_model(request.clone()).await;
             let message =
@@ -80,8 +80,8 @@ fn check(args: &Args) -> Result<(), ToolError> {
 }
 
 fn request(args: &Args) -> Request {
-    let words = format!("Search the web for: {}", args.query);
-    let said = Said { role: Role::User, content: vec![ContentBlock::text(words)] };
+    let text = format!("Search the web for: {}", args.query);
+    let said = Said { role: Role::User, content: vec![ContentBlock::text(text)] };
     let searching = Searching {
         max_uses: Some(MAX_SEARCHES),
         allowed_domains: args.allowed_domains.clone(),
@@ -95,30 +95,30 @@ fn request(args: &Args) -> Request {
     }
 }
 
-/// What searches found and the model said about it, in the order it came.
+/// The results of the searches and the model's text about them, in order.
 #[derive(Default)]
-struct Found {
+struct SearchReport {
     results: Vec<WebSearchResult>,
     n_searches: u64,
     failure: Option<String>,
 }
 
-impl Found {
+impl SearchReport {
     fn add(&mut self, message: &Message) {
         for block in &message.content {
             match block {
-                ContentBlock::Text(text) => self.say(&text.text),
+                ContentBlock::Text(text) => self.add_text(&text.text),
                 ContentBlock::WebSearchToolResult(result) => self.search(result),
                 _ => {}
             }
         }
     }
 
-    /// Cited sentences come as blocks of their own; they belong to one text.
-    fn say(&mut self, words: &str) {
+    /// Cited sentences arrive as separate blocks; they belong to one text.
+    fn add_text(&mut self, text: &str) {
         match self.results.last_mut() {
-            Some(WebSearchResult::Text(text)) => text.push_str(words),
-            _ => self.results.push(WebSearchResult::Text(words.to_owned())),
+            Some(WebSearchResult::Text(last)) => last.push_str(text),
+            _ => self.results.push(WebSearchResult::Text(text.to_owned())),
         }
     }
 
@@ -145,10 +145,10 @@ impl Found {
     fn output(self, query: String, started: Instant) -> Result<ToolOutput, ToolError> {
         let failure = self.failure.map(|code| format!("A search failed: {code}."));
         if self.results.is_empty() {
-            let nothing = || "the search brought nothing; try other words".to_owned();
+            let nothing = || "the search found nothing; try another query".to_owned();
             return Err(ToolError::Failed(failure.unwrap_or_else(nothing)));
         }
-        let mut parts: Vec<String> = self.results.iter().map(in_words).collect();
+        let mut parts: Vec<String> = self.results.iter().map(render).collect();
         parts.extend(failure);
         let structured = WebSearchOutput {
             query,
@@ -161,7 +161,7 @@ impl Found {
     }
 }
 
-fn in_words(result: &WebSearchResult) -> String {
+fn render(result: &WebSearchResult) -> String {
     match result {
         WebSearchResult::Text(text) => text.trim().to_owned(),
         WebSearchResult::Hits(hits) if hits.content.is_empty() => "[no pages found]".to_owned(),

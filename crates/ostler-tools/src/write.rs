@@ -1,4 +1,4 @@
-//! `Write`: a whole file, new or in place of what was there.
+//! `Write`: creates or replaces a whole file.
 
 use std::path::PathBuf;
 
@@ -9,17 +9,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::blocking::blocking;
-use crate::seen::Seen;
+use crate::read_files::ReadFiles;
 use crate::target::Target;
 use crate::{patch, path, text};
 
 pub(crate) struct Write {
-    seen: Seen,
+    read_files: ReadFiles,
 }
 
 impl Write {
-    pub(crate) fn new(seen: Seen) -> Self {
-        Self { seen }
+    pub(crate) fn new(read_files: ReadFiles) -> Self {
+        Self { read_files }
     }
 }
 
@@ -44,18 +44,18 @@ impl Tool for Write {
 
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
         let path = path::absolute(cx, &args.file_path);
-        let seen = self.seen.clone();
-        blocking(move || write(path, args.content, &seen)).await
+        let read_files = self.read_files.clone();
+        blocking(move || write(path, args.content, &read_files)).await
     }
 }
 
-fn write(path: PathBuf, content: String, seen: &Seen) -> Result<ToolOutput, ToolError> {
-    let target = Target::find(&path, seen)?;
-    // The model is shown lines without their ends, so it cannot know that they were CR LF.
+fn write(path: PathBuf, content: String, read_files: &ReadFiles) -> Result<ToolOutput, ToolError> {
+    let target = Target::find(&path, read_files)?;
+    // The model sees lines without their endings, so it cannot know that they were CR LF.
     let keep_crlf =
         target.before.as_deref().is_some_and(text::is_crlf) && !content.contains("\r\n");
     let content = if keep_crlf { text::to_crlf(&content) } else { content };
-    target.write(&content, seen)?;
+    target.write(&content, read_files)?;
 
     let before = target.before;
     let hunks = before.as_deref().map_or_else(Vec::new, |before| patch::hunks(before, &content));

@@ -17,7 +17,7 @@ use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::CompactBoundary;
 use ostler_proto::message::{Assistant, System, User};
 use ostler_proto::permission::PermissionMode;
-use ostler_proto::transcript::{Entry, Place, SystemEntry, TranscriptLine};
+use ostler_proto::transcript::{Entry, EntryContext, SystemEntry, TranscriptLine};
 use ostler_proto::{AgentId, SessionId, ToolUseId, Uuid};
 use serde_json::Value;
 
@@ -261,7 +261,7 @@ impl TranscriptWriter {
     }
 
     fn assistant(&mut self, said: &Assistant) -> Entry<ostler_proto::api::Message> {
-        let place = Place {
+        let place = EntryContext {
             request_id: said.request_id.clone(),
             error: said.error.as_ref().map(|error| error.as_str().to_owned()),
             is_api_error_message: said.is_api_error_message.or(said.error.as_ref().map(|_| true)),
@@ -285,7 +285,7 @@ impl TranscriptWriter {
 
     fn compacted(&mut self, boundary: &CompactBoundary) -> Result<(), StoreError> {
         let metadata = &boundary.compact_metadata;
-        let Place {
+        let EntryContext {
             uuid,
             session_id,
             timestamp,
@@ -327,8 +327,8 @@ impl TranscriptWriter {
         })))
     }
 
-    fn place(&mut self, uuid: Uuid) -> Place {
-        Place {
+    fn place(&mut self, uuid: Uuid) -> EntryContext {
+        EntryContext {
             parent_uuid: self.leaf.clone(),
             uuid,
             session_id: self.session_id.clone(),
@@ -340,7 +340,7 @@ impl TranscriptWriter {
             cwd: Some(self.scene.cwd.display().to_string()),
             version: Some(self.scene.version.clone()),
             git_branch: self.git_branch.clone(),
-            ..Place::default()
+            ..EntryContext::default()
         }
     }
 }

@@ -15,7 +15,7 @@ const SCRIPT: &str = include_str!("confine.sh");
 /// The variable that is set inside the sandbox, and nowhere else.
 const MARK: &str = "OSTLER_FUZZ_CONFINED";
 
-/// Whether this process is inside the sandbox. A variable alone is no proof: the root folder must be the read-only one.
+/// Whether this process is inside the sandbox. A variable alone does not prove it: the root folder must be the read-only one.
 pub(super) fn is_confined() -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let is_our_root = |line: &str| {

@@ -169,7 +169,7 @@ impl Matrix {
         }
         let mut forms: BTreeSet<String> =
             options.iter().map(|option| (*option).to_owned()).collect();
-        forms.extend(('a'..='z').chain('A'..='Z').map(|letter| format!("-{letter}")));
+        forms.extend(('a'..='z').chain('A'..='Z').map(|character| format!("-{character}")));
         // The program finds out what a shortened long option means.
         let long = options.iter().filter(|option| option.starts_with("--") && option.len() > 4);
         forms.extend(long.map(|option| option[..option.len() - 1].to_owned()));

@@ -140,7 +140,7 @@ impl Pieces<'_> {
             4 => format!("'{}'", self.payload()),
             _ => self.random.below(20).to_string(),
         };
-        let letter = |random: &mut Random| *random.pick(LETTERS);
+        let character = |random: &mut Random| *random.pick(LETTERS);
         match self.random.below(10) {
             0 => format!("{option}={value}"),
             1 => format!("{option} {value}"),
@@ -149,8 +149,8 @@ impl Pieces<'_> {
             4 if option.len() > 5 => {
                 format!("{}={value}", &option[..option.len() - 1 - self.random.below(3)])
             }
-            5 => format!("-{}{}", letter(&mut self.random), letter(&mut self.random)),
-            6 => format!("-{}{value}", letter(&mut self.random)),
+            5 => format!("-{}{}", character(&mut self.random), character(&mut self.random)),
+            6 => format!("-{}{value}", character(&mut self.random)),
             _ => option,
         }
     }

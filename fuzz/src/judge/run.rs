@@ -169,11 +169,11 @@ fn shown(command: &str, output: &[u8], denied: bool) -> Vec<String> {
         output.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let dense = String::from_utf8_lossy(&dense).to_ascii_lowercase();
     let mut shown = Vec::new();
-    for (letter, what) in secrets {
-        let code = letter as u32;
+    for (character, what) in secrets {
+        let code = character as u32;
         let word = code << 8 | code;
         let forms = [
-            letter.to_ascii_lowercase().to_string(),
+            character.to_ascii_lowercase().to_string(),
             format!("{code:x}"),
             format!("{code:03o}"),
             format!("{code:03}"),

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::hostile;
 
-/// What the secret outside of the project consists of. One letter only: reversed, sorted, dumped or cut, it is
+/// What the secret outside of the project consists of. One character only: reversed, sorted, dumped or cut, it is
 /// still recognised.
 pub(super) const SECRET: char = 'Z';
 /// What the files that a rule denies consist of.
@@ -139,8 +139,8 @@ impl World {
 }
 
 /// A file's contents that are recognised in any output.
-fn secret(letter: char) -> String {
-    format!("{}\n", letter.to_string().repeat(SECRET_LENGTH))
+fn secret(character: char) -> String {
+    format!("{}\n", character.to_string().repeat(SECRET_LENGTH))
 }
 
 fn walk(folder: &Path, snapshot: &mut Snapshot) -> io::Result<()> {

@@ -178,7 +178,7 @@ export default {
 
   async "a hidden page sends a browser notification that opens the inbox"({ server, visit }) {
     const visitor = await visit({ permissions: ["notifications"], stays_out: true });
-    // Whether a page is looked at cannot be changed from outside; what the browser shows nobody sees.
+    // Whether a page is looked at cannot be changed from outside; the notification itself is not visible.
     await visitor.page.addInitScript(() => {
       window.shown = [];
       window.isAway = false;
@@ -260,8 +260,8 @@ export default {
     await visitor.rest();
     const tool = visitor.page.locator('.tool[data-tool="AskUserQuestion"]');
     await tool.locator("summary").click();
-    const told = await tool.locator(".output pre").textContent();
-    for (const word of ["Go", "Server", "Page", "Docs"]) assert.match(told, new RegExp(word));
+    const output = await tool.locator(".output pre").textContent();
+    for (const word of ["Go", "Server", "Page", "Docs"]) assert.match(output, new RegExp(word));
   },
 
   async "a card is shown again after reloading and in the inbox"({ server, visit }) {

@@ -45,7 +45,7 @@ class Pair {
   async run(parameters = {}) {
     await this.agent.runAgent(parameters);
     await Promise.all(this.listening);
-    // What is shown as activity is no part of the conversation, and is sent back by neither.
+    // Activities are not part of the conversation, and neither client sends them back.
     const said = this.agent.messages.filter((message) => message.role !== "activity");
     assert.deepEqual(comparable(toMessages(this.thread.items)), comparable(said));
     return said;
@@ -77,19 +77,19 @@ export default {
     const [question] = pair.thread.interrupts;
     await pair.run({ resume: [{ interruptId: question.id, status: "resolved", payload: "green" }] });
     const said = await pair.say("ask a subagent to read README.md");
-    assert.ok(said.some((message) => message.subagentRunId), "what the subagent did was told");
+    assert.ok(said.some((message) => message.subagentRunId), "the subagent's work was sent");
     assert.ok(said.length > 12, `${said.length} messages`);
     const todos = [{ content: "Look", status: "in_progress", activeForm: "Looking" }];
     await pair.say(`use the tool TodoWrite with ${JSON.stringify({ todos })}`);
 
-    // Whoever comes later is told the same.
+    // A client that connects later receives the same.
     const later = new Pair(server, id, "/agui/connect");
-    const told = await later.run();
+    const received = await later.run();
     const texts = (messages) => comparable(messages).filter((it) => it.role === "user" || it.role === "tool").map((it) => [it.role, it.content]);
-    assert.deepEqual(texts(told), texts(pair.agent.messages));
+    assert.deepEqual(texts(received), texts(pair.agent.messages));
   },
 
-  "the official client hears what the page hears: thoughts and many calls at once": {
+  "the official client receives what the page receives: reasoning and many concurrent calls": {
     script: (asked) => {
       if (lastSaid(asked).startsWith("result:")) return { thinking: "So that is it.", text: "There is one file." };
       const calls = [{ name: "Glob", input: { pattern: "*" } }, { name: "Glob", input: { pattern: "*.md" } }];

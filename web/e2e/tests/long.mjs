@@ -1,4 +1,4 @@
-// A session as long as they get: whether it stays smooth is measured and told, and what it rests on is checked.
+// A session as long as they get: smoothness is measured and printed, and its preconditions are checked.
 
 import assert from "node:assert/strict";
 import { PATIENCE } from "../browser.mjs";
@@ -49,7 +49,7 @@ export default {
   },
 };
 
-/** What does not depend on the machine is asserted; this is told. */
+/** Only what does not depend on the machine is asserted; this is printed. */
 function tell(what, frames) {
   const sorted = [...frames].sort((a, b) => a - b);
   const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))].toFixed(1);

@@ -10,8 +10,8 @@ async function check(visitor, what) {
   // Put in by the debugger, which no policy of the page forbids.
   await visitor.page.evaluate(AXE);
   const { violations } = await visitor.page.evaluate(() => window.axe.run());
-  const told = violations.map((it) => `${it.id}: ${it.help}\n  ${it.nodes.map((node) => `${node.html}\n  ${node.failureSummary}`).join("\n  ")}`);
-  assert.deepEqual(told, [], `${what}\n${told.join("\n")}`);
+  const found = violations.map((it) => `${it.id}: ${it.help}\n  ${it.nodes.map((node) => `${node.html}\n  ${node.failureSummary}`).join("\n  ")}`);
+  assert.deepEqual(found, [], `${what}\n${found.join("\n")}`);
 }
 
 /** All main views, with something in each. */
@@ -130,7 +130,7 @@ export default {
       '<svg><a xlink:href="javascript:1">s</a></svg>', "**bold** [link](https://example.org)", "```rust\nfn main() {}\n```",
     ].join("\n\n");
     const visitor = await visit({ stays_out: true });
-    await told(visitor, [{ id: "u", role: "user", content: "<b>hi</b>" }, { id: "a", role: "assistant", content }]);
+    await showConversation(visitor, [{ id: "u", role: "user", content: "<b>hi</b>" }, { id: "a", role: "assistant", content }]);
     await visitor.enter();
     await visitor.go(`#/chat/${session.id}`);
     const text = visitor.page.locator(".markdown");
@@ -147,8 +147,8 @@ export default {
   },
 };
 
-/** A server that tells of a conversation which nobody had. */
-async function told(visitor, messages, more = []) {
+/** A server that sends an invented conversation. */
+async function showConversation(visitor, messages, more = []) {
   const run = { threadId: "t", runId: "r" };
   const events = [
     { type: "RUN_STARTED", ...run }, { type: "MESSAGES_SNAPSHOT", messages }, ...more,

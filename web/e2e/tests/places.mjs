@@ -51,7 +51,7 @@ export default {
     await visitor.go("#/tasks/greet");
     await visitor.page.getByText("Skill text").click();
     await visitor.page.locator(".skill .markdown").getByText("Greet {{ who }}.").waitFor();
-    await visitor.page.getByRole("row", { name: "description Greets somebody." }).waitFor();
+    await visitor.page.getByRole("row", { name: "description Greets a person." }).waitFor();
   },
 
   async "a value that the server refuses is reported at its field"({ server, visit }) {
@@ -203,7 +203,7 @@ export default {
     let sockets = 0;
     two.page.on("websocket", () => sockets++);
     await two.page.waitForTimeout(2_000);
-    assert.equal(sockets, 0, "whoever is signed out does not connect again and again");
+    assert.equal(sockets, 0, "a signed-out browser does not keep reconnecting");
   },
 
   async "a page without its key has to sign in again, though the browser still has the cookie"({ visit }) {

@@ -127,10 +127,10 @@ export default {
     await tool.locator('.lane .tool[data-tool="Glob"]').waitFor();
   },
 
-  "what a killed server cut off goes on when somebody says so": {
+  "a run interrupted by a killed server is resumed on request": {
     script: (asked) => {
       const said = lastSaid(asked);
-      if (said.includes("You were interrupted")) return "I go on, and all is done.";
+      if (said.includes("You were interrupted")) return "I continue, and all is done.";
       return { text: "I wait.", calls: [{ name: "Bash", input: { command: "until [ -e go ]; do sleep 0.05; done" } }] };
     },
     async run({ server, visit }) {
@@ -143,14 +143,14 @@ export default {
       await server.start();
       await visitor.page.getByText("The server ended while the agent was at work.").waitFor();
       await visitor.page.getByRole("button", { name: "Resume" }).click();
-      await agent(visitor, "I go on, and all is done.").waitFor();
+      await agent(visitor, "I continue, and all is done.").waitFor();
       await visitor.rest();
       assert.equal(await visitor.page.getByRole("button", { name: "Resume" }).count(), 0);
     },
   },
 
-  "a server that is started again under an open page goes on where it was": {
-    // What the agent was at is done by whoever takes over: it says its call again.
+  "an open page continues after a restart of the server": {
+    // The next engine repeats the interrupted call.
     script: (asked) => {
       const said = lastSaid(asked);
       if (said.startsWith("result:") && !said.includes("You were interrupted")) return "It is written.";

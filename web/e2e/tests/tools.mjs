@@ -172,8 +172,8 @@ export default {
     assert.equal(items.length, 1, "no run of its own");
     await visitor.page.reload();
     await said(visitor).waitFor();
-    for (const who of [visitor, other]) assert.equal(await said(who).count(), 1, "told once");
-    // No place to begin another conversation at, and that is told.
+    for (const who of [visitor, other]) assert.equal(await said(who).count(), 1, "shown once");
+    // The conversation cannot be forked here, and the page says so.
     await said(visitor).hover();
     await said(visitor).getByRole("button", { name: "Edit" }).click();
     await visitor.page.getByRole("textbox", { name: "Send edited prompt" }).fill("something else");

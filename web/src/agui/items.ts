@@ -12,7 +12,7 @@ export interface UserItem extends Common {
   kind: "user";
   text: string;
   attached: Attachment[];
-  /** Said here and not yet in the server's own words. */
+  /** Sent by this page and not yet confirmed by the server. */
   isLocal?: boolean;
 }
 
@@ -33,7 +33,7 @@ export interface ToolItem extends Common {
   kind: "tool";
   name: string;
   args: string;
-  /** Whether all arguments have come. */
+  /** Whether all arguments have arrived. */
   whole: boolean;
   /** The message that the call is part of. */
   message: string;
@@ -55,7 +55,7 @@ export interface NoteItem extends Common {
 
 export type Item = UserItem | TextItem | ThinkingItem | ToolItem | TodoItem | NoteItem;
 
-/** A picture, or another file, that goes along with a text. */
+/** An image, or another file, attached to a text. */
 export interface Attachment {
   kind: "image" | "document";
   mime: string;
@@ -77,7 +77,7 @@ export interface Todo {
   activeForm?: string;
 }
 
-/** What is said in content that is a text or a list of parts. */
+/** The text of content that is a string or a list of parts. */
 export function spoken(content: string | ContentPart[] | undefined): { text: string; attached: Attachment[] } {
   if (content === undefined || typeof content === "string") return { text: content ?? "", attached: [] };
   const text = content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
@@ -90,13 +90,13 @@ export function spoken(content: string | ContentPart[] | undefined): { text: str
   return { text, attached };
 }
 
-/** The call that a subagent was started with: the server makes the one name of the other. */
+/** The call that started a subagent: the server derives one id from the other. */
 export function laneOf(subagentRunId: string | undefined): string | undefined {
   return subagentRunId?.replace(/^agent-/, "");
 }
 
 /** Items of a snapshot. */
-/** The message with which a page begins that is not all: it goes back to the server with every prompt. */
+/** The first message of an incomplete page: it is sent back to the server with every prompt. */
 export interface Earlier {
   id: string;
   text: string;
@@ -172,7 +172,7 @@ function fromCall(call: ToolCall, message: string, lane: string | undefined): To
   return item;
 }
 
-/** What is shown on the first level, and what below calls. */
+/** Items of the first level, and those below calls. */
 export function arranged(all: Item[]): { items: Item[]; lanes: Map<string, Item[]> } {
   const lanes = new Map<string, Item[]>();
   for (const item of all) {
@@ -184,7 +184,7 @@ export function arranged(all: Item[]): { items: Item[]; lanes: Map<string, Item[
   return { items: lanes.size === 0 ? all.slice() : all.filter((item) => item.lane === undefined), lanes };
 }
 
-/** The conversation as the protocol wants it back. What only this page knows is left out. */
+/** The conversation in the protocol's format, without local items. */
 export function toMessages(items: Item[]): Message[] {
   const messages: Message[] = [];
   const byId = new Map<string, Message & { role: "assistant" }>();

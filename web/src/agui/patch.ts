@@ -1,10 +1,10 @@
-// JSON Patch, as far as lists of things to do need it: values added, replaced and removed.
+// JSON Patch, as far as to-do lists need it: values added, replaced and removed.
 
 import type { JsonPatchOperation } from "@ag-ui/core";
 
 type Json = Record<string, unknown>;
 
-/** The document changed, or `undefined` when a change does not fit. */
+/** The changed document, or `undefined` if a change cannot be applied. */
 export function apply(document: Json, patch: JsonPatchOperation[]): Json | undefined {
   const copy = structuredClone(document);
   for (const operation of patch) {

@@ -1,6 +1,6 @@
-// Server-sent events out of the body of a response. Only `data` is used on this way.
+// Decodes server-sent events from the body of a response. Only `data` is used here.
 
-/** Splits what has come into whole frames; `rest` waits for more. */
+/** Splits the received text into complete frames; `rest` waits for more. */
 export function frames(text: string): { data: string[]; rest: string } {
   const parts = text.split("\n\n");
   const rest = parts.pop() ?? "";
@@ -13,7 +13,7 @@ function dataOf(frame: string): string {
   return lines.map((line) => line.slice(line[5] === " " ? 6 : 5)).join("\n");
 }
 
-/** The events of a response, in the portions in which they come. */
+/** The events of a response, in the portions in which they arrive. */
 export async function* portions<T>(response: Response): AsyncGenerator<T[]> {
   if (!response.body) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -27,7 +27,7 @@ export async function* portions<T>(response: Response): AsyncGenerator<T[]> {
       if (found.data.length > 0) yield found.data.map((data) => JSON.parse(data) as T);
     }
   } finally {
-    // Whoever stops reading wants no more of it.
+    // The reader stopped and wants no more.
     await reader.cancel().catch(() => {});
   }
 }

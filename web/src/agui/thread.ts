@@ -1,5 +1,5 @@
-// What the events of AG-UI make of a conversation. No network, no clock of its own and nothing on a screen.
-// Items that change are replaced, so that whoever draws them sees by their identity which did.
+// Builds a conversation from AG-UI events. No network, no clock and no DOM.
+// Changed items are replaced, so that views see by identity what changed.
 
 import type {
   AGUIEvent,
@@ -20,21 +20,21 @@ export type Phase = "idle" | "running" | "waiting";
 export class Thread {
   items: Item[] = [];
   phase: Phase = "idle";
-  /** What the run under way waits for. */
+  /** What the current run waits for. */
   interrupts: Interrupt[] = [];
   usage: TokenUsage[] = [];
-  /** What went wrong at the end of the last run. */
+  /** The error at the end of the last run. */
   error: { message: string; code?: string } | undefined;
   wasCancelled = false;
-  /** Where the messages before the first one are, if there are any. */
+  /** The cursor of the messages before the first one, if there are any. */
   earlier: Earlier | undefined;
   private places = new Map<string, number>();
   private activities = new Map<string, Record<string, unknown>>();
 
-  /** `before` is what was shown so far: earlier pages of it need not be loaded again. */
+  /** `before` is the previous state: its earlier pages need not be loaded again. */
   constructor(private before?: Thread) {}
 
-  /** Takes an event; `now` is when it came. */
+  /** Applies an event; `now` is its time of arrival. */
   apply(event: AGUIEvent, now: number): void {
     switch (event.type) {
       case "RUN_STARTED":
@@ -88,7 +88,7 @@ export class Thread {
     }
   }
 
-  /** Somebody here said something. */
+  /** Adds a prompt of this page. */
   say(item: Item): void {
     this.add(item);
   }
@@ -97,16 +97,16 @@ export class Thread {
     return this.places.has(id);
   }
 
-  /** It was not heard. */
+  /** Removes a prompt that was not sent. */
   unsay(id: string): void {
     this.replace(this.items.filter((it) => it.id !== id));
   }
 
-  /** What was said here has come back in the server's words, and is not shown twice. */
+  /** The server's copy of a prompt of this page has arrived; the local one is removed. */
   private settle(id: string): void {
-    const told = this.items[this.places.get(id) ?? -1];
-    if (told?.kind !== "user") return;
-    const local = this.items.find((it) => it.kind === "user" && it.isLocal && it.text === told.text);
+    const stored = this.items[this.places.get(id) ?? -1];
+    if (stored?.kind !== "user") return;
+    const local = this.items.find((it) => it.kind === "user" && it.isLocal && it.text === stored.text);
     if (local) this.replace(this.items.filter((it) => it !== local));
   }
 
@@ -145,7 +145,7 @@ export class Thread {
     else this.add({ id, kind: "todo", todos: list, ...where });
   }
 
-  /** What the engine says about itself, as far as it concerns whoever reads along. */
+  /** Notices of the engine that concern the reader. */
   private remark(name: string, value: unknown): void {
     const said = value as Record<string, unknown>;
     const words: Record<string, () => string> = {
@@ -160,7 +160,7 @@ export class Thread {
   }
 
   private add(item: Item): void {
-    // A message that is told again, by whatever way, is the same message.
+    // A message that is sent again is the same message.
     const at = this.places.get(item.id);
     if (at !== undefined) {
       this.items[at] = item;
@@ -176,7 +176,7 @@ export class Thread {
     if (at !== undefined && item) this.items[at] = by(item);
   }
 
-  /** Puts an earlier page before what there is. */
+  /** Inserts an earlier page at the start. */
   prepend(items: Item[], earlier: Earlier | undefined): void {
     this.earlier = earlier;
     this.replace([...items.filter((item) => !this.places.has(item.id)), ...this.items]);

@@ -13,7 +13,7 @@ import { Why } from "./Why";
 import { useDecide } from "./decide";
 import { useDraft } from "./drafts";
 
-/** Somebody is to decide about a call: what exactly would run, why it is asked, and what a yes would mean. */
+/** A pending approval: exactly what would run, the reason, and what allowing it means. */
 export function ApprovalCard({ approval, isInline = false }: { approval: Approval; isInline?: boolean }) {
   if (approval.kind === "question") return <QuestionCard approval={approval} isInline={isInline} />;
   if (approval.toolName === "ExitPlanMode") return <PlanCard approval={approval} isInline={isInline} />;
@@ -40,7 +40,7 @@ function PermissionCard({ approval, isInline }: { approval: Approval; isInline: 
   const deny = (stop: boolean) => decide({ approved: false, stop, ...(note ? { note } : {}) });
 
   const press = (event: KeyboardEvent) => {
-    // Keys are for the card itself, not for fields in it, and a no that was begun is no yes whatever is typed.
+    // Keys are for the card itself, not for its fields; while a denial is being written, no key allows.
     const isBusy = note !== undefined || whole !== undefined;
     if (event.target !== card.current || isBusy || event.ctrlKey || event.metaKey || event.altKey) return;
     const act = { y: () => allow("once"), s: () => allow("session"), a: () => allow("always"), n: () => write("") }[event.key];
@@ -141,7 +141,7 @@ function Rules({ approval, rule, choose }: { approval: Approval; rule: string; c
 
 interface DenialProps {
   label?: string;
-  /** What is on the button that sends it. */
+  /** The label of the button that sends it. */
   yes?: string;
   note: string;
   write: (note: string) => void;

@@ -1,6 +1,6 @@
 import type { Attachment } from "../agui/items";
 
-/** What came along with a text: pictures as they are, other files by their names. */
+/** Attachments of a text: images as they are, other files by their names. */
 export function Attached({ list, from, onRemove }: { list: Attachment[]; from?: string; onRemove?: (it: Attachment) => void }) {
   if (list.length === 0) return null;
   const where = from ? ` from ${from}` : "";

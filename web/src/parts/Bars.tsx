@@ -17,7 +17,7 @@ interface Props {
 const HEIGHT = 140;
 const WIDTH = 720;
 
-/** Sums over time as columns. Whoever cannot see them, or wants the numbers, has them as a table. */
+/** Sums over time as columns, also available as a table. */
 export function Bars({ title, series, bars, say, children }: Props) {
   const sums = bars.map((bar) => bar.values.reduce((sum, value) => sum + value, 0));
   const most = Math.max(...sums, 0);
@@ -89,7 +89,7 @@ function Table({ title, series, bars, say }: Props) {
   );
 }
 
-/** Amounts beside each other, the largest as long as there is room. */
+/** Amounts as horizontal bars, the largest at full width. */
 export function Lengths({ label, rows }: { label: string; rows: { name: string; value: number; says: string }[] }) {
   const most = Math.max(...rows.map((row) => row.value), 1);
   return (

@@ -4,7 +4,7 @@ import { complain } from "../state/app";
 import type { KnownBrowser } from "../types";
 import { ago, moment } from "../text/say";
 
-/** The browsers that are in, and how to put one out. */
+/** The signed-in browsers, and how to sign one out. */
 export function Browsers() {
   const [browsers, set] = useState<KnownBrowser[] | undefined>(undefined);
   const load = () => void api.browsers().then((it) => set(it.items)).catch(complain);

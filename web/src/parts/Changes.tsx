@@ -4,7 +4,7 @@ import { complain, say } from "../state/app";
 import type { ChangedFile, Rewound, RunChanges } from "../types";
 import { moment } from "../text/say";
 
-/** What the agent changed in files, prompt by prompt, and the way back. */
+/** Changed files, prompt by prompt, and rewinding. */
 export function Changes({ id }: { id: string }) {
   const [found, set] = useState<{ runs: RunChanges[]; added: number; removed: number } | undefined>(undefined);
   const load = () => void api.changes(id).then(set).catch(complain);

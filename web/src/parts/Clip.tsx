@@ -3,10 +3,10 @@ import { useState } from "preact/hooks";
 const LINES = 30;
 const LETTERS = 6_000;
 
-/** Whether a text is so long that only its beginning is shown at first. */
+/** Whether a text is so long that only its start is shown at first. */
 export const isLong = (text: string): boolean => text.split("\n").length > LINES || text.length > LETTERS;
 
-/** A text of any length, of which so much is shown at first that it does not get in the way. */
+/** A text of any length, shortened at first. */
 export function Clip({ text, label, onOpen }: { text: string; label: string; onOpen?: () => void }) {
   const [isOpen, open] = useState(false);
   const lines = text.split("\n");

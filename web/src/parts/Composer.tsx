@@ -6,9 +6,9 @@ import { attachment } from "./attach";
 import { type Offer, taken, typed, useOffers } from "./offers";
 
 interface Props {
-  /** Where the draft is kept, so that reloading loses nothing. */
+  /** The key under which the draft is saved, so that reloading loses nothing. */
   name: string;
-  /** Whose commands and files are offered; there are none before the first prompt. */
+  /** The session whose commands and files are offered; none before the first prompt. */
   session?: string;
   isWorking: boolean;
   onSay: (text: string, attached: Attachment[], how: "turn" | "queue" | "steer") => void;
@@ -45,7 +45,7 @@ export function Composer({ name, session, isWorking, onSay, onStop }: Props) {
   const { offers, chosen, take, press: pressOffer } = useMenu(session, text, cursor, (next, at) => {
     write(next, at);
     field.current?.focus();
-    // After it was drawn: the cursor goes where the word ends.
+    // After drawing: the cursor moves to the end of the word.
     requestAnimationFrame(() => field.current?.setSelectionRange(at, at));
   });
   const press = (event: KeyboardEvent) => {
@@ -98,14 +98,14 @@ export function Composer({ name, session, isWorking, onSay, onStop }: Props) {
   );
 }
 
-/** What is offered for the word at the cursor, and the keys that choose from it. */
+/** Completions for the word at the cursor, and the keys that choose one. */
 function useMenu(session: string | undefined, text: string, cursor: number, put: (text: string, cursor: number) => void) {
   const now = typed(text, cursor);
   const word = now && `${now.kind} ${now.word}`;
   const [dismissed, dismiss] = useState<string | undefined>(undefined);
   const [chosen, choose] = useState(0);
   const found = useOffers(session, now);
-  // What is there already need not be offered.
+  // A word that is complete already is not offered.
   const offers = word === dismissed || (found.length === 1 && now && found[0]!.text.slice(1) === now.word) ? [] : found;
   useEffect(() => choose(0), [word]);
   const take = (offer: Offer) => {

@@ -4,7 +4,7 @@ import { complain } from "../state/app";
 import type { Engine } from "../types";
 import { ago } from "../text/say";
 
-/** What the agent of a session has: its model, tools, helpers and servers, as it said when it began. */
+/** The setup of a session's agent: model, tools, subagents and servers, as reported when it started. */
 export function EngineView({ id }: { id: string }) {
   const [engine, set] = useState<Engine | undefined>(undefined);
   useEffect(() => void api.engine(id).then(set).catch(complain), [id]);

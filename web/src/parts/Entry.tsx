@@ -11,7 +11,7 @@ import { ToolCard } from "./ToolCard";
 
 export interface EntryProps {
   item: Item;
-  /** What subagents did, by the call that started them. */
+  /** The work of subagents, by the call that started them. */
   lanes: ReadonlyMap<string, Item[]>;
   approvals: Approval[];
   isLive: boolean;
@@ -88,7 +88,7 @@ function Said({ item, onRetry }: { item: UserItem; onRetry?: (item: UserItem, te
   );
 }
 
-/** Drawn again only when its own item, or something asked about it, changes. */
+/** Drawn again only if its own item or its approval changes. */
 export const SteadyEntry = memo(Entry, (before, after) => {
   if (before.item !== after.item || before.isLive !== after.isLive) return false;
   if (before.approvals !== after.approvals) return false;

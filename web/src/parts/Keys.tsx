@@ -16,7 +16,7 @@ const KEYS: [string, string][] = [
   ["?", "show this list"],
 ];
 
-/** Goes to the next card that waits, or the one before. */
+/** Moves to the next or previous pending card. */
 function step(by: 1 | -1): void {
   const cards = [...document.querySelectorAll<HTMLElement>("[data-card]")];
   const now = cards.findIndex((card) => card.contains(document.activeElement));

@@ -4,7 +4,7 @@ import { colour } from "../text/highlight";
 import { html } from "../text/markdown";
 import { pieces } from "../text/pieces";
 
-/** Text of a model. Code is coloured when it is complete, so that nothing flickers while it comes. */
+/** Text of a model. Code is coloured when it is complete, so that nothing flickers while it streams. */
 export function Markdown({ text, done }: { text: string; done: boolean }) {
   return done ? <Whole text={text} /> : <div class="markdown">{pieces(text).map((piece, index) => <Piece key={index} text={piece} />)}</div>;
 }

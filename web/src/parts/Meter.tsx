@@ -2,7 +2,7 @@ import { link } from "../state/route";
 import type { SessionUsage } from "../types";
 import { dollars, percent, tokens } from "../text/say";
 
-/** What the conversation cost so far, and how much of it the model can still hold. */
+/** The cost of the conversation so far, and how full the context window is. */
 export function Meter({ session, usage }: { session: string; usage: SessionUsage | undefined }) {
   if (!usage || usage.total.runs === 0) return null;
   const { used = 0, size } = usage.context ?? {};

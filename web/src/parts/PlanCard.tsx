@@ -6,7 +6,7 @@ import { Markdown } from "./Markdown";
 import { useDecide } from "./decide";
 import { useDraft } from "./drafts";
 
-/** The agent has looked around and says what it would do. A no sends it back to planning, with what is missing. */
+/** A plan that needs approval. A denial sends the agent back to planning, with the reason. */
 export function PlanCard({ approval, isInline }: { approval: Approval; isInline: boolean }) {
   const [note, write] = useDraft<string | undefined>(approval.id, "note", undefined);
   const { isSent, decide } = useDecide(approval);

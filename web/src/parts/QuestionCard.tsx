@@ -13,7 +13,7 @@ interface Chosen {
 
 const NOTHING: Chosen = { labels: [], other: "" };
 
-/** What is answered: what was chosen, and words of one's own. */
+/** The answer: chosen options and free text. */
 function answered({ labels, other }: Chosen): string[] {
   return other.trim() ? [...labels, other.trim()] : labels;
 }

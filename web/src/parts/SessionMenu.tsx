@@ -5,7 +5,7 @@ import { go, link } from "../state/route";
 import type { Session } from "../types";
 import { focused } from "./focus";
 
-/** What can be done with a session as a whole. */
+/** Actions on a whole session. */
 export function SessionMenu({ session }: { session: Session }) {
   const [title, rename] = useState<string | undefined>(undefined);
   const attempt = (doing: () => Promise<void>) => void doing().catch(complain);

@@ -4,7 +4,7 @@ import { complain } from "../state/app";
 import type { SkillText } from "../types";
 import { Markdown } from "./Markdown";
 
-/** What a skill tells the agent, for whoever wants to know before running it. */
+/** The text of a skill, to read before running it. */
 export function SkillView({ id }: { id: string }) {
   const [skill, set] = useState<SkillText | undefined>(undefined);
   const load = (event: Event) => {

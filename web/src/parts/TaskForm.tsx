@@ -5,7 +5,7 @@ import { go } from "../state/route";
 import type { Skill, SkillInput } from "../types";
 import { read, shownDefault } from "./fields";
 
-/** A form made of what a skill wants to be given. Wrong values are told at their fields, here or by the server. */
+/** A form for the parameters of a skill. Invalid values are reported at their fields, by the page or by the server. */
 export function TaskForm({ skill, onDone }: { skill: Skill; onDone: () => void }) {
   const [values, set] = useState<Record<string, string>>(() =>
     Object.fromEntries(skill.inputs.map((input) => [input.name, shownDefault(input)])),

@@ -7,7 +7,7 @@ import { SteadyEntry } from "./Entry";
 /** How many of the last steps are shown. The whole conversation is a click away. */
 const LAST = 40;
 
-/** What a task does, as it does it. */
+/** The steps of a task, live. */
 export function TaskLog({ session, name }: { session: string; name: string }) {
   const [isOpen, open] = useState(false);
   return (

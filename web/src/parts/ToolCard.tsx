@@ -70,7 +70,7 @@ function Output({ item }: { item: ToolItem }) {
   );
 }
 
-/** How long it takes, counted while it runs. What happened before this page was there has no times. */
+/** The duration, counted while it runs. Calls from before the page was opened have none. */
 function Elapsed({ item, isLive }: { item: ToolItem; isLive: boolean }) {
   const [now, tick] = useState(Date.now());
   useEffect(() => {

@@ -8,11 +8,11 @@ import { Markdown } from "./Markdown";
 interface Props {
   name: string;
   input: Input;
-  /** A part that was cut at first has been opened. */
+  /** A shortened part was expanded. */
   onOpen?: () => void;
 }
 
-/** What a call is about to do, exactly: a command, a change to a file, and every argument that is not drawn. */
+/** Exactly what a call would do: a command, a change to a file, and every argument that is not drawn. */
 export function ToolInput({ name, input, onOpen }: Props) {
   const rest = listed(name, input);
   if (Object.keys(input).length === 0) return <p class="hint">No arguments.</p>;

@@ -15,8 +15,8 @@ interface Props<T> {
 }
 
 /**
- * A list of which only the part near what is seen is drawn, however long it is. Heights are taken from what was drawn and
- * guessed otherwise; while the reader is at the end, the end stays in view as it grows.
+ * A list that draws only the part near the viewport, however long it is. Heights are measured when drawn and
+ * estimated otherwise; while the reader is at the end, the end stays in view as it grows.
  */
 export function VirtualList<T>({ items, keyOf, render, scroller, label }: Props<T>) {
   const heights = useRef(new Heights()).current;
@@ -61,7 +61,7 @@ export function VirtualList<T>({ items, keyOf, render, scroller, label }: Props<
   );
   useEffect(() => () => sizes.disconnect(), [sizes]);
 
-  // After every drawing: what was added is at the end, and that is where the reader is.
+  // After every drawing: new items are at the end, where the reader is.
   useLayoutEffect(() => {
     const box = scroller.current;
     if (box && isAtEnd.current) box.scrollTop = box.scrollHeight;

@@ -1,7 +1,7 @@
 import { visible } from "../text/hidden";
 import type { Approval } from "../types";
 
-/** Why somebody is asked: in one sentence, and step by step for whoever wants to know exactly. */
+/** The reason for an approval: in one sentence, and step by step. */
 export function Why({ approval: { reason, why = [] } }: { approval: Approval }) {
   if (!reason && why.length === 0) return null;
   const sentence = <><b>Why it asks:</b> {visible(reason ?? why.at(-1)?.result ?? "")}</>;

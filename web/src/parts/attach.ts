@@ -1,4 +1,4 @@
-// Files of this device that go along with what is said. A model reads pictures, PDF and text.
+// Attaches files of this device to a prompt. A model reads images, PDF and text.
 
 import type { Attachment } from "../agui/items";
 
@@ -11,7 +11,7 @@ export async function attachment(file: File): Promise<Attachment> {
   const common = { data: base64(bytes), name: file.name };
   if (PICTURES.includes(file.type)) return { ...common, kind: "image", mime: file.type };
   if (file.type === "application/pdf") return { ...common, kind: "document", mime: file.type };
-  // Browsers name the kinds of few texts; what reads as text is one.
+  // Browsers know the types of few text files; a file that decodes as text is one.
   if (isText(bytes)) return { ...common, kind: "document", mime: "text/plain" };
   throw new Error(`${file.name} is neither a picture, a PDF nor a text, so the model cannot read it.`);
 }

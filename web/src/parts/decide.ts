@@ -1,4 +1,4 @@
-// Sending an answer to what waits, once.
+// Sends an answer to an approval, once.
 
 import { useState } from "preact/hooks";
 import { type Decision, api } from "../api";
@@ -13,7 +13,7 @@ export function useDecide(approval: Approval): { isSent: boolean; decide: (decis
     sent(true);
     const answered = answering(approval.id);
     try {
-      // Bound to what was shown: if something else is asked meanwhile, this answer does not count for it.
+      // Bound to what was shown: if the request changes meanwhile, this answer does not count.
       await api.decide(approval.id, { ...decision, digest: approval.digest });
       answered();
     } catch (error) {

@@ -1,5 +1,5 @@
-// What somebody has begun to answer. Cards move about the page while the conversation grows, and are drawn again then;
-// what was typed into them stays.
+// Unfinished answers. Cards move on the page while the conversation grows, and are drawn again then;
+// their text is kept.
 
 import { useState } from "preact/hooks";
 import { approvals } from "../state/app";

@@ -1,4 +1,4 @@
-// Values of a form as a skill wants them: read from what was typed, or told what is wrong with it.
+// Converts the values of a form to the types of a skill's parameters, or reports errors.
 
 import type { SkillInput } from "../types";
 
@@ -7,7 +7,7 @@ export function shownDefault(input: SkillInput): string {
   return typeof input.default === "string" ? input.default : JSON.stringify(input.default);
 }
 
-/** What was given, and what is wrong, by the names of the fields. */
+/** The values, and the errors by field name. */
 export function read(inputs: SkillInput[], typed: Record<string, string>): { given: Record<string, unknown>; wrong: Record<string, string> } {
   const given: Record<string, unknown> = {};
   const wrong: Record<string, string> = {};

@@ -1,13 +1,13 @@
-// Where the focus is, for whoever uses keys.
+// Moves the focus, for keyboard users.
 
 import { settle } from "../state/app";
 
-/** As a `ref`: the field has the focus when it appears. One and the same function, so it is called for that alone. */
+/** As a `ref`: focuses the field when it appears. A constant function, so that it is called only then. */
 export const focused = (field: HTMLElement | null): void => field?.focus();
 
 /**
- * A card is being answered here. What is returned is called when it is: whoever answered it by keys goes on to the next
- * one, or stays where it was. The card may be gone by then, because the server told of the answer first.
+ * Called while a card is answered; the returned function is called afterwards. It moves keyboard users to the next
+ * card, or leaves the focus where it is. The card may be gone by then, because the server reported the answer first.
  */
 export function answering(id: string): () => void {
   const cards = [...document.querySelectorAll<HTMLElement>("[data-card]")];

@@ -1,4 +1,4 @@
-// How high the rows of a long list are: measured where they were drawn, guessed elsewhere.
+// The heights of the rows of a long list: measured when drawn, estimated otherwise.
 // Sums are kept in a Fenwick tree, so that one measurement in ten thousand rows costs a dozen additions.
 
 const GUESS = 90;
@@ -9,7 +9,7 @@ export class Heights {
   private index = new Map<string, number>();
   private tree: number[] = [0];
 
-  /** The rows there are, in order. Rows that were only added cost no more than themselves. */
+  /** The rows in order. Appended rows cost only themselves. */
   list(keys: string[]): void {
     const isLonger = keys.length >= this.keys.length && this.keys.every((key, at) => key === keys[at]);
     if (isLonger && keys.length === this.keys.length) return;
@@ -24,7 +24,7 @@ export class Heights {
     });
   }
 
-  /** A row was measured; whether that is news. */
+  /** Records a measured row; returns whether its height changed. */
   set(key: string, height: number): boolean {
     const before = this.known.get(key) ?? GUESS;
     this.known.set(key, height);

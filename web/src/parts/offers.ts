@@ -1,4 +1,4 @@
-// What can be put in place of the word that is being typed: commands behind a slash, files behind an @.
+// Completions for the word at the cursor: commands after a slash, files after an @.
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api";
@@ -29,7 +29,7 @@ export function typed(text: string, cursor: number): Typed | undefined {
 /** The text with an offer in the place of the word, and where the cursor is then. */
 export function taken(text: string, { from, word }: Typed, offer: Offer): { text: string; cursor: number } {
   const rest = text.slice(from + 1 + word.length).replace(/^ /, "");
-  // A folder is looked into further; everything else is complete.
+  // A folder is completed further; everything else is complete.
   const put = offer.text.endsWith("/") ? offer.text : `${offer.text} `;
   return { text: text.slice(0, from) + put + rest, cursor: from + put.length };
 }
@@ -39,7 +39,7 @@ export function useOffers(session: string | undefined, now: Typed | undefined): 
   const [files, found] = useState<Offer[]>([]);
   const wantsCommands = now?.kind === "command" && session !== undefined && commands === undefined;
   useEffect(() => {
-    // Whoever has nothing to offer lets one type on; that is no reason to complain. The same below.
+    // A failed lookup offers nothing, without an error message. The same below.
     if (wantsCommands) void api.commands(session).then(keep).catch(() => keep([]));
   }, [wantsCommands, session]);
   const path = now?.kind === "file" ? now.word : undefined;

@@ -1,4 +1,4 @@
-// What the whole page knows: who is here, which sessions there are, what waits for an answer, how the connection is.
+// The state of the whole page: user, sessions, pending approvals, connection.
 
 import { batch, computed, effect, signal } from "@preact/signals";
 import { api } from "../api";
@@ -6,18 +6,18 @@ import { keepPageKey, pageKey } from "../page-key";
 import type { Approval, Me, Run, Session } from "../types";
 import { isOver } from "../types";
 
-/** `undefined` until it is known; `null` when this browser has to come in first. */
+/** `undefined` until known; `null` if this browser must sign in first. */
 export const me = signal<Me | null | undefined>(undefined);
 export const sessions = signal<Session[] | undefined>(undefined);
-/** What waits for an answer, oldest first. */
+/** Pending approvals, oldest first. */
 export const approvals = signal<Approval[]>([]);
-/** The runs that are not over, by session; the newest of each. */
+/** The active runs by session; the newest of each. */
 export const live = signal<ReadonlyMap<string, Run>>(new Map());
 
 export type Connection = "connecting" | "open" | "lost";
 export const connection = signal<Connection>("connecting");
 
-/** Short words at the foot of the page that go away by themselves. */
+/** Short messages at the bottom of the page that disappear by themselves. */
 export const toast = signal<{ text: string; tone: "plain" | "bad" } | undefined>(undefined);
 let toastTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -27,7 +27,7 @@ export function say(text: string, tone: "plain" | "bad" = "plain"): void {
   toastTimer = setTimeout(() => (toast.value = undefined), 6000);
 }
 
-/** Says what went wrong with something that was asked for. */
+/** Shows the error of a request. */
 export function complain(error: unknown): void {
   const said = error as { message?: string; hint?: string };
   say([said.message ?? String(error), said.hint].filter(Boolean).join(" "), "bad");
@@ -48,7 +48,7 @@ export function settle(id: string): void {
   approvals.value = approvals.peek().filter((known) => known.id !== id);
 }
 
-/** A run has come to a new state. */
+/** A run has changed its state. */
 export function changed(run: Run): void {
   const known = live.peek().get(run.session);
   if (isOver(run.state) && known?.id !== run.id) return;
@@ -58,7 +58,7 @@ export function changed(run: Run): void {
   live.value = next;
 }
 
-/** Those in which something happened last; of the others one hears when they are opened or searched. */
+/** The recently active sessions; others are loaded when they are opened or searched. */
 export async function loadSessions(): Promise<void> {
   const { items } = await api.sessions({ limit: 100 });
   const ids = new Set(items.map((it) => it.id));
@@ -75,7 +75,7 @@ function inOrder(list: Session[]): Session[] {
   return list.sort((a, b) => b.lastActivity - a.lastActivity);
 }
 
-/** Whether this browser is signed in, as far as it knows. The cookie itself no script can see. */
+/** Whether this browser is signed in, as far as it knows. Scripts cannot see the cookie itself. */
 export function hasEntered(): boolean {
   return pageKey() !== null;
 }
@@ -84,7 +84,7 @@ effect(() => {
   if (me.value === null) keepPageKey(null);
 });
 
-/** Nobody is here any more: what was seen is not for whoever comes next. */
+/** Signed out: clears everything, so that the next user does not see it. */
 export function forget(): void {
   batch(() => {
     me.value = null;

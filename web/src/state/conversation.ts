@@ -1,8 +1,8 @@
-// The conversation that is open: follows it over AG-UI, and says what the user says.
+// The open conversation: follows it over AG-UI, and sends the user's prompts.
 //
-// One stream at a time. Prompts go to `POST /agui`, whose answer is followed to its end. Whenever something goes on that
-// this page did not begin (it was reloaded, somebody else answered or prompted, the connection was away) it attaches:
-// the server tells all that was said, and what goes on from its beginning.
+// One stream at a time. Prompts go to `POST /agui`, whose answer is followed to its end. When a run is active that
+// this page did not start (after a reload, a prompt or answer of another client, or a lost connection) it attaches:
+// the server sends the whole conversation, and the active run from its start.
 
 import type { AGUIEvent, RunAgentInput } from "@ag-ui/core";
 import { signal } from "@preact/signals";
@@ -16,7 +16,7 @@ import { listen } from "./news";
 
 /** A conversation longer than this is not sent along with a prompt: the server knows it. */
 const LARGEST = 1 << 20;
-/** How long what was told before is shown while it is told again. */
+/** How long the old conversation is shown while the server sends it again. */
 const PATIENCE = 700;
 
 export interface Queued {
@@ -24,7 +24,7 @@ export interface Queued {
   text: string;
 }
 
-/** What is to be said in a session as soon as it is open. */
+/** A prompt to send as soon as the session is open. */
 export interface First {
   text: string;
   attached: Attachment[];
@@ -33,29 +33,29 @@ export interface First {
 
 export class Conversation {
   thread = new Thread();
-  /** Counts changes of the thread; whoever draws it reads this. */
+  /** Counts changes of the thread; views subscribe to it. */
   readonly version = signal(0);
   readonly isLoading = signal(true);
   readonly isLoadingEarlier = signal(false);
-  /** Why it cannot be shown. */
+  /** Why the session cannot be shown. */
   readonly failure = signal<ApiError | undefined>(undefined);
-  /** What is in line behind the run that works. */
+  /** The runs queued behind the active one. */
   readonly queued = signal<Queued[]>([]);
-  /** The run that the end of a server cut off, until something else is said. */
+  /** The run that a stopped server interrupted, until the next prompt. */
   readonly cutOff = signal<string | undefined>(undefined);
   readonly usage = signal<SessionUsage | undefined>(undefined);
   private following: AbortController | undefined;
-  /** What is being told; it becomes what is shown. */
-  private told = this.thread;
+  /** The thread that is being received; it replaces the shown one. */
+  private incoming = this.thread;
   private hasMissed = false;
-  /** What is on its way into the line. */
+  /** Prompts that are being queued. */
   private line: Promise<unknown> = Promise.resolve();
   private unlisten: () => void;
   private frame = 0;
 
-  /** `first` is what is said in a session that was just made, of which there is nothing to tell unless it is a fork. */
+  /** `first` is the first prompt of a new session, which has no messages yet unless it is a fork. */
   constructor(readonly session: string, first?: First) {
-    this.unlisten = listen((told) => this.hear(told));
+    this.unlisten = listen((message) => this.receive(message));
     const begin = first && (() => void this.say(first.text, first.attached, "turn"));
     if (!begin || first.isFork) void this.attach().then(begin);
     else {
@@ -74,13 +74,13 @@ export class Conversation {
     return this.thread.phase !== "idle";
   }
 
-  /** Says something: a turn of its own, or behind the one that works, or into it. */
+  /** Sends a prompt: as a separate turn, queued behind the active one, or into it. */
   async say(text: string, attached: Attachment[], how: "turn" | "queue" | "steer"): Promise<void> {
     if (how !== "turn") return this.sayLater(text, how);
     this.cutOff.value = undefined;
     const item: UserItem = { id: crypto.randomUUID(), kind: "user", text, attached };
     this.thread.say(item);
-    // What the user said is what the server compares; the rest it knows, and it may be long.
+    // The server compares the user's messages; it knows the rest, which may be long.
     const input = this.input(toMessages(this.thread.items).filter((message) => message.role === "user"));
     if (JSON.stringify(input).length > LARGEST && attached.length === 0) {
       await api.say(this.session, text, false);
@@ -89,7 +89,7 @@ export class Conversation {
     await this.follow("/agui", input, this.thread);
   }
 
-  /** Goes on with what was cut off. */
+  /** Resumes the interrupted run. */
   async resume(run: string): Promise<void> {
     this.cutOff.value = undefined;
     await api.resumeRun(run);
@@ -98,14 +98,14 @@ export class Conversation {
 
   async stop(): Promise<void> {
     const waiting = this.queued.peek();
-    // The last first: what is in line must not begin when what works has ended.
+    // The last first: a queued run must not start when the active one has ended.
     for (const { run } of [...waiting].reverse()) await api.cancelRun(run);
     await api.stop(this.session);
-    // A turn that waits is told by nobody just now.
+    // No stream follows a waiting turn at the moment.
     if (this.thread.phase === "waiting") await this.attach();
   }
 
-  /** Tells all of it again. */
+  /** Loads the whole conversation again. */
   async attach(): Promise<void> {
     await this.follow("/agui/connect", this.input([]), new Thread(this.thread));
   }
@@ -126,7 +126,7 @@ export class Conversation {
 
   private input(said: RunAgentInput["messages"]): RunAgentInput {
     const { earlier } = this.thread;
-    // By this the server knows that what comes before was not taken back.
+    // Tells the server that the messages before it were not withdrawn.
     const messages = earlier && said.length > 0 ? [{ id: earlier.id, role: "system" as const, content: earlier.text }, ...said] : said;
     return {
       threadId: this.session,
@@ -141,14 +141,14 @@ export class Conversation {
 
   private async sayLater(text: string, how: "queue" | "steer"): Promise<void> {
     if (how === "queue") {
-      // One after the other: what is said first comes first.
+      // One after the other, to keep their order.
       const sent = this.line.then(() => api.say(this.session, text, false));
       this.line = sent.catch(() => undefined);
       const run = await sent;
       this.queued.value = [...this.queued.peek(), { run: run.id, text }];
       return;
     }
-    // Shown before it is sent: the server may tell of it sooner than it answers.
+    // Shown before it is sent: the server may report it before it answers.
     const said = `said-${crypto.randomUUID()}`;
     this.thread.say({ id: said, kind: "user", text, attached: [], isLocal: true });
     this.draw();
@@ -167,7 +167,7 @@ export class Conversation {
     const since = Date.now();
     this.following = following;
     this.hasMissed = false;
-    this.told = thread;
+    this.incoming = thread;
     thread.phase = "running";
     if (thread === this.thread) this.draw();
     try {
@@ -185,7 +185,7 @@ export class Conversation {
         this.failure.value = undefined;
         this.draw();
       }
-      // A stream that breaks off says nothing of the end of the run.
+      // A broken stream does not mean the end of the run.
       if (thread.phase === "running") throw new ApiError(0, "broken", "The connection to the run was lost.");
     } catch (error) {
       if (following.signal.aborted) return;
@@ -198,7 +198,7 @@ export class Conversation {
     if (this.hasMissed) await this.attach();
   }
 
-  /** What is told again takes the place of the old when it has come as far, so that nothing jumps; or after a while. */
+  /** The received thread replaces the shown one when it has come as far, so that nothing jumps; or after a while. */
   private isCaughtUp(thread: Thread, since: number): boolean {
     const isLonger = thread.items.length >= this.thread.items.length;
     return thread === this.thread || isLonger || thread.phase !== "running" || Date.now() - since > PATIENCE;
@@ -213,9 +213,9 @@ export class Conversation {
     if (refused && this.thread.items.length === 0) this.failure.value = error;
     else if (refused) complain(error);
     if (refused) this.thread.phase = "idle";
-    this.told = this.thread;
+    this.incoming = this.thread;
     this.draw();
-    // While the server cannot be reached the WebSocket notices when it can be again. If that never lost it, now is the time.
+    // While the server is unreachable, the WebSocket notices when it is back. If the WebSocket never lost it, attach now.
     if (!refused && connection.peek() === "open") setTimeout(() => void this.catchUp(), 1000);
   }
 
@@ -223,28 +223,28 @@ export class Conversation {
     if (this.hasMissed && !this.following) void this.attach();
   }
 
-  private hear(told: Record<string, unknown> & { type: string }): void {
-    if (told.type === "hello") {
-      // Something may have happened while nobody listened.
+  private receive(message: Record<string, unknown> & { type: string }): void {
+    if (message.type === "hello") {
+      // Events may have been missed.
       if (this.following === undefined) void this.attach();
       return;
     }
-    const run = told.run as Run | undefined;
-    const isHere = told.sessionId === this.session || run?.session === this.session;
+    const run = message.run as Run | undefined;
+    const isHere = message.sessionId === this.session || run?.session === this.session;
     if (!isHere) return;
-    if (told.type === "run" && run) {
-      // What was in line is none that is followed, also when the end of that one has not come yet.
+    if (message.type === "run" && run) {
+      // A run that was queued is not the followed one, even if the end of that one has not arrived yet.
       if (this.following && this.queued.peek().some((it) => it.run === run.id)) this.hasMissed ||= run.state === "running";
       if (run.state !== "queued") this.queued.value = this.queued.peek().filter((it) => it.run !== run.id);
       const isNews = isOver(run.state) ? this.thread.phase !== "idle" : run.state === "running";
       if (isNews) this.lookAgain();
       else if (isOver(run.state)) void this.count();
-    } else if (told.type.endsWith("_resolved")) this.lookAgain();
+    } else if (message.type.endsWith("_resolved")) this.lookAgain();
   }
 
-  /** Something goes on that is not being followed. */
+  /** A run is active that is not followed. */
   private lookAgain(): void {
-    if (this.following) this.hasMissed ||= this.told.phase !== "running";
+    if (this.following) this.hasMissed ||= this.incoming.phase !== "running";
     else void this.attach();
   }
 
@@ -261,14 +261,14 @@ export class Conversation {
     }
   }
 
-  /** At most once per frame, however many pieces come. */
+  /** At most once per frame, however many deltas arrive. */
   private draw(): void {
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => this.version.value++);
   }
 }
 
-/** How the server ends the stream of a caller whose user, role, token or sign-in was changed. */
+/** How the server ends the stream of a caller whose user, role, token or sign-in changed. */
 function isSignedOut(event: AGUIEvent): boolean {
   return event.type === "RUN_ERROR" && event.code === "signed_out";
 }

@@ -1,5 +1,5 @@
-// The WebSocket: what is asked and decided in all sessions, and which runs begin and end. It comes back by itself, and
-// whoever listens hears of that, because something may have happened in between.
+// The WebSocket: approvals of all sessions, and which runs start and end. It reconnects by itself and
+// notifies listeners of that, because they may have missed events.
 
 import { batch } from "@preact/signals";
 import { api } from "../api";
@@ -7,15 +7,15 @@ import { socketProtocols } from "../page-key";
 import type { Approval, Run } from "../types";
 import { approvals, ask, changed, connection, live, me, settle } from "./app";
 
-/** Sent by the server at least this often; later than that, nobody is there. */
+/** The server sends at least this often; after that the connection counts as lost. */
 const SILENCE = 35_000;
 /** The close code of a server that signed this browser out, or gave its user another role. */
 const SIGNED_OUT = 4401;
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 15_000;
 
-type Told = Record<string, unknown> & { type: string };
-type Heard = (told: Told) => void;
+type ServerMessage = Record<string, unknown> & { type: string };
+type Listener = (message: ServerMessage) => void;
 
 let socket: WebSocket | undefined;
 let wanted = false;
@@ -23,12 +23,12 @@ let wait = FIRST_WAIT;
 let retry: ReturnType<typeof setTimeout> | undefined;
 let silence: ReturnType<typeof setTimeout> | undefined;
 let beat: ReturnType<typeof setInterval> | undefined;
-const listeners = new Set<Heard>();
+const listeners = new Set<Listener>();
 
-/** Hears what is told, and `{type: "hello"}` whenever the connection is there again. */
-export function listen(heard: Heard): () => void {
-  listeners.add(heard);
-  return () => listeners.delete(heard);
+/** Receives all messages, and `{type: "hello"}` whenever the connection is back. */
+export function listen(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
 }
 
 export function connect(): void {
@@ -44,7 +44,7 @@ export function connect(): void {
   };
   opened.onmessage = (event) => {
     listenFor(opened);
-    hear(JSON.parse(event.data as string) as Told);
+    receive(JSON.parse(event.data as string) as ServerMessage);
   };
   opened.onclose = (event) => {
     if (socket !== opened) return;
@@ -53,8 +53,8 @@ export function connect(): void {
     socket = undefined;
     if (!wanted) return;
     connection.value = "lost";
-    // A browser does not say why a WebSocket was refused. If it is because this browser is signed out, this does. After
-    // another role was given, it says which.
+    // A browser does not report why a WebSocket was refused. This request shows whether the browser is signed out,
+    // or which new role its user has.
     void api.me().then((it) => event.code === SIGNED_OUT && (me.value = it)).catch(() => {});
     retry = setTimeout(connect, wait);
     wait = Math.min(wait * 2, LONGEST_WAIT);
@@ -71,7 +71,7 @@ export function disconnect(): void {
   closing?.close();
 }
 
-/** Tries at once: the network is back, or somebody looks at the page again. */
+/** Reconnects at once: the network is back, or the page is visible again. */
 export function hurry(): void {
   wait = FIRST_WAIT;
   if (wanted) connect();
@@ -82,39 +82,39 @@ function listenFor(opened: WebSocket): void {
   silence = setTimeout(() => opened.close(), SILENCE);
 }
 
-function hear(told: Told): void {
+function receive(message: ServerMessage): void {
   batch(() => {
-    switch (told.type) {
+    switch (message.type) {
       case "hello":
-        // What waits and what is at work is told again after this.
+        // The server sends pending approvals and active runs again after this.
         approvals.value = [];
         live.value = new Map();
         connection.value = "open";
         break;
       case "permission_request":
       case "question_request":
-        ask(asApproval(told));
+        ask(asApproval(message));
         break;
       case "permission_resolved":
       case "question_resolved":
-        settle((told.permissionId ?? told.questionId) as string);
+        settle((message.permissionId ?? message.questionId) as string);
         break;
       case "run":
-        changed(told.run as Run);
+        changed(message.run as Run);
         break;
     }
   });
-  for (const heard of listeners) heard(told);
+  for (const listener of listeners) listener(message);
 }
 
-export function asApproval(told: Told): Approval {
+export function asApproval(message: ServerMessage): Approval {
   const approval = {
-    ...told,
-    id: told.permissionId as string,
-    kind: told.type === "question_request" ? "question" : "permission",
-    session: told.sessionId as string,
-    run: told.runId as string,
+    ...message,
+    id: message.permissionId as string,
+    kind: message.type === "question_request" ? "question" : "permission",
+    session: message.sessionId as string,
+    run: message.runId as string,
   };
-  for (const [name, value] of Object.entries(approval)) if (value === null) delete (approval as Told)[name];
+  for (const [name, value] of Object.entries(approval)) if (value === null) delete (approval as ServerMessage)[name];
   return approval as unknown as Approval;
 }

@@ -1,4 +1,4 @@
-// Where in the page one is, kept in the address behind `#` so that reloading and going back work.
+// The current view, kept in the address after `#` so that reloading and going back work.
 
 import { signal } from "@preact/signals";
 

@@ -1,4 +1,4 @@
-// Light or dark: as the system is, or as somebody chose on this device.
+// Light or dark: the system's setting, or the user's choice on this device.
 
 import { effect, signal } from "@preact/signals";
 

@@ -3,7 +3,7 @@
 import type { Input } from "./summary";
 import { visible } from "./hidden";
 
-/** What a card draws in a way of its own; everything else is listed. */
+/** Arguments that a card draws in its own way; all others are listed. */
 const DRAWN: Record<string, string[]> = {
   Bash: ["command"],
   Edit: ["file_path", "old_string", "new_string"],
@@ -11,13 +11,13 @@ const DRAWN: Record<string, string[]> = {
   ExitPlanMode: ["plan"],
 };
 
-/** Whether the card draws this call in a way of its own. Where a part of that is not text, all of it is listed instead. */
+/** Whether the card draws this call in its own way. If a part of it is not text, everything is listed instead. */
 export function isDrawn(tool: string, input: Input): boolean {
   const names = DRAWN[tool] ?? [];
   return names.length > 0 && names.every((name) => typeof input[name] === "string");
 }
 
-/** The arguments that are not drawn, as JSON in which every character is visible. Empty if there is none. */
+/** The arguments that are not drawn, as JSON in which every character is visible. May be empty. */
 export function listed(tool: string, input: Input): string {
   const drawn = isDrawn(tool, input) ? DRAWN[tool]! : [];
   const rest = Object.entries(input).filter(([name]) => !drawn.includes(name));

@@ -1,4 +1,4 @@
-// Characters that show nothing, look like a space, or change how others are shown. In what somebody is asked to allow they
+// Characters that are invisible, look like a space, or change how others are shown. In approvals they
 // are shown by their number: a command must not read differently from what runs.
 
 /** From and to, both included. `crates/ostler-server/src/approvals/hidden.rs` has the same list, and a test there compares them. */
@@ -14,7 +14,7 @@ const isHidden = (code: number): boolean => HIDDEN.some(([from, to]) => from <= 
 /** The text with every such character as `⟨U+202E⟩`. Line breaks and tabs stay. */
 export function visible(text: string): string {
   let shown = "";
-  // By whole characters; half of one alone is hidden, too.
+  // By whole characters; a lone surrogate is shown by its number, too.
   for (const character of text) {
     const code = character.codePointAt(0)!;
     shown += isHidden(code) ? `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩` : character;

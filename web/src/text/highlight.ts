@@ -42,7 +42,7 @@ function load(language: string): Promise<Highlighter> {
   return loading;
 }
 
-/** More than this is shown plainly: nobody reads it, and colouring it would hold up everything else. */
+/** Longer code is not coloured, because that would block the page. */
 const LONGEST = 50_000;
 
 /** Colours all code blocks below an element that name a language and are not coloured yet. */

@@ -1,5 +1,5 @@
-// Markdown of a model made into HTML that can do nothing: no scripts, no styles, no pictures from elsewhere, and links
-// that tell nobody where one came from. Twice: no HTML of its own is let in, and what is made is cleaned.
+// Turns a model's Markdown into safe HTML: no scripts, no styles, no external images, and links without a referrer.
+// In two steps: HTML in the text is not accepted, and the result is sanitized.
 
 import DOMPurify from "dompurify";
 import { Marked } from "marked";
@@ -7,9 +7,9 @@ import { Marked } from "marked";
 const marked = new Marked({
   gfm: true,
   renderer: {
-    // HTML of a model is shown as the text that it is. Only line breaks are meant as such: tables have no other.
+    // HTML of a model is shown as text. Only line breaks are accepted: tables have no other.
     html: ({ text }) => (/^<br\s*\/?>$/i.test(text.trim()) ? "<br>" : escaped(text)),
-    // A picture would carry away what stands in its address.
+    // The address of an image could leak data.
     image: ({ text, href }) => escaped(text || href),
   },
 });
@@ -17,7 +17,7 @@ const marked = new Marked({
 const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 
 function escaped(text: string): string {
-  return text.replace(/[&<>"]/g, (letter) => ENTITIES[letter]!);
+  return text.replace(/[&<>"]/g, (character) => ENTITIES[character]!);
 }
 
 const ALLOWED = {

@@ -1,4 +1,4 @@
-// A Markdown text that still grows, in pieces that are complete but the last: only that one has to be made again.
+// Splits a growing Markdown text into parts of which only the last one changes.
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 const IN_LIST = /^(\s+\S|\s*([-*+]|\d+[.)])\s)/;
@@ -9,7 +9,7 @@ export function pieces(text: string): string[] {
   let fence: string | undefined;
   for (const line of text.split(/(?<=\n)/)) {
     const isBegin = !fence && piece.endsWith("\n\n") && line.trim() !== "";
-    // A list goes on behind an empty line, with what is indented in it.
+    // A list continues after an empty line, with its indented content.
     if (isBegin && !(IN_LIST.test(piece) && IN_LIST.test(line))) {
       found.push(piece);
       piece = "";

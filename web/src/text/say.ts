@@ -1,4 +1,4 @@
-// Times, sums and sizes in words.
+// Formats times, sums and sizes.
 
 export function ago(at: number, now = Date.now()): string {
   const minutes = Math.max(0, now - at) / 60_000;

@@ -1,4 +1,4 @@
-// A tool call in one line that can be trusted: nothing in it can turn the text around or hide a part of it.
+// A tool call in one trustworthy line: no character in it can reverse or hide text.
 
 import { visible } from "./hidden";
 
@@ -19,7 +19,7 @@ const TELLING: Record<string, string[]> = {
 
 export type Input = Record<string, unknown>;
 
-/** The arguments, as far as they have come. */
+/** The arguments received so far. */
 export function parsed(args: string): Input | undefined {
   try {
     const value: unknown = JSON.parse(args);

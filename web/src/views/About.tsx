@@ -9,7 +9,7 @@ import { link } from "../state/route";
 import type { SessionUsage } from "../types";
 import { dollars, lasted, percent, tokens } from "../text/say";
 
-/** All about a session but what was said in it. */
+/** Everything about a session except its conversation. */
 export function About({ id }: { id: string }) {
   const title = sessions.value?.find((it) => it.id === id)?.title;
   return (

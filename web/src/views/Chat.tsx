@@ -19,7 +19,7 @@ export function Chat({ id }: { id?: string }) {
   return id ? <Open key={id} id={id} /> : <Fresh />;
 }
 
-/** Nothing said yet: the first prompt makes the session. */
+/** An empty conversation: the first prompt creates the session. */
 function Fresh() {
   const [mode, choose] = useState("default");
   const begin = async (text: string, attached: UserItem["attached"]) => {
@@ -59,10 +59,10 @@ function Mode({ mode, choose }: { mode: string; choose: (mode: string) => void }
   );
 }
 
-/** What is to be said first in a session that was just made. */
+/** The first prompt of a session that was just created. */
 const first = new Map<string, First>();
 
-/** Says something else there, in a copy of what was said before. The session itself stays as it is. */
+/** Sends an edited prompt in a fork. The session itself stays unchanged. */
 async function retryIn(session: string, item: UserItem, text: string): Promise<void> {
   const before = await api.runOf(session, item.id);
   const fork = await api.fork(session, { before, title: titled(text) });
@@ -88,7 +88,7 @@ function Open({ id }: { id: string }) {
   const earlier = useCallback(async () => {
     const height = scroller.current?.scrollHeight ?? 0;
     await conversation.loadEarlier().catch(complain);
-    // What was in view stays there: the page came above it.
+    // Keeps the scroll position: the page was inserted above it.
     requestAnimationFrame(() => requestAnimationFrame(() => {
       const element = scroller.current;
       if (element) element.scrollTop += element.scrollHeight - height;
@@ -155,18 +155,18 @@ function Open({ id }: { id: string }) {
   );
 }
 
-/** A session that is open is known, however long nothing happened in it. */
+/** Loads an open session, however old its last activity is. */
 function useSession(id: string): Session | undefined {
   const found = useComputed(() => sessions.value?.find((it) => it.id === id)).value;
   const isMissing = found === undefined && sessions.value !== undefined;
   useEffect(() => {
-    // If it cannot be had, the conversation says so.
+    // If it cannot be loaded, the conversation shows the error.
     if (isMissing) void api.session(id).then(keepSession).catch(() => {});
   }, [id, isMissing]);
   return found;
 }
 
-/** A card whose call is not told yet usually has its place a moment later, and need not be shown in two. */
+/** A card whose call has not arrived yet usually gets its place a moment later, and need not be shown twice. */
 function Late({ children }: { children: ComponentChildren }) {
   const [isDue, due] = useState(false);
   useEffect(() => {

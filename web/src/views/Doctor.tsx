@@ -5,7 +5,7 @@ import type { Check } from "../types";
 
 const WORDS = { ok: "ok", warn: "warning", fail: "failed" };
 
-/** Whether the server has what it needs, and what to do where it has not. */
+/** The server's checks, with advice for those that fail. */
 export function Doctor() {
   const [checks, set] = useState<Check[] | undefined>(undefined);
   const look = () => void api.doctor().then((it) => set(it.checks)).catch(complain);

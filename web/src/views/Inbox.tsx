@@ -25,7 +25,7 @@ export function Inbox() {
   );
 }
 
-/** Lets the browser say when somebody is waited for. */
+/** Enables browser notifications of pending approvals. */
 function Notify() {
   const [state, change] = useState(() => ("Notification" in window ? Notification.permission : "denied"));
   useEffect(() => {

@@ -3,7 +3,7 @@ import { ApiError, api } from "../api";
 import { focused } from "../parts/focus";
 import { me } from "../state/app";
 
-/** A code that came with the address is used once and taken out of it at once. */
+/** A code in the address is used once and removed from it at once. */
 function codeOfAddress(): string | undefined {
   const found = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
   if (found) history.replaceState(null, "", "/");
@@ -22,7 +22,7 @@ export function Login() {
       me.value = await api.enter(given);
     } catch (error) {
       const wrong = error instanceof ApiError && error.status === 401;
-      // A token lets one in as well: it is exchanged for a code.
+      // A token works as well: it is exchanged for a code.
       const code = wrong ? await api.codeFor(given).catch(() => undefined) : undefined;
       const entered = code && (await api.enter(code.code).catch(() => undefined));
       if (entered) me.value = entered;

@@ -54,7 +54,7 @@ function Row({ session }: { session: Session }) {
   );
 }
 
-/** What the server finds, in parts; again when something is renamed, forgotten or happens. */
+/** The matching sessions, in pages; reloaded when one is renamed, deleted or active. */
 function useFound(search: string): { found: Part<Session> | undefined; more: () => void } {
   const [found, set] = useState<Part<Session> | undefined>(undefined);
   const [age, again] = useState(0);

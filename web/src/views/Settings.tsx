@@ -47,7 +47,7 @@ function About() {
   );
 }
 
-/** Active rules, since when, and whether that was ever needed. */
+/** Active rules, when they were granted, and when they were last used. */
 function Rules() {
   const [rules, set] = useState<Granted[] | undefined>(undefined);
   const load = () => void api.rules().then(({ items }) => set(items)).catch(complain);

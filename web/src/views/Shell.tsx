@@ -18,15 +18,15 @@ import { Usage } from "./Usage";
 
 const RECENT = 30;
 
-/** The page of somebody who is in. */
+/** The page of a signed-in user. */
 export function Shell() {
   const [isOpen, open] = useState(false);
   useEffect(() => {
     connect();
-    const unlisten = listen((told) => {
-      if (told.type === "hello") void loadSessions().catch(complain);
-      if (told.type === "run" && isNews(told.run as Run)) void loadSessions().catch(complain);
-      if (told.type === "permission_request" || told.type === "question_request") notify(String(told.summary ?? "An agent needs your answer."));
+    const unlisten = listen((message) => {
+      if (message.type === "hello") void loadSessions().catch(complain);
+      if (message.type === "run" && isNews(message.run as Run)) void loadSessions().catch(complain);
+      if (message.type === "permission_request" || message.type === "question_request") notify(String(message.summary ?? "An agent needs your answer."));
     });
     const seen = () => document.visibilityState === "visible" && hurry();
     addEventListener("online", hurry);
@@ -65,7 +65,7 @@ export function Shell() {
   );
 }
 
-/** Whether the list of sessions is another one now. */
+/** Whether the list of sessions changed. */
 function isNews(run: Run): boolean {
   return isOver(run.state) || sessions.peek()?.[0]?.id !== run.session;
 }

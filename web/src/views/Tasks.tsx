@@ -16,8 +16,8 @@ export function Tasks({ id }: { id?: string }) {
   useEffect(() => {
     void api.skills().then(setSkills).catch(complain);
     load();
-    // Whenever a run comes to a new state, so may a task.
-    return listen((told) => told.type === "run" && load());
+    // A changed run may change a task.
+    return listen((message) => message.type === "run" && load());
   }, []);
   const skill = skills?.items.find((it) => it.id === id || it.name === id);
   return (

@@ -6,7 +6,7 @@ import { complain } from "../state/app";
 import type { Spent, Tokens, Usage as Used } from "../types";
 import { days, dollars, tokens } from "../text/say";
 
-/** What was used, day by day. */
+/** Usage by day. */
 export function Usage() {
   const [span, choose] = useState(30);
   const [used, set] = useState<Used | undefined>(undefined);

@@ -4,7 +4,7 @@ import { complain } from "../state/app";
 import { Copy } from "../parts/Copy";
 import type { User } from "../types";
 
-/** Who else may come in, and with which tokens. */
+/** The users of the server and their tokens. */
 export function Users() {
   const [users, set] = useState<User[] | undefined>(undefined);
   const [name, write] = useState("");

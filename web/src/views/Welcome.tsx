@@ -1,4 +1,4 @@
-/** What a newcomer can try; the offline model understands these, and every other does too. */
+/** Suggestions for new users; the offline model understands them, like every other. */
 const TRY = ["list the files here", 'write "hello world" to notes.txt', "ask me which colour I like: red, green or blue"];
 
 export function Welcome({ onTry }: { onTry: (text: string) => void }) {

@@ -16,15 +16,11 @@ const ALLOWED: &[(&str, usize, &str)] = &[
         10,
         "the loop itself: a session drives turns, which run calls, hooks, commands and subagents, which begin turns",
     ),
-    ("ostler-prompt", 5, "not untied yet"),
-    ("ostler-prompt", 2, "not untied yet"),
     (
         "ostler-proto",
         3,
         "frames, control requests and hooks contain each other, as the protocol has them",
     ),
-    ("ostler-tools", 3, "not untied yet"),
-    ("ostler-tools", 2, "not untied yet"),
 ];
 
 /// The modules of a crate and what each imports.

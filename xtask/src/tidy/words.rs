@@ -1,7 +1,7 @@
-//! Phrases that need a second reading. Each may be left in a number of places,
-//! and that number is only ever lowered.
+//! Phrases that need a second reading. Each may be left in a number of places, which is only ever lowered.
 //!
-//! A line with `plain-english: ` and a reason after it does not count, for the few right uses.
+//! Upper and lower case count alike. A line with `plain-english: ` and a reason after it does not count, and neither does a
+//! phrase inside one of [`RIGHT`].
 
 use super::Finding;
 
@@ -10,37 +10,47 @@ const ESCAPE: &str = "plain-english: ";
 
 /// The phrase, how many places may be left, and what to write instead.
 const LEFT: &[(&str, usize, &str)] = &[
-    ("is none", 98, "is missing, is not a valid …"),
-    ("anew", 14, "again"),
-    ("is no ", 365, "is not a …"),
-    ("go on", 140, "continue, resume"),
-    ("goes on", 177, "continues"),
+    ("is none", 30, "is missing, is not a valid …"),
+    ("anew", 9, "again"),
+    ("is no ", 118, "is not a …"),
+    ("go on", 108, "continue, resume"),
+    ("goes on", 116, "continues"),
     ("put out", 4, "signed out"),
-    ("beside", 165, "next to, in addition to"),
-    ("whoever", 153, "name who: the user, the client, the caller"),
-    ("somebody", 240, "name who: the user, the client, another process"),
-    ("unasked", 26, "without approval"),
-    ("to be had", 4, "available"),
-    ("letter", 211, "character"),
+    ("beside", 107, "next to, in addition to"),
+    ("whoever", 183, "name who: the user, the client, the caller"),
+    ("somebody", 215, "name who: the user, the client, another process"),
+    ("nobody", 401, "name who: no user, no client, no other process"),
+    ("everybody", 66, "name who: every user, every client"),
+    ("unasked", 21, "without approval"),
+    ("to be had", 2, "available"),
+    ("letter", 191, "character"),
+    ("told", 1045, "is notified, is reported, receives"),
+    ("hears", 35, "receives"),
+    ("speaks", 47, "sends, uses"),
+    ("in words", 67, "as text"),
 ];
+
+/// Longer phrases in which one of the above is right.
+const RIGHT: &[&str] =
+    &["there is no ", "there is none", "is no longer", "is no more than", "word in words"];
 
 /// The rule itself, and quoted text.
 const EXEMPT: &[&str] = &["xtask/src/tidy/words.rs", "fixtures/", "LICENSE"];
 
-/// Phrases that stand in more places than may be left.
+/// Phrases that are in more places than may be left.
 pub(super) fn check(texts: &[(String, String)]) -> Vec<Finding> {
     check_with(texts, LEFT)
 }
 
 fn check_with(texts: &[(String, String)], left: &[(&str, usize, &str)]) -> Vec<Finding> {
     let counted = texts.iter().filter(|(path, _)| !EXEMPT.iter().any(|it| path.starts_with(it)));
-    let counted: Vec<_> = counted.collect();
+    let counted: Vec<_> = counted.map(|(_, text)| text.to_lowercase()).collect();
     let findings = left.iter().filter_map(|(phrase, most, instead)| {
-        let count: usize = counted.iter().map(|(_, text)| places(text, phrase)).sum();
+        let count: usize = counted.iter().map(|text| places(text, phrase)).sum();
         (count > *most).then(|| {
             let message = format!(
-                "{phrase:?} stands in {count} places and may be left in {most}: write {instead} in what you added, \
-                 or say `{ESCAPE}reason` on that line"
+                "{phrase:?} is in {count} places and may be left in {most}: write {instead} in what you added, \
+                 or add `{ESCAPE}reason` to that line"
             );
             Finding::new("xtask/src/tidy/words.rs", 1, message)
         })
@@ -48,21 +58,32 @@ fn check_with(texts: &[(String, String)], left: &[(&str, usize, &str)]) -> Vec<F
     findings.collect()
 }
 
-/// How often a phrase stands in a text as words of its own.
+/// How often a lower-case text contains a phrase as separate words.
 fn places(text: &str, phrase: &str) -> usize {
     let lines = text.lines().filter(|line| !line.contains(ESCAPE));
     lines
         .map(|line| {
-            line.match_indices(phrase).filter(|(at, _)| is_whole(line, *at, phrase)).count()
+            let found = line.match_indices(phrase).map(|(at, _)| at);
+            found.filter(|at| is_whole(line, *at, phrase) && !is_right(line, *at, phrase)).count()
         })
         .sum()
 }
 
 fn is_whole(line: &str, at: usize, phrase: &str) -> bool {
-    let is_letter = |c: char| c.is_alphanumeric() || c == '_';
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let before = line[..at].chars().next_back();
     let after = line[at + phrase.len()..].chars().next();
-    !before.is_some_and(is_letter) && (phrase.ends_with(' ') || !after.is_some_and(is_letter))
+    !before.is_some_and(is_part) && (phrase.ends_with(' ') || !after.is_some_and(is_part))
+}
+
+/// Whether the phrase is inside one of [`RIGHT`].
+fn is_right(line: &str, at: usize, phrase: &str) -> bool {
+    RIGHT.iter().any(|right| {
+        right.match_indices(phrase).any(|(inner, _)| {
+            at.checked_sub(inner)
+                .is_some_and(|start| line.get(start..).is_some_and(|rest| rest.starts_with(right)))
+        })
+    })
 }
 
 #[cfg(test)]
@@ -70,12 +91,26 @@ mod tests {
     use super::{check_with, places};
 
     #[test]
-    fn a_phrase_counts_as_words_of_its_own_and_not_where_a_reason_is_given() {
+    fn a_phrase_counts_as_separate_words_and_not_where_a_reason_is_given() {
         assert_eq!(
             places("it begins anew, and anew_too, manew\nanew // plain-english: a name", "anew"),
             1
         );
         assert_eq!(places("is no permission rule; is nothing; this is no.", "is no "), 1);
+    }
+
+    // Mutant: `is_right` always false.
+    #[test]
+    fn a_phrase_inside_a_right_one_does_not_count() {
+        assert_eq!(places("there is no key, and it is no longer read", "is no "), 0);
+        assert_eq!(places("there is none, and this is none", "is none"), 1);
+    }
+
+    // Mutant: the texts not in lower case.
+    #[test]
+    fn upper_and_lower_case_count_alike() {
+        let texts = [("a.rs".to_owned(), "Nobody knows".to_owned())];
+        assert_eq!(check_with(&texts, &[("nobody", 0, "no one")]).len(), 1);
     }
 
     #[test]

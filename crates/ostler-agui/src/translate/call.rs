@@ -150,7 +150,7 @@ impl Translator {
     /// Whether the run only waits for the client: no message is streaming, and every unanswered call is `waiting`,
     /// has not `begun`, or started a subagent to which the same applies.
     pub fn only_waits(&self, waiting: &dyn Fn(&str) -> bool, begun: &dyn Fn(&str) -> bool) -> bool {
-        if self.lanes.values().any(super::Lane::is_speaking) {
+        if self.lanes.values().any(super::Lane::is_streaming) {
             return false;
         }
         let mut unanswered = self.calls.unanswered();

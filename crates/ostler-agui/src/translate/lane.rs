@@ -19,8 +19,8 @@ pub(super) struct Lane {
 
 impl Lane {
     /// Whether a message is being streamed.
-    pub(super) fn is_speaking(&self) -> bool {
-        self.message.as_ref().is_some_and(|message| message.in_pieces && !message.complete)
+    pub(super) fn is_streaming(&self) -> bool {
+        self.message.as_ref().is_some_and(|message| message.is_streamed && !message.complete)
     }
 }
 
@@ -31,14 +31,14 @@ struct StreamedMessage {
     api_id: String,
     /// The id of its first text, and of the message that its calls belong to.
     id: String,
-    in_pieces: bool,
+    is_streamed: bool,
     complete: bool,
     /// The id of the open text.
     text: Option<String>,
     texts: u32,
     thoughts: u32,
     open: BTreeMap<u64, OpenBlock>,
-    block: Vec<StreamedBlock>,
+    blocks: Vec<StreamedBlock>,
     stop_reason: Option<StopReason>,
 }
 
@@ -66,7 +66,7 @@ enum OpenBlock {
 }
 
 impl Translator {
-    pub(super) fn piece(&mut self, speaker: &Speaker, event: &StreamEvent) {
+    pub(super) fn stream_delta(&mut self, speaker: &Speaker, event: &StreamEvent) {
         match event {
             StreamEvent::MessageStart(start) => {
                 self.usage.begin(speaker, &start.message.model, start.message.usage.as_ref());
@@ -135,23 +135,23 @@ impl Translator {
         self.lane(speaker).message.as_mut().expect("a message was begun")
     }
 
-    fn begin_message(&mut self, speaker: &Speaker, api_id: &str, in_pieces: bool) {
+    fn begin_message(&mut self, speaker: &Speaker, api_id: &str, is_streamed: bool) {
         self.close_lane(speaker);
         let id = self.fresh(if api_id.is_empty() { "message" } else { api_id });
         let message = StreamedMessage {
             api_id: api_id.to_owned(),
             id,
-            in_pieces,
+            is_streamed,
             complete: false,
             text: None,
             texts: 0,
             thoughts: 0,
             open: BTreeMap::new(),
-            block: Vec::new(),
+            blocks: Vec::new(),
             stop_reason: None,
         };
         let lane = self.lane(speaker);
-        if let Some(before) = lane.message.replace(message).filter(|before| before.in_pieces) {
+        if let Some(before) = lane.message.replace(message).filter(|before| before.is_streamed) {
             lane.past.insert(before.api_id);
         }
     }
@@ -188,7 +188,7 @@ impl Translator {
             ContentBlock::RedactedThinking(thought) => {
                 let block = self.record_block(speaker, Kind::Thought);
                 self.redacted_thought(speaker, &thought.data);
-                self.current_message(speaker).block[block].text.clear();
+                self.current_message(speaker).blocks[block].text.clear();
                 OpenBlock::Other
             }
             ContentBlock::ToolUse(call) | ContentBlock::ServerToolUse(call) => {
@@ -257,21 +257,21 @@ impl Translator {
     // --- text
 
     fn record_block(&mut self, speaker: &Speaker, kind: Kind) -> usize {
-        let block = &mut self.current_message(speaker).block;
-        block.push(StreamedBlock { kind, text: String::new(), whole: false });
-        block.len() - 1
+        let blocks = &mut self.current_message(speaker).blocks;
+        blocks.push(StreamedBlock { kind, text: String::new(), whole: false });
+        blocks.len() - 1
     }
 
     fn extend_text(&mut self, speaker: &Speaker, block: usize, text: &str) {
-        let block = &mut self.current_message(speaker).block[block];
+        let block = &mut self.current_message(speaker).blocks[block];
         if text.is_empty() || block.whole {
             return;
         }
         block.text.push_str(text);
-        self.say_text(speaker, text);
+        self.send_text(speaker, text);
     }
 
-    fn say_text(&mut self, speaker: &Speaker, text: &str) {
+    fn send_text(&mut self, speaker: &Speaker, text: &str) {
         let message_id = self.open_text(speaker);
         self.emit(speaker, Body::TextMessageContent { message_id, delta: text.to_owned() });
     }
@@ -307,11 +307,11 @@ impl Translator {
     fn whole_text(&mut self, speaker: &Speaker, text: &str) {
         match self.claim(speaker, Kind::Text, text) {
             Some(rest) if rest.is_empty() => {}
-            Some(rest) => self.say_text(speaker, &rest),
+            Some(rest) => self.send_text(speaker, &rest),
             None if text.is_empty() => {}
             None => {
-                self.say_text(speaker, text);
-                if !self.current_message(speaker).in_pieces {
+                self.send_text(speaker, text);
+                if !self.current_message(speaker).is_streamed {
                     self.close_text(speaker);
                 }
             }
@@ -320,8 +320,8 @@ impl Translator {
 
     /// If a complete block was streamed before: the text that is still missing.
     fn claim(&mut self, speaker: &Speaker, kind: Kind, text: &str) -> Option<String> {
-        let block = &mut self.current_message(speaker).block;
-        let block = block.iter_mut().find(|block| block.kind == kind && !block.whole)?;
+        let blocks = &mut self.current_message(speaker).blocks;
+        let block = blocks.iter_mut().find(|block| block.kind == kind && !block.whole)?;
         block.whole = true;
         Some(text.strip_prefix(block.text.as_str()).unwrap_or_default().to_owned())
     }
@@ -346,15 +346,15 @@ impl Translator {
     }
 
     fn extend_thought(&mut self, speaker: &Speaker, block: usize, id: &str, text: &str) {
-        let block = &mut self.current_message(speaker).block[block];
+        let block = &mut self.current_message(speaker).blocks[block];
         if text.is_empty() || block.whole {
             return;
         }
         block.text.push_str(text);
-        self.say_thought(speaker, id, text);
+        self.send_thought(speaker, id, text);
     }
 
-    fn say_thought(&mut self, speaker: &Speaker, id: &str, text: &str) {
+    fn send_thought(&mut self, speaker: &Speaker, id: &str, text: &str) {
         let (message_id, delta) = (id.to_owned(), text.to_owned());
         self.emit(speaker, Body::ReasoningMessageContent { message_id, delta });
     }
@@ -380,12 +380,12 @@ impl Translator {
     }
 
     fn whole_thought(&mut self, speaker: &Speaker, text: &str, signature: &str) {
-        let block = &self.current_message(speaker).block;
-        let number = block.iter().position(|block| block.kind == Kind::Thought && !block.whole);
+        let blocks = &self.current_message(speaker).blocks;
+        let number = blocks.iter().position(|block| block.kind == Kind::Thought && !block.whole);
         let Some(rest) = self.claim(speaker, Kind::Thought, text) else {
             let id = self.open_thought(speaker, false);
             if !text.is_empty() {
-                self.say_thought(speaker, &id, text);
+                self.send_thought(speaker, &id, text);
             }
             self.close_thought(speaker, &id, signature);
             return;
@@ -402,7 +402,7 @@ impl Translator {
                 signature.clone_into(kept);
             }
             if !rest.is_empty() {
-                self.say_thought(speaker, &id, &rest);
+                self.send_thought(speaker, &id, &rest);
             }
         }
     }

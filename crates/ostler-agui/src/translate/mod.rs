@@ -149,7 +149,7 @@ impl Translator {
                 return;
             }
             let speaker = it.speaker(message.parent_tool_use_id.as_ref(), None);
-            it.piece(&speaker, &message.event);
+            it.stream_delta(&speaker, &message.event);
         })
     }
 

@@ -37,7 +37,7 @@ impl Translator {
             call.answered = true;
         }
         if !hidden && !self.is_answered_by_client(id) {
-            self.say_result(&speaker, id, content, failed);
+            self.send_result(&speaker, id, content, failed);
         }
         if !failed {
             self.update_todos(&speaker, id, output);
@@ -78,7 +78,7 @@ impl Translator {
         }
     }
 
-    fn say_result(&mut self, speaker: &Speaker, id: &str, content: Content, failed: bool) {
+    fn send_result(&mut self, speaker: &Speaker, id: &str, content: Content, failed: bool) {
         let message_id = format!("{id}-result");
         self.message_ids.push(message_id.clone());
         let mut event = Event::new(Body::ToolCallResult {
@@ -105,7 +105,7 @@ impl Translator {
         }
         let failed = content.get("error_code").is_some();
         let text = content.as_str().map_or_else(|| content.to_string(), str::to_owned);
-        self.say_result(speaker, id, Content::Text(text), failed);
+        self.send_result(speaker, id, Content::Text(text), failed);
     }
 }
 

@@ -75,14 +75,14 @@ fn all_text_of_the_model_is_sent_once() {
         }
         let mut run = Run::plain();
         turn.iter().for_each(|frame| run.frame(frame));
-        let told: String = run.events.iter().filter_map(delta_text).collect();
+        let sent: String = run.events.iter().filter_map(delta_text).collect();
         // Recordings trim only the complete message; an aborted response has deltas only.
         if !said.contains("(trimmed)")
-            && !told.is_empty()
+            && !sent.is_empty()
             && !name.contains("midfail")
             && !name.contains("interrupt")
         {
-            assert_eq!(told, said, "{name}\n{}", run.story());
+            assert_eq!(sent, said, "{name}\n{}", run.story());
             compared += 1;
         }
     }

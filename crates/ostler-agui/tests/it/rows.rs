@@ -493,7 +493,7 @@ fn a_run_waits_only_when_nothing_else_is_active() {
         block_start(0, tool_use("f1", "paint", json!({}))),
         block_stop(0),
     ]);
-    assert!(!run.translator.only_waits(&waits, &begun), "the model still speaks");
+    assert!(!run.translator.only_waits(&waits, &begun), "the model is still streaming");
     run.frames([block_start(1, tool_use("b1", "Bash", json!({}))), block_stop(1), message_stop()]);
     assert!(!run.translator.only_waits(&waits, &begun), "a tool runs");
     run.frames([tool_result("b1", json!("done"))]);

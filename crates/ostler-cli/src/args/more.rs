@@ -2,7 +2,7 @@
 
 use ostler_proto::hook::SetupTrigger;
 use ostler_proto::launch::{
-    Answerer, Launch, ModelPrice, TapeChoice, Thinking, ToolSet, split_rules,
+    Answerer, Launch, ModelPrice, RecordingChoice, Thinking, ToolSet, split_rules,
 };
 use serde_json::Value;
 
@@ -148,9 +148,9 @@ impl More {
             mcp_config: servers(&self.mcp_config),
             strict_mcp_config: self.strict_mcp_config,
             setting_sources: self.setting_sources.as_deref().map(words),
-            permission_prompts: nobody.then_some(Answerer::Nobody).or(host),
+            permission_prompts: nobody.then_some(Answerer::NoOne).or(host),
             allow_skip_permissions: self.allow_dangerously_skip_permissions,
-            tape: TapeChoice {
+            tape: RecordingChoice {
                 record: self.record.clone(),
                 replay: self.replay.clone(),
                 replay_tools: self.replay_tools.clone(),
@@ -242,7 +242,7 @@ mod tests {
             Launch { permission_mode: Some(PermissionMode::Plan), ..nothing() },
             Launch { allow_skip_permissions: true, ..nothing() },
             Launch { permission_prompts: Some(Answerer::Host), ..nothing() },
-            Launch { permission_prompts: Some(Answerer::Nobody), ..nothing() },
+            Launch { permission_prompts: Some(Answerer::NoOne), ..nothing() },
             Launch { tools: Some(ToolSet::Default), ..nothing() },
             Launch { tools: Some(ToolSet::Only(Vec::new())), ..nothing() },
             Launch { tools: Some(ToolSet::Only(list(&["Read", "Bash"]))), ..nothing() },
@@ -262,11 +262,11 @@ mod tests {
             Launch { project_config_root: some("/p"), ..nothing() },
             Launch { permission_prompts: Some(Answerer::Tool("mcp__a__b".into())), ..nothing() },
             Launch {
-                tape: TapeChoice { record: some("a b.jsonl"), ..Default::default() },
+                tape: RecordingChoice { record: some("a b.jsonl"), ..Default::default() },
                 ..nothing()
             },
             Launch {
-                tape: TapeChoice {
+                tape: RecordingChoice {
                     replay: some("-a.jsonl"),
                     replay_tools: some("recorded"),
                     replay_match: some("loose"),

@@ -183,7 +183,7 @@ async fn ask(
         }
     };
     let answer = match &*at.host.answerer {
-        Answerer::Nobody => match hooks.await {
+        Answerer::NoOne => match hooks.await {
             Some(answer) => return Ok((answer, By::Hook)),
             None => return Err(refuse_unasked(at, request, effect, decision).await),
         },

@@ -148,7 +148,7 @@ pub(super) async fn permit(
         }
         Settled::Asks(decision) => decision,
     };
-    if !matches!(*host.answerer, Answerer::Nobody) {
+    if !matches!(*host.answerer, Answerer::NoOne) {
         host.spent.ask();
     }
     let permitted = answer::ask_until_settled(&at, Asked { input, prepared, decision }).await?;

@@ -65,11 +65,11 @@ impl Door {
                 options.answerer = Answerer::Tool("mcp__guard__ask".to_owned());
             }
             Self::PermissionHook => {
-                options.answerer = Answerer::Nobody;
+                options.answerer = Answerer::NoOne;
                 options.hooks = vec![hook("PermissionRequest", json!({ "decision": allow }))];
             }
             Self::PreToolHook => {
-                options.answerer = Answerer::Nobody;
+                options.answerer = Answerer::NoOne;
                 let fields = json!({"permissionDecision": "allow", "updatedInput": input});
                 options.hooks = vec![hook("PreToolUse", fields)];
             }

@@ -36,7 +36,7 @@ pub(super) enum Incoming {
 }
 
 impl Incoming {
-    /// The next message. After an error there is none.
+    /// The next message. Nothing follows after an error.
     pub(super) async fn next(&mut self) -> Result<Value, Ended> {
         match self {
             Self::Plain(receiver) => receiver.recv().await.ok_or_else(|| Ended::new(HUNG_UP)),

@@ -58,8 +58,8 @@ impl Connection {
         }
     }
 
-    /// Like [`Connection::handle`], for transports that need an answer to every message: an empty result where there
-    /// is none. That is what a host sends back for an `mcp_message`.
+    /// Like [`Connection::handle`], for transports that need an answer to every message: otherwise an empty
+    /// result. That is what a host sends back for an `mcp_message`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {

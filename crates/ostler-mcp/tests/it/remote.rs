@@ -79,8 +79,8 @@ async fn a_server_behind_streamable_http_is_used() {
 
 #[tokio::test]
 async fn a_server_that_requires_authentication_is_reported_as_such() {
-    let nobody = Remote { url: streamable().await, ..Remote::default() };
-    let client = Client::new("far", Endpoint::Http(nobody), ClientOptions::default());
+    let anonymous = Remote { url: streamable().await, ..Remote::default() };
+    let client = Client::new("far", Endpoint::Http(anonymous), ClientOptions::default());
     let error = within("connecting", client.reconnect()).await.unwrap_err();
     assert!(error.needs_auth() && error.to_string().contains("realm=\"calc\""), "{error}");
     assert_eq!(client.status(), Status::NeedsAuth(error.to_string()));
@@ -118,10 +118,12 @@ async fn events(State(older): State<Older>, headers: HeaderMap) -> Response {
     if headers.get(header::AUTHORIZATION).is_none_or(|value| value != "Bearer sesame") {
         return StatusCode::UNAUTHORIZED.into_response();
     }
-    let (tell, told) = mpsc::unbounded_channel();
+    let (tell, messages) = mpsc::unbounded_channel();
     tell.send(SseEvent::default().event("endpoint").data(older.target)).unwrap();
     *older.events.lock().unwrap() = Some(tell);
-    let stream = futures::stream::unfold(told, async |mut told| Some((told.recv().await?, told)));
+    let stream = futures::stream::unfold(messages, async |mut messages| {
+        Some((messages.recv().await?, messages))
+    });
     Sse::new(stream.map(Ok::<_, Infallible>)).into_response()
 }
 

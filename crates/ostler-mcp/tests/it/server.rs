@@ -165,7 +165,7 @@ async fn a_tool_learns_about_its_call_and_reports_progress() {
 #[tokio::test]
 async fn messages_are_answered_concurrently() {
     let together = Arc::new(Barrier::new(50));
-    let meet = tool("meet", "Waits for everybody", move |(): ()| {
+    let meet = tool("meet", "Waits for all calls", move |(): ()| {
         let together = Arc::clone(&together);
         async move {
             together.wait().await;
@@ -273,7 +273,7 @@ async fn prompts_are_listed_and_made() {
         {"name": "name", "description": "Whom to greet", "required": true},
         {"name": "tone", "description": "How", "required": false},
     ]);
-    let greet = json!({"name": "greet", "description": "Greets somebody", "arguments": arguments});
+    let greet = json!({"name": "greet", "description": "Greets a person", "arguments": arguments});
     assert_eq!(listed, json!({"prompts": [greet]}));
     let params = json!({"name": "greet", "arguments": {"name": "Ada"}});
     let made = result(&connection, "prompts/get", params).await;

@@ -67,7 +67,7 @@ pub(crate) fn calc() -> Server {
             },
         ))
         .prompt(
-            Prompt::new("greet", "Greets somebody", |arguments| async move {
+            Prompt::new("greet", "Greets a person", |arguments| async move {
                 let text = format!("Say hello to {}.", arguments["name"]);
                 Ok::<_, Infallible>(vec![PromptMessage::user(text)])
             })

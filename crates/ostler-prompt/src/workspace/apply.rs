@@ -1,4 +1,4 @@
-//! Changes of a workspace, applied to the originals.
+//! Applies changes of a workspace to the originals.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -9,32 +9,32 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use sha2::{Digest as _, Sha256};
 
-use super::beneath::{self, Root};
 use super::changes::{Change, ChangeKind, Changes, read};
 use super::copy::make_folder;
 use super::error::WorkspaceError;
+use super::openat::{self, Root};
 
 /// What was applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Applied {
-    /// Originals that were written, made or removed.
+    /// Originals that were written, created or removed.
     pub applied: Vec<PathBuf>,
-    /// Paths in the workspace that have no original, and were left out.
+    /// Paths in the workspace without an original, which were left out.
     pub left_out: Vec<PathBuf>,
 }
 
 impl Changes {
-    /// Applies all changes to the originals. If somebody has changed one of them since the mount, nothing is applied. Each
-    /// file is replaced in one step; if one fails, those before it are applied.
+    /// Applies all changes to the originals. If one of them was changed since the mount, nothing is applied. Each
+    /// file is replaced atomically; if one fails, those before it stay applied.
     ///
     /// # Errors
-    /// When originals have changed, or something cannot be written.
+    /// If originals have changed, or something cannot be written.
     pub fn apply(&self) -> Result<Applied, WorkspaceError> {
         self.apply_if(|_| true)
     }
 
-    /// Applies some of the changes.
+    /// Applies the changes that a function selects.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
@@ -51,7 +51,7 @@ impl Changes {
                 applied.left_out.push(change.path.clone());
                 continue;
             };
-            // A mount that is one file has its folder as its root.
+            // The root of a mounted file is its folder.
             let mounted = change.mount.and_then(|mount| self.workspace.mounts().get(mount));
             let top = mounted.map(|mounted| mounted.host_path.as_path()).unwrap_or(&host_path);
             let top = if *top == *host_path { top.parent().unwrap_or(top) } else { top }.to_owned();
@@ -79,10 +79,10 @@ impl Changes {
             return Ok(rustix::fs::unlinkat(parent, name.unwrap_or_default(), AtFlags::empty())?);
         }
         let bytes = read(self.workspace.path(), &change.path, u64::MAX)?.unwrap_or_default();
-        // What is applied is what the caller was shown.
+        // Only what the caller saw is applied.
         if change.after != Some(Sha256::digest(&bytes).into()) {
             return Err(io::Error::other(
-                "it was changed in the workspace after these changes were looked up",
+                "it was changed in the workspace after these changes were listed",
             ));
         }
         let (parent, name) = make_parent(&Root::open(top)?, below)?;
@@ -94,19 +94,19 @@ fn below<'a>(top: &Path, host_path: &'a Path) -> io::Result<&'a Path> {
     host_path.strip_prefix(top).map_err(|_| io::Error::other("it is outside of its mount"))
 }
 
-/// Whether an original is what it was when it was mounted: the same bytes, or not there.
+/// Whether an original is as it was mounted: the same bytes, or absent.
 fn is_as_mounted(top: &Path, host_path: &Path, before: Option<[u8; 32]>) -> io::Result<bool> {
     let found = match read(top, below(top, host_path)?, u64::MAX) {
         Ok(bytes) => bytes.map(|bytes| Sha256::digest(&bytes).into()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        // A link, or something else that is no file, is not what was mounted.
-        Err(error) if beneath::is_swapped(&error) => return Ok(false),
+        // A link, or anything else that is not a file, differs from what was mounted.
+        Err(error) if openat::is_swapped(&error) => return Ok(false),
         Err(error) => return Err(error),
     };
     Ok(found == before)
 }
 
-/// The folder of a file, made if it is not there.
+/// The folder of a file, created if it is missing.
 fn make_parent(root: &Root, below: &Path) -> io::Result<(OwnedFd, OsString)> {
     let name = below.file_name().unwrap_or_default().to_owned();
     let mut folder = root.folder()?;
@@ -116,16 +116,16 @@ fn make_parent(root: &Root, below: &Path) -> io::Result<(OwnedFd, OsString)> {
     Ok((folder, name))
 }
 
-/// Puts a file in place of another, in one step.
+/// Replaces a file atomically.
 fn replace(folder: &OwnedFd, name: &OsStr, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut partial = OsString::from(".");
     partial.push(name);
     partial.push(format!(".{}.partial", uuid::Uuid::new_v4().simple()));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, &partial, flags, Mode::from_raw_mode(0o600))?;
-    // An original keeps its mode, apart from whether it can be executed.
+    // An original keeps its mode, except for the executable bit.
     let kept =
-        beneath::stat(folder, name).map_or(mode, |stat| (stat.st_mode & 0o666) | (mode & 0o111));
+        openat::stat(folder, name).map_or(mode, |stat| (stat.st_mode & 0o666) | (mode & 0o111));
     let written = rustix::fs::fchmod(&file, Mode::from_raw_mode(kept))
         .map_err(io::Error::from)
         .and_then(|()| File::from(file).write_all(bytes))

@@ -1,4 +1,4 @@
-//! What was changed in a workspace, as a value.
+//! The changes in a workspace, as a value.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -15,15 +15,15 @@ use rustix::fs::FileType;
 use sha2::{Digest as _, Sha256};
 
 use super::Workspace;
-use super::beneath::{self, Root};
 use super::error::WorkspaceError;
+use super::openat::{self, Root};
 
-/// Deeper than that nobody looks.
+/// The deepest level that is searched.
 const DEEPEST: usize = 400;
-/// Larger files are not shown line by line.
+/// Larger files are not shown in the patch.
 const LARGEST_SHOWN: u64 = 4 * 1024 * 1024;
 
-/// What was changed in a workspace, in the order of the paths. It tells of the moment it was made.
+/// The changes in a workspace, sorted by path, as of when the list was made.
 #[derive(Clone, Debug)]
 pub struct Changes {
     pub(super) workspace: Workspace,
@@ -36,14 +36,14 @@ pub struct Changes {
 pub struct Change {
     /// Its path in the workspace.
     pub path: PathBuf,
-    /// What became of it.
+    /// How it was changed.
     pub kind: ChangeKind,
-    /// Its original, or where that would be. `None` when it has none: it is in no mount, its mount's patterns leave it
-    /// out, or a link led to it. Such a change is not applied.
+    /// Its original, or where that would be. `None` if it has none: it is in no mount, its mount's patterns exclude
+    /// it, or it was reached by a link. Such a change is not applied.
     pub host_path: Option<PathBuf>,
-    /// What it was; `None` if it was not there.
+    /// The hash before; `None` if it did not exist.
     pub(super) before: Option<[u8; 32]>,
-    /// What it is; `None` if it is gone.
+    /// The hash after; `None` if it was removed.
     pub(super) after: Option<[u8; 32]>,
     /// Its mode now.
     pub(super) mode: u32,
@@ -51,17 +51,17 @@ pub struct Change {
     pub(super) mount: Option<usize>,
 }
 
-/// What became of a file.
+/// How a file was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeKind {
     /// It is new.
     Added,
-    /// Its contents, or whether it can be executed, are other than before.
+    /// Its contents or its executable bit changed.
     Modified,
     /// It is gone.
     Removed,
-    /// It is new, and no file: a link, a pipe. It is not applied.
+    /// It is new, and not a file: a link, a pipe. It is not applied.
     Other,
 }
 
@@ -81,10 +81,10 @@ impl Changes {
         self.changes.is_empty()
     }
 
-    /// What a file is now; `None` if it is gone, or no file.
+    /// The current contents of a file; `None` if it was removed or is not a file.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn contents(&self, change: &Change) -> Result<Option<Vec<u8>>, WorkspaceError> {
         if change.after.is_none() {
             return Ok(None);
@@ -93,15 +93,15 @@ impl Changes {
             .map_err(|error| WorkspaceError::io("read", &change.path, error))
     }
 
-    /// All changes as a patch, as `diff -u` writes it. Files that are no text, too large, or whose originals have changed
-    /// meanwhile, are only named.
+    /// All changes as a patch, as `diff -u` writes it. Binary files, large files, and files whose originals have
+    /// changed meanwhile, are only named.
     pub fn to_patch(&self) -> String {
         self.changes.iter().map(|change| self.patch(change)).collect()
     }
 
     fn patch(&self, change: &Change) -> String {
         let path = change.path.display();
-        // A name with a line break in it could write lines of the patch.
+        // A name with a line break could forge lines of the patch.
         if change.path.as_os_str().as_encoded_bytes().iter().any(u8::is_ascii_control) {
             return format!("# {:?}: {:?}, not shown\n", change.path, change.kind);
         }
@@ -123,7 +123,7 @@ impl Changes {
         format!("--- {old}\n+++ {new}\n{lines}")
     }
 
-    /// The text a file had. Its original still has it, if nobody changed that.
+    /// The text before. The original still has it, if it was not changed.
     fn before(&self, change: &Change) -> Option<String> {
         let Some(digest) = change.before else { return Some(String::new()) };
         let host_path = self.workspace.0.baseline.get(&change.path)?.host_path.as_ref()?;
@@ -150,7 +150,7 @@ impl<'a> IntoIterator for &'a Changes {
     }
 }
 
-/// Lines of a patch, as other programs take them.
+/// Lines of a patch, as other programs read them.
 struct Lines<'a>(&'a Interner<&'a str>);
 
 impl Lines<'_> {
@@ -173,7 +173,7 @@ impl UnifiedDiffPrinter for Lines<'_> {
         n_before: u32,
         n_after: u32,
     ) -> fmt::Result {
-        // Lines count from 1; where there are none, the line before is named.
+        // Lines count from 1; an empty range names the line before.
         let (before, after) = (before + u32::from(n_before > 0), after + u32::from(n_after > 0));
         writeln!(f, "@@ -{before},{n_before} +{after},{n_after} @@")
     }
@@ -193,11 +193,11 @@ impl UnifiedDiffPrinter for Lines<'_> {
     }
 }
 
-/// The bytes of a file below a folder; `None` if they are more than a limit.
+/// The bytes of a file below a folder; `None` above the limit.
 pub(super) fn read(folder: &Path, below: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let root = Root::open(folder)?;
     let (parent, name) = root.parent(below)?;
-    let (file, stat) = beneath::open_file(&parent, name.unwrap_or_default())?;
+    let (file, stat) = openat::open_file(&parent, name.unwrap_or_default())?;
     if u64::try_from(stat.st_size).unwrap_or(u64::MAX) > limit {
         return Ok(None);
     }
@@ -206,7 +206,7 @@ pub(super) fn read(folder: &Path, below: &Path, limit: u64) -> io::Result<Option
     Ok(Some(bytes))
 }
 
-/// Compares a workspace with what it was.
+/// Compares a workspace with its baseline.
 pub(super) fn find(workspace: &Workspace) -> Result<Changes, WorkspaceError> {
     let root = Root::open(workspace.path());
     let folder = root.and_then(|root| root.folder());
@@ -245,12 +245,12 @@ impl Search<'_> {
         depth: usize,
     ) -> Result<(), WorkspaceError> {
         let reading = |path: &Path, error| WorkspaceError::io("read", path, error);
-        for name in beneath::names(folder).map_err(|error| reading(below, error))? {
+        for name in openat::names(folder).map_err(|error| reading(below, error))? {
             let path = below.join(&name);
-            let stat = beneath::stat(folder, &name).map_err(|error| reading(&path, error))?;
-            match beneath::kind(&stat) {
+            let stat = openat::stat(folder, &name).map_err(|error| reading(&path, error))?;
+            match openat::kind(&stat) {
                 FileType::Directory if depth < DEEPEST => {
-                    let inside = beneath::open_folder(folder, &name);
+                    let inside = openat::open_folder(folder, &name);
                     let inside = inside.map_err(|error| reading(&path, error))?;
                     self.folder(&inside, &path, depth + 1)?;
                 }
@@ -276,7 +276,7 @@ impl Search<'_> {
         path: PathBuf,
     ) -> Result<(), WorkspaceError> {
         let reading = |error| WorkspaceError::io("read", &path, error);
-        let (file, stat) = beneath::open_file(folder, name).map_err(reading)?;
+        let (file, stat) = openat::open_file(folder, name).map_err(reading)?;
         let after = digest(File::from(file)).map_err(reading)?;
         let mode = stat.st_mode & 0o777;
         let original = self.workspace.0.baseline.get(&path);
@@ -307,7 +307,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Where a new file would be on the host: in the mount that it is deepest in, if that takes such files.
+    /// The host path of a new file: in the deepest mount that contains it, if its patterns accept the file.
     fn home(&self, path: &Path) -> Option<(usize, PathBuf)> {
         let inner = &self.workspace.0;
         let mounts = inner.mounts.iter().enumerate();

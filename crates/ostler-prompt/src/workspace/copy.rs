@@ -1,6 +1,6 @@
 //! Copies a mount into a workspace.
 //!
-//! Nothing is opened by its path: see [`beneath`](super::beneath). Bytes are counted before they are written.
+//! Nothing is opened by its path: see [`openat`](super::openat). Bytes are counted before they are written.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,21 +12,21 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use sha2::{Digest as _, Sha256};
 
 use super::baseline::{Baseline, Original};
-use super::beneath::{self, Root};
 use super::error::{WorkspaceError, WorkspaceSecurityError};
 use super::globs::Globs;
 use super::mount::{HostMount, Mounted, SkipReason, Skipped};
+use super::openat::{self, Root};
 
-/// More than this in one mount is a mistake.
+/// The most entries of one mount.
 const MOST_ENTRIES: u64 = 1_000_000;
 /// Two handles are open per level.
 const DEEPEST: usize = 200;
-/// Of how many left-out things the paths are kept.
+/// How many skipped paths are kept.
 const KEPT_SKIPS: usize = 100;
-/// Of how many files the names are kept for the model.
+/// How many file names are listed for the model.
 const LISTED: usize = 40;
 
-/// What is being copied.
+/// A copy in progress.
 pub(super) struct Copier<'a> {
     pub(super) mount: &'a HostMount,
     pub(super) globs: &'a Globs,
@@ -34,17 +34,17 @@ pub(super) struct Copier<'a> {
     pub(super) boundary: &'a [Root],
     pub(super) mounted: Mounted,
     pub(super) baseline: &'a mut Baseline,
-    /// Which mount it is.
+    /// The index of the mount.
     pub(super) number: usize,
     n_entries: u64,
-    /// The folders on the way down, to notice when a link leads to one of them.
+    /// The folders on the way down, to detect a link to one of them.
     way: Vec<(u64, u64)>,
     /// How many of them were reached by a link.
     n_links: usize,
     buffer: Vec<u8>,
 }
 
-/// One thing to copy: where it is open, and what it is called.
+/// An entry to copy: its open folder and its name.
 struct Entry<'a> {
     parent: &'a OwnedFd,
     name: &'a OsStr,
@@ -91,7 +91,7 @@ impl<'a> Copier<'a> {
         let real = self.mounted.host_path.clone();
         let swapped = || WorkspaceSecurityError::Swapped { path: real.clone() };
         let below = real.strip_prefix(&root.path).map_err(|_| swapped())?;
-        let opening = |error: io::Error| match beneath::is_swapped(&error) {
+        let opening = |error: io::Error| match openat::is_swapped(&error) {
             true => WorkspaceError::from(swapped()),
             false => WorkspaceError::io("open", &real, error),
         };
@@ -102,15 +102,15 @@ impl<'a> Copier<'a> {
             let folder = root.folder().map_err(opening)?;
             return self.folder(&folder, &real, Path::new(""), (into, &target));
         };
-        let stat = beneath::stat(&parent, name).map_err(opening)?;
-        match beneath::kind(&stat) {
+        let stat = openat::stat(&parent, name).map_err(opening)?;
+        match openat::kind(&stat) {
             FileType::Directory => {
-                let folder = beneath::open_folder(&parent, name).map_err(opening)?;
+                let folder = openat::open_folder(&parent, name).map_err(opening)?;
                 self.folder(&folder, &real, Path::new(""), (into, &target))
             }
             FileType::RegularFile if !self.globs.takes(Path::new(name)) => Ok(()),
             FileType::RegularFile => {
-                let (file, stat) = beneath::open_file(&parent, name).map_err(opening)?;
+                let (file, stat) = openat::open_file(&parent, name).map_err(opening)?;
                 self.file(file, &stat, &real, Path::new(""), (into, &target))
             }
             FileType::Symlink => Err(swapped().into()),
@@ -139,7 +139,7 @@ impl<'a> Copier<'a> {
             .map_err(|error| WorkspaceError::io("create", &self.place(below), error))?;
         let before = self.mounted.files;
         self.way.push(identity);
-        for name in beneath::names(folder).map_err(reading)? {
+        for name in openat::names(folder).map_err(reading)? {
             self.n_entries += 1;
             if self.n_entries > MOST_ENTRIES {
                 return Err(self.too_much(format!("there are more than {MOST_ENTRIES} entries")));
@@ -152,7 +152,7 @@ impl<'a> Copier<'a> {
             && self.mounted.files == before
             && !below.as_os_str().is_empty()
         {
-            // Others may have put something there.
+            // Another mount may have put a file there.
             let _ = rustix::fs::unlinkat(into, target, AtFlags::REMOVEDIR);
         }
         Ok(())
@@ -162,17 +162,17 @@ impl<'a> Copier<'a> {
         if self.globs.excludes(&entry.below) {
             return Ok(());
         }
-        let stat = match beneath::stat(entry.parent, entry.name) {
+        let stat = match openat::stat(entry.parent, entry.name) {
             Ok(stat) => stat,
             Err(error) => return self.lost(&entry, error),
         };
-        match beneath::kind(&stat) {
-            FileType::Directory => match beneath::open_folder(entry.parent, entry.name) {
+        match openat::kind(&stat) {
+            FileType::Directory => match openat::open_folder(entry.parent, entry.name) {
                 Ok(folder) => self.folder(&folder, &entry.real, &entry.below, (inside, entry.name)),
                 Err(error) => self.lost(&entry, error),
             },
             FileType::RegularFile if !self.globs.takes(&entry.below) => Ok(()),
-            FileType::RegularFile => match beneath::open_file(entry.parent, entry.name) {
+            FileType::RegularFile => match openat::open_file(entry.parent, entry.name) {
                 Ok((file, stat)) => {
                     self.file(file, &stat, &entry.real, &entry.below, (inside, entry.name))
                 }
@@ -186,7 +186,7 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Follows a link, if it is to be and leads to where one may go.
+    /// Follows a link, if that is enabled and its target is allowed.
     fn link(&mut self, entry: &Entry<'_>, inside: &OwnedFd) -> Result<(), WorkspaceError> {
         if !self.mount.follow_symlinks {
             self.skip(&entry.below, SkipReason::Link);
@@ -202,7 +202,7 @@ impl<'a> Copier<'a> {
             self.skip(&entry.below, SkipReason::LeadsOutside);
             return Ok(());
         };
-        // Whatever became of the link meanwhile: from here on there are only folders of the root.
+        // Whatever happens to the link meanwhile, from here on only folders of the root are opened.
         let place = (inside, entry.name);
         let (parent, name) = match root.parent(under) {
             Ok(found) => found,
@@ -210,11 +210,11 @@ impl<'a> Copier<'a> {
         };
         let folder = match name {
             None => root.folder(),
-            Some(name) => match beneath::stat(&parent, name).map(|stat| beneath::kind(&stat)) {
-                Ok(FileType::Directory) => beneath::open_folder(&parent, name),
+            Some(name) => match openat::stat(&parent, name).map(|stat| openat::kind(&stat)) {
+                Ok(FileType::Directory) => openat::open_folder(&parent, name),
                 Ok(FileType::RegularFile) if !self.globs.takes(&entry.below) => return Ok(()),
                 Ok(FileType::RegularFile) => {
-                    return match beneath::open_file(&parent, name) {
+                    return match openat::open_file(&parent, name) {
                         Ok((file, stat)) => {
                             self.n_links += 1;
                             let copied = self.file(file, &stat, &real, &entry.below, place);
@@ -246,9 +246,9 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// What is no longer what it was is left out; what cannot be read is an error.
+    /// Skips an entry that was replaced meanwhile; an unreadable one is an error.
     fn lost(&mut self, entry: &Entry<'_>, error: io::Error) -> Result<(), WorkspaceError> {
-        if beneath::is_swapped(&error) || error.kind() == io::ErrorKind::NotFound {
+        if openat::is_swapped(&error) || error.kind() == io::ErrorKind::NotFound {
             self.skip(&entry.below, SkipReason::Swapped);
             return Ok(());
         }
@@ -263,7 +263,7 @@ impl<'a> Copier<'a> {
         below: &Path,
         (into, target): (&OwnedFd, &OsStr),
     ) -> Result<(), WorkspaceError> {
-        // A file that says it is too large is not even begun with.
+        // A file whose size exceeds the limit is not opened.
         self.has_room(u64::try_from(stat.st_size).unwrap_or(0), real)?;
         let place = self.place(below);
         let mode = (stat.st_mode & 0o777) | 0o600;
@@ -275,7 +275,7 @@ impl<'a> Copier<'a> {
             Err(rustix::io::Errno::EXIST) => return Err(WorkspaceError::Conflict { path: place }),
             Err(error) => return Err(WorkspaceError::io("create", &place, error)),
         };
-        // Whatever this process takes from the modes of new files.
+        // Undoes this process's umask.
         rustix::fs::fchmod(&copy, Mode::from_raw_mode(mode))
             .map_err(|error| WorkspaceError::io("create", &place, error))?;
         let (digest, length) = self.bytes(File::from(file), File::from(copy), real, &place)?;
@@ -306,7 +306,7 @@ impl<'a> Copier<'a> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(WorkspaceError::io("read", real, error)),
             };
-            // The file may have grown since it was looked at.
+            // The file may have grown since its size was read.
             self.has_room(read as u64, real)?;
             self.mounted.bytes += read as u64;
             length += read as u64;
@@ -331,7 +331,7 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Where in the workspace something below the mount is.
+    /// The path in the workspace of something below the mount.
     fn place(&self, below: &Path) -> PathBuf {
         match below.as_os_str().is_empty() {
             true => self.mounted.mount_path.clone(),
@@ -351,10 +351,10 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// A folder of the workspace, made if it is not there.
+/// A folder of the workspace, created if it is missing.
 pub(super) fn make_folder(parent: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
     match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
-        Ok(()) | Err(rustix::io::Errno::EXIST) => beneath::open_folder(parent, name),
+        Ok(()) | Err(rustix::io::Errno::EXIST) => openat::open_folder(parent, name),
         Err(error) => Err(error.into()),
     }
 }

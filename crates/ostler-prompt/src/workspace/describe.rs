@@ -1,11 +1,11 @@
-//! What the model is told about a workspace.
+//! The description of a workspace for the model.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use super::mount::Mounted;
 
-/// Mounts, files and sizes. The same mounts always give the same text: where the workspace is, is not in it.
+/// Mounts, files and sizes. The same mounts always give the same text, without the location of the workspace.
 pub(super) fn mounts(mounts: &[Mounted]) -> String {
     let mut text = String::from(
         "The working directory holds copies of files of the host; change them as you need. Paths are relative to it.\n",
@@ -37,11 +37,11 @@ pub(super) fn mounts(mounts: &[Mounted]) -> String {
     text
 }
 
-/// A path that cannot end the line or the quotation it stands in.
+/// A path that cannot end its line or its quotation.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     text.chars()
-        .map(|letter| if letter.is_control() || letter == '`' { '?' } else { letter })
+        .map(|character| if character.is_control() || character == '`' { '?' } else { character })
         .collect()
 }
 

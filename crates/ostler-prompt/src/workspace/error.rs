@@ -1,49 +1,49 @@
-//! What can be wrong with a workspace.
+//! Errors of workspaces.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there is no workspace, or why something could not be done with it.
+/// Why a workspace could not be made or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceError {
-    /// What was to be mounted is not there.
-    #[error("there is nothing to mount at {}", .path.display())]
+    /// The mounted path does not exist.
+    #[error("cannot mount {}: it does not exist", .path.display())]
     Missing {
-        /// Where it was looked for.
+        /// The path that was looked up.
         path: PathBuf,
     },
-    /// Something that must not be.
+    /// A violation of the security rules.
     #[error(transparent)]
     Security(#[from] WorkspaceSecurityError),
-    /// A mount has more bytes than it may have.
-    #[error("{}: the mount has more than {limit} bytes; raise max_bytes, or exclude something (it got to {})", .mount.display(), .at.display())]
+    /// A mount exceeds its size limit.
+    #[error("{}: the mount has more than {limit} bytes; raise max_bytes, or exclude files (exceeded at {})", .mount.display(), .at.display())]
     TooLarge {
         /// The mount.
         mount: PathBuf,
         /// Its limit.
         limit: u64,
-        /// The file that was one too many.
+        /// The file that exceeded it.
         at: PathBuf,
     },
-    /// A mount has more files than any may have, or its folders are too deep.
-    #[error("{}: {what}; exclude something", .mount.display())]
+    /// A mount has too many entries, or its folders are too deep.
+    #[error("{}: {what}; exclude files or folders", .mount.display())]
     TooMuch {
         /// The mount.
         mount: PathBuf,
-        /// What there is too much of.
+        /// The limit that was exceeded.
         what: String,
     },
-    /// Two mounts would put a file into one place.
+    /// Two mounts have a file with the same path in the workspace.
     #[error("two mounts have a file for {} in the workspace; give one of them another mount_path", .path.display())]
     Conflict {
-        /// The place.
+        /// The path.
         path: PathBuf,
     },
-    /// What was to be mounted is neither a file nor a folder.
+    /// The mounted path is neither a file nor a folder.
     #[error("{} is neither a file nor a folder", .path.display())]
     NotAFile {
-        /// What it is.
+        /// The path.
         path: PathBuf,
     },
     /// A pattern is malformed.
@@ -57,11 +57,11 @@ pub enum WorkspaceError {
     /// Something could not be read or written.
     #[error("cannot {doing} {}: {source}", .path.display())]
     Io {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// To what.
+        /// Its file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The workspace was cleaned up already.
@@ -70,38 +70,38 @@ pub enum WorkspaceError {
         /// Where it was.
         path: PathBuf,
     },
-    /// Originals changed since they were mounted, so that nothing was applied.
-    #[error("nothing was applied: since the mount, somebody else has changed {}", list(.paths))]
+    /// Originals were changed since the mount, so nothing was applied.
+    #[error("nothing was applied, because these originals were changed since the mount: {}", list(.paths))]
     Changed {
         /// The originals.
         paths: Vec<PathBuf>,
     },
 }
 
-/// Something about a workspace that must not be.
+/// A violation of the security rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceSecurityError {
-    /// What was to be mounted is outside of all allowed roots.
-    #[error("{} is {}, which is outside of all allowed host roots", .path.display(), .resolved.display())]
+    /// The mounted path is outside all allowed roots.
+    #[error("{} is {}, which is outside all allowed host roots", .path.display(), .resolved.display())]
     OutsideRoots {
-        /// What was to be mounted.
+        /// The given path.
         path: PathBuf,
-        /// What that is.
+        /// Its real path.
         resolved: PathBuf,
     },
-    /// A place in the workspace that is not in it.
-    #[error("the mount_path {} {reason}; it is relative, and stays inside the workspace", .path.display())]
+    /// A mount path is not inside the workspace.
+    #[error("the mount_path {} {reason}; use a relative path inside the workspace", .path.display())]
     MountPath {
-        /// The place.
+        /// The mount path.
         path: PathBuf,
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// Somebody put something else in its place meanwhile.
-    #[error("{} became something else while it was looked at", .path.display())]
+    /// A path was replaced while it was read.
+    #[error("{} was replaced while it was read", .path.display())]
     Swapped {
-        /// Which.
+        /// The path.
         path: PathBuf,
     },
 }
@@ -111,7 +111,7 @@ impl WorkspaceError {
         Self::Io { doing, path: path.to_owned(), source: source.into() }
     }
 
-    /// Whether it is about something that must not be.
+    /// Whether it is a violation of the security rules.
     pub fn is_security(&self) -> bool {
         matches!(self, Self::Security(_))
     }

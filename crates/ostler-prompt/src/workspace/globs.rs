@@ -1,4 +1,4 @@
-//! Which files of a mount are meant.
+//! Selects the files of a mount.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use super::error::WorkspaceError;
 
 /// Patterns to include and to exclude.
 ///
-/// A pattern is held against the path below the mount, and against every end of it: `*.pyc` and `__pycache__/*` mean those
-/// in every folder. One that begins with a slash is held against the whole path only. `*` and `?` stand for slashes, too,
-/// as they do in Python's `fnmatch`. A pattern that fits a folder means everything in it.
+/// A pattern is matched against the path below the mount, and against every suffix of it: `*.pyc` and `__pycache__/*`
+/// match in every folder. One that starts with a slash is matched against the whole path only. `*` and `?` match
+/// slashes, too, as in Python's `fnmatch`. A pattern that matches a folder applies to everything in it.
 #[derive(Clone, Debug)]
 pub(super) struct Globs {
     include: Option<GlobSet>,
@@ -23,17 +23,17 @@ impl Globs {
         Ok(Self { include, exclude: set(exclude)? })
     }
 
-    /// Whether a file is meant. What is excluded is not, even if it is included.
+    /// Whether a file is selected. Exclusion wins over inclusion.
     pub(super) fn takes(&self, path: &Path) -> bool {
         self.include.as_ref().is_none_or(|include| include.is_match(path)) && !self.excludes(path)
     }
 
-    /// Whether a file, or everything in a folder, is not meant.
+    /// Whether a file, or everything in a folder, is excluded.
     pub(super) fn excludes(&self, path: &Path) -> bool {
         self.exclude.is_match(path)
     }
 
-    /// Whether only some files are meant, so that folders without any need not be there.
+    /// Whether only some files are selected, so that folders without any are left out.
     pub(super) fn is_selective(&self) -> bool {
         self.include.is_some()
     }
@@ -74,12 +74,12 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_meant_by_default() {
+    fn every_file_is_selected_by_default() {
         check(&[], &[], "a/b.rs", true);
     }
 
     #[test]
-    fn patterns_fit_in_every_folder() {
+    fn patterns_match_in_every_folder() {
         check(&["*.rs"], &[], "lib.rs", true);
         check(&["*.rs"], &[], "a/b/lib.rs", true);
         check(&["*.rs"], &[], "a/b/lib.py", false);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slash_in_front_means_the_whole_path() {
+    fn a_leading_slash_matches_the_whole_path() {
         check(&["/src/*"], &[], "src/a.rs", true);
         check(&["/src/*"], &[], "old/src/a.rs", false);
     }

@@ -1,16 +1,16 @@
-//! Workspaces: fresh folders with copies of what an agent is to work on.
+//! Workspaces: temporary folders with copies for an agent to work on.
 //!
-//! The originals are never touched, except by [`Changes::apply`], when the caller says so.
+//! The originals are changed only by [`Changes::apply`], which the caller calls.
 
 mod apply;
 mod baseline;
-mod beneath;
 mod changes;
 mod copy;
 mod describe;
 mod error;
 mod globs;
 mod mount;
+mod openat;
 mod reaper;
 mod source;
 
@@ -24,12 +24,12 @@ use tempfile::TempDir;
 
 pub use self::apply::Applied;
 use self::baseline::Baseline;
-use self::beneath::Root;
 pub use self::changes::{Change, ChangeKind, Changes};
 use self::copy::Copier;
 pub use self::error::{WorkspaceError, WorkspaceSecurityError};
 use self::globs::Globs;
 pub use self::mount::{HostMount, Mounted, SkipReason, Skipped};
+use self::openat::Root;
 use self::reaper::Reaper;
 
 /// A fresh folder with copies of files of the host, for an agent to work in; and the section that tells the model about
@@ -65,12 +65,12 @@ struct Inner {
     mounts: Vec<Mounted>,
     globs: Vec<Globs>,
     baseline: Baseline,
-    /// `None` once it was removed.
+    /// `None` after it was removed.
     folder: Mutex<Option<(TempDir, Option<Reaper>)>>,
 }
 
 impl Workspace {
-    /// Begins a workspace.
+    /// Starts a workspace.
     pub fn builder() -> WorkspaceBuilder {
         WorkspaceBuilder {
             mounts: Vec::new(),
@@ -81,25 +81,25 @@ impl Workspace {
         }
     }
 
-    /// Where it is; the working directory for its agent.
+    /// Its folder; the working directory of its agent.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// What its mounts came to.
+    /// The results of its mounts.
     pub fn mounts(&self) -> &[Mounted] {
         &self.0.mounts
     }
 
-    /// What the model is told about it.
+    /// Its description for the model.
     pub fn describe(&self) -> String {
         describe::mounts(&self.0.mounts)
     }
 
-    /// What was changed in it since it was made.
+    /// The changes since it was made.
     ///
     /// # Errors
-    /// When it cannot be read, or was cleaned up.
+    /// If it cannot be read, or was cleaned up.
     pub fn changes(&self) -> Result<Changes, WorkspaceError> {
         if self.lock().is_none() {
             return Err(WorkspaceError::Gone { path: self.0.path.clone() });
@@ -107,10 +107,10 @@ impl Workspace {
         changes::find(self)
     }
 
-    /// Removes it with everything in it. Once is enough; again does nothing.
+    /// Removes it with all files. Further calls do nothing.
     ///
     /// # Errors
-    /// When something cannot be removed.
+    /// If something cannot be removed.
     pub fn cleanup(&self) -> Result<(), WorkspaceError> {
         self.0.cleanup()
     }
@@ -137,13 +137,13 @@ impl Inner {
         let path = folder.keep();
         let removed = match std::fs::remove_dir_all(&path) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                // Agents may have locked folders.
+                // Agents may have made folders inaccessible.
                 unlock(&path, 0);
                 std::fs::remove_dir_all(&path)
             }
             other => other,
         };
-        // What is left, if anything, it removes.
+        // Removes what is left, if anything.
         drop(reaper);
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -162,7 +162,7 @@ impl Drop for Inner {
     }
 }
 
-/// Makes folders passable again.
+/// Makes folders accessible again.
 fn unlock(folder: &Path, depth: usize) {
     let _ = std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700));
     let Ok(entries) = std::fs::read_dir(folder) else { return };
@@ -173,7 +173,7 @@ fn unlock(folder: &Path, depth: usize) {
     }
 }
 
-/// Makes a [`Workspace`].
+/// Builds a [`Workspace`].
 #[derive(Clone, Debug)]
 #[must_use = "a workspace is made by `open`"]
 pub struct WorkspaceBuilder {
@@ -191,8 +191,8 @@ impl WorkspaceBuilder {
         self
     }
 
-    /// Only what is really below one of these is mounted, or reached by a link. An empty list allows nothing; without
-    /// calling this everything can be mounted, and links lead no further than their mount.
+    /// Only paths really below one of these are mounted, or reached by a link. An empty list allows nothing. Without
+    /// this, everything can be mounted, and links lead no further than their mount.
     pub fn allowed_host_roots<P: Into<PathBuf>>(
         mut self,
         roots: impl IntoIterator<Item = P>,
@@ -201,22 +201,22 @@ impl WorkspaceBuilder {
         self
     }
 
-    /// Where the workspace is made; where the system has its temporary files if not said.
+    /// Sets where the workspace is made; the system's temporary folder by default.
     pub fn temp_root(mut self, folder: impl Into<PathBuf>) -> Self {
         self.parent = Some(folder.into());
         self
     }
 
-    /// Another title and key than `Workspace` and `workspace`, for prompts with more than one.
+    /// Sets a title and key other than `Workspace` and `workspace`, for prompts with several.
     pub fn section(mut self, title: impl Into<String>, key: impl Into<String>) -> Self {
         (self.title, self.key) = (title.into(), key.into());
         self
     }
 
-    /// Makes the folder and copies everything into it. If anything is wrong, nothing is left behind.
+    /// Makes the folder and copies everything into it. If that fails, nothing is left behind.
     ///
     /// # Errors
-    /// When something is not there, must not be mounted, does not fit or cannot be copied.
+    /// If a path is missing, must not be mounted, exceeds a limit or cannot be copied.
     pub fn open(self) -> Result<Workspace, WorkspaceError> {
         let roots = source::roots(self.roots.as_deref())?;
         let parent = self.parent.unwrap_or_else(std::env::temp_dir);

@@ -1,4 +1,4 @@
-//! [`HostMount`]: what of the host comes into a workspace, and where.
+//! [`HostMount`]: files of the host, and their place in a workspace.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -18,18 +18,18 @@ use super::error::{WorkspaceError, WorkspaceSecurityError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostMount {
-    /// Where it is. A relative path is looked for in the allowed host roots, one after another, and then in this
-    /// process's own folder.
+    /// Its path on the host. A relative path is looked up in the allowed host roots, in order, and then in this
+    /// process's working directory.
     pub host_path: PathBuf,
-    /// Where it goes, relative to the workspace; its own name there if `None`.
+    /// Its path in the workspace; its own name if `None`.
     pub mount_path: Option<PathBuf>,
-    /// Files to take; all if empty. `*.rs` fits in every folder, `/src/*` only in `src` at the top.
+    /// Files to copy; all if empty. `*.rs` matches in every folder, `/src/*` only in `src` at the top.
     pub include_glob: Vec<String>,
     /// Files to leave out, even if they are included.
     pub exclude_glob: Vec<String>,
-    /// The most bytes; no limit if `None`.
+    /// The size limit in bytes; `None` for no limit.
     pub max_bytes: Option<u64>,
-    /// Whether links are followed. Only inside the allowed host roots, or without any, inside the mount.
+    /// Whether links are followed: only inside the allowed host roots, or without any, inside the mount.
     pub follow_symlinks: bool,
 }
 
@@ -46,42 +46,42 @@ impl HostMount {
         }
     }
 
-    /// Where it goes.
+    /// Sets its path in the workspace.
     #[must_use]
     pub fn mount_path(mut self, path: impl Into<PathBuf>) -> Self {
         self.mount_path = Some(path.into());
         self
     }
 
-    /// Files to take.
+    /// Sets the files to copy.
     #[must_use]
     pub fn include_glob<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.include_glob.extend(patterns.into_iter().map(Into::into));
         self
     }
 
-    /// Files to leave out.
+    /// Sets the files to leave out.
     #[must_use]
     pub fn exclude_glob<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.exclude_glob.extend(patterns.into_iter().map(Into::into));
         self
     }
 
-    /// The most bytes.
+    /// Sets the size limit in bytes.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self
     }
 
-    /// Whether links are followed.
+    /// Sets whether links are followed.
     #[must_use]
     pub fn follow_symlinks(mut self, follow: bool) -> Self {
         self.follow_symlinks = follow;
         self
     }
 
-    /// Where it goes, for something that is really at `resolved`.
+    /// The path in the workspace for a mount whose real path is `resolved`.
     pub(super) fn place(&self, resolved: &Path) -> Result<PathBuf, WorkspaceError> {
         let given = self.mount_path.clone();
         let own = || self.host_path.file_name().or_else(|| resolved.file_name()).map(PathBuf::from);
@@ -93,12 +93,12 @@ impl HostMount {
             match component {
                 Component::Normal(name) => plain.push(name),
                 Component::CurDir => {}
-                Component::ParentDir => return wrong("has a `..` in it"),
+                Component::ParentDir => return wrong("contains `..`"),
                 Component::RootDir | Component::Prefix(_) => return wrong("is absolute"),
             }
         }
         if place.as_os_str().as_encoded_bytes().contains(&0) {
-            return wrong("has a zero byte in it");
+            return wrong("contains a zero byte");
         }
         if plain.as_os_str().is_empty() {
             return wrong("is empty");
@@ -107,27 +107,27 @@ impl HostMount {
     }
 }
 
-/// What a mount came to.
+/// The result of a mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mounted {
-    /// Where it really is on the host.
+    /// Its real path on the host.
     pub host_path: PathBuf,
-    /// Where it is in the workspace.
+    /// Its path in the workspace.
     pub mount_path: PathBuf,
     /// Files that were copied.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// What was left out though no pattern says so, up to some; `n_skipped` counts all.
+    /// Entries left out for another reason than a pattern, up to a limit; `n_skipped` counts all.
     pub skipped: Vec<Skipped>,
-    /// How many were left out like that.
+    /// How many entries were left out in this way.
     pub n_skipped: u64,
-    /// Files by name, up to some, for the model to read.
+    /// File names up to a limit, for the model.
     pub(super) listed: Vec<(PathBuf, u64)>,
 }
 
-/// Something that was left out.
+/// An entry that was left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Skipped {
@@ -137,18 +137,18 @@ pub struct Skipped {
     pub reason: SkipReason,
 }
 
-/// Why something was left out.
+/// Why an entry was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SkipReason {
     /// It is a link, and links are not followed.
     Link,
-    /// It is a link that leads outside.
+    /// It is a link to a path outside.
     LeadsOutside,
-    /// It is a link that leads nowhere, or round in circles.
+    /// It is a dangling link, or a loop of links.
     LeadsNowhere,
     /// It is neither a file nor a folder: a pipe, a socket, a device.
     Special,
-    /// It vanished, or became something else, while it was looked at.
+    /// It disappeared or was replaced while it was read.
     Swapped,
 }

@@ -1,7 +1,7 @@
-//! Folders as open handles, so that nobody can put a link in the way of what is opened in them.
+//! Folders as open handles, so that no link can redirect what is opened in them.
 //!
-//! Everything is reached one name at a time from a folder that is already open, and no name may be a link. Whatever is
-//! swapped meanwhile, what is opened is inside the folder, or nothing is.
+//! Everything is opened one name at a time, relative to an open folder, and no name may be a link. Whatever is
+//! swapped meanwhile, the opened file is inside the folder.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,13 +11,13 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use std::os::unix::ffi::OsStrExt as _;
 
-/// A folder that is open for reading.
+/// Opens a folder for reading.
 pub(super) fn open_folder(parent: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(parent, name, flags, Mode::empty())?)
 }
 
-/// A regular file that is open for reading, and what it is. Opening waits for nobody, whatever it is.
+/// Opens a regular file for reading, with its metadata. Never blocks, also on a pipe.
 pub(super) fn open_file(parent: impl AsFd, name: &OsStr) -> io::Result<(OwnedFd, Stat)> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -29,7 +29,7 @@ pub(super) fn open_file(parent: impl AsFd, name: &OsStr) -> io::Result<(OwnedFd,
     }
 }
 
-/// What a name stands for; a link is a link.
+/// The metadata of a name, without following links.
 pub(super) fn stat(parent: impl AsFd, name: &OsStr) -> io::Result<Stat> {
     Ok(rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?)
 }
@@ -38,7 +38,7 @@ pub(super) fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// The names in a folder, in their order.
+/// The names in a folder, sorted.
 pub(super) fn names(folder: impl AsFd) -> io::Result<Vec<std::ffi::OsString>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {
@@ -52,7 +52,7 @@ pub(super) fn names(folder: impl AsFd) -> io::Result<Vec<std::ffi::OsString>> {
     Ok(names)
 }
 
-/// Whether an error says that something is not what it was a moment ago.
+/// Whether an error means that the file was replaced a moment ago.
 pub(super) fn is_swapped(error: &io::Error) -> bool {
     let code = error.raw_os_error();
     [rustix::io::Errno::LOOP, rustix::io::Errno::NOTDIR, rustix::io::Errno::NXIO]
@@ -60,10 +60,10 @@ pub(super) fn is_swapped(error: &io::Error) -> bool {
         .any(|errno| code == Some(errno.raw_os_error()))
 }
 
-/// A folder from which one goes only downwards.
+/// A folder below which everything is opened.
 #[derive(Debug)]
 pub(super) struct Root {
-    /// Where it is, without links.
+    /// Its path, without links.
     pub(super) path: PathBuf,
     folder: OwnedFd,
 }
@@ -77,7 +77,7 @@ impl Root {
         Ok(Self { path, folder })
     }
 
-    /// The folder that holds something below, and its name there; the root itself has none.
+    /// The parent folder of a path below the root, and the name in it; the root itself has none.
     pub(super) fn parent<'a>(&self, below: &'a Path) -> io::Result<(OwnedFd, Option<&'a OsStr>)> {
         let mut names = Vec::new();
         for component in below.components() {
@@ -102,7 +102,7 @@ impl Root {
     }
 }
 
-/// Folders on the way need not be readable, where the system can do with that.
+/// Folders on the way need not be readable, if the system supports that.
 fn passing() -> OFlags {
     #[cfg(target_os = "linux")]
     let flags = OFlags::PATH;

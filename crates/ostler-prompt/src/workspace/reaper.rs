@@ -1,20 +1,20 @@
 //! Removes a folder when this process ends, however it ends.
 //!
-//! A library is not told of `exit`, of a signal or of a crash. A pipe is: its other end is closed by the system. So a
-//! shell waits for that, in a process group of its own that no Ctrl-C reaches, and removes the folder then.
+//! A library is not notified of `exit`, of a signal or of a crash. A pipe is: the system closes its other end. So a
+//! shell waits for that, in its own process group that no Ctrl-C reaches, and then removes the folder.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A shell that waits. Dropping this has it remove what is left.
+/// A shell that waits. When this is dropped, it removes what is left.
 #[derive(Debug)]
 pub(super) struct Reaper(Child);
 
 impl Reaper {
-    /// Starts one. Without a shell there is none, and a folder whose process is killed stays.
+    /// Starts one. Without a shell, the folder of a killed process stays.
     pub(super) fn start(folder: &Path) -> Option<Self> {
-        // Agents may have locked folders, so the second try comes with rights.
+        // Agents may have made folders inaccessible, so the second attempt changes their permissions.
         let script = r#"trap '' INT TERM HUP; read -r _; rm -rf -- "$1" || { chmod -R u+rwx -- "$1"; rm -rf -- "$1"; }"#;
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(script).arg("sh").arg(folder).current_dir("/").env_clear();
@@ -24,7 +24,7 @@ impl Reaper {
             Ok(child) => Some(Self(child)),
             Err(error) => {
                 tracing::warn!(
-                    "nobody removes {} if this process is killed: {error}",
+                    "{} is not removed if this process is killed: {error}",
                     folder.display()
                 );
                 None
@@ -36,7 +36,7 @@ impl Reaper {
 impl Drop for Reaper {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
-        // It has little to do, and would stay a zombie otherwise.
+        // It ends quickly, and would stay a zombie otherwise.
         let _ = self.0.wait();
     }
 }

@@ -1,12 +1,12 @@
-//! Where on the host a mount really is, and whether it may be mounted.
+//! The real path of a mount, and whether it may be mounted.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::beneath::Root;
 use super::error::{WorkspaceError, WorkspaceSecurityError};
+use super::openat::Root;
 
-/// The allowed roots, open; `None` when there is no such list.
+/// The allowed roots, open; `None` if there is no such list.
 pub(super) fn roots(roots: Option<&[PathBuf]>) -> Result<Option<Vec<Root>>, WorkspaceError> {
     let Some(roots) = roots else { return Ok(None) };
     let open = |path: &PathBuf| {
@@ -16,7 +16,7 @@ pub(super) fn roots(roots: Option<&[PathBuf]>) -> Result<Option<Vec<Root>>, Work
     roots.iter().map(open).collect::<Result<_, _>>().map(Some)
 }
 
-/// The real path of what is to be mounted.
+/// The real path of a mount.
 pub(super) fn find(host_path: &Path, roots: Option<&[Root]>) -> Result<PathBuf, WorkspaceError> {
     let mut outside = None;
     for candidate in candidates(host_path, roots) {
@@ -51,8 +51,7 @@ fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// What a mount is opened from, and followed in, when there is no list of roots: its own folder, and for a file the one
-/// it is in.
+/// The root of a mount without allowed roots: its own folder, or the folder of a file.
 pub(super) fn own_boundary(real: &Path) -> Result<[Root; 1], WorkspaceError> {
     let folder = match real.is_dir() {
         true => real,

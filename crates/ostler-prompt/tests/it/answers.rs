@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::fake::{Fake, INTRODUCES, prompt};
 use crate::result;
-use crate::stage::{Backend, Heard, Stage, within};
+use crate::stage::{Backend, PublishedEvents, Stage, within};
 
 #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
 struct Verdict {
@@ -24,7 +24,7 @@ async fn answered<T: ostler_prompt::Output>(answer: Value) -> (Result<T, Error>,
 }
 
 #[tokio::test]
-async fn the_type_is_the_schema_and_the_answer_is_of_the_type() {
+async fn the_type_gives_the_schema_and_the_answer_is_decoded() {
     let (verdict, stage) = answered::<Verdict>(json!({"score": 3, "why": null})).await;
     assert_eq!(verdict.unwrap(), Verdict { score: 3, why: None });
     let request = &stage.requests()[0];
@@ -44,13 +44,13 @@ async fn without_an_output_type_there_is_no_output_format() {
 }
 
 #[tokio::test]
-async fn answers_that_are_no_objects_work_too() {
+async fn answers_that_are_not_objects_work_too() {
     assert_eq!(answered::<Vec<u8>>(json!({"value": [1, 2]})).await.0.unwrap(), [1, 2]);
     assert_eq!(answered::<String>(json!({"value": "yes"})).await.0.unwrap(), "yes");
 }
 
 #[tokio::test]
-async fn the_model_corrects_an_answer_that_does_not_fit() {
+async fn the_model_corrects_an_invalid_answer() {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("StructuredOutput", json!({"score": "three"})))
         .rule(
@@ -64,7 +64,7 @@ async fn the_model_corrects_an_answer_that_does_not_fit() {
 }
 
 #[tokio::test]
-async fn a_model_that_cannot_is_given_up() {
+async fn a_model_that_gives_no_valid_answer_fails_the_run() {
     let script =
         Script::new().rule(when(), reply().tool_use("StructuredOutput", json!({"score": "three"})));
     let stage = Stage::new(script).await;
@@ -73,7 +73,7 @@ async fn a_model_that_cannot_is_given_up() {
     assert!(!errors.is_empty());
 }
 
-/// An engine that gives this result, whatever the schema.
+/// An engine that returns this result, whatever the schema.
 async fn with_result<T: ostler_prompt::Output>(result: &str) -> Result<T, Error> {
     let fake = Fake::new(&[INTRODUCES, result]);
     let adapter = ostler_prompt::Adapter::new(fake.options());
@@ -83,7 +83,7 @@ async fn with_result<T: ostler_prompt::Output>(result: &str) -> Result<T, Error>
 
 #[tokio::test]
 async fn a_value_that_does_not_parse_is_an_error_that_names_the_field() {
-    // An engine that does not check.
+    // An engine that does not validate.
     let result = result!(
         r#""subtype":"success","is_error":false,"result":"","structured_output":{"score":1000}"#
     );
@@ -109,12 +109,12 @@ async fn success_without_structured_output_is_a_failure() {
 
 #[tokio::test]
 async fn the_turn_ends_with_the_answer() {
-    // Whatever else the model would say is not asked for: the script has no rule for it.
+    // The model is not asked again: the script has no rule for that.
     let (verdict, stage) = answered::<Verdict>(json!({"score": 3})).await;
     assert_eq!((verdict.unwrap().score, stage.requests().len()), (3, 1));
 }
 
-/// Gives an answer, finds out more, gives another, and says goodbye.
+/// Gives an answer, calls a tool, gives another answer, and ends.
 fn second_thoughts() -> Script {
     Script::new()
         .rule(when().turn(0), reply().tool_use("StructuredOutput", json!({"score": 3})))
@@ -134,13 +134,13 @@ async fn without_stopping(backend: Backend) {
 }
 
 #[tokio::test]
-async fn without_stopping_the_agent_goes_on_and_its_last_answer_counts() {
+async fn without_stopping_the_agent_continues_and_its_last_answer_counts() {
     without_stopping(Backend::Embedded).await;
 }
 
 #[tokio::test]
 #[ignore = "needs npm packages; run by cargo xtask test"]
-async fn without_stopping_the_older_vendor_program_goes_on_too() {
+async fn without_stopping_the_older_vendor_program_continues_too() {
     without_stopping(Backend::Vendor50).await;
 }
 
@@ -155,8 +155,8 @@ async fn of_several_answers_the_last_one_counts() {
     );
     let stage = Stage::new(script).await;
     let (session, prompt) = (Session::new(), prompt::<Verdict>("go"));
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     let response = within(stage.adapter().evaluate(&prompt, &session)).await.unwrap();
     assert_eq!(response.output.score, 4);
-    assert_eq!(heard.lines().len(), 5);
+    assert_eq!(published.lines().len(), 5);
 }

@@ -1,4 +1,4 @@
-//! What an agent changed, as a value: to be looked at, and applied to the originals.
+//! The changes of an agent, as a value: listed, and applied to the originals.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn summary(workspace: &Workspace) -> Vec<(String, ChangeKind, bool)> {
 }
 
 #[test]
-fn nothing_is_changed_at_first() {
+fn a_new_workspace_has_no_changes() {
     let host = Host::new(&[("src/a", "one\n")]);
     let workspace = mounted(&host);
     assert!(workspace.changes().unwrap().is_empty());
@@ -29,7 +29,7 @@ fn nothing_is_changed_at_first() {
 }
 
 #[test]
-fn what_was_added_modified_and_removed_is_told_in_order() {
+fn added_modified_and_removed_files_are_listed_in_order() {
     let host = Host::new(&[("src/a", "one\ntwo\n"), ("src/b", "gone\n"), ("src/same", "same")]);
     let workspace = mounted(&host);
     let path = |name: &str| workspace.path().join(name);
@@ -63,7 +63,7 @@ fn what_was_added_modified_and_removed_is_told_in_order() {
     }
     let modified = changes.iter().find(|it| it.path == Path::new("src/a")).unwrap();
     assert_eq!(changes.contents(modified).unwrap().as_deref(), Some(&b"one\nthree\n"[..]));
-    // The originals do not know of any of it.
+    // The originals are unchanged.
     assert_eq!(files(&host.path("src")), ["a", "b", "same"]);
 
     let applied = changes.apply().unwrap();
@@ -75,7 +75,7 @@ fn what_was_added_modified_and_removed_is_told_in_order() {
 }
 
 #[test]
-fn some_of_them_can_be_applied() {
+fn some_of_the_changes_can_be_applied() {
     let host = Host::new(&[("src/a", "1"), ("src/b", "2")]);
     let workspace = mounted(&host);
     fs::write(workspace.path().join("src/a"), "x").unwrap();
@@ -105,9 +105,9 @@ fn nothing_is_applied_when_an_original_has_changed_meanwhile() {
         fs::write(workspace.path().join("src").join(name), "x").unwrap();
     }
     fs::remove_file(workspace.path().join("src/c")).unwrap();
-    host.write("src/b", "somebody else's");
-    host.write("src/c", "somebody else's");
-    host.write("src/new", "somebody else's");
+    host.write("src/b", "changed elsewhere");
+    host.write("src/c", "changed elsewhere");
+    host.write("src/new", "changed elsewhere");
     let changes = workspace.changes().unwrap();
     assert!(changes.to_patch().contains("# src/b: Modified, not shown"), "{}", changes.to_patch());
     let error = changes.apply().unwrap_err();
@@ -117,7 +117,7 @@ fn nothing_is_applied_when_an_original_has_changed_meanwhile() {
 }
 
 #[test]
-fn what_is_applied_is_what_was_looked_at() {
+fn only_the_listed_contents_are_applied() {
     let host = Host::new(&[("src/a", "1")]);
     let workspace = mounted(&host);
     fs::write(workspace.path().join("src/a"), "good").unwrap();
@@ -128,7 +128,7 @@ fn what_is_applied_is_what_was_looked_at() {
 }
 
 #[test]
-fn changes_do_not_go_through_links_that_somebody_put_there() {
+fn changes_are_not_written_through_new_links() {
     let host = Host::new(&[("src/sub/a", "1"), ("elsewhere/a", "1")]);
     let workspace = mounted(&host);
     fs::write(workspace.path().join("src/sub/a"), "x").unwrap();
@@ -148,7 +148,7 @@ fn changes_do_not_go_through_links_that_somebody_put_there() {
 }
 
 #[test]
-fn whether_a_file_can_be_executed_is_a_change_and_its_other_rights_stay() {
+fn the_executable_bit_is_a_change_and_other_permissions_stay() {
     use std::os::unix::fs::PermissionsExt as _;
     let host = Host::new(&[("src/run", "#!/bin/sh\n")]);
     fs::set_permissions(host.path("src/run"), fs::Permissions::from_mode(0o640)).unwrap();
@@ -162,7 +162,7 @@ fn whether_a_file_can_be_executed_is_a_change_and_its_other_rights_stay() {
 }
 
 #[test]
-fn what_is_no_text_is_applied_and_only_named() {
+fn binary_files_are_applied_and_only_named_in_the_patch() {
     let host = Host::new(&[("src/a", "text")]);
     let workspace = mounted(&host);
     fs::write(workspace.path().join("src/a"), [0xff, 0xfe, 0]).unwrap();
@@ -173,7 +173,7 @@ fn what_is_no_text_is_applied_and_only_named() {
 }
 
 #[test]
-fn what_came_by_a_link_is_not_applied() {
+fn a_file_reached_by_a_link_is_not_applied() {
     let host = Host::new(&[("src/real", "1")]);
     host.link("real", "src/link");
     let mount = HostMount::new(host.path("src")).follow_symlinks(true);
@@ -185,7 +185,7 @@ fn what_came_by_a_link_is_not_applied() {
 }
 
 #[test]
-fn a_name_cannot_write_lines_of_the_patch() {
+fn a_file_name_cannot_forge_lines_of_the_patch() {
     let host = Host::new(&[("src/a", "text\n")]);
     let workspace = mounted(&host);
     fs::write(workspace.path().join("src/x\n--- a/etc/passwd\n+++ b/etc/passwd"), "").unwrap_err();

@@ -1,13 +1,13 @@
-//! The chapter names tests; they are there.
+//! The tests that `docs/prompts.md` names exist.
 
 use std::fs;
 use std::path::Path;
 
 #[test]
-fn every_test_that_the_chapter_names_is_there() {
+fn every_test_named_in_the_chapter_exists() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let chapter = fs::read_to_string(here.join("../../docs/prompts.md")).unwrap();
-    let (_, table) = chapter.split_once("\n## What tests what\n").unwrap();
+    let (_, table) = chapter.split_once("\n## Tests by row of the original\n").unwrap();
     let mut n_names = 0;
     for line in table.lines().filter(|line| line.starts_with("| ")) {
         // A name without a file is in the file of the name before it.

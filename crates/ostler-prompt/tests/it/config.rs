@@ -15,7 +15,7 @@ use crate::fake::{Fake, INTRODUCES, Noted, prompt};
 use crate::result;
 use crate::stage::{Stage, within};
 
-/// How an engine is started by an adapter.
+/// How an adapter starts an engine.
 async fn started(make: impl FnOnce(Options) -> Adapter) -> Start {
     let noted = Noted::default();
     let adapter = make(Options::new().transport(noted.clone()));
@@ -32,10 +32,7 @@ async fn permissions_are_bypassed_only_if_the_operator_says_so() {
     let bypass = ClientConfig::default().with_permission_mode(PermissionMode::BypassPermissions);
     let launch = started(|options| Adapter::new(options).with_client(bypass)).await.launch;
     assert_eq!(launch.permission_mode, Some(PermissionMode::BypassPermissions));
-    assert!(
-        launch.allow_skip_permissions,
-        "the mode of the configuration is what the operator says"
-    );
+    assert!(launch.allow_skip_permissions, "the mode of the configuration is explicit");
 }
 
 #[tokio::test]
@@ -48,7 +45,7 @@ async fn cwd_is_none_by_default() {
 }
 
 #[tokio::test]
-async fn the_cwd_of_a_prompt_with_a_workspace_is_that_unless_another_is_given() {
+async fn the_cwd_is_the_workspace_unless_another_is_given() {
     let folder = tempfile::tempdir().unwrap();
     let workspace =
         Workspace::builder().mount(HostMount::new(folder.path()).mount_path("it")).open().unwrap();
@@ -75,7 +72,7 @@ async fn max_turns_is_none_by_default() {
 #[tokio::test]
 async fn suppress_stderr_is_true_by_default_and_stderr_is_kept_for_errors_all_the_same() {
     assert!(ClientConfig::default().suppress_stderr());
-    assert!(started(Adapter::new).await.stderr.is_none(), "nobody is told");
+    assert!(started(Adapter::new).await.stderr.is_none(), "there is no stderr callback");
     let fake = Fake::new(&["echo 'no licence' >&2; exit 3"]);
     let adapter = Adapter::new(fake.options());
     let error = within(adapter.evaluate(&prompt::<()>("go"), &Session::new())).await.unwrap_err();
@@ -83,8 +80,8 @@ async fn suppress_stderr_is_true_by_default_and_stderr_is_kept_for_errors_all_th
 }
 
 #[tokio::test]
-async fn without_suppress_stderr_it_is_passed_on() {
-    // A process of its own, whose error output can be looked at.
+async fn without_suppress_stderr_the_engines_stderr_is_passed_on() {
+    // A separate process, whose stderr can be read.
     let test = "config::writes_to_its_error_output";
     let run = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--include-ignored", "--nocapture"])
@@ -114,8 +111,8 @@ async fn writes_to_its_error_output() {
 #[tokio::test]
 async fn stop_on_structured_output_is_true_by_default() {
     assert!(ClientConfig::default().stop_on_structured_output());
-    // What it does is told by `answers::the_turn_ends_with_the_answer`, and on engines that would go on by the story on the
-    // older vendor program.
+    // Its effect is tested by `answers::the_turn_ends_with_the_answer`, and for engines that would continue by the
+    // story on the older vendor program.
     let script =
         Script::new().rule(when(), reply().tool_use("StructuredOutput", json!({"value": 1})));
     let stage = Stage::new(script).await;
@@ -129,7 +126,7 @@ async fn stop_on_structured_output_is_true_by_default() {
     assert_eq!(reason, "hook_stopped");
 }
 
-/// What becomes of a command, and of an edit, in a mode.
+/// Whether a command and an edit run in a mode.
 async fn in_mode(mode: PermissionMode) -> (bool, bool) {
     let folder = tempfile::tempdir().unwrap();
     let (by_command, by_edit) = (folder.path().join("by_command"), folder.path().join("by_edit"));
@@ -165,11 +162,11 @@ async fn mode_plan_changes_nothing() {
 }
 
 #[tokio::test]
-async fn mode_default_asks_and_without_anybody_to_ask_denies() {
+async fn mode_default_denies_without_a_user_to_ask() {
     assert_eq!(in_mode(PermissionMode::Default).await, (false, false));
 }
 
-/// What an engine is told about the sandbox.
+/// The sandbox settings that an engine gets.
 async fn sandbox(settings: Value) -> Value {
     let sandbox: SandboxSettings = serde_json::from_value(settings).unwrap();
     let launch = started(|mut options| {
@@ -196,7 +193,7 @@ async fn sandbox_network_allowed_domains_reaches_the_engine() {
 async fn sandbox_allow_unix_sockets_reaches_the_engine() {
     let settings = json!({"network": {"allowUnixSockets": ["/run/it.sock"]}});
     assert_eq!(sandbox(settings.clone()).await, settings);
-    // As the original writes it, at the top.
+    // At the top level, as the original writes it.
     let settings = json!({"allowUnixSockets": true});
     assert_eq!(sandbox(settings.clone()).await, settings);
 }
@@ -223,7 +220,7 @@ async fn the_default_model_is_that_of_the_original() {
     assert_eq!(launch.launch.model.as_deref(), Some("other"));
 }
 
-/// The complaint about one setting.
+/// The error for one setting.
 fn refused(settings: Value) -> String {
     let settings: ModelSettings = serde_json::from_value(settings).unwrap();
     ModelConfig::try_from(settings).unwrap_err().to_string()
@@ -253,7 +250,7 @@ fn frequency_penalty_is_refused_by_name() {
 }
 
 #[test]
-fn what_else_no_engine_can_honour_is_refused_by_name_too() {
+fn other_unsupported_settings_are_refused_by_name_too() {
     assert!(refused(json!({"temperature": 0.5})).contains("`temperature`"));
     assert!(refused(json!({"top_p": 0.5})).contains("`top_p`"));
     assert_eq!(
@@ -284,9 +281,9 @@ fn configurations_are_values_that_do_not_change() {
     assert_eq!((adapter.client().max_turns(), other.client().max_turns()), (None, Some(3)));
 }
 
-// Mutant: only the command line refuses a sandbox that is not there, and root that bypasses permissions.
+// Mutant: only the command line refuses a missing sandbox, and root with bypassed permissions.
 #[tokio::test]
-async fn a_prompt_is_not_run_without_the_sandbox_it_asks_for_nor_as_root_without_a_container() {
+async fn a_prompt_is_refused_without_its_sandbox_and_as_root_without_a_container() {
     let stage = Stage::new(Script::new().rule(when(), reply().text("Hi."))).await;
     let mut options = stage.options();
     options.context.sandbox = Some(serde_json::from_value(json!({"enabled": true})).unwrap());

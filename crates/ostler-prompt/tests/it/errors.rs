@@ -6,16 +6,16 @@ use ostler_testkit::{Script, Status, reply, when};
 
 use crate::fake::{Fake, INTRODUCES, prompt};
 use crate::result;
-use crate::stage::{Heard, Stage, within};
+use crate::stage::{PublishedEvents, Stage, within};
 
 async fn error(options: Options) -> Error {
     let adapter = Adapter::new(options);
     let session = Session::new();
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     let error = within(adapter.evaluate(&prompt::<()>("go"), &session)).await.unwrap_err();
     assert_eq!(error.prompt_name(), "test/prompt");
-    // A failure is told too, once.
-    assert_eq!(heard.lines(), ["rendered test/prompt".to_owned(), format!("failed {error}")]);
+    // A failure is published too, once.
+    assert_eq!(published.lines(), ["rendered test/prompt".to_owned(), format!("failed {error}")]);
     error
 }
 
@@ -40,7 +40,7 @@ async fn cli_connection_error_is_a_throttle_error() {
 }
 
 #[tokio::test]
-async fn an_engine_that_leaves_without_a_word_is_a_lost_connection() {
+async fn an_engine_that_exits_without_output_is_a_lost_connection() {
     let error = error_of(&[INTRODUCES, "exit 0"]).await;
     assert_eq!((error.category(), error.is_retryable()), (Category::Throttle, true), "{error:?}");
 }
@@ -96,13 +96,13 @@ async fn every_error_subtype_has_its_variant_with_the_list_of_errors() {
     let error = ends!("error_during_execution");
     let is_named = |error: &Error, name: &str| matches!(error, Error::Execution { errors, subtype, .. } if *errors == list && subtype == name);
     assert!(is_named(&error, "error_during_execution"), "{error:?}");
-    // One that is invented later.
+    // A subtype of a later version.
     let error = ends!("error_moon_phase");
     assert!(is_named(&error, "error_moon_phase"), "{error:?}");
 }
 
 #[tokio::test]
-async fn the_api_says_no_for_good_or_for_now() {
+async fn a_refusal_of_the_api_is_permanent_or_temporary() {
     for (status, retryable) in [(400, false), (401, false), (429, true), (529, true)] {
         let script = Script::new().rule(when(), reply().status(Status::new(status)));
         let stage = Stage::new(script).await;
@@ -117,7 +117,7 @@ async fn the_api_says_no_for_good_or_for_now() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_cancelled_says_so() {
+async fn a_cancelled_run_is_reported_as_cancelled() {
     let stage = Stage::new(Script::new().rule(when(), reply().text("never").hold("gate"))).await;
     let token = ostler_sdk::CancellationToken::new();
     let adapter = Adapter::new(stage.options().cancel_with(token.clone()));
@@ -132,7 +132,7 @@ async fn a_run_that_is_cancelled_says_so() {
 }
 
 #[tokio::test]
-async fn options_that_cannot_be_are_refused() {
+async fn invalid_options_are_refused() {
     let mut options = Options::new().executable("/bin/true");
     options.limits.max_budget_usd = Some(-1.0);
     let error = error(options).await;
@@ -141,7 +141,7 @@ async fn options_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn workspace_security_violations_have_a_type_of_their_own() {
+fn workspace_security_violations_have_their_own_type() {
     let opened = ostler_prompt::Workspace::builder()
         .mount(ostler_prompt::HostMount::new("/etc"))
         .allowed_host_roots([std::env::temp_dir()])

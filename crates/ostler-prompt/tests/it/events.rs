@@ -1,4 +1,4 @@
-//! Seed 002, "Events Published": what is told, when, and that nobody who listens disturbs a run.
+//! Seed 002, "Events Published": which events are published, when, and that no subscriber disturbs a run.
 
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -7,7 +7,7 @@ use ostler_testkit::{Script, reply, when};
 use serde_json::json;
 
 use crate::fake::prompt;
-use crate::stage::{Heard, Stage, within};
+use crate::stage::{PublishedEvents, Stage, within};
 
 fn one_call() -> Script {
     let usage = ostler_testkit::Usage::tokens;
@@ -25,15 +25,15 @@ fn one_call() -> Script {
 async fn prompt_rendered_has_the_text_and_the_tools() {
     let stage = Stage::new(one_call()).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     within(stage.adapter().evaluate(&prompt, &session)).await.unwrap();
-    let Event::PromptRendered(event) = &heard.events()[0] else { panic!() };
+    let Event::PromptRendered(event) = &published.events()[0] else { panic!() };
     assert_eq!((event.text.as_str(), event.tools.len()), ("## 1. Task\n\ngo\n", 0));
     assert_eq!(
         (event.prompt_name.as_str(), event.adapter.as_str()),
         ("test/prompt", "claude_agent_sdk")
     );
-    // It is what was sent.
+    // It equals what was sent.
     assert!(
         stage.requests()[0].last_user_text().ends_with(&event.text),
         "{:?}",
@@ -45,9 +45,9 @@ async fn prompt_rendered_has_the_text_and_the_tools() {
 async fn tool_invoked_has_name_params_and_result() {
     let stage = Stage::new(one_call()).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     within(stage.adapter().evaluate(&prompt, &session)).await.unwrap();
-    let Event::ToolInvoked(event) = &heard.events()[1] else { panic!() };
+    let Event::ToolInvoked(event) = &published.events()[1] else { panic!() };
     assert_eq!(event.name, "Bash");
     assert_eq!(event.params, json!({"command": "echo hello"}));
     assert_eq!(event.result["stdout"], "hello");
@@ -64,9 +64,9 @@ async fn prompt_executed_has_output_usage_and_duration() {
     );
     let stage = Stage::new(script).await;
     let (session, prompt) = (Session::new(), prompt::<u32>("go"));
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     let response = within(stage.adapter().evaluate(&prompt, &session)).await.unwrap();
-    let events = heard.events();
+    let events = published.events();
     let Some(Event::PromptExecuted(event)) = events.last() else { panic!("{events:?}") };
     assert_eq!(event.output, Some(json!({"value": 7})));
     assert_eq!(event.usage, Usage { input_tokens: 70, output_tokens: 40, cached_tokens: 3 });
@@ -76,29 +76,29 @@ async fn prompt_executed_has_output_usage_and_duration() {
 }
 
 #[tokio::test]
-async fn events_are_told_while_the_run_goes_on() {
+async fn events_are_published_during_the_run() {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Bash", json!({"command": "echo hello"})))
         .rule(when(), reply().text("Done.").hold("gate"));
     let stage = Stage::new(script).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     let adapter = stage.adapter();
     let gate = stage.api.gate("gate");
     let look = async {
         gate.reached().await;
-        let before = heard.lines();
+        let before = published.lines();
         gate.release();
         before
     };
     let (response, before) = tokio::join!(within(adapter.evaluate(&prompt, &session)), look);
     response.unwrap();
     assert_eq!(before, ["rendered test/prompt", "invoked Bash"]);
-    assert_eq!(heard.lines(), ["executed test/prompt"]);
+    assert_eq!(published.lines(), ["executed test/prompt"]);
 }
 
 #[tokio::test]
-async fn a_subscriber_names_the_kind_it_wants() {
+async fn a_subscriber_chooses_the_type_of_event() {
     let stage = Stage::new(one_call()).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
     let order = Arc::new(Mutex::new(Vec::new()));
@@ -123,18 +123,18 @@ async fn a_subscriber_names_the_kind_it_wants() {
 }
 
 #[tokio::test]
-async fn a_subscriber_that_panics_or_never_returns_disturbs_nobody() {
+async fn a_subscriber_that_panics_or_blocks_does_not_disturb_the_run() {
     let stage = Stage::new(one_call()).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
     let (release, wait) = mpsc::channel::<()>();
     let stuck = session.bus().subscribe(move |_: &Event| {
-        // Until the test is over.
+        // Blocks until the test ends.
         let _ = wait.recv();
     });
     let panics = session.bus().subscribe(|_: &Event| panic!("a subscriber's own affair"));
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     within(stage.adapter().evaluate(&prompt, &session)).await.unwrap();
-    assert_eq!(heard.lines().len(), 3);
+    assert_eq!(published.lines().len(), 3);
     drop(release);
     within(session.bus().settle()).await;
     assert_eq!((panics.panics(), stuck.missed()), (3, 0), "it is called again after a panic");
@@ -152,7 +152,7 @@ async fn what_a_slow_subscriber_misses_is_counted() {
     let (session, prompt) = (Session::with_bus(bus.clone()), prompt::<()>("go"));
     let stage = Stage::new(one_call()).await;
     let adapter = stage.adapter();
-    // Every run that is dropped at once tells of its beginning and its end.
+    // Every run dropped at once publishes its start and its end.
     for _ in 0..3000 {
         let late = ostler_prompt::Deadline::at(std::time::Instant::now());
         let _ = adapter.evaluate(&prompt, &session).deadline(late).await;
@@ -166,7 +166,7 @@ async fn what_a_slow_subscriber_misses_is_counted() {
 }
 
 #[tokio::test]
-async fn whoever_no_longer_listens_is_not_called() {
+async fn a_dropped_subscription_is_not_called() {
     let bus = EventBus::new();
     let session = Session::with_bus(bus.clone());
     let calls = Arc::new(Mutex::new(0));
@@ -180,24 +180,24 @@ async fn whoever_no_longer_listens_is_not_called() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_dropped_is_told_as_over() {
+async fn dropping_a_run_publishes_its_end() {
     let stage = Stage::new(Script::new().rule(when(), reply().text("never").hold("gate"))).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     let mut evaluation = stage.adapter().evaluate(&prompt, &session).stream();
     assert!(within(evaluation.next()).await.is_some());
     drop(evaluation);
     assert_eq!(
-        heard.lines(),
+        published.lines(),
         ["rendered test/prompt", "failed test/prompt: the run was cancelled"]
     );
-    // One that nobody began is not told of.
+    // A run that was not started is not published.
     drop(stage.adapter().evaluate(&prompt, &session).stream());
-    assert!(heard.lines().is_empty());
+    assert!(published.lines().is_empty());
 }
 
 #[tokio::test]
-async fn a_bridged_call_and_one_of_a_subagent_are_told_once_each_with_their_ids() {
+async fn calls_of_prompt_tools_and_subagents_are_published_once_with_their_ids() {
     let tool = ostler_prompt::Tool::new("note", "Notes something", |(): (), _| async {
         Ok::<_, String>("noted")
     });
@@ -220,9 +220,9 @@ async fn a_bridged_call_and_one_of_a_subagent_are_told_once_each_with_their_ids(
         .rule(when(), reply().text("Done."));
     let stage = Stage::new(script).await;
     let session = Session::new();
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     within(stage.adapter().evaluate(&prompt, &session)).await.unwrap();
-    let calls: Vec<_> = heard
+    let calls: Vec<_> = published
         .events()
         .into_iter()
         .filter_map(|event| match event {
@@ -243,8 +243,8 @@ async fn a_bridged_call_and_one_of_a_subagent_are_told_once_each_with_their_ids(
 }
 
 #[tokio::test]
-async fn a_call_that_an_engine_tells_of_several_times_is_told_once() {
-    // The third and fourth hook are those for tools that ran and that failed.
+async fn a_call_that_an_engine_reports_repeatedly_is_published_once() {
+    // The third and fourth hook are those for successful and failed tool calls.
     let asks = r#"
 ask() {
   printf '{"type":"control_request","request_id":"q%s","request":{"subtype":"hook_callback","callback_id":"hook_%s","tool_use_id":"t","input":{"hook_event_name":"%s","session_id":"s","transcript_path":"","cwd":"/","tool_name":"Bash","tool_input":{},"tool_response":{},"error":"e","tool_use_id":"t"}}}\n' "$1" "$2" "$3"
@@ -254,10 +254,10 @@ ask 1 2 PostToolUse; ask 2 2 PostToolUse; ask 3 3 PostToolUseFailure"#;
     let result = crate::result!(r#""subtype":"success","is_error":false,"result":"ok""#);
     let fake = crate::fake::Fake::new(&[crate::fake::INTRODUCES, asks, result]);
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     let response = within(ostler_prompt::Adapter::new(fake.options()).evaluate(&prompt, &session))
         .await
         .unwrap();
-    assert_eq!(heard.lines(), ["rendered test/prompt", "invoked Bash", "executed test/prompt"]);
+    assert_eq!(published.lines(), ["rendered test/prompt", "invoked Bash", "executed test/prompt"]);
     assert_eq!((response.tool_calls, response.hooks.calls), (1, 3));
 }

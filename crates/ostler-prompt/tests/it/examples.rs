@@ -9,7 +9,7 @@ use tokio::process::Command;
 use crate::mounts::Host;
 use crate::stage::within;
 
-/// Cargo puts examples beside the folder of the tests.
+/// Cargo puts examples next to the folder of the tests.
 fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.ancestors().nth(2).unwrap().join("examples").join(name)
@@ -51,7 +51,7 @@ async fn the_example_reviews_a_folder() {
 }
 
 #[test]
-fn the_facade_has_all_of_it() {
+fn the_facade_exports_the_whole_api() {
     let prompt: ostler::prompts::Prompt<()> = crate::fake::prompt("go");
     assert_eq!(prompt.name(), "test/prompt");
     let _: fn(ostler::Options) -> ostler_prompt::Adapter = ostler::prompts::Adapter::new;

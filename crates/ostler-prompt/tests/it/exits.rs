@@ -1,4 +1,4 @@
-//! However a process ends, its workspaces go with it.
+//! Workspaces are removed however a process ends.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +11,7 @@ use ostler_prompt::{HostMount, Workspace};
 use crate::mounts::Host;
 use crate::stage::within;
 
-/// The part of the process that ends; what it is to do stands in the environment.
+/// The process that ends; the environment says how.
 #[test]
 fn a_process_with_a_workspace() {
     let Some(ends) = std::env::var_os("OSTLER_TEST_ENDS") else { return };
@@ -71,36 +71,36 @@ async fn check(ends: &str, signal: Option<&str>) {
 }
 
 #[tokio::test]
-async fn by_returning() {
+async fn a_workspace_is_removed_when_main_returns() {
     check("return", None).await;
 }
 
 #[tokio::test]
-async fn by_a_panic() {
+async fn a_workspace_is_removed_after_a_panic() {
     check("panic", None).await;
 }
 
 #[tokio::test]
-async fn by_exit() {
+async fn a_workspace_is_removed_after_exit() {
     check("exit", None).await;
 }
 
 #[tokio::test]
-async fn by_abort() {
+async fn a_workspace_is_removed_after_abort() {
     check("abort", None).await;
 }
 
 #[tokio::test]
-async fn by_sigterm() {
+async fn a_workspace_is_removed_after_sigterm() {
     check("wait", Some("TERM")).await;
 }
 
 #[tokio::test]
-async fn by_sigint() {
+async fn a_workspace_is_removed_after_sigint() {
     check("wait", Some("INT")).await;
 }
 
 #[tokio::test]
-async fn by_sigkill() {
+async fn a_workspace_is_removed_after_sigkill() {
     check("wait", Some("KILL")).await;
 }

@@ -1,4 +1,4 @@
-//! What the options of an adapter say explicitly holds, and what a run that was cut off tells.
+//! Explicit options of an adapter apply, and aborted runs report their cost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,9 +12,9 @@ use ostler_testkit::{Script, Status, Usage, reply, when};
 use serde_json::json;
 
 use crate::fake::prompt;
-use crate::stage::{Heard, MODEL, Stage, within};
+use crate::stage::{MODEL, PublishedEvents, Stage, within};
 
-/// Runs a command that leaves a file; whether it did, and how often the callback was asked.
+/// Runs a command that writes a file. Returns whether it did, and how often the callback was called.
 async fn command_runs(change: impl FnOnce(Options) -> Options) -> (bool, usize) {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Bash", json!({"command": "touch ran"})))
@@ -34,7 +34,7 @@ async fn command_runs(change: impl FnOnce(Options) -> Options) -> (bool, usize) 
 
 /// Mutants: the adapter sets `bypassPermissions` by itself; the adapter sets its default model.
 #[tokio::test]
-async fn mode_model_and_callback_of_the_options_hold() {
+async fn mode_model_and_callback_of_the_options_apply() {
     assert_eq!(command_runs(|options| options).await, (false, 1));
     let modes = [PermissionMode::Default, PermissionMode::Plan, PermissionMode::DontAsk];
     for mode in modes {
@@ -43,7 +43,7 @@ async fn mode_model_and_callback_of_the_options_hold() {
     }
 }
 
-/// Mutant: one of two is taken in silence.
+/// Mutant: one of the two is used silently.
 #[tokio::test]
 async fn options_and_adapter_that_disagree_are_refused() {
     let stage = Stage::new(Script::new()).await;
@@ -64,17 +64,17 @@ async fn options_and_adapter_that_disagree_are_refused() {
     assert!(stage.requests().is_empty());
 }
 
-fn executed(heard: &mut Heard) -> PromptExecuted {
-    let executed = heard.events().into_iter().find_map(|event| match event {
+fn executed(published: &mut PublishedEvents) -> PromptExecuted {
+    let executed = published.events().into_iter().find_map(|event| match event {
         Event::PromptExecuted(executed) => Some((*executed).clone()),
         _ => None,
     });
     executed.unwrap()
 }
 
-/// Mutants: `ask_cost` left out; the last stop reason of the model told.
+/// Mutants: `ask_cost` left out; the model's last stop reason reported.
 #[tokio::test]
-async fn a_run_that_was_cut_off_tells_its_cost_and_why_it_stopped() {
+async fn an_aborted_run_reports_its_cost_and_why_it_stopped() {
     let call =
         || reply().tool_use("Bash", json!({"command": "true"})).usage(Usage::tokens(1000, 500));
     let script = Script::new()
@@ -84,7 +84,7 @@ async fn a_run_that_was_cut_off_tells_its_cost_and_why_it_stopped() {
     let stage = Stage::new(script).await;
     for (text, expected) in [("slow", "deadline_exceeded"), ("poor", "budget_exhausted")] {
         let session = Session::new();
-        let mut heard = Heard::of(&session);
+        let mut published = PublishedEvents::of(&session);
         let prompt = prompt::<()>(text);
         let run = stage.adapter().evaluate(&prompt, &session);
         let run = match text {
@@ -93,15 +93,15 @@ async fn a_run_that_was_cut_off_tells_its_cost_and_why_it_stopped() {
         };
         let error = within(run).await.unwrap_err();
         assert_eq!(error.code(), expected, "{error}");
-        let told = executed(&mut heard);
-        assert_eq!(told.stop_reason, expected);
-        assert!(told.cost_usd > 0.0, "{text}: {told:?}");
+        let end = executed(&mut published);
+        assert_eq!(end.stop_reason, expected);
+        assert!(end.cost_usd > 0.0, "{text}: {end:?}");
     }
 }
 
 /// Mutant: the old limit of sixteen denials.
 #[tokio::test]
-async fn a_budget_that_is_used_up_is_not_spent_again_and_again() {
+async fn the_model_is_not_asked_again_after_the_budget_is_used_up() {
     let two = || {
         let call = || json!({"command": "true"});
         reply().tool_use("Bash", call()).tool_use("Bash", call()).usage(Usage::tokens(1000, 250))
@@ -111,12 +111,12 @@ async fn a_budget_that_is_used_up_is_not_spent_again_and_again() {
     let run = stage.adapter().evaluate(&prompt, &session).budget(Budget::tokens(2500));
     let error = within(run).await.unwrap_err();
     assert!(matches!(error, Error::BudgetExhausted { .. }), "{error:?}");
-    // Two within the budget; the calls of the second are denied, those of the third, too; the fourth may be under way.
+    // Two within the budget; the calls of the second and the third are denied; the fourth may be in progress.
     let n_requests = stage.requests().len();
     assert!((3..=4).contains(&n_requests), "{n_requests}");
 }
 
-/// Mutant: `trouble` not told.
+/// Mutant: `trouble` not reported.
 #[tokio::test]
 async fn a_deadline_that_passes_while_the_model_is_overloaded_says_so() {
     let overloaded = Status::new(529).error_type("overloaded_error");

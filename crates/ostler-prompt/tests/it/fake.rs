@@ -1,4 +1,4 @@
-//! Engines made of a few lines of shell, and one that only notes how it was to be started.
+//! Fake engines: shell scripts, and one that only records how it is started.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -20,7 +20,7 @@ read -r prompt
 printf '%s' "$prompt" > prompt
 "#;
 
-/// A result with some fields of its own.
+/// A result with some additional fields.
 #[macro_export]
 macro_rules! result {
     ($($fields:literal),+) => {
@@ -32,7 +32,7 @@ macro_rules! result {
     };
 }
 
-/// An engine in a folder of its own.
+/// An engine in a temporary folder.
 pub(crate) struct Fake {
     pub(crate) folder: TempDir,
     path: PathBuf,
@@ -42,7 +42,7 @@ impl Fake {
     pub(crate) fn new(parts: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("engine");
-        // By another process: a test that starts something while this one writes would keep the file open for writing,
+        // Written by another process: a test that starts a program meanwhile would keep the file open for writing,
         // and such a file cannot be executed.
         let mut writer = Command::new("/bin/sh");
         writer.args(["-c", r#"printf '%s' "$1" > "$0"; chmod 755 "$0""#]).arg(&path);
@@ -56,7 +56,7 @@ impl Fake {
     }
 }
 
-/// Notes how it was to be started, and starts nothing.
+/// Records how it is started, and starts nothing.
 #[derive(Clone, Default)]
 pub(crate) struct Noted(Arc<Mutex<Option<Start>>>);
 
@@ -69,11 +69,11 @@ impl Noted {
 impl Transport for Noted {
     fn start(&self, start: Start) -> BoxFuture<'static, Result<Link, Error>> {
         *self.0.lock().unwrap() = Some(start);
-        async { Err(Error::NoEngine("this one only notes".to_owned())) }.boxed()
+        async { Err(Error::NoEngine("this engine only records its start".to_owned())) }.boxed()
     }
 }
 
-/// A prompt that says something, and the answer of some type.
+/// A prompt with a text, and an answer of some type.
 pub(crate) fn prompt<T: Output>(text: &str) -> Prompt<T> {
     Prompt::builder("test", "prompt").section(Markdown::new("Task", "task", text)).build().unwrap()
 }

@@ -1,4 +1,4 @@
-//! Seed 002, "SDK API Selection": there is one form of a prompt, and it has everything that only the streamed one had.
+//! Seed 002, "SDK API Selection": there is one form of a prompt, with everything that only the streamed one had.
 
 use ostler_prompt::{Adapter, Markdown, Prompt, Session, Tool};
 use ostler_testkit::{Script, reply, when};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::fake::{Fake, INTRODUCES, prompt};
 use crate::result;
-use crate::stage::{Heard, Stage, within};
+use crate::stage::{PublishedEvents, Stage, within};
 
 #[tokio::test]
-async fn the_prompt_goes_out_as_a_streamed_message_under_its_own_name() {
+async fn the_prompt_is_sent_as_a_streamed_message_under_its_own_name() {
     let result = result!(r#""subtype":"success","is_error":false,"result":"ok""#);
     let fake = Fake::new(&[INTRODUCES, result]);
     let adapter = Adapter::new(fake.options());
@@ -31,11 +31,11 @@ async fn row_hooks_are_always_on() {
         .rule(when(), reply().text("Done."));
     let stage = Stage::new(script).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     let response = within(stage.adapter().evaluate(&prompt, &session)).await.unwrap();
     // UserPromptSubmit, PreToolUse, PostToolUse, Stop.
     assert_eq!(response.hooks.calls, 4);
-    assert!(heard.lines().contains(&"invoked Bash".to_owned()));
+    assert!(published.lines().contains(&"invoked Bash".to_owned()));
 }
 
 #[tokio::test]
@@ -62,7 +62,7 @@ async fn row_one_shot_queries_are_one_await() {
 
 #[tokio::test]
 async fn row_lifecycle_the_engine_ends_with_the_run() {
-    // It is waited for: when the response is there the engine has gone.
+    // The response waits for it: the engine has ended by then.
     let result = r#"printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"result":"ok","duration_ms":1,"duration_api_ms":1,"num_turns":1,"total_cost_usd":0,"usage":{},"modelUsage":{},"permission_denials":[],"uuid":"u","session_id":"s"}'; cat > /dev/null; touch ended"#;
     let fake = Fake::new(&[INTRODUCES, result]);
     let adapter = Adapter::new(fake.options());
@@ -109,7 +109,7 @@ fn the_same_sections_always_give_the_same_text() {
 }
 
 #[test]
-fn what_is_wrong_with_a_prompt_is_told_when_it_is_built() {
+fn an_invalid_prompt_is_refused_when_it_is_built() {
     let check = |namespace: &str, key: &str, sections: Vec<Markdown>, expected: &str| {
         let mut builder = Prompt::<()>::builder(namespace, key);
         for section in sections {
@@ -119,10 +119,10 @@ fn what_is_wrong_with_a_prompt_is_told_when_it_is_built() {
         assert!(error.contains(expected), "{error}");
     };
     let section = || Markdown::new("Task", "task", "go");
-    check("", "key", vec![section()], "the namespace `` is not one");
-    check("ns", "Key", vec![section()], "the key `Key` is not one");
-    check("ns", "key", vec![], "nothing to say");
-    check("ns", "key", vec![Markdown::new("T", "a b", "go")], "the section key `a b` is not one");
+    check("", "key", vec![section()], "the namespace `` is not valid");
+    check("ns", "Key", vec![section()], "the key `Key` is not valid");
+    check("ns", "key", vec![], "has no text");
+    check("ns", "key", vec![Markdown::new("T", "a b", "go")], "the section key `a b` is not valid");
     check("ns", "key", vec![section(), section()], "two sections have the key `task`");
     check("ns", "key", vec![Markdown::new("T", "t", "${who}")], "`who`");
     let unused = Markdown::new("T", "t", "go").params(json!({"who": 1}));

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use crate::fake::{Fake, INTRODUCES, prompt};
 use crate::result;
-use crate::stage::{Heard, Stage, within};
+use crate::stage::{PublishedEvents, Stage, within};
 
-/// One call of `Bash`, and then the model says what it was told.
+/// One call of `Bash`, after which the model repeats its result.
 fn one_call() -> Script {
     let call = reply().tool_use("Bash", json!({"command": "echo hello"}));
     Script::new()
@@ -25,12 +25,12 @@ fn one_call() -> Script {
         .rule(when(), reply().text("It says: {{tool_result}}").usage(Usage::tokens(10, 5)))
 }
 
-/// What the model says when a call was denied. Engines say who denied it before the reason.
+/// The model's text after a denied call. Engines prefix the reason with the hook.
 fn denied(reason: &str) -> String {
     format!("It says: PreToolUse:Bash hook error: {reason}")
 }
 
-/// What becomes of one call, held to something.
+/// Whether one call runs under these limits.
 async fn outcome(hold: impl FnOnce(HookContext) -> HookContext) -> (String, HookContext) {
     let stage = Stage::new(one_call()).await;
     let context = hold(HookContext::new(Session::new(), "tests", "test/prompt"));
@@ -48,7 +48,7 @@ async fn outcome(hold: impl FnOnce(HookContext) -> HookContext) -> (String, Hook
 }
 
 #[tokio::test]
-async fn a_call_runs_while_nothing_is_up() {
+async fn a_call_runs_within_the_limits() {
     let later = Deadline::after(Duration::from_secs(3600));
     let (said, context) = outcome(|context| {
         context.deadline(later).budget(BudgetTracker::new(Budget::tokens(1_000_000)))
@@ -73,7 +73,7 @@ async fn pre_tool_use_denies_with_token_budget_exhausted_when_the_tokens_are_use
     assert_eq!((context.n_tool_calls(), context.n_denied()), (0, 1));
 }
 
-/// What hooks answer, word by word: the engine asks the second one, which is that for `PreToolUse`.
+/// The hooks' exact answers: the engine calls the second one, which is that for `PreToolUse`.
 async fn answer(context: HookContext) -> Value {
     let asks = r#"printf '%s\n' '{"type":"control_request","request_id":"q","request":{"subtype":"hook_callback","callback_id":"hook_1","tool_use_id":"t","input":{"hook_event_name":"PreToolUse","session_id":"s","transcript_path":"","cwd":"/","tool_name":"Bash","tool_input":{},"tool_use_id":"t"}}}'
 read -r answer; printf '%s' "$answer" > answer"#;
@@ -89,7 +89,7 @@ read -r answer; printf '%s' "$answer" > answer"#;
 }
 
 #[tokio::test]
-async fn the_answers_of_pre_tool_use_are_those_of_the_original_to_the_letter() {
+async fn the_answers_of_pre_tool_use_equal_those_of_the_original() {
     let context = || HookContext::new(Session::new(), "tests", "test/prompt");
     let denial = |reason: &str| {
         json!({"hookSpecificOutput": {
@@ -106,7 +106,7 @@ async fn the_answers_of_pre_tool_use_are_those_of_the_original_to_the_letter() {
 }
 
 #[tokio::test]
-async fn the_deadline_is_told_before_the_budget() {
+async fn the_deadline_is_reported_before_the_budget() {
     let (said, _) = outcome(|context| {
         let tracker = BudgetTracker::new(Budget::tokens(0));
         context.deadline(Deadline::at(Instant::now())).budget(tracker)
@@ -124,7 +124,7 @@ async fn pre_tool_use_denies_when_the_dollars_are_used_up() {
 }
 
 #[tokio::test]
-async fn stop_records_why_and_it_is_end_turn_if_nobody_says_otherwise() {
+async fn stop_records_the_reason_which_is_end_turn_by_default() {
     let (_, context) = outcome(|context| context).await;
     assert_eq!(context.stop_reason().as_deref(), Some("end_turn"));
 }
@@ -146,7 +146,7 @@ async fn the_context_has_everything_the_original_had() {
     assert_eq!(context.stop_reason(), None);
 }
 
-/// Hooks of the caller's own, which note when they are called.
+/// Hooks of the caller that record when they are called.
 fn noting(order: &Arc<Mutex<Vec<&'static str>>>) -> Vec<Hook> {
     let note = |name| {
         let order = Arc::clone(order);
@@ -175,7 +175,7 @@ fn noting(order: &Arc<Mutex<Vec<&'static str>>>) -> Vec<Hook> {
 }
 
 #[tokio::test]
-async fn hooks_come_in_the_order_of_the_flow_and_those_of_the_caller_too() {
+async fn hooks_run_in_the_order_of_the_flow_and_those_of_the_caller_too() {
     let order = Arc::new(Mutex::new(Vec::new()));
     let tool = Tool::new("note", "Notes that it runs", {
         let order = Arc::clone(&order);
@@ -206,18 +206,18 @@ async fn hooks_come_in_the_order_of_the_flow_and_those_of_the_caller_too() {
 }
 
 #[tokio::test]
-async fn post_tool_use_tells_everything_the_original_told() {
+async fn post_tool_use_publishes_everything_that_the_original_did() {
     let stage = Stage::new(one_call()).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     within(stage.adapter().evaluate(&prompt, &session)).await.unwrap();
-    let events = heard.events();
+    let events = published.events();
     let Event::ToolInvoked(call) = &events[1] else { panic!("{events:?}") };
     assert_eq!(call.prompt_name, "test/prompt");
     assert_eq!(call.adapter, "claude_agent_sdk");
     assert_eq!(call.name, "Bash");
     assert_eq!(call.params, json!({"command": "echo hello"}));
-    // The result comes as the engine has it: for a shell with these four.
+    // The engine's own result format: these four fields for a shell.
     for (name, value) in [
         ("stdout", json!("hello")),
         ("stderr", json!("")),
@@ -227,20 +227,20 @@ async fn post_tool_use_tells_everything_the_original_told() {
         assert_eq!(call.result[name], value, "{name}");
     }
     let requests = stage.requests();
-    let told = requests[1].body["messages"].to_string();
-    assert!(told.contains(&format!("\"{}\"", call.call_id)), "the id is the model's");
+    let messages = requests[1].body["messages"].to_string();
+    assert!(messages.contains(&format!("\"{}\"", call.call_id)), "the id is the model's");
 }
 
 #[tokio::test]
-async fn a_call_that_failed_is_told_once_and_one_that_was_denied_is_not() {
+async fn a_failed_call_is_published_once_and_a_denied_one_is_not() {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Read", json!({"file_path": "/no/such/file"})))
         .rule(when(), reply().text("Done."));
     let stage = Stage::new(script).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     within(stage.adapter().evaluate(&prompt, &session)).await.unwrap();
-    let events = heard.events();
+    let events = published.events();
     let calls: Vec<_> = events
         .iter()
         .filter_map(|event| match event {
@@ -254,11 +254,11 @@ async fn a_call_that_failed_is_told_once_and_one_that_was_denied_is_not() {
     let late =
         HookContext::new(session.clone(), "tests", "p").deadline(Deadline::at(Instant::now()));
     let (said, _) = outcome(|_| late).await;
-    assert_eq!((said, heard.events().len()), (denied("Deadline exceeded"), 0));
+    assert_eq!((said, published.events().len()), (denied("Deadline exceeded"), 0));
 }
 
 #[tokio::test]
-async fn a_hook_of_the_caller_that_panics_stops_what_it_guards_and_not_the_run() {
+async fn a_panicking_hook_of_the_caller_denies_the_call_and_not_the_run() {
     let stage = Stage::new(one_call()).await;
     let options = stage.options().hook(Hook::new(|_: PreToolUseInput, _| async { panic!("oh") }));
     let adapter = ostler_prompt::Adapter::new(options)
@@ -268,7 +268,7 @@ async fn a_hook_of_the_caller_that_panics_stops_what_it_guards_and_not_the_run()
     assert!(response.text.unwrap().starts_with("It says: "));
 }
 
-/// A model that calls tools for ever, whatever it is told.
+/// A model that keeps calling tools, whatever the results.
 fn for_ever() -> Script {
     Script::new().rule(
         when(),
@@ -277,7 +277,7 @@ fn for_ever() -> Script {
 }
 
 #[tokio::test]
-async fn a_model_that_does_not_listen_is_not_paid_for_ever() {
+async fn a_model_that_keeps_calling_tools_ends_with_the_budget() {
     let stage = Stage::new(for_ever()).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
     let run = stage.adapter().evaluate(&prompt, &session).budget(Budget::tokens(100));
@@ -291,7 +291,7 @@ async fn a_model_that_does_not_listen_is_not_paid_for_ever() {
 }
 
 #[tokio::test]
-async fn an_answer_is_taken_even_when_the_budget_is_used_up() {
+async fn an_answer_is_accepted_even_when_the_budget_is_used_up() {
     let script = Script::new()
         .rule(
             when().turn(0),
@@ -309,10 +309,10 @@ async fn an_answer_is_taken_even_when_the_budget_is_used_up() {
 }
 
 #[tokio::test]
-async fn a_run_whose_time_or_money_is_up_is_not_begun() {
+async fn a_run_beyond_its_deadline_or_budget_is_not_started() {
     let stage = Stage::new(Script::new()).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     let late = stage.adapter().evaluate(&prompt, &session).deadline(Deadline::at(Instant::now()));
     let error = within(late).await.unwrap_err();
     assert!(matches!(error, Error::DeadlineExceeded { .. }), "{error:?}");
@@ -320,7 +320,7 @@ async fn a_run_whose_time_or_money_is_up_is_not_begun() {
     let error = within(poor).await.unwrap_err();
     assert!(matches!(error, Error::BudgetExhausted { .. }), "{error:?}");
     assert!(stage.requests().is_empty());
-    assert_eq!(heard.lines().len(), 4, "both are told of, from beginning to end");
+    assert_eq!(published.lines().len(), 4, "both publish their start and their end");
 }
 
 #[tokio::test]
@@ -336,7 +336,7 @@ async fn a_deadline_ends_the_wait_for_a_model_that_never_answers() {
 }
 
 #[tokio::test]
-async fn a_deadline_ends_a_response_that_stops_in_the_middle_and_a_tool_that_runs_on() {
+async fn a_deadline_ends_a_stalled_response_and_a_running_tool() {
     let runs_on = reply().tool_use("Bash", json!({"command": "sleep 600"}));
     for reply in [reply().text("half of it").stall(3), runs_on] {
         let stage = Stage::new(Script::new().rule(when(), reply)).await;
@@ -348,7 +348,7 @@ async fn a_deadline_ends_a_response_that_stops_in_the_middle_and_a_tool_that_run
 }
 
 #[tokio::test]
-async fn with_a_grace_the_model_can_say_what_it_has_found() {
+async fn within_the_grace_the_model_can_report_what_it_has_found() {
     let script = Script::new()
         .rule(
             when().turn(0),
@@ -371,8 +371,8 @@ async fn with_a_grace_the_model_can_say_what_it_has_found() {
 }
 
 #[tokio::test]
-async fn several_runs_share_a_budget_and_nothing_is_lost() {
-    // Eight runs of two responses each, at once: 120 tokens a run.
+async fn several_runs_share_a_budget_and_all_tokens_are_counted() {
+    // Eight concurrent runs of two responses each: 120 tokens a run.
     let script = Script::new()
         .rule(
             when().turn(0),
@@ -390,7 +390,7 @@ async fn several_runs_share_a_budget_and_nothing_is_lost() {
     let usd: f64 = responses.iter().map(|response| response.as_ref().unwrap().cost_usd).sum();
     assert!(usd > 0.0 && (tracker.spent().usd - usd).abs() < 1e-9, "{usd} {:?}", tracker.spent());
 
-    // One that comes when the others have spent everything is not begun.
+    // A run that starts when the others have spent everything is refused.
     let tracker = BudgetTracker::new(Budget::tokens(120));
     within(adapter.evaluate(&prompt, &session).budget_tracker(&tracker)).await.unwrap();
     let error = within(adapter.evaluate(&prompt, &session).budget_tracker(&tracker)).await;
@@ -417,7 +417,7 @@ async fn dollars_spent_by_one_run_stop_the_tools_of_another() {
     let waiting = within(adapter.evaluate(&waits, &session).budget_tracker(&tracker));
     let spending = async {
         gate.reached().await;
-        // Its own engine ends it for the same reason, or it ends well: that is not the point.
+        // Its own engine may end it for the same reason, or it may succeed: both are fine here.
         let _ = within(adapter.evaluate(&spends, &session).budget_tracker(&tracker)).await;
         gate.release();
     };
@@ -427,7 +427,7 @@ async fn dollars_spent_by_one_run_stop_the_tools_of_another() {
 }
 
 #[tokio::test]
-async fn the_engine_is_asked_what_was_spent_before_every_call() {
+async fn the_engine_is_asked_for_the_cost_before_every_call() {
     let tool = Tool::new(
         "spent",
         "Says what was spent",
@@ -447,7 +447,7 @@ async fn the_engine_is_asked_what_was_spent_before_every_call() {
         .build()
         .unwrap();
     let run = stage.adapter().evaluate(&prompt, &Session::new()).budget(Budget::usd(100.0));
-    // The result, which tells of dollars by itself, is still to come when the second call is made.
+    // The result, which reports dollars by itself, arrives after the second call.
     assert_eq!(within(run).await.unwrap().text.as_deref(), Some("some"));
 }
 
@@ -461,13 +461,13 @@ async fn without_an_adapter_everything_is_counted_too() {
 }
 
 #[tokio::test]
-async fn somebody_who_reads_slowly_is_not_late_if_the_agent_was_not() {
+async fn a_slow_reader_does_not_miss_a_deadline_that_the_agent_met() {
     let stage = Stage::new(one_call()).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
     let deadline = Deadline::after(Duration::from_secs(10));
     let mut evaluation = stage.adapter().evaluate(&prompt, &session).deadline(deadline).stream();
     within(evaluation.next()).await.unwrap();
-    // Everything happens meanwhile, and nobody reads it until the deadline has passed.
+    // Nothing reads the messages until the deadline has passed.
     let context = evaluation.context().clone();
     let done = async {
         while context.stop_reason().is_none() {
@@ -481,7 +481,7 @@ async fn somebody_who_reads_slowly_is_not_late_if_the_agent_was_not() {
 }
 
 #[tokio::test]
-async fn with_the_answer_there_a_deadline_does_not_wait_for_what_goes_on_in_the_background() {
+async fn with_an_answer_the_run_does_not_wait_for_background_work() {
     let script = Script::new()
         .rule(
             when().turn(0),

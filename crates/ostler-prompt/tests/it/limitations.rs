@@ -1,16 +1,16 @@
-//! Seed 002, "Limitations": each of them, gone.
+//! Seed 002, "Limitations": each of them, removed.
 
 use ostler_prompt::{Markdown, Prompt, Session, Tool};
 use ostler_testkit::{Script, reply, when};
 use serde_json::json;
 
 use crate::fake::prompt;
-use crate::stage::{Heard, Stage, within};
+use crate::stage::{PublishedEvents, Stage, within};
 
 #[tokio::test]
 async fn cli_dependency_no_other_program_is_needed() {
     let stage = Stage::new(Script::new().rule(when(), reply().text("Done."))).await;
-    // An engine's environment in which nothing can be found.
+    // An engine's environment without any program.
     let options = stage.options().env("PATH", "/nowhere");
     let adapter = ostler_prompt::Adapter::new(options);
     let response = within(adapter.evaluate(&prompt::<()>("go"), &Session::new())).await.unwrap();
@@ -33,7 +33,7 @@ async fn async_overhead_every_evaluation_is_on_the_callers_runtime() {
         .rule(when(), reply().text("{{tool_result}}"));
     let stage = Stage::new(script).await;
     let (adapter, session) = (stage.adapter(), Session::new());
-    // Side by side too, on the one thread of this test.
+    // Concurrently too, on the one thread of this test.
     let runs = (0..20).map(|_| adapter.evaluate(&prompt, &session).into_future());
     for response in within(futures::future::join_all(runs)).await {
         assert_eq!(response.unwrap().text.as_deref(), Some("here"));
@@ -41,7 +41,7 @@ async fn async_overhead_every_evaluation_is_on_the_callers_runtime() {
 }
 
 #[tokio::test]
-async fn hook_latency_is_measured_and_told() {
+async fn hook_latency_is_measured_and_reported() {
     let call = || reply().tool_use("Bash", json!({"command": "true"}));
     let script = Script::new()
         .rule(when().turn(0), call())
@@ -49,17 +49,19 @@ async fn hook_latency_is_measured_and_told() {
         .rule(when(), reply().text("Done."));
     let stage = Stage::new(script).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     let response = within(stage.adapter().evaluate(&prompt, &session)).await.unwrap();
     let cost = response.hooks;
     assert_eq!(cost.calls, 6, "one for the prompt, two for each call, one for the end");
     assert!(cost.longest <= cost.total && cost.total < response.duration, "{cost:?}");
-    let Some(ostler_prompt::Event::PromptExecuted(told)) = heard.events().pop() else { panic!() };
-    assert_eq!(told.hooks, cost);
+    let Some(ostler_prompt::Event::PromptExecuted(end)) = published.events().pop() else {
+        panic!()
+    };
+    assert_eq!(end.hooks, cost);
 }
 
 #[tokio::test]
-async fn no_streaming_messages_come_while_the_run_goes_on() {
+async fn no_streaming_messages_arrive_during_the_run() {
     let script = Script::new()
         .rule(
             when().turn(0),
@@ -78,13 +80,13 @@ async fn no_streaming_messages_come_while_the_run_goes_on() {
         }
     }
     assert_eq!(said, ["Looking.", "Done."]);
-    // The same call gives the whole.
+    // The same call gives the whole response.
     let response = evaluation.response().await.unwrap();
     assert_eq!((response.text.as_deref(), response.tool_calls), (Some("Done."), 1));
 }
 
 #[tokio::test]
-async fn no_streaming_text_comes_in_pieces_if_one_wants_them() {
+async fn no_streaming_text_arrives_in_deltas_on_request() {
     let stage = Stage::new(Script::new().rule(when(), reply().text("one two three"))).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
     let count = async |adapter: ostler_prompt::Adapter| {

@@ -1,4 +1,4 @@
-//! Typed prompts against the scripted Messages API, and against engines made of a few lines of shell.
+//! Typed prompts with the scripted Messages API, and with engines that are shell scripts.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

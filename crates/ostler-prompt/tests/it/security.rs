@@ -1,4 +1,4 @@
-//! What must not come into a workspace, and what must not stay of one.
+//! What must not be copied into a workspace, and what must not stay of one.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -11,7 +11,7 @@ use ostler_prompt::{HostMount, Workspace, WorkspaceError};
 
 use crate::mounts::{Host, files};
 
-/// What comes of a mount; if it is refused, nothing is left behind.
+/// Opens a workspace with a mount; if it is refused, nothing is left behind.
 fn try_open(host: &Host, mount: HostMount) -> Result<(), WorkspaceError> {
     let temp = tempfile::tempdir().unwrap();
     let opened = Workspace::builder()
@@ -20,7 +20,7 @@ fn try_open(host: &Host, mount: HostMount) -> Result<(), WorkspaceError> {
         .temp_root(temp.path())
         .open()
         .map(drop);
-    assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 0, "something is left behind");
+    assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 0, "a folder is left behind");
     opened
 }
 
@@ -31,7 +31,7 @@ fn refused(host: &Host, mount: HostMount) -> WorkspaceSecurityError {
     }
 }
 
-/// A root with a secret beside it.
+/// A root with a secret next to it.
 fn host() -> Host {
     let host = Host::in_memory();
     for (name, text) in [("root/a", "text"), ("root/sub/b", "text"), ("secret/key", "SECRET")] {
@@ -41,7 +41,7 @@ fn host() -> Host {
     host
 }
 
-/// What is in a workspace of the root, with links followed, and why the rest is not.
+/// The files in a workspace of the root, with links followed, and why the others are skipped.
 fn followed(host: &Host) -> (Vec<String>, Vec<(String, SkipReason)>) {
     let workspace = Workspace::builder()
         .mount(HostMount::new(host.path("root")).follow_symlinks(true))
@@ -58,7 +58,7 @@ fn followed(host: &Host) -> (Vec<String>, Vec<(String, SkipReason)>) {
 }
 
 #[test]
-fn a_mount_outside_of_the_roots_is_refused_by_its_real_path() {
+fn a_mount_outside_the_roots_is_refused_by_its_real_path() {
     let host = host();
     host.link(host.path("secret"), "root/door");
     let outside = |path: PathBuf| {
@@ -72,13 +72,13 @@ fn a_mount_outside_of_the_roots_is_refused_by_its_real_path() {
     outside(host.path("root/door/key"));
     outside("/etc/passwd".into());
     outside("/".into());
-    // A relative path is looked for in the root, and does not lead out of it.
+    // A relative path is looked up in the root, and does not lead out of it.
     outside("../secret".into());
     outside("door/key".into());
 }
 
 #[test]
-fn a_root_with_a_name_that_begins_like_another_is_another() {
+fn a_root_with_the_same_prefix_is_a_different_root() {
     let host = host();
     host.write("root2/c", "SECRET");
     let error = refused(&host, HostMount::new(host.path("root2")));
@@ -86,7 +86,7 @@ fn a_root_with_a_name_that_begins_like_another_is_another() {
 }
 
 #[test]
-fn an_empty_list_of_roots_allows_nothing_and_one_that_is_not_there_is_an_error() {
+fn an_empty_list_of_roots_allows_nothing_and_a_missing_root_is_an_error() {
     let host = host();
     let none: [PathBuf; 0] = [];
     let mount = || HostMount::new(host.path("root"));
@@ -104,7 +104,7 @@ fn a_mount_path_that_is_absolute_or_leads_out_is_refused() {
         let error = refused(&host, HostMount::new(host.path("root/a")).mount_path(path));
         assert!(matches!(error, WorkspaceSecurityError::MountPath { .. }), "{path:?}: {error}");
     }
-    // Without a name of its own it needs one.
+    // A path without a name needs a mount_path.
     let opened = Workspace::builder()
         .mount(HostMount::new("/").include_glob(["nothing-of-this-name"]))
         .open();
@@ -153,7 +153,7 @@ fn a_chain_of_links_that_ends_outside_is_not_followed_and_one_that_ends_inside_i
 }
 
 #[test]
-fn a_link_out_and_in_again_is_judged_by_its_end() {
+fn a_link_out_and_in_again_is_decided_by_its_target() {
     let host = host();
     host.link(host.path("secret"), "root/out");
     std::os::unix::fs::symlink(host.path("root/a"), host.path("secret/back")).unwrap();
@@ -185,7 +185,7 @@ fn without_roots_a_link_leads_no_further_than_its_mount() {
 }
 
 #[test]
-fn links_that_multiply_are_stopped() {
+fn exponentially_many_links_are_stopped() {
     // Each folder has two links to the next: 2^40 ways down.
     let host = Host::new(&[]);
     for number in 0..40 {
@@ -204,7 +204,7 @@ fn links_that_multiply_are_stopped() {
 }
 
 #[test]
-fn special_files_are_left_out_and_never_waited_for() {
+fn special_files_are_skipped_without_blocking() {
     let host = host();
     let made = Command::new("mkfifo").arg(host.path("root/pipe")).status().unwrap();
     assert!(made.success());
@@ -217,7 +217,7 @@ fn special_files_are_left_out_and_never_waited_for() {
     assert!(skipped.contains(&("socket".to_owned(), SkipReason::Special)), "{skipped:?}");
     assert!(skipped.contains(&("to_pipe".to_owned(), SkipReason::Special)), "{skipped:?}");
     assert!(skipped.contains(&("device".to_owned(), SkipReason::LeadsOutside)), "{skipped:?}");
-    // Nor are they mounted by name.
+    // Nor can they be mounted by name.
     for path in [host.path("root/pipe"), host.path("root/socket")] {
         let opened = Workspace::builder().mount(HostMount::new(path)).open();
         assert!(matches!(opened, Err(WorkspaceError::NotAFile { .. })), "{opened:?}");
@@ -226,9 +226,9 @@ fn special_files_are_left_out_and_never_waited_for() {
     assert!(matches!(device, Err(WorkspaceError::NotAFile { .. })), "{device:?}");
 }
 
-/// Swaps two things to and fro until the other work is done, in a single step each time.
+/// Swaps two paths atomically, back and forth, until the other work is done.
 fn swapping(here: &Path, there: &Path, meanwhile: impl FnOnce()) {
-    /// A test that fails must not swap on for ever.
+    /// Ends the swapping also if the test fails.
     struct Stop<'a>(&'a AtomicBool);
     impl Drop for Stop<'_> {
         fn drop(&mut self) {
@@ -253,7 +253,7 @@ fn swapping(here: &Path, there: &Path, meanwhile: impl FnOnce()) {
     });
 }
 
-/// Mounts again and again while something is swapped for a link; the secret never comes along.
+/// Mounts repeatedly while a path is swapped for a link; the secret is never copied.
 fn never_leaks(host: &Host, here: &str, follow: bool) {
     let (here, there) = (host.path(here), host.path("secret/link"));
     let (mut copied, mut rounds) = (0, 0);
@@ -304,7 +304,7 @@ fn a_link_that_is_swapped_during_the_copy_leaks_nothing() {
 }
 
 #[test]
-fn the_budget_is_kept_to_the_byte() {
+fn the_size_limit_is_exact_to_the_byte() {
     let host = host();
     host.write("root/big/a", "12345");
     host.write("root/big/b", "1234567890");
@@ -326,8 +326,8 @@ fn the_budget_is_kept_to_the_byte() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_before_it_is_copied() {
-    // A file that says it has a terabyte takes no time and no room.
+fn a_file_above_the_limit_is_refused_before_it_is_copied() {
+    // A sparse file of a terabyte takes no time and no room.
     let host = host();
     fs::File::create(host.path("root/huge")).unwrap().set_len(1 << 40).unwrap();
     let temp = tempfile::tempdir().unwrap();
@@ -340,15 +340,15 @@ fn what_is_too_large_is_refused_before_it_is_copied() {
 }
 
 #[test]
-fn a_file_that_says_it_is_empty_is_counted_as_it_is_read() {
-    // Files of the kernel say that they are.
+fn a_file_that_reports_no_size_is_counted_while_it_is_read() {
+    // Files in `/proc` report no size.
     let mount = HostMount::new("/proc/self/status").max_bytes(100);
     let opened = Workspace::builder().mount(mount).open();
     assert!(matches!(opened, Err(WorkspaceError::TooLarge { limit: 100, .. })), "{opened:?}");
 }
 
 #[test]
-fn a_hundred_thousand_small_files() {
+fn a_hundred_thousand_small_files_are_copied() {
     let host = Host::in_memory();
     fs::create_dir(host.path("temp")).unwrap();
     for folder in 0..100 {
@@ -361,7 +361,7 @@ fn a_hundred_thousand_small_files() {
     let mount = HostMount::new(host.path("many")).max_bytes(100_000);
     let workspace = Workspace::builder().mount(mount).temp_root(host.path("temp")).open().unwrap();
     assert_eq!((workspace.mounts()[0].files, workspace.mounts()[0].bytes), (100_000, 100_000));
-    assert!(workspace.describe().len() < 10_000, "the model is not told of all");
+    assert!(workspace.describe().len() < 10_000, "not all files are listed");
     fs::write(workspace.path().join("many/7/7"), "y").unwrap();
     assert_eq!(workspace.changes().unwrap().len(), 1);
     workspace.cleanup().unwrap();
@@ -369,7 +369,7 @@ fn a_hundred_thousand_small_files() {
 }
 
 #[test]
-fn folders_without_end_are_stopped() {
+fn very_deep_folders_are_refused() {
     let host = Host::new(&[]);
     let deep = format!("root/{}", "d/".repeat(300));
     host.write(&format!("{deep}end"), "x");
@@ -378,7 +378,7 @@ fn folders_without_end_are_stopped() {
 }
 
 #[test]
-fn a_workspace_whose_agent_locked_a_folder_is_removed_all_the_same() {
+fn a_workspace_with_inaccessible_folders_is_removed() {
     use std::os::unix::fs::PermissionsExt as _;
     let host = host();
     let workspace = Workspace::builder().mount(HostMount::new(host.path("root"))).open().unwrap();

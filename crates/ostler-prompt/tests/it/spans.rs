@@ -58,10 +58,10 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collector {
     }
 }
 
-/// The spans of a run, as they end.
+/// The spans of a run, in the order in which they end.
 async fn spans(script: Script) -> Vec<Ended> {
     let collector = Collector::default();
-    // Everything is on the one thread of the test.
+    // Everything runs on the one thread of the test.
     let subscriber = tracing_subscriber::registry().with(collector.clone());
     let guard = tracing::subscriber::set_default(subscriber);
     let stage = Stage::new(script).await;
@@ -111,12 +111,12 @@ async fn a_run_and_its_tools_are_spans() {
         ],
     );
     assert_eq!(run.fields.get("error.type"), None);
-    // What was said is nobody's business here.
+    // Texts are not in the spans.
     assert!(!format!("{spans:?}").contains("hello"), "{spans:?}");
 }
 
 #[tokio::test]
-async fn what_failed_is_marked() {
+async fn failures_are_marked_in_their_spans() {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Read", json!({"file_path": "/no/such/file"})))
         .rule(when(), reply().status(ostler_testkit::Status::new(400)));

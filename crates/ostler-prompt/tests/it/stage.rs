@@ -1,4 +1,4 @@
-//! Where a prompt is evaluated: a backend, a scripted API, and a home of its own.
+//! A test environment for prompts: a backend, a scripted API, and an empty home folder.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tempfile::TempDir;
 
 /// Long enough for a cold start of the slowest backend on a busy machine.
 const LIMIT: Duration = Duration::from_secs(90);
-/// A model both of the vendor's programs know.
+/// A model that both vendor programs know.
 pub(crate) const MODEL: &str = "claude-sonnet-4-5";
 
-/// What runs the agent.
+/// The engine that runs the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
     /// The engine in this process.
@@ -40,7 +40,7 @@ impl Backend {
     }
 }
 
-/// A package of the vendor's, in a folder that a variable names: `cargo xtask test` sets it.
+/// A vendor package in the folder of an environment variable: `cargo xtask test` sets it.
 fn package(variable: &str, name: &str) -> PathBuf {
     let folder = std::env::var_os(variable)
         .unwrap_or_else(|| panic!("{variable} names a folder with node_modules"));
@@ -60,14 +60,14 @@ impl Stage {
     }
 
     pub(crate) async fn on(backend: Backend, script: Script) -> Self {
-        // The older of the vendor's programs asks a small model about commands; that is no part of any story.
+        // The older vendor program asks a small model about commands; no test is about that.
         let aside = Script::new().rule(when().model("claude-haiku*"), reply().text("none"));
         let api = ScriptedApi::start(aside).await;
         api.append(script);
         Self { api, home: tempfile::tempdir().unwrap(), backend }
     }
 
-    /// Options for a session on this stage, away from the user's own settings.
+    /// Options for a session in this environment, away from the user's own settings.
     pub(crate) fn options(&self) -> Options {
         let mut options = self
             .backend
@@ -85,7 +85,7 @@ impl Stage {
         options
     }
 
-    /// An adapter with the defaults, but a model that all backends know and permission for everything.
+    /// An adapter with the defaults, except for a model that all backends know and permission for everything.
     pub(crate) fn adapter(&self) -> Adapter {
         self.adapter_with(ClientConfig::default())
     }
@@ -98,7 +98,7 @@ impl Stage {
         })
     }
 
-    /// What the model of the conversation was asked.
+    /// The requests to the model of the conversation.
     pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
         let mut requests = self.api.requests();
         requests.retain(|request| !request.body["model"].to_string().contains("haiku"));
@@ -106,22 +106,22 @@ impl Stage {
     }
 }
 
-/// Everything a session tells.
-pub(crate) struct Heard {
+/// All events of a session.
+pub(crate) struct PublishedEvents {
     listener: Listener,
 }
 
-impl Heard {
+impl PublishedEvents {
     pub(crate) fn of(session: &Session) -> Self {
         Self { listener: session.bus().listen() }
     }
 
-    /// What was told up to now.
+    /// The events so far.
     pub(crate) fn events(&mut self) -> Vec<Event> {
         std::iter::from_fn(|| self.listener.try_next()).collect()
     }
 
-    /// What was told up to now, a line each.
+    /// The events so far, one line each.
     pub(crate) fn lines(&mut self) -> Vec<String> {
         self.events()
             .iter()
@@ -138,7 +138,7 @@ impl Heard {
     }
 }
 
-/// Waits, but not for ever.
+/// Waits with a timeout.
 pub(crate) async fn within<F: IntoFuture>(future: F) -> F::Output {
     tokio::time::timeout(LIMIT, future.into_future()).await.expect("it does not hang")
 }

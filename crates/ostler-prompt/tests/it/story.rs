@@ -1,7 +1,7 @@
-//! The worked example: a code review, as a program would have it done.
+//! The worked example: a code review by a program.
 //!
-//! A folder is mounted, a tool of the program's own is offered, the answer has a type, time and money are limited, and
-//! everything that happens is told while it does. The same on the engine in this process and on the vendor's programs.
+//! A folder is mounted, the program offers its own tool, the answer has a type, time and money are limited, and all
+//! events are published live. The same on the engine in this process and on the vendor's programs.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::stage::{Backend, Heard, Stage, within};
+use crate::stage::{Backend, PublishedEvents, Stage, within};
 
-/// What the review comes to.
+/// The answer.
 #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
 struct Review {
     /// From 1, bad, to 10, good.
@@ -79,7 +79,7 @@ fn prompt(workspace: &Workspace) -> Prompt<Review> {
         .unwrap()
 }
 
-/// The model looks at the folder, asks for the owner, changes something, and answers.
+/// The model lists the folder, asks for the owner, changes a file, and answers.
 fn script() -> Script {
     let answer = json!({
         "score": 4,
@@ -101,7 +101,7 @@ fn script() -> Script {
                 .usage(Usage::tokens(120, 20)),
         )
         .rule(answers, reply().tool_use("StructuredOutput", answer).usage(Usage::tokens(150, 30)))
-        // The older of the vendor's programs may want to hear a last word.
+        // The older vendor program may ask for a last message.
         .rule(when().tool_result_of("StructuredOutput"), reply().text("Done."))
 }
 
@@ -122,7 +122,7 @@ async fn review(backend: Backend) {
         .unwrap();
     let stage = Stage::on(backend, script()).await;
     let session = Session::new();
-    let mut heard = Heard::of(&session);
+    let mut published = PublishedEvents::of(&session);
     let prompt = prompt(&workspace);
 
     let response = within(
@@ -135,7 +135,7 @@ async fn review(backend: Backend) {
     .await
     .unwrap();
 
-    // The answer has its type.
+    // The answer is decoded.
     let finding = Finding {
         file: "project/src/main.rs".to_owned(),
         line: 1,
@@ -143,7 +143,7 @@ async fn review(backend: Backend) {
     };
     assert_eq!(response.output, Review { score: 4, findings: vec![finding] });
     assert_eq!(response.prompt_name, "review/code");
-    // What was spent is known, to the token.
+    // Usage is exact to the token.
     assert!(
         response.usage.input_tokens >= 370 && response.usage.output_tokens >= 60,
         "{:?}",
@@ -152,8 +152,8 @@ async fn review(backend: Backend) {
     assert!(response.cost_usd > 0.0);
     assert_eq!((response.tool_calls, response.denied_calls), (4, 0));
 
-    // Everything was told, each call once.
-    let events = heard.events();
+    // Every event was published, each call once.
+    let events = published.events();
     let invoked: Vec<_> = events
         .iter()
         .filter_map(|event| match event {
@@ -177,7 +177,7 @@ async fn review(backend: Backend) {
     assert_eq!((executed.usage, &executed.error), (response.usage, &None));
     assert!(executed.hooks.calls >= 9, "{:?}", executed.hooks);
 
-    // The original is as it was, and what was changed can be looked at, and applied.
+    // The original is unchanged, and the changes can be listed and applied.
     let original = host.path().join("src/main.rs");
     assert_eq!(std::fs::read_to_string(&original).unwrap(), "fn main() {}\n");
     let changes = workspace.changes().unwrap();

@@ -19,8 +19,8 @@ struct Args {
     number: u32,
 }
 
-/// What the model reads when it calls a tool with an input.
-async fn told(tool: Tool, input: Value) -> (String, bool) {
+/// What the model reads after calling a tool with an input, and whether it is an error.
+async fn result_of(tool: Tool, input: Value) -> (String, bool) {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use(tool.wire_name(), input))
         .rule(when(), reply().text("{{tool_result}}"));
@@ -35,7 +35,7 @@ async fn told(tool: Tool, input: Value) -> (String, bool) {
     let run = run.deadline(Deadline::after(Duration::from_secs(3600)));
     let response = within(run.budget(Budget::tokens(1_000_000))).await.unwrap();
     let result = stage.requests()[1].tool_results()[0].clone();
-    assert_eq!(response.text.as_deref(), Some(result.text.as_str()), "the run goes on");
+    assert_eq!(response.text.as_deref(), Some(result.text.as_str()), "the run continues");
     (result.text, result.is_error)
 }
 
@@ -47,11 +47,11 @@ struct Plain {
 impl Render for Plain {}
 
 #[derive(Serialize)]
-struct Shown {
+struct Rendered {
     number: u32,
 }
 
-impl Render for Shown {
+impl Render for Rendered {
     fn render(&self) -> Option<String> {
         Some(if self.number == 0 { String::new() } else { format!("number {}", self.number) })
     }
@@ -61,13 +61,13 @@ impl Render for Shown {
 async fn step_1_arguments_are_parsed_into_their_type() {
     let tool =
         |()| Tool::new("t", "d", |args: Args, _| async move { Ok::<_, String>(args.number) });
-    assert_eq!(told(tool(()), json!({"number": 7})).await, ("7".to_owned(), false));
+    assert_eq!(result_of(tool(()), json!({"number": 7})).await, ("7".to_owned(), false));
     for (input, expected) in [
         (json!({"number": "seven"}), "`number`: invalid type: string \"seven\", expected u32"),
         (json!({}), "missing field `number`"),
         (json!({"number": 1, "extra": 2}), "unknown field `extra`"),
     ] {
-        let (text, is_error) = told(tool(()), input).await;
+        let (text, is_error) = result_of(tool(()), input).await;
         assert!(is_error && text.contains(expected), "{text}");
     }
 }
@@ -87,33 +87,33 @@ async fn step_2_the_context_has_session_deadline_and_budget() {
             left.as_secs() > 60
         ))
     });
-    assert_eq!(told(tool, json!({})).await, ("1000000 true".to_owned(), false));
+    assert_eq!(result_of(tool, json!({})).await, ("1000000 true".to_owned(), false));
 }
 
 #[tokio::test]
-async fn step_3_render_is_used_if_there_is_one() {
+async fn step_3_a_custom_rendering_is_used() {
     let tool = Tool::new("t", "d", |args: Args, _| async move {
-        Ok::<_, String>(Shown { number: args.number })
+        Ok::<_, String>(Rendered { number: args.number })
     });
-    assert_eq!(told(tool, json!({"number": 7})).await, ("number 7".to_owned(), false));
+    assert_eq!(result_of(tool, json!({"number": 7})).await, ("number 7".to_owned(), false));
 }
 
 #[tokio::test]
-async fn step_3_otherwise_it_is_json() {
+async fn step_3_without_a_rendering_the_result_is_json() {
     let tool = Tool::new("t", "d", |args: Args, _| async move {
         Ok::<_, String>(Plain { number: args.number })
     });
-    assert_eq!(told(tool, json!({"number": 7})).await, (r#"{"number":7}"#.to_owned(), false));
+    assert_eq!(result_of(tool, json!({"number": 7})).await, (r#"{"number":7}"#.to_owned(), false));
 }
 
 #[tokio::test]
-async fn step_3_and_if_that_is_empty_the_message() {
+async fn step_3_an_empty_rendering_is_replaced_by_the_message() {
     let tool = Tool::new("t", "d", |args: Args, _| async move {
-        Ok::<_, String>(ToolResult::new(Shown { number: args.number }).message("nothing to see"))
+        Ok::<_, String>(ToolResult::new(Rendered { number: args.number }).message("nothing to see"))
     });
-    assert_eq!(told(tool, json!({"number": 0})).await, ("nothing to see".to_owned(), false));
+    assert_eq!(result_of(tool, json!({"number": 0})).await, ("nothing to see".to_owned(), false));
     let nothing = Tool::new("t", "d", |(): (), _| async { Ok::<_, String>(()) });
-    assert_eq!(told(nothing, json!({})).await, ("ok".to_owned(), false));
+    assert_eq!(result_of(nothing, json!({})).await, ("ok".to_owned(), false));
 }
 
 #[tokio::test]
@@ -121,18 +121,18 @@ async fn step_4_the_result_is_in_the_form_of_mcp() {
     let failed = Tool::new("t", "d", |(): (), _| async {
         Ok::<_, String>(ToolResult::<()>::failed("no such table"))
     });
-    assert_eq!(told(failed, json!({})).await, ("no such table".to_owned(), true));
+    assert_eq!(result_of(failed, json!({})).await, ("no such table".to_owned(), true));
 }
 
 #[tokio::test]
-async fn a_handler_that_fails_or_panics_is_an_error_for_the_model_and_the_run_goes_on() {
+async fn a_handler_that_fails_or_panics_is_an_error_for_the_model_and_the_run_continues() {
     let fails = Tool::new("t", "d", |(): (), _| async { Err::<(), _>("out of order") });
-    assert_eq!(told(fails, json!({})).await, ("out of order".to_owned(), true));
+    assert_eq!(result_of(fails, json!({})).await, ("out of order".to_owned(), true));
     let panics = Tool::new("t", "d", |(): (), context: ToolContext| async move {
-        assert!(context.prompt_name().is_empty(), "this one breaks down");
+        assert!(context.prompt_name().is_empty(), "this tool panics");
         Ok::<_, String>(())
     });
-    let (text, is_error) = told(panics, json!({})).await;
+    let (text, is_error) = result_of(panics, json!({})).await;
     assert!(is_error && text.contains("broke down"), "{text}");
 }
 
@@ -188,7 +188,7 @@ async fn the_same_tools_can_be_served_to_another_process() {
 }
 
 #[test]
-fn names_that_cannot_be_are_refused_when_the_prompt_is_built() {
+fn invalid_tool_names_are_refused_when_the_prompt_is_built() {
     let build = |names: &[&str]| {
         let tools = names.iter().map(|name| Tool::without_handler(*name, "d"));
         Prompt::<()>::builder("test", "prompt")
@@ -201,6 +201,6 @@ fn names_that_cannot_be_are_refused_when_the_prompt_is_built() {
     assert_eq!(build(&["a", "b"]), Ok(()));
     assert!(build(&["a", "a"]).unwrap_err().contains("two tools have the name `a`"));
     for name in ["", "a b", "ä", &"x".repeat(49)] {
-        assert!(build(&[name]).unwrap_err().contains("no name for a tool"), "{name}");
+        assert!(build(&[name]).unwrap_err().contains("not a valid tool name"), "{name}");
     }
 }

@@ -301,7 +301,7 @@ fn constructed_answers_have_the_expected_json() {
         HookOutput::ask("hm"),
         pre(json!({"permissionDecision": "ask", "permissionDecisionReason": "hm"})),
     );
-    check(HookOutput::block("go on"), json!({"decision": "block", "reason": "go on"}));
+    check(HookOutput::block("continue"), json!({"decision": "block", "reason": "continue"}));
     check(HookOutput::stop("enough"), json!({"continue": false, "stopReason": "enough"}));
     check(HookOutput::detached(), json!({"async": true}));
     check(HookOutput::none().with_system_message("careful"), json!({"systemMessage": "careful"}));

@@ -94,7 +94,7 @@ impl Launch {
             "model-price" => self.model_prices.extend([ModelPrice::read(value)?]),
             "permission-mode" => self.permission_mode = Some(permission_mode(value)?),
             "permission-prompts" if value == "none" => {
-                self.permission_prompts = Some(Answerer::Nobody);
+                self.permission_prompts = Some(Answerer::NoOne);
             }
             "permission-prompts" => return Err(format!("is {value:?}, but must be none")),
             "permission-prompt-tool" => {
@@ -239,8 +239,8 @@ pub fn split_rules<'a>(lists: impl IntoIterator<Item = &'a str>) -> Vec<String> 
     let mut rules = vec![String::new()];
     for list in lists {
         let mut depth = 0_usize;
-        for letter in list.chars() {
-            match letter {
+        for character in list.chars() {
+            match character {
                 '(' => depth += 1,
                 ')' => depth = depth.saturating_sub(1),
                 ',' | ' ' if depth == 0 => {
@@ -250,7 +250,7 @@ pub fn split_rules<'a>(lists: impl IntoIterator<Item = &'a str>) -> Vec<String> 
                 _ => {}
             }
             if let Some(rule) = rules.last_mut() {
-                rule.push(letter);
+                rule.push(character);
             }
         }
         rules.push(String::new());
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn invalid_arguments_are_named() {
-        for (name, value, told) in [
+        for (name, value, message) in [
             ("no-such-thing", None, "--no-such-thing is not known"),
             ("no-such-thing", Some("1"), "--no-such-thing is not known"),
             ("cwd", Some("/"), "--cwd is not known"),
@@ -311,7 +311,7 @@ mod tests {
             ("agents", Some("[]"), "--agents is not valid JSON"),
         ] {
             let error = read(&[(name, value)]).unwrap_err();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 }

@@ -35,7 +35,7 @@ pub struct Assistant {
     pub aborted: Option<bool>,
     /// Earlier frames this one replaces.
     pub supersedes: Option<Vec<Uuid>>,
-    /// The subagent that speaks.
+    /// The subagent that sent it.
     pub agent_id: Option<AgentId>,
     /// Its type.
     pub subagent_type: Option<String>,

@@ -4,8 +4,8 @@
 //! result) in alternation, then exactly one `result`. Everything else may come in between.
 
 mod assistant;
+pub(crate) mod delta;
 mod other;
-pub(crate) mod piece;
 mod result;
 pub mod system;
 mod user;

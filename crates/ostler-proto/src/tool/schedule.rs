@@ -26,7 +26,7 @@ pub struct CronCreateInput {
 pub struct CronCreateOutput {
     /// The entry.
     pub id: String,
-    /// When, in words.
+    /// When, as text.
     pub human_schedule: String,
     /// Whether it recurs.
     pub recurring: bool,
@@ -83,7 +83,7 @@ pub struct CronJob {
     pub id: String,
     /// When, as a cron expression.
     pub cron: String,
-    /// When, in words.
+    /// When, as text.
     pub human_schedule: String,
     /// The prompt.
     pub prompt: String,

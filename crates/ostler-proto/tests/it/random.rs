@@ -52,7 +52,7 @@ proptest! {
             model.perform(operation)?;
         }
         model.close()?;
-        prop_assert!(model.notified.iter().all(|times| *times == 1), "told: {:?}", model.notified);
+        prop_assert!(model.notified.iter().all(|times| *times == 1), "notified: {:?}", model.notified);
     }
 }
 
@@ -337,7 +337,7 @@ impl Model {
             Operation::Ask => self.ask()?,
             Operation::Answer { question, success } => self.answer(question, *success)?,
             Operation::AnswerToNobody => {
-                let answer = ControlResponse::success("nobody".into(), None);
+                let answer = ControlResponse::success("unknown".into(), None);
                 prop_assert!(self.peer.answered(answer).is_none());
             }
             Operation::Cancel(question) => self.cancel(question)?,

@@ -125,7 +125,7 @@ impl Stream for Frames {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         loop {
-            if let Some(pieces) = this.decoder.next_pieces() {
+            if let Some(pieces) = this.decoder.next_deltas() {
                 return Poll::Ready(Some(Ok(Said::Pieces(pieces))));
             }
             match this.decoder.next_frame() {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::vec;
 
-use ostler_proto::codec::Pieces;
+use ostler_proto::codec::StreamDeltas;
 use tokio::sync::{Notify, mpsc};
 
 use crate::error::Error;
@@ -23,7 +23,7 @@ type Item = Result<Message, Error>;
 /// Messages that go together.
 enum Batch {
     Messages(vec::IntoIter<Item>),
-    Pieces(Pieces),
+    Pieces(StreamDeltas),
 }
 
 impl Default for Batch {
@@ -81,7 +81,7 @@ impl Outlet {
     }
 
     /// Sends pieces of a response, after what was kept.
-    pub(super) fn send_pieces(&mut self, pieces: Pieces) {
+    pub(super) fn send_pieces(&mut self, pieces: StreamDeltas) {
         self.send();
         self.send_batch(pieces.len(), Batch::Pieces(pieces));
     }
@@ -148,11 +148,11 @@ mod tests {
 
     use super::*;
 
-    fn pieces(count: usize) -> Pieces {
+    fn pieces(count: usize) -> StreamDeltas {
         let piece = r#"{"type":"stream_event","event":{"type":"ping"},"session_id":"s","parent_tool_use_id":null,"uuid":"u"}"#;
         let mut decoder = FrameDecoder::new();
         decoder.push(format!("{piece}\n").repeat(count).as_bytes());
-        decoder.next_pieces().unwrap()
+        decoder.next_deltas().unwrap()
     }
 
     fn next(inbox: &mut Inbox) -> Option<&'static str> {

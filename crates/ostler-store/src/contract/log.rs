@@ -222,7 +222,9 @@ pub async fn followers_are_notified_of_new_events(subject: impl Subject) {
     store.append(&other, vec![message("v")], vec![]).await.expect("appending");
     assert!(!early.has_changed().expect("the store is open"), "notified of {}", *early.borrow());
     store.close().await.expect("closing");
-    let ended = tokio::time::timeout(PATIENCE, early.changed()).await.expect("nobody notified");
+    let ended = tokio::time::timeout(PATIENCE, early.changed())
+        .await
+        .expect("the follower is not notified");
     assert!(ended.is_err(), "the store is closed, and the follower was not notified");
     assert_eq!(store.append(&lease, vec![message("x")], vec![]).await, Err(Error::Closed));
     assert_eq!(store.head(&stream("a")).await, Err(Error::Closed));

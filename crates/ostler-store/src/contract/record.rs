@@ -135,8 +135,8 @@ pub async fn lists_are_filtered_and_paged(subject: impl Subject) {
     assert_eq!(ids(Filter::default(), page(3)).await, "a% a1 a2");
     let after = Page { after: Some("a2".to_owned()), ..page(3) };
     assert_eq!(ids(Filter::default(), after).await, "a3 b1 b2");
-    let nobody = Page { after: Some("a25".to_owned()), ..page(1) };
-    assert_eq!(ids(Filter::default(), nobody).await, "a3");
+    let missing = Page { after: Some("a25".to_owned()), ..page(1) };
+    assert_eq!(ids(Filter::default(), missing).await, "a3");
     let back = Page { after: Some("b2".to_owned()), descending: true, ..page(3) };
     assert_eq!(ids(Filter::default(), back).await, "b1 a3 a2");
     let cases = [
@@ -219,7 +219,7 @@ pub async fn records_are_counted_by_a_field(subject: impl Subject) {
     let one = |count| ("one".to_owned(), count);
     assert_eq!(count(None, 10).await, [one(2), ("two".to_owned(), 1)]);
     assert_eq!(count(Some("ann"), 10).await, [one(1), ("two".to_owned(), 1)]);
-    assert_eq!(count(Some("nobody"), 10).await, []);
+    assert_eq!(count(Some("missing"), 10).await, []);
     assert_eq!(count(None, 1).await.len(), 1);
     let refused = store.count_by("task", &Filter::default(), "a'b", 1).await;
     assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");

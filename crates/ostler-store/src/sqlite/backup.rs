@@ -88,9 +88,9 @@ fn restore_blocking(from: &Path, folder: &Path, replaces: bool) -> Result<Option
     schema::back_up(&open(from)?, &new)?;
     let kept = if is_empty { None } else { Some(keep(&folder)?) };
     // The backup contains what was in the log. An old log next to the new database would destroy it.
-    for beside in ["-wal", "-shm"] {
+    for suffix in ["-wal", "-shm"] {
         let mut path = database.clone().into_os_string();
-        path.push(beside);
+        path.push(suffix);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(failed(format!("removing {}: {error}", Path::new(&path).display())));

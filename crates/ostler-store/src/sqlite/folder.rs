@@ -110,8 +110,9 @@ fn lock(path: &Path) -> Result<File, String> {
         }
         Err(TryLockError::Error(error)) => return Err(format!("locking {LOCK}: {error}")),
     }
-    let told = file.set_len(0).and_then(|()| file.rewind());
-    told.and_then(|()| writeln!(file, "{}", std::process::id()))
+    let emptied = file.set_len(0).and_then(|()| file.rewind());
+    emptied
+        .and_then(|()| writeln!(file, "{}", std::process::id()))
         .map_err(|error| format!("writing {LOCK}: {error}"))?;
     Ok(file)
 }

@@ -157,9 +157,9 @@ async fn look(folder: &Path, known: &mut Known) {
                 assert_eq!(event.seq, *looked, "a gap in {stream}");
                 let place = (stream.to_string(), event.seq);
                 let key = key(&event);
-                if let Some(told) = known.acknowledged.remove(&place) {
-                    assert_eq!(Some(&told), key.as_ref(), "{place:?} is something else now");
-                    known.acknowledged.insert(place, told);
+                if let Some(stored) = known.acknowledged.remove(&place) {
+                    assert_eq!(Some(&stored), key.as_ref(), "{place:?} is something else now");
+                    known.acknowledged.insert(place, stored);
                 }
                 let Some(key) = key else { continue };
                 let body: Value = event.body.to().unwrap();

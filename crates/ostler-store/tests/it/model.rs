@@ -375,8 +375,9 @@ impl Simulation {
         let limit = self.dice.below(4);
         let (wall, steady) = (self.store().now().await.unwrap(), self.steady());
         let claims = self.store().claim_due("me", LEASE, limit).await.unwrap();
-        let told: Vec<_> = claims.iter().map(|claim| (claim.due.id.clone(), claim.epoch)).collect();
-        assert_eq!(told, self.model.claim_due(wall, steady, limit));
+        let claimed: Vec<_> =
+            claims.iter().map(|claim| (claim.due.id.clone(), claim.epoch)).collect();
+        assert_eq!(claimed, self.model.claim_due(wall, steady, limit));
         self.claims.extend(claims);
     }
 

@@ -1,4 +1,4 @@
-//! Searching a folder: file after file at first, then on all cores. What is reported is the same.
+//! Searches a folder: the first files one by one, then on all cores. The report is the same.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -22,10 +22,10 @@ pub(super) struct Folder<'a> {
     pub(super) matcher: &'a RegexMatcher,
 }
 
-/// Files that are searched one after another before it is worth to use all cores: a search for lines ends as soon as
-/// there are enough of them, and most folders are small.
+/// How many files are searched one by one before all cores are used: a search for lines ends as soon as it has
+/// enough, and most folders are small.
 const FIRST_FILES: usize = 500;
-/// The most lines that are held until all files are searched.
+/// The most lines that are kept until all files are searched.
 const MAX_HELD_LINES: usize = 100_000;
 
 pub(super) fn search(folder: &Folder<'_>) -> Result<ToolOutput, ToolError> {
@@ -34,13 +34,13 @@ pub(super) fn search(folder: &Folder<'_>) -> Result<ToolOutput, ToolError> {
         (report, is_whole) = on_all_cores(folder)?;
     }
     if !is_whole {
-        // So many lines that the report is full soon.
+        // With this many lines the report is full soon.
         (report, _) = in_order(folder, usize::MAX)?;
     }
     Ok(report.output())
 }
 
-/// Searches file after file. Whether there are no more files than that.
+/// Searches file by file. Also returns whether all files were searched.
 fn in_order<'a>(folder: &Folder<'a>, most: usize) -> Result<(Report<'a>, bool), ToolError> {
     let Folder { cx, root, args, stop, matcher } = *folder;
     let mut searcher = searcher(args);
@@ -58,7 +58,7 @@ fn in_order<'a>(folder: &Folder<'a>, most: usize) -> Result<(Report<'a>, bool), 
         if n_files > most {
             return Ok((report, false));
         }
-        // Before it is searched: whether there are matches tells something of what is in it.
+        // Before the search: whether there are matches reveals something about the contents.
         if !cx.may_show(entry.path()) {
             report.leave_out();
         } else {
@@ -72,7 +72,7 @@ fn in_order<'a>(folder: &Folder<'a>, most: usize) -> Result<(Report<'a>, bool), 
     Ok((report, true))
 }
 
-/// Searches on all cores and reports in the order of the paths. Whether there were not too many lines to hold.
+/// Searches on all cores and reports in the order of the paths. Also returns whether all lines could be kept.
 fn on_all_cores<'a>(folder: &Folder<'a>) -> Result<(Report<'a>, bool), ToolError> {
     let Folder { cx, root, args, stop, matcher } = *folder;
     let mut report = Report::new(&cx.cwd, args, false);

@@ -1,4 +1,4 @@
-//! What a search found, as lines for the model and as the published output.
+//! The result of a search, as lines for the model and as the published output.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ const MAX_LIMIT: usize = 10_000;
 const MAX_LINE_BYTES: usize = 500;
 const MAX_SHOWN_BYTES: usize = 40_000;
 
-/// All that was found so far.
+/// Everything found so far.
 pub(super) struct Report<'a> {
     cwd: &'a Path,
     mode: Mode,
     numbered: bool,
-    /// A file's own lines need not repeat its name.
+    /// The lines of a single file do not repeat its name.
     is_one_file: bool,
     has_context: bool,
     offset: usize,
@@ -31,7 +31,7 @@ pub(super) struct Report<'a> {
     files: Vec<(Option<SystemTime>, PathBuf)>,
     n_matches: u64,
     n_failed: usize,
-    /// Files that rules keep from being read.
+    /// Files that a permission rule protects.
     n_guarded: usize,
     gave_up: bool,
 }
@@ -61,7 +61,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// A place for what one file holds.
+    /// An empty result for one file.
     pub(super) fn file(&self, path: &Path) -> Hits {
         let name = if self.is_one_file { String::new() } else { path::short(self.cwd, path) };
         let wanted = (self.offset + self.limit + 1).saturating_sub(self.lines.len());
@@ -92,7 +92,7 @@ impl<'a> Report<'a> {
         self.files.push((changed, path.to_owned()));
     }
 
-    /// Whether more lines would only be cut off again.
+    /// Whether more lines would be cut off.
     pub(super) fn is_full(&self) -> bool {
         self.mode == Mode::Content && self.lines.len() > self.offset + self.limit
     }
@@ -122,7 +122,7 @@ impl<'a> Report<'a> {
             let at_least = if self.mode == Mode::Content { "" } else { &format!(" of {n_lines}") };
             let next = self.offset + shown.len();
             text += &format!(
-                "[{}{at_least} shown; there are more: narrow the search or go on with offset {next}]\n",
+                "[{}{at_least} shown; there are more: narrow the search or continue with offset {next}]\n",
                 shown.len()
             );
         }
@@ -137,7 +137,7 @@ impl<'a> Report<'a> {
         ToolOutput::new(text, structured)
     }
 
-    /// The entries to show, and whether there are more after them.
+    /// The entries to show, and whether more follow.
     fn window(&self) -> (Vec<String>, bool) {
         let mut n_bytes = 0;
         let rest = self.lines.iter().skip(self.offset);
@@ -184,12 +184,12 @@ impl<'a> Report<'a> {
     }
 }
 
-/// What was found in one file.
+/// The matches in one file.
 pub(super) struct Hits {
     name: String,
     numbered: bool,
     mode: Mode,
-    /// How many lines there is room for.
+    /// How many more lines fit.
     wanted: usize,
     lines: Vec<String>,
     n_matches: u64,
@@ -223,7 +223,7 @@ impl Hits {
         self.n_matches == 0
     }
 
-    /// How much is held of it.
+    /// How many lines are kept.
     pub(super) fn n_lines(&self) -> usize {
         self.lines.len()
     }

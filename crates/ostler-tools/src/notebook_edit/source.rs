@@ -1,4 +1,4 @@
-//! A notebook's text: where its cells stand, and how it is laid out. Cells are cut out and put in; nothing else moves.
+//! A notebook's text: the positions of its cells, and its layout. Cells are cut out and inserted; nothing else moves.
 
 use std::io;
 use std::ops::Range;
@@ -18,9 +18,9 @@ pub(super) struct Source<'a> {
     layout: Layout<'a>,
 }
 
-/// How JSON is written.
+/// The JSON layout.
 enum Layout<'a> {
-    /// Each value on a line of its own, so far in for each level.
+    /// Each value on its own line, with this indentation per level.
     Lines(&'a str),
     /// All on one line.
     OneLine { spaced: bool },
@@ -58,7 +58,7 @@ impl<'a> Source<'a> {
         self.cells.len()
     }
 
-    /// The text with another cell in place of one.
+    /// The text with one cell replaced.
     pub(super) fn with(&self, index: usize, cell: &Value) -> String {
         self.spliced(self.cells[index].clone(), &self.rendered(cell))
     }
@@ -74,7 +74,7 @@ impl<'a> Source<'a> {
         self.spliced(gap, "")
     }
 
-    /// The text with one more cell, which will have this number.
+    /// The text with a new cell at this index.
     pub(super) fn with_new(&self, index: usize, cell: &Value) -> String {
         let cell = self.rendered(cell);
         let Some(first) = self.cells.first() else {
@@ -96,7 +96,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What stands between a comma and the next cell.
+    /// The text between a comma and the next cell.
     fn gap(&self) -> &str {
         match (&self.layout, self.cells.first()) {
             (Layout::OneLine { spaced: true }, _) => " ",
@@ -109,12 +109,12 @@ impl<'a> Source<'a> {
         [&self.text[..gap.start], piece, &self.text[gap.end..]].concat()
     }
 
-    /// A cell as it stands in this text, two levels in.
+    /// A cell in the layout of this text, two levels deep.
     fn rendered(&self, cell: &Value) -> String {
         let written = match &self.layout {
             Layout::Lines(unit) => {
                 let written = write(cell, PrettyFormatter::with_indent(unit.as_bytes()));
-                // Line ends within strings are escaped, so these are all of the layout.
+                // Line breaks within strings are escaped, so all of these belong to the layout.
                 written.replace('\n', &format!("\n{unit}{unit}"))
             }
             Layout::OneLine { spaced: true } => write(cell, Spaced),
@@ -139,13 +139,13 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// The place after this character, if it is the next one that is no white space.
+/// The position after `char`, if it is the next character that is not white space.
 fn after(text: &str, at: usize, char: char) -> Option<usize> {
     let rest = text[at..].trim_start();
     rest.starts_with(char).then(|| text.len() - rest.len() + char.len_utf8())
 }
 
-/// The value that stands here, and where it ends.
+/// The value at this position, and where it ends.
 fn value<T: DeserializeOwned>(text: &str, at: usize) -> Option<(T, usize)> {
     let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<T>();
     let value = values.next()?.ok()?;

@@ -1,7 +1,7 @@
-//! Limits on what comes out of the compressed streams of a document.
+//! Limits on the decompressed size of a document's streams.
 //!
-//! A stream of two megabytes can hold two gigabytes of spaces. The library decompresses whatever it is given, so
-//! streams that would become too large are emptied before it looks at them.
+//! A stream of two megabytes can contain two gigabytes of spaces. The library decompresses everything, so streams
+//! that would become too large are emptied first.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -10,22 +10,22 @@ use std::io::Read as _;
 use flate2::read::{DeflateDecoder, ZlibDecoder};
 use pdf_extract::{Document, LoadOptions, Object, ObjectId, Stream};
 
-/// The most bytes of one stream. The text of a long page has some hundred kilobytes.
+/// The size limit of one stream. The text of a long page has some hundred kilobytes.
 const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
-/// The most bytes of all streams that hold objects, which are decompressed while the document is opened.
+/// The size limit of all object streams, which are decompressed while the document is opened.
 const MAX_OBJECT_BYTES: usize = 32 * 1024 * 1024;
-/// The most bytes of all contents of one page, counted as often as the page names them.
+/// The size limit of all contents of one page, counted as often as the page refers to them.
 const MAX_PAGE_BYTES: usize = 16 * 1024 * 1024;
-/// LZW makes at most 2,730 bytes of one, and is decompressed to be counted. Longer streams of this old kind are
-/// emptied without looking.
+/// LZW expands at most 2,730 times, and is decompressed to be counted. Longer streams of this old format are emptied
+/// unread.
 const MAX_LZW_BYTES: usize = 32 * 1024;
 
 thread_local! {
-    /// What is left for streams that hold objects. The library calls [`bound`] on the thread that opens a document.
+    /// The remaining limit for object streams. The library calls [`bound`] on the thread that opens a document.
     static LEFT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Opens a document without decompressing more than the limits.
+/// Opens a document within the limits.
 pub(super) fn load(bytes: &[u8]) -> Result<Document, String> {
     LEFT.set(MAX_OBJECT_BYTES);
     let options = LoadOptions::with_filter(bound);
@@ -33,8 +33,7 @@ pub(super) fn load(bytes: &[u8]) -> Result<Document, String> {
     document.map_err(|error| error.to_string())
 }
 
-/// Empties every stream that is too large for one, pictures included, and returns which. For documents that are open
-/// and decrypted.
+/// Empties every stream that is too large, including images, and returns their ids. For open and decrypted documents.
 pub(super) fn limit_streams(document: &mut Document) -> HashSet<ObjectId> {
     let mut emptied = HashSet::new();
     for (id, object) in &mut document.objects {
@@ -48,7 +47,7 @@ pub(super) fn limit_streams(document: &mut Document) -> HashSet<ObjectId> {
     emptied
 }
 
-/// Whether the contents of a page are all there, and together within the limit.
+/// Whether the contents of a page are complete, and together within the limit.
 pub(super) fn is_page_within_limit(
     document: &Document,
     emptied: &HashSet<ObjectId>,
@@ -64,7 +63,7 @@ pub(super) fn is_page_within_limit(
         <= MAX_PAGE_BYTES
 }
 
-/// Looks at an object before the library does. What it returns is used for objects out of streams only, and those
+/// Checks an object before the library uses it. The return value is used for objects from object streams only, which
 /// are never streams themselves.
 fn bound(id: ObjectId, object: &mut Object) -> Option<(ObjectId, Object)> {
     let Object::Stream(stream) = object else { return Some((id, object.clone())) };
@@ -77,7 +76,7 @@ fn bound(id: ObjectId, object: &mut Object) -> Option<(ObjectId, Object)> {
     Some((id, Object::Null))
 }
 
-/// How many bytes come out of a stream; `None` when there are more than `most`.
+/// The decompressed size of a stream; `None` above `most`.
 fn size(stream: &Stream, most: usize) -> Option<usize> {
     let filters = stream.filters().unwrap_or_default();
     let mut content = std::borrow::Cow::Borrowed(stream.content.as_slice());
@@ -97,7 +96,7 @@ fn size(stream: &Stream, most: usize) -> Option<usize> {
 fn inflate(content: &[u8], most: usize) -> Option<Vec<u8>> {
     let mut output = Vec::new();
     let limit = most as u64 + 1;
-    // What cannot be read to its end counts as far as it goes, as it does in the library.
+    // A truncated stream counts as far as it can be read, as in the library.
     let _ = ZlibDecoder::new(content).take(limit).read_to_end(&mut output);
     if output.is_empty() && content.len() > 2 {
         let _ = DeflateDecoder::new(&content[2..]).take(limit).read_to_end(&mut output);

@@ -1,10 +1,9 @@
-//! Reads a document in a process of its own, with limits on memory and time.
+//! Reads a document in a separate process, with limits on memory and time.
 //!
-//! The library that reads documents was not made for hostile ones: a few bytes can make it ask for more memory than
-//! there is, which ends the whole process. The program therefore starts itself again for each document, with a
-//! first argument that nothing else uses. Other programs that use this crate can do the same, by calling
-//! [`run_if_called`] first in their `main`; without it documents are read in the process, within the limits of
-//! `bounded.rs`.
+//! The PDF library was not made for hostile documents: a few bytes can make it request more memory than there is,
+//! which ends the whole process. So the program starts itself again for each document, with a first argument that
+//! nothing else uses. Other programs that use this crate can do the same by calling [`run_if_called`] first in their
+//! `main`; otherwise documents are read in the same process, within the limits of `bounded.rs`.
 
 use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
@@ -18,18 +17,18 @@ use super::{Problem, extract};
 
 /// The argument that makes the program read a document.
 const ARGUMENT: &str = "__read-pdf";
-/// The most memory of the process, in bytes.
+/// The memory limit of the process, in bytes.
 const MAX_MEMORY: u64 = 192 * 1024 * 1024;
-/// The most time of a processor that it may use, in seconds.
+/// The CPU time limit, in seconds.
 const MAX_SECONDS: u64 = 30;
-/// More than the text of the most pages that are shown at once.
+/// More than the text of the most pages shown at once.
 const MAX_ANSWER: u64 = 16 * 1024 * 1024;
 
-/// The program to start, when it is one that answers to [`ARGUMENT`].
+/// The program to start, if it handles [`ARGUMENT`].
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// Reads a document from standard input and returns the exit code, if the program was started for that. Otherwise
-/// notes that it can be, and returns `None`. To be called first in `main`, before anything else reads arguments.
+/// If the program was started to read a document: reads it from stdin and returns the exit code. Otherwise records
+/// that the program can do this, and returns `None`. Call it first in `main`, before arguments are parsed.
 pub fn run_if_called() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().as_deref() == Some(OsStr::new(ARGUMENT)) {
@@ -39,7 +38,7 @@ pub fn run_if_called() -> Option<ExitCode> {
             Err(_) => ExitCode::FAILURE,
         });
     }
-    // The name may lead to another version by the time it is needed; Linux also knows the file itself.
+    // The name may point to another version later; Linux also knows the file itself.
     let itself = PathBuf::from("/proc/self/exe");
     let program = if itself.exists() { Some(itself) } else { std::env::current_exe().ok() };
     if let Some(program) = program {
@@ -49,7 +48,7 @@ pub fn run_if_called() -> Option<ExitCode> {
 }
 
 fn serve(pages: Option<&str>) -> std::io::Result<()> {
-    // Counts what the process asks for, not the program that is mapped into it.
+    // Limits data memory, not the mapped program.
     setrlimit(Resource::RLIMIT_DATA, MAX_MEMORY, MAX_MEMORY)?;
     setrlimit(Resource::RLIMIT_CPU, MAX_SECONDS, MAX_SECONDS)?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
@@ -59,7 +58,7 @@ fn serve(pages: Option<&str>) -> std::io::Result<()> {
     std::io::stdout().write_all(&answer)
 }
 
-/// The text of some pages, read in another process where that is possible.
+/// The text of some pages, read in another process if possible.
 pub(super) fn read(bytes: &[u8], pages: Option<&str>) -> Result<String, Problem> {
     match PROGRAM.get() {
         Some(program) => {
@@ -78,7 +77,7 @@ fn ask(mut command: Command, bytes: &[u8]) -> std::io::Result<Result<String, Pro
     let mut child = command.spawn()?;
     let mut answer = Vec::new();
     if let Some(mut stdin) = child.stdin.take() {
-        // It answers once it has read everything. One that ends before has not answered, which is told below.
+        // It answers after reading everything. An earlier end is reported below.
         let _ = stdin.write_all(bytes);
     }
     if let Some(stdout) = child.stdout.take() {

@@ -1,17 +1,17 @@
-//! Takes out of a document what would send its reader round in circles or stop it halfway.
+//! Removes parts of a document that would make the reader recurse without end or stop halfway.
 
 use std::collections::{HashMap, HashSet};
 
 use pdf_extract::{Dictionary, Document, Object, ObjectId, Stream};
 
-/// How deep forms may be nested in one another.
+/// How deep forms may be nested.
 const MAX_DEPTH: usize = 20;
 
-/// Makes a document safe to walk through.
+/// Makes a document safe to read.
 ///
 /// # Errors
-/// In words, when its pages themselves go round in circles.
-pub(super) fn make_sound(document: &mut Document) -> Result<(), String> {
+/// The reason, if its page tree is circular.
+pub(super) fn sanitize(document: &mut Document) -> Result<(), String> {
     for page in document.get_pages().into_values() {
         check_parents(document, page)?;
     }
@@ -24,7 +24,7 @@ pub(super) fn make_sound(document: &mut Document) -> Result<(), String> {
         .map(|(id, _)| id)
         .collect();
     for id in emptied {
-        // A stream that is called but draws nothing; the reader would take a picture's bytes for drawing too.
+        // An empty stream; the reader would interpret the bytes of an image as drawing commands.
         if let Ok(stream) = document.get_object_mut(id).and_then(Object::as_stream_mut) {
             super::bounded::empty(stream);
         }
@@ -32,7 +32,7 @@ pub(super) fn make_sound(document: &mut Document) -> Result<(), String> {
     Ok(())
 }
 
-/// A page inherits from what it belongs to; that must end somewhere.
+/// A page inherits from its parents; that chain must end.
 fn check_parents(document: &Document, page: ObjectId) -> Result<(), String> {
     let mut seen = HashSet::from([page]);
     let mut at = page;
@@ -42,7 +42,7 @@ fn check_parents(document: &Document, page: ObjectId) -> Result<(), String> {
         .and_then(Object::as_reference)
     {
         if !seen.insert(parent) {
-            return Err("its pages belong to themselves".to_owned());
+            return Err("its page tree is circular".to_owned());
         }
         at = parent;
     }
@@ -53,7 +53,7 @@ fn is_picture(stream: &Stream) -> bool {
     stream.dict.get(b"Subtype").and_then(Object::as_name).is_ok_and(|name| name == b"Image")
 }
 
-/// Which streams each stream may draw. One without resources of its own may draw whatever its caller may.
+/// Which streams each stream may draw. One without its own resources may draw whatever its caller may.
 fn forms(document: &Document) -> HashMap<ObjectId, Vec<ObjectId>> {
     let streams = document.objects.iter().filter_map(|(id, object)| {
         let resources = resources(document, &object.as_stream().ok()?.dict)?;
@@ -68,7 +68,7 @@ fn forms(document: &Document) -> HashMap<ObjectId, Vec<ObjectId>> {
         .collect();
     for id in without {
         let draws = document.get_object(id).and_then(Object::as_stream).is_ok_and(draws_something);
-        // As if it drew itself: who its callers are is not followed.
+        // Treated as drawing itself: its callers are not followed.
         forms.insert(id, if draws { vec![id] } else { Vec::new() });
     }
     forms
@@ -101,7 +101,7 @@ fn drawn(document: &Document, resources: &Dictionary) -> Vec<ObjectId> {
     named.iter().filter_map(|(_, object)| id(object)).collect()
 }
 
-/// The streams whose drawing comes to an end: they draw nothing, or only such as come to an end.
+/// The streams whose drawing ends: they draw nothing, or only streams whose drawing ends.
 fn ending(forms: &HashMap<ObjectId, Vec<ObjectId>>) -> HashSet<ObjectId> {
     let mut ending = HashSet::new();
     for _ in 0..MAX_DEPTH {

@@ -1,7 +1,7 @@
-//! How hard a page would be to parse, judged before it is.
+//! Estimates how complex a page is to parse.
 //!
-//! An HTML parser looks through all open tags again and again, and repeats formatting that was never closed: a small
-//! page can keep it busy for hours, or fill the memory. So its work is estimated first, in one pass over the tags.
+//! An HTML parser searches all open tags again and again, and repeats formatting that was never closed: a small page
+//! can keep it busy for hours, or fill the memory. So the work is estimated first, in one pass over the tags.
 
 use std::cell::RefCell;
 
@@ -13,13 +13,13 @@ use html5ever::tokenizer::{
 
 use crate::text;
 
-/// Looks at open tags: fast, but there may be very many.
+/// The most searches of open tags: fast, but there may be very many.
 const MAX_LOOKS: usize = 20_000_000;
-/// Repeated tags: each takes memory.
+/// The most repeated tags: each takes memory.
 const MAX_REPEATED: usize = 1_000_000;
-/// How much is handed over at once.
+/// How many bytes are tokenized at once.
 const PIECE: usize = 8 * 1024;
-/// Words of which nothing comes: each attribute of a tag is compared with all before it.
+/// The most useless attributes: each attribute of a tag is compared with all before it.
 const MAX_IDLE_WORDS: usize = 10_000;
 
 /// Tags that are never closed.
@@ -27,21 +27,21 @@ const VOID: &[&str] = &[
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track",
     "wbr",
 ];
-/// Tags that end where their like begins, or what they are in ends.
+/// Tags that end where the same tag starts, or where their parent ends.
 const IMPLIED: &[&str] =
     &["dd", "dt", "li", "optgroup", "option", "p", "tbody", "td", "tfoot", "th", "thead", "tr"];
-/// Tags that the end of an outer one does not reach across, nor the beginning of their like.
+/// Tags that stop the search for an open tag.
 const BARRIERS: &[&str] =
     &["blockquote", "button", "dl", "object", "ol", "select", "table", "template", "ul"];
-/// Tags whose content is no text of the page.
+/// Tags whose content is not text of the page.
 const SILENT: &[&str] = &["script", "style", "title", "textarea", "noscript", "iframe", "noframes"];
 
-/// Whether a parser gets through the page with reasonable effort.
+/// Checks that a parser can handle the page with reasonable effort.
 ///
 /// # Errors
-/// If not, its bare text.
-pub(super) fn is_bearable(html: &str) -> Result<(), String> {
-    let tokenizer = Tokenizer::new(Judge::default(), TokenizerOpts::default());
+/// If not, the page's bare text.
+pub(super) fn check_complexity(html: &str) -> Result<(), String> {
+    let tokenizer = Tokenizer::new(ComplexityCounter::default(), TokenizerOpts::default());
     let queue = BufferQueue::default();
     let (mut rest, mut n_idle_words, mut n_tokens) = (html, 0, 0);
     while !rest.is_empty() {
@@ -67,22 +67,22 @@ pub(super) fn is_bearable(html: &str) -> Result<(), String> {
 }
 
 #[derive(Default)]
-struct Judge(RefCell<State>);
+struct ComplexityCounter(RefCell<State>);
 
 #[derive(Default)]
 struct State {
     n_tokens: usize,
     open: Vec<Box<str>>,
-    /// Tags that were not closed where they should have been; the parser may open them again and again.
+    /// Tags not closed where they should be; the parser may open them repeatedly.
     n_leaked: usize,
     n_looks: usize,
     n_repeated: usize,
-    /// The tag whose content is left out.
+    /// The tag whose content is skipped.
     silent: Option<Box<str>>,
     text: String,
 }
 
-impl TokenSink for Judge {
+impl TokenSink for ComplexityCounter {
     type Handle = ();
 
     fn process_token(&self, token: Token, _: u64) -> TokenSinkResult<()> {
@@ -104,7 +104,7 @@ impl TokenSink for Judge {
     }
 }
 
-/// How what follows a tag is to be read.
+/// How to tokenize the content of a tag.
 fn content_of(tag: &str) -> TokenSinkResult<()> {
     match tag {
         "script" => TokenSinkResult::RawData(RawKind::ScriptData),
@@ -129,7 +129,7 @@ impl State {
         if is_block && !self.text.ends_with('\n') {
             self.text.push('\n');
         }
-        // Too much is too much; from here on only the text counts.
+        // Over the limit; from here on only the text counts.
         if self.n_looks > MAX_LOOKS || self.n_repeated > MAX_REPEATED {
             return;
         }
@@ -147,7 +147,7 @@ impl State {
         }
     }
 
-    /// Closes a tag and what is open in it, unless there is a barrier before it.
+    /// Closes a tag and everything open in it, unless a barrier precedes it.
     fn close(&mut self, name: &str, stops: bool) {
         for at in (0..self.open.len()).rev() {
             if *self.open[at] == *name {
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_as_people_write_them_are_bearable() {
+    fn ordinary_pages_are_accepted() {
         for html in [
             "<p>a".repeat(100_000),
             "<ul><li>a<li>b</ul>".repeat(50_000),
@@ -179,12 +179,12 @@ mod tests {
             String::new(),
         ] {
             let start = text::head(&html, 40);
-            assert_eq!(is_bearable(&html), Ok(()), "{start}");
+            assert_eq!(check_complexity(&html), Ok(()), "{start}");
         }
     }
 
     #[test]
-    fn pages_made_to_keep_a_parser_busy_are_not() {
+    fn pages_made_to_keep_a_parser_busy_are_refused() {
         let formats: String = (0..500).map(|n| format!("<b id={n}>")).collect();
         let attributes: String = (0..400_000).map(|n| format!(" a{n}")).collect();
         for (html, expected) in [
@@ -193,7 +193,7 @@ mod tests {
             (format!("<div>start<x{attributes}>"), "start"),
             (format!("{}<script>no</script>end", "<i><div></i>".repeat(20_000)), "end"),
         ] {
-            let text = is_bearable(&html).unwrap_err();
+            let text = check_complexity(&html).unwrap_err();
             assert!(text.contains(expected) && !text.contains("no"), "{}", text::head(&html, 40));
         }
     }

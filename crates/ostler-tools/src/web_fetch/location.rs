@@ -1,4 +1,4 @@
-//! Addresses of pages: which are fetched at all, and where they lead.
+//! Which addresses may be fetched, and how they are resolved.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,8 +9,8 @@ use crate::address;
 
 const MAX_LENGTH: usize = 8_000;
 
-/// Ports that other protocols than HTTP listen on: what is sent there could mean something to them. The list is that
-/// of the Fetch standard, as browsers have it.
+/// Ports of protocols other than HTTP: a request could have an effect there. The list is that of the Fetch standard,
+/// as in browsers.
 const OTHER_PROTOCOLS: &[u16] = &[
     0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101,
     102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427,
@@ -19,11 +19,11 @@ const OTHER_PROTOCOLS: &[u16] = &[
     6667, 6668, 6669, 6679, 6697, 10080,
 ];
 
-/// Endings of names that no public name has.
+/// Suffixes that no public name has.
 const LOCAL_ENDINGS: &[&str] =
     &[".localhost", ".local", ".internal", ".intranet", ".lan", ".home.arpa", ".localdomain"];
 
-/// Reads an address that may be fetched, as far as its letters tell.
+/// Parses an address that may be fetched, as far as its text shows.
 pub(super) fn read(text: &str) -> Result<Url, ToolError> {
     let wrong = |why: &str| {
         let shown: String = text.chars().take(200).collect();
@@ -33,9 +33,9 @@ pub(super) fn read(text: &str) -> Result<Url, ToolError> {
         return Err(wrong("the address is too long"));
     }
     let mut url = Url::parse(text.trim())
-        .map_err(|error| wrong(&format!("it is no web address ({error})")))?;
+        .map_err(|error| wrong(&format!("it is not a web address ({error})")))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(wrong("only http and https addresses are"));
+        return Err(wrong("only http and https addresses are allowed"));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(wrong("names and passwords do not belong in an address; leave them out"));
@@ -48,19 +48,19 @@ pub(super) fn read(text: &str) -> Result<Url, ToolError> {
     Ok(url)
 }
 
-/// The host as rules name it.
+/// The host as in permission rules.
 pub(super) fn host(url: &Url) -> String {
     url.host_str().unwrap_or_default().trim_end_matches('.').to_lowercase()
 }
 
-/// The host's address, where it is written as one. The parser has put all odd spellings into this form.
+/// The host's address, if it is an IP address. The parser has normalised all spellings.
 pub(super) fn literal(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
-/// Where a page is to be had: all addresses of its host, each of them allowed.
+/// Resolves a host to its addresses, each of them allowed.
 ///
-/// Whoever connects must use these and not look the name up again: the second answer could be another one.
+/// The connection must use these and not resolve the name again: the second answer could differ.
 pub(super) async fn resolve(cx: &ToolCx, url: &Url) -> Result<Vec<SocketAddr>, ToolError> {
     let host = host(url);
     let port = url.port_or_known_default().unwrap_or(0);
@@ -80,13 +80,13 @@ pub(super) async fn resolve(cx: &ToolCx, url: &Url) -> Result<Vec<SocketAddr>, T
     Ok(addresses)
 }
 
-/// Refuses a host that is, or may be, inside. One bad address of many is enough.
+/// Refuses a host that is, or may be, internal. One internal address of many is enough.
 pub(super) fn check(
     cx: &ToolCx,
     host: &str,
     addresses: impl IntoIterator<Item = IpAddr>,
 ) -> Result<(), ToolError> {
-    // A name that anybody can point anywhere does not vouch for where it points.
+    // Anyone can point a name anywhere, so a name proves nothing about its address.
     let is_named = is_inside(host) && cx.names_host(host);
     for address in addresses {
         let Some(why) = address::inside(address) else { continue };
@@ -107,7 +107,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Whether a host can only be inside: by its address, or by a name that no public one can be.
+/// Whether a host can only be internal: by its address, or by a name that is never public.
 pub(super) fn is_inside(host: &str) -> bool {
     match literal(host) {
         Some(address) => address::inside(address).is_some(),

@@ -1,4 +1,4 @@
-//! A page's bytes as text for the model: HTML becomes Markdown, other text stays as it is.
+//! Converts a page to text for the model: HTML becomes Markdown, other text stays unchanged.
 
 use std::rc::Rc;
 
@@ -8,18 +8,18 @@ use markup5ever_rcdom::NodeData;
 use ostler_engine::tool::ToolError;
 use reqwest::Url;
 
-use super::effort;
+use super::complexity;
 
-/// What servers are told we can read.
+/// The `Accept` header.
 pub(super) const ACCEPTED: &str = "text/markdown, text/html;q=0.9, text/plain;q=0.9, application/json;q=0.9, text/*;q=0.8, */*;q=0.1";
 
-/// Tags whose content nobody reads.
+/// Tags whose content is left out.
 const SKIPPED: &[&str] =
     &["head", "script", "style", "noscript", "svg", "nav", "footer", "iframe", "template"];
 
-/// How deep tags may be nested. The converter calls itself for each level, and the stack has an end.
+/// How deep tags may be nested. The converter recurses for each level, and the stack is limited.
 const MAX_DEPTH: usize = 120;
-/// How much of that a level costs that makes each of its lines longer.
+/// The cost of a level that indents its lines.
 const INDENT_DEPTH: usize = 4;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -30,7 +30,7 @@ enum Kind {
     Unknown,
 }
 
-/// Refuses a page that is no text, before it is read.
+/// Refuses a page that is not text, before it is read.
 pub(super) fn must_be_readable(url: &Url, content_type: &str) -> Result<(), ToolError> {
     if kind(content_type).is_some() {
         return Ok(());
@@ -88,19 +88,19 @@ fn looks_like_html(text: &str) -> bool {
     start.starts_with("<!doctype html") || start.starts_with("<html")
 }
 
-/// Bytes as text, in the encoding that the mark at the beginning, the server or the page itself names.
+/// Decodes bytes in the encoding of the byte order mark, the server or the page itself.
 fn decode(content_type: &str, bytes: &[u8]) -> String {
     let named = charset(content_type);
     let named = named.or_else(|| {
         let start = String::from_utf8_lossy(&bytes[..bytes.len().min(1_024)]).to_lowercase();
         start.split("<meta").skip(1).find_map(|tag| charset(tag.split('>').next()?))
     });
-    // A mark goes first.
+    // A byte order mark wins.
     let (text, ..) = named.unwrap_or(UTF_8).decode(bytes);
     text.into_owned()
 }
 
-/// The encoding that stands after `charset=`.
+/// The encoding after `charset=`.
 fn charset(text: &str) -> Option<&'static Encoding> {
     let (_, rest) = text.split_once("charset=")?;
     let rest = rest.trim_start_matches(['"', '\'', ' ']);
@@ -109,7 +109,7 @@ fn charset(text: &str) -> Option<&'static Encoding> {
 }
 
 fn markdown(html: &str) -> Result<String, ToolError> {
-    if let Err(text) = effort::is_bearable(html) {
+    if let Err(text) = complexity::check_complexity(html) {
         return Ok(text + "\n\n[the page's structure is too tangled; this is its bare text]");
     }
     let converter = HtmlToMarkdown::builder().skip_tags(SKIPPED.to_vec()).build();
@@ -123,7 +123,7 @@ fn markdown(html: &str) -> Result<String, ToolError> {
     Ok(text)
 }
 
-/// Takes off what is nested too deeply; says whether there was any.
+/// Removes what is nested too deeply; returns whether there was any.
 fn cut_depth(tree: &Rc<Node>) -> bool {
     let mut was_cut = false;
     let mut open = vec![(Rc::clone(tree), 0)];

@@ -1,10 +1,10 @@
-//! The proxy that the environment names, if requests to an address go through one.
+//! The proxy for an address, from the environment.
 
 use reqwest::Url;
 
 use super::location;
 
-/// The proxy for an address. `variable` reads the environment, where small letters come before capitals.
+/// The proxy for an address. `variable` reads the environment; lower-case names win.
 pub(super) fn of(url: &Url, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let read = |name: &str| {
         let value = variable(name).or_else(|| variable(&name.to_uppercase()));
@@ -17,7 +17,7 @@ pub(super) fn of(url: &Url, variable: impl Fn(&str) -> Option<String>) -> Option
     (!direct).then_some(proxy)
 }
 
-/// Whether an entry of `no_proxy` speaks of a host. Ranges of addresses are not understood, and so go to the proxy.
+/// Whether an entry of `no_proxy` matches a host. Address ranges are not supported, so they use the proxy.
 fn fits(entry: &str, host: &str) -> bool {
     let entry = entry.trim().trim_start_matches("*.").trim_start_matches('.').to_lowercase();
     let below = host.strip_suffix(&entry).is_some_and(|rest| rest.ends_with('.'));

@@ -1,4 +1,4 @@
-//! Visits to small servers on loopback, friendly and hostile; and what is refused before anything is sent.
+//! Fetches from small servers on loopback, friendly and hostile; and what is refused before anything is sent.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use ostler_proto::api::Message;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::visit::{Clients, Found, LIMITS, Limits, visit};
+use super::visit::{Clients, FetchedContent, LIMITS, Limits, visit};
 use super::{Args, WebFetch, location};
 
 /// A session whose rules name these hosts.
@@ -40,7 +40,7 @@ fn naming(hosts: &'static [&'static str]) -> ToolCx {
     ToolCx { session: Some(Arc::new(Naming(hosts))), ..ToolCx::default() }
 }
 
-/// A server that answers by path; it remembers what it was asked for.
+/// A server that answers by path and records the requests.
 struct Server {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
@@ -117,7 +117,7 @@ async fn serve(mut stream: TcpStream, address: SocketAddr, log: Arc<Mutex<Vec<St
         "/endless" => {
             let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n";
             stream.write_all(head).await.unwrap();
-            // Until the other side has had enough.
+            // Until the client closes the connection.
             while stream.write_all(&[b'x'; 64 * 1024]).await.is_ok() {}
             return;
         }
@@ -158,7 +158,7 @@ async fn fetch(cx: &ToolCx, url: &str) -> Result<ToolOutput, ToolError> {
     WebFetch::default().run(cx, args).await
 }
 
-/// A server that keeps its connections and counts them.
+/// A server that keeps connections open and counts them.
 async fn keeping_server() -> (SocketAddr, Arc<Mutex<usize>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -192,7 +192,7 @@ async fn pages_of_one_host_share_a_connection() {
         fetch.run(&cx, args).await.unwrap();
     }
     assert_eq!(*n_connections.lock().unwrap(), 1);
-    // What was checked for one session holds for no other.
+    // A check for one session does not count for another.
     let args = Args { url: format!("http://{address}/"), prompt: None };
     assert!(fetch.run(&naming(&[]), args).await.is_err());
 }
@@ -212,7 +212,7 @@ async fn error(path: &str) -> String {
 }
 
 #[tokio::test]
-async fn html_becomes_markdown_without_what_nobody_reads() {
+async fn html_becomes_markdown_without_menus_and_scripts() {
     let text = text("/html").await;
     assert!(text.starts_with("# Title\n\nSome **bold** words and a [link](/x)."), "{text}");
     assert!(text.contains("| a"), "{text}");
@@ -220,7 +220,7 @@ async fn html_becomes_markdown_without_what_nobody_reads() {
 }
 
 #[tokio::test]
-async fn other_text_stays_as_it_is_in_the_encoding_it_has() {
+async fn other_text_stays_unchanged_and_is_decoded() {
     assert_eq!(text("/json").await, r#"{"a":1}"#);
     assert_eq!(text("/latin").await, "café");
     assert_eq!(text("/meta").await, "café €");
@@ -230,7 +230,7 @@ async fn other_text_stays_as_it_is_in_the_encoding_it_has() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_is_refused_by_name() {
+async fn content_that_is_not_text_is_refused_by_name() {
     assert!(error("/pdf").await.contains("is application/pdf, not text"));
     assert!(error("/untyped-binary").await.contains("not text"));
     assert!(error("/br").await.contains("packed as br"));
@@ -255,7 +255,7 @@ async fn the_output_has_the_published_shape() {
 }
 
 #[tokio::test]
-async fn requests_carry_no_more_than_they_must() {
+async fn requests_have_only_the_necessary_headers() {
     let head = text("/agent").await;
     assert!(head.contains("user-agent: ostler/"), "{head}");
     for secret in ["cookie", "authorization", "referer", "x-api-key"] {
@@ -264,7 +264,7 @@ async fn requests_carry_no_more_than_they_must() {
 }
 
 #[tokio::test]
-async fn a_long_page_is_cut_and_kept_whole() {
+async fn a_long_page_is_cut_and_saved_whole() {
     let server = Server::start().await;
     let cx = naming(&["127.0.0.1"]);
     let tool = WebFetch::default();
@@ -286,7 +286,7 @@ async fn a_redirect_on_the_same_host_is_followed() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_another_host_is_told_and_not_followed() {
+async fn a_redirect_to_another_host_is_reported_and_not_followed() {
     for (path, to) in [
         ("/away", "http://example.com/x"),
         ("/subdomain", "http://a.127.0.0.1.example.com/"),
@@ -300,9 +300,9 @@ async fn a_redirect_to_another_host_is_told_and_not_followed() {
     }
 }
 
-// Seen to fail when the target of a redirect is not read like any address.
+// Seen to fail when the target of a redirect is not checked like any address.
 #[tokio::test]
-async fn a_redirect_to_what_is_never_fetched_is_refused() {
+async fn a_redirect_to_a_forbidden_address_is_refused() {
     for (path, why) in [
         ("/ssh", "port 22"),
         ("/file", "only http and https"),
@@ -315,20 +315,20 @@ async fn a_redirect_to_what_is_never_fetched_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_without_end_is_read_to_the_limit_and_no_further() {
+async fn an_endless_body_is_read_up_to_the_limit() {
     let server = Server::start().await;
     for path in ["/endless", "/bomb"] {
         let limits = Limits { bytes: 1_000_000, ..LIMITS };
         let url = location::read(&server.url(path)).unwrap();
         let visit =
             visit(&Clients::default(), &naming(&["127.0.0.1"]), url, &limits).await.unwrap();
-        let Found::Page { bytes, is_cut, .. } = visit.found else { panic!("{path}") };
+        let FetchedContent::Page { bytes, is_cut, .. } = visit.found else { panic!("{path}") };
         assert_eq!((bytes.len(), is_cut), (1_000_000, true), "{path}");
     }
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_is_given_up() {
+async fn a_server_that_does_not_answer_times_out() {
     let server = Server::start().await;
     for path in ["/silent", "/slow"] {
         let limits = Limits { time: Duration::from_millis(100), ..LIMITS };
@@ -340,7 +340,7 @@ async fn a_server_that_does_not_answer_is_given_up() {
 }
 
 #[tokio::test]
-async fn html_that_is_nested_without_end_breaks_nothing() {
+async fn deeply_nested_html_is_cut() {
     for path in ["/deep", "/quotes", "/deep-mix"] {
         assert!(text(path).await.contains("nested too deeply"), "{path}");
     }
@@ -348,9 +348,9 @@ async fn html_that_is_nested_without_end_breaks_nothing() {
     assert!(tangled.contains("end") && tangled.ends_with("its bare text]"), "{}", tangled.len());
 }
 
-// Seen to fail when only addresses of version 4 are looked at.
+// Seen to fail when only IPv4 addresses are checked.
 #[tokio::test]
-async fn the_inside_is_refused_in_every_spelling_before_anything_is_sent() {
+async fn internal_addresses_are_refused_in_every_spelling_before_anything_is_sent() {
     let server = Server::start().await;
     let port = server.address.port();
     for host in [
@@ -372,7 +372,7 @@ async fn the_inside_is_refused_in_every_spelling_before_anything_is_sent() {
         "10.0.0.1",
     ] {
         let url = format!("http://{host}:{port}/html");
-        // No rule at all, no session at all, and rules that name other hosts.
+        // Without rules, without a session, and with rules that name other hosts.
         for cx in [naming(&[]), ToolCx::default(), naming(&["10.9.9.9", "example.com"])] {
             let error = fetch(&cx, &url).await.unwrap_err();
             assert!(matches!(error, ToolError::Refused(_)), "{host}: {error}");
@@ -383,11 +383,11 @@ async fn the_inside_is_refused_in_every_spelling_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn a_rule_that_names_a_local_host_or_its_address_opens_it() {
+async fn a_rule_that_names_a_local_host_or_its_address_allows_it() {
     let server = Server::start().await;
     let port = server.address.port();
     let by_name = format!("http://localhost:{port}/json");
-    // `localhost` may have an IPv6 address too, so both are named where the rule is about addresses.
+    // `localhost` may have an IPv6 address too, so both are named in rules about addresses.
     for (hosts, url) in [
         (&["localhost"][..], &by_name),
         (&["127.0.0.1", "[::1]"], &by_name),
@@ -400,7 +400,7 @@ async fn a_rule_that_names_a_local_host_or_its_address_opens_it() {
 }
 
 #[test]
-fn a_public_name_does_not_vouch_for_where_it_leads() {
+fn a_public_name_with_an_internal_address_is_refused() {
     let inside = ["10.0.0.1".parse().unwrap()];
     let check = |hosts, name| location::check(&naming(hosts), name, inside);
     let error = check(&["evil.example.com"], "evil.example.com").unwrap_err().to_string();
@@ -412,17 +412,17 @@ fn a_public_name_does_not_vouch_for_where_it_leads() {
     check(&["10.0.0.1"], "wiki.example.com").unwrap();
     check(&["wiki.internal"], "wiki.internal").unwrap();
     check(&["wiki"], "wiki").unwrap();
-    // One of several addresses is enough to refuse.
+    // One internal address of several is enough to refuse.
     let both = ["8.8.8.8".parse().unwrap(), "127.0.0.1".parse().unwrap()];
     assert!(location::check(&naming(&[]), "example.com", both).is_err());
     location::check(&naming(&[]), "example.com", ["8.8.8.8".parse().unwrap()]).unwrap();
 }
 
 #[test]
-fn only_addresses_of_pages_are_read() {
+fn only_web_addresses_are_accepted() {
     for (text, why) in [
-        ("", "no web address"),
-        ("example.com", "no web address"),
+        ("", "not a web address"),
+        ("example.com", "not a web address"),
         ("ftp://example.com", "only http and https"),
         ("file:///etc/passwd", "only http and https"),
         ("gopher://127.0.0.1:70/x", "only http and https"),
@@ -432,8 +432,8 @@ fn only_addresses_of_pages_are_read() {
         ("http://example.com:0", "port 0"),
         ("http://example.com:25", "port 25"),
         ("http://example.com:6379", "port 6379"),
-        ("http://example.com:99999", "no web address"),
-        ("http://", "no web address"),
+        ("http://example.com:99999", "not a web address"),
+        ("http://", "not a web address"),
     ] {
         let error = location::read(text).unwrap_err().to_string();
         assert!(error.contains(why), "{text}: {error}");

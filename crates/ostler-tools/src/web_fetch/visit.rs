@@ -1,4 +1,4 @@
-//! Going to a page: over checked addresses only, within bounds of time, size and redirects.
+//! Fetches a page: from checked addresses only, with limits on time, size and redirects.
 
 use std::collections::VecDeque;
 use std::error::Error as _;
@@ -15,7 +15,7 @@ use reqwest::{Client, Proxy, Response, StatusCode, Url, redirect};
 use super::{location, page, proxy};
 use crate::blocking::blocking;
 
-/// What a visit may cost.
+/// The limits of a fetch.
 pub(super) struct Limits {
     pub(super) time: Duration,
     pub(super) bytes: usize,
@@ -26,26 +26,26 @@ pub(super) const LIMITS: Limits =
     Limits { time: Duration::from_secs(30), bytes: 10 * 1024 * 1024, redirects: 5 };
 const TO_CONNECT: Duration = Duration::from_secs(10);
 
-/// What came of a visit.
+/// The result of a fetch.
 pub(super) struct Visit {
-    /// Where it ended, after redirects.
+    /// The final address, after redirects.
     pub(super) url: Url,
     pub(super) status: StatusCode,
-    pub(super) found: Found,
+    pub(super) found: FetchedContent,
 }
 
-pub(super) enum Found {
+pub(super) enum FetchedContent {
     Page {
         content_type: String,
         bytes: Vec<u8>,
-        /// The page is longer than is read.
+        /// The page exceeds the size limit.
         is_cut: bool,
     },
-    /// The page is on another host, which nobody has allowed yet.
+    /// The page is on another host, which is not allowed yet.
     Elsewhere(Url),
 }
 
-/// Visits a page.
+/// Fetches a page.
 pub(super) async fn visit(
     clients: &Clients,
     cx: &ToolCx,
@@ -65,8 +65,8 @@ async fn go(
     mut url: Url,
     limits: &Limits,
 ) -> Result<Visit, ToolError> {
-    // One host, one look-up: redirects to other hosts are not followed.
-    let client = clients.get(way(cx, &url).await?).await?;
+    // One host, one lookup: redirects to other hosts are not followed.
+    let client = clients.get(route(cx, &url).await?).await?;
     for _ in 0..=limits.redirects {
         let sent = client.get(url.clone()).header(ACCEPT, page::ACCEPTED).send().await;
         let response = sent.map_err(|error| failed(&url, error))?;
@@ -77,30 +77,31 @@ async fn go(
                 return Ok(Visit { url, status, found });
             }
             Some(to) if is_same_place(&url, &to) => url = to,
-            Some(to) => return Ok(Visit { url, status, found: Found::Elsewhere(to) }),
+            Some(to) => return Ok(Visit { url, status, found: FetchedContent::Elsewhere(to) }),
         }
     }
     Err(ToolError::Failed(format!("{url} redirects more than {} times", limits.redirects)))
 }
 
-/// How a host is reached. Two visits that go the same way may share a connection: its addresses were checked for both.
+/// How a host is reached. Two fetches with the same route may share a connection: its addresses were checked for
+/// both.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Way {
+pub(super) struct Route {
     scheme: String,
     host: String,
     port: Option<u16>,
-    by: By,
+    by: Via,
 }
 
 #[derive(Clone, Debug)]
-enum By {
+enum Via {
     /// To one of these addresses, the best first.
     Addresses(Vec<SocketAddr>),
     Proxy(String),
 }
 
-impl PartialEq for By {
-    /// Servers of names change the order of addresses from one answer to the next.
+impl PartialEq for Via {
+    /// DNS servers change the order of addresses from one answer to the next.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Addresses(one), Self::Addresses(other)) => {
@@ -112,58 +113,58 @@ impl PartialEq for By {
     }
 }
 
-/// The way to the host of this address and to no other.
-async fn way(cx: &ToolCx, url: &Url) -> Result<Way, ToolError> {
+/// The route to the host of this address only.
+async fn route(cx: &ToolCx, url: &Url) -> Result<Route, ToolError> {
     let host = location::host(url);
-    // What is inside is not the proxy's to reach.
+    // Internal hosts are not reached through the proxy.
     let variable = |name: &str| cx.env.get(name);
     let proxy = if location::is_inside(&host) { None } else { proxy::of(url, variable) };
     let by = match proxy {
-        None => By::Addresses(location::resolve(cx, url).await?),
+        None => Via::Addresses(location::resolve(cx, url).await?),
         Some(proxy) => {
             may_go_through_proxy(cx, url).await?;
-            By::Proxy(proxy)
+            Via::Proxy(proxy)
         }
     };
     let (scheme, port) = (url.scheme().to_owned(), url.port_or_known_default());
-    Ok(Way { scheme, host, port, by })
+    Ok(Route { scheme, host, port, by })
 }
 
-/// The clients of the last visits. Making one reads the system's certificates, and a client that is made again for every
-/// page connects again for every page.
+/// The clients of the last fetches. Making one reads the system's certificates, and a new client for every page
+/// connects again for every page.
 #[derive(Debug, Default)]
-pub(super) struct Clients(Mutex<VecDeque<(Way, Client)>>);
+pub(super) struct Clients(Mutex<VecDeque<(Route, Client)>>);
 
-/// More hosts than this are seldom visited in turns.
+/// More hosts are seldom fetched from alternately.
 const MOST_CLIENTS: usize = 8;
-/// How long a connection is kept for the next page. Many servers end theirs after five seconds.
+/// How long a connection is kept for the next page. Many servers close theirs after five seconds.
 const KEPT: Duration = Duration::from_secs(4);
 
 impl Clients {
-    async fn get(&self, way: Way) -> Result<Client, ToolError> {
-        if let Some(client) = self.known(&way) {
+    async fn get(&self, route: Route) -> Result<Client, ToolError> {
+        if let Some(client) = self.known(&route) {
             return Ok(client);
         }
-        let by = way.by.clone();
+        let by = route.by.clone();
         let client = blocking(move || client(by)).await?;
         let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         clients.truncate(MOST_CLIENTS - 1);
-        clients.push_front((way, client.clone()));
+        clients.push_front((route, client.clone()));
         Ok(client)
     }
 
-    fn known(&self, way: &Way) -> Option<Client> {
+    fn known(&self, route: &Route) -> Option<Client> {
         let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = clients.iter().position(|(known, _)| known == way)?;
-        // The one that was used last stays longest.
+        let at = clients.iter().position(|(known, _)| known == route)?;
+        // The most recently used one stays longest.
         let found = clients.remove(at)?;
         clients.push_front(found);
         clients.front().map(|(_, client)| client.clone())
     }
 }
 
-fn client(by: By) -> Result<Client, ToolError> {
-    // Another part of the program may have done it already; then nothing happens.
+fn client(by: Via) -> Result<Client, ToolError> {
+    // Fails if another part of the program has installed one already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder()
         .user_agent(concat!("ostler/", env!("CARGO_PKG_VERSION")))
@@ -173,8 +174,8 @@ fn client(by: By) -> Result<Client, ToolError> {
         .pool_idle_timeout(KEPT)
         .connect_timeout(TO_CONNECT);
     let client = match by {
-        By::Addresses(addresses) => client.dns_resolver(Arc::new(Pinned(addresses))),
-        By::Proxy(proxy) => {
+        Via::Addresses(addresses) => client.dns_resolver(Arc::new(Pinned(addresses))),
+        Via::Proxy(proxy) => {
             let proxy = Proxy::all(&proxy).map_err(|error| {
                 ToolError::Failed(format!("the proxy {proxy} of the environment: {error}"))
             })?;
@@ -184,17 +185,17 @@ fn client(by: By) -> Result<Client, ToolError> {
     client.build().map_err(|error| ToolError::Failed(format!("no connection: {error}")))
 }
 
-/// A proxy looks names up by itself, so the address that it will find is not known here. What is known is checked:
-/// addresses as such, and what the name means here, if it means anything.
+/// A proxy resolves names itself, so the address it finds is unknown here. What is known is checked: IP addresses,
+/// and what the name resolves to here, if anything.
 async fn may_go_through_proxy(cx: &ToolCx, url: &Url) -> Result<(), ToolError> {
     match location::resolve(cx, url).await {
         Err(refused @ ToolError::Refused(_)) => Err(refused),
-        // Behind a proxy names of the outside often mean nothing.
+        // Behind a proxy public names often do not resolve locally.
         Ok(_) | Err(ToolError::Failed(_)) => Ok(()),
     }
 }
 
-/// The addresses that were checked, whatever name is asked for.
+/// The checked addresses, whatever name is resolved.
 struct Pinned(Vec<SocketAddr>);
 
 impl Resolve for Pinned {
@@ -204,30 +205,30 @@ impl Resolve for Pinned {
     }
 }
 
-/// Where a response sends us, if it does.
+/// The target of a redirect, if the response is one.
 fn next(url: &Url, response: &Response) -> Result<Option<Url>, ToolError> {
     let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(to) = response.headers().get(LOCATION).filter(|_| is_redirect) else {
         return Ok(None);
     };
     let to = to.to_str().ok().and_then(|to| url.join(to).ok());
-    let to = to.ok_or_else(|| ToolError::Failed(format!("{url} redirects to nowhere")))?;
+    let to = to.ok_or_else(|| ToolError::Failed(format!("{url} redirects without a target")))?;
     location::read(to.as_str()).map(Some)
 }
 
-/// Whether a redirect stays where permission was given for, and as safe as it was.
+/// Whether a redirect stays on the allowed host and at the same level of security.
 fn is_same_place(from: &Url, to: &Url) -> bool {
     let is_downgrade = from.scheme() == "https" && to.scheme() == "http";
     location::host(from) == location::host(to) && !is_downgrade
 }
 
-async fn read(response: Response, max: usize) -> Result<Found, ToolError> {
+async fn read(response: Response, max: usize) -> Result<FetchedContent, ToolError> {
     let url = response.url().clone();
     let header = |name| response.headers().get(name).and_then(|it| it.to_str().ok());
     let content_type = header(CONTENT_TYPE).unwrap_or_default().to_owned();
     if let Some(encoding) = header(CONTENT_ENCODING).filter(|it| *it != "identity") {
         return Err(ToolError::Failed(format!(
-            "{url} is packed as {encoding}, which is not understood"
+            "{url} is packed as {encoding}, which is not supported"
         )));
     }
     page::must_be_readable(&url, &content_type)?;
@@ -238,10 +239,10 @@ async fn read(response: Response, max: usize) -> Result<Found, ToolError> {
         let room = max - bytes.len();
         bytes.extend_from_slice(&piece[..piece.len().min(room)]);
         if piece.len() > room {
-            return Ok(Found::Page { content_type, bytes, is_cut: true });
+            return Ok(FetchedContent::Page { content_type, bytes, is_cut: true });
         }
     }
-    Ok(Found::Page { content_type, bytes, is_cut: false })
+    Ok(FetchedContent::Page { content_type, bytes, is_cut: false })
 }
 
 fn failed(url: &Url, error: reqwest::Error) -> ToolError {

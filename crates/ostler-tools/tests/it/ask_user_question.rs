@@ -1,4 +1,4 @@
-//! Questions to the user: what reaches the model.
+//! Questions to the user: what the model receives.
 
 use ostler_engine::tool::Effect;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn questions() -> Value {
 }
 
 #[tokio::test]
-async fn answers_are_put_into_words() {
+async fn answers_are_rendered_as_text() {
     let input = json!({
         "questions": questions(),
         "answers": { "Which colour?": "Blue", "Which sizes?": ["S", "L"] },
@@ -31,7 +31,7 @@ async fn answers_are_put_into_words() {
 }
 
 #[tokio::test]
-async fn silence_is_not_an_answer() {
+async fn a_missing_answer_is_not_assumed() {
     let session = Session::new();
     for input in [
         json!({ "questions": questions() }),
@@ -44,7 +44,7 @@ async fn silence_is_not_an_answer() {
 }
 
 #[tokio::test]
-async fn a_question_left_open_is_named() {
+async fn an_unanswered_question_is_named() {
     let input = json!({ "questions": questions(), "answers": { "Which colour?": "Blue" } });
     let text = Session::new().text("AskUserQuestion", input).await;
     assert!(
@@ -54,7 +54,7 @@ async fn a_question_left_open_is_named() {
 }
 
 #[test]
-fn too_few_and_too_many_are_refused_before_anybody_is_asked() {
+fn too_few_and_too_many_choices_are_refused_before_the_user_is_asked() {
     let session = Session::new();
     let one_option = json!([{ "question": "?", "header": "H", "options": [{ "label": "a", "description": "" }] }]);
     let many = vec![questions()[0].clone(); 5];
@@ -66,7 +66,7 @@ fn too_few_and_too_many_are_refused_before_anybody_is_asked() {
 }
 
 #[test]
-fn it_needs_a_person() {
+fn a_question_needs_the_user() {
     let effect = Session::new().effect("AskUserQuestion", json!({ "questions": questions() }));
     assert_eq!(effect, Effect::AskUser);
 }

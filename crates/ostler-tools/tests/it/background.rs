@@ -1,4 +1,4 @@
-//! Commands in the background, and the tools that look after them.
+//! Background commands, and the tools that manage them.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::session::{Session, make_pipe};
 
-/// Starts a command in the background; its task.
+/// Starts a background command and returns its task.
 async fn start(session: &Session, command: &str) -> String {
     let input = json!({"command": command, "run_in_background": true, "description": "a test"});
     let output = session.structured("Bash", input).await;
@@ -23,7 +23,7 @@ async fn look(session: &Session, task: &str, more: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_command_goes_on_and_its_output_can_be_read() {
+async fn a_background_command_continues_and_its_output_can_be_read() {
     let session = Session::new();
     make_pipe(&session.path("gate"));
     let task = start(&session, "echo before; cat gate; echo after >&2; exit 3").await;
@@ -40,7 +40,7 @@ async fn a_command_goes_on_and_its_output_can_be_read() {
 }
 
 #[tokio::test]
-async fn a_wait_that_is_too_short_says_that_it_still_runs() {
+async fn a_wait_that_times_out_reports_that_the_task_still_runs() {
     let session = Session::new();
     let task = start(&session, "echo so far; sleep 1000").await;
     let text = session.text("TaskOutput", json!({"task_id": task, "timeout": 1})).await;
@@ -48,7 +48,7 @@ async fn a_wait_that_is_too_short_says_that_it_still_runs() {
 }
 
 #[tokio::test]
-async fn a_stopped_task_takes_its_children_along() {
+async fn stopping_a_task_ends_its_children() {
     let session = Session::new();
     make_pipe(&session.path("alive"));
     let command = "exec 3>alive; echo up >&3; sleep 1000 & sleep 1000";
@@ -63,7 +63,7 @@ async fn a_stopped_task_takes_its_children_along() {
     let stopped = session.structured("TaskStop", json!({"task_id": task})).await;
     assert_eq!((&stopped["task_id"], &stopped["task_type"]), (&json!(task), &json!("local_bash")));
     assert_eq!(stopped["command"], command);
-    // Ends once nobody holds the other end.
+    // Ends once no process holds the other end.
     let gone = tokio::task::spawn_blocking(move || pipe.read_to_string(&mut String::new()));
     tokio::time::timeout(Duration::from_secs(60), gone).await.expect("lives on").unwrap().unwrap();
     assert_eq!(look(&session, &task, json!({})).await["status"], "stopped");
@@ -72,7 +72,7 @@ async fn a_stopped_task_takes_its_children_along() {
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_behind_does_not_hold_the_task() {
+async fn processes_left_by_a_command_do_not_delay_the_end_of_its_task() {
     let session = Session::new();
     let task = start(&session, "sleep 1000 & echo done").await;
     let end = look(&session, &task, json!({"timeout": 600_000})).await;
@@ -80,7 +80,7 @@ async fn what_a_command_leaves_behind_does_not_hold_the_task() {
 }
 
 #[tokio::test]
-async fn a_long_output_is_shown_by_its_end() {
+async fn the_end_of_a_long_output_is_shown() {
     let session = Session::new();
     let task = start(&session, "seq 1 20000").await;
     let text = session.text("TaskOutput", json!({"task_id": task, "timeout": 600_000})).await;
@@ -90,7 +90,7 @@ async fn a_long_output_is_shown_by_its_end() {
 }
 
 #[tokio::test]
-async fn there_is_a_limit_to_what_runs_at_once() {
+async fn the_number_of_background_tasks_is_limited() {
     let session = Session::new();
     let mut tasks = Vec::new();
     for _ in 0..32 {

@@ -1,4 +1,4 @@
-//! Processes are watched through a named pipe that they hold open: its end is the event that they are gone.
+//! Processes are watched through a named pipe that they hold open: its end means that they are gone.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -18,7 +18,7 @@ fn bash(command: &str) -> Value {
 }
 
 #[tokio::test]
-async fn output_and_error_output_come_back() {
+async fn stdout_and_stderr_are_returned() {
     let session = Session::new();
     let output = session.run("Bash", bash("echo out; echo err >&2")).await.unwrap();
     assert_eq!(output.content.text(), "out\nerr");
@@ -28,7 +28,7 @@ async fn output_and_error_output_come_back() {
 }
 
 #[tokio::test]
-async fn a_silent_command_is_called_silent() {
+async fn a_command_without_output_is_reported_as_such() {
     assert_eq!(Session::new().text("Bash", bash("true")).await, "[no output]");
 }
 
@@ -44,7 +44,7 @@ async fn failure_comes_with_the_code_and_the_output() {
 }
 
 #[tokio::test]
-async fn messages_of_the_shell_name_the_lines_that_were_written() {
+async fn messages_of_the_shell_have_the_right_line_numbers() {
     let error = Session::new().error("Bash", bash("true\nno-such-command")).await;
     assert!(error.contains("line 2:"), "{error}");
 }
@@ -68,7 +68,7 @@ async fn the_directory_lasts_and_variables_do_not() {
 }
 
 #[tokio::test]
-async fn permissions_judge_a_command_from_where_it_runs() {
+async fn permissions_resolve_paths_from_the_shells_folder() {
     let session = Session::new();
     fs::create_dir(session.path("it's")).unwrap();
     let effect = || session.effect("Bash", bash("touch x"));
@@ -81,11 +81,11 @@ async fn permissions_judge_a_command_from_where_it_runs() {
 }
 
 #[tokio::test]
-async fn a_command_runs_where_permissions_have_judged_it() {
+async fn a_command_runs_in_the_folder_that_permissions_were_decided_for() {
     let session = Session::new();
     fs::create_dir(session.path("sub")).unwrap();
     let judged = session.prepare("Bash", &bash("pwd")).unwrap();
-    // Another call leads the shell elsewhere before this one may run.
+    // Another call changes the shell's folder before this one may run.
     session.text("Bash", bash("cd sub")).await;
     let output = (judged.run)(session.cx()).await.unwrap();
     assert_eq!(output.content.text(), session.root().display().to_string());
@@ -114,7 +114,7 @@ async fn variables_of_the_session_reach_the_command() {
 }
 
 #[tokio::test]
-async fn a_directory_that_is_gone_is_left() {
+async fn a_deleted_working_directory_is_left() {
     let session = Session::new();
     fs::create_dir(session.path("sub")).unwrap();
     session.text("Bash", bash("cd sub")).await;
@@ -130,7 +130,7 @@ async fn there_is_no_input_and_no_terminal() {
 }
 
 #[tokio::test]
-async fn long_output_is_cut_in_the_middle_and_kept_in_a_file() {
+async fn long_output_is_cut_in_the_middle_and_saved_to_a_file() {
     let session = Session::new();
     let output = session.run("Bash", bash("seq 20000; echo oops >&2")).await.unwrap();
     let text = output.content.text();
@@ -143,20 +143,20 @@ async fn long_output_is_cut_in_the_middle_and_kept_in_a_file() {
     assert_eq!(fs::read_to_string(path).unwrap(), whole.concat());
     assert_eq!(structured["persistedOutputSize"], whole.concat().len());
     let folder = Path::new(path).parent().unwrap();
-    assert_eq!(fs::metadata(folder).unwrap().mode() & 0o777, 0o700, "nobody else may look");
+    assert_eq!(fs::metadata(folder).unwrap().mode() & 0o777, 0o700, "only the owner can read it");
     drop(session);
     assert!(!Path::new(path).exists(), "the session's folder goes with it");
 }
 
 #[tokio::test]
-async fn endless_output_ends_with_the_time_limit() {
+async fn endless_output_ends_at_the_timeout() {
     let error = Session::new().error("Bash", json!({ "command": "yes", "timeout": 300 })).await;
     assert!(error.starts_with("Ended because it took longer than 300 ms.\ny\n"));
     assert!(error.len() < 32_000);
 }
 
 #[tokio::test]
-async fn the_time_limit_ends_the_command_and_all_it_started() {
+async fn the_timeout_ends_the_command_and_its_processes() {
     let session = Session::new();
     let watch = Watch::new(&session);
     let command = watch.holding("sleep 30 & echo $! >&3; sleep 30");
@@ -169,7 +169,7 @@ async fn the_time_limit_ends_the_command_and_all_it_started() {
 }
 
 #[tokio::test]
-async fn a_command_that_will_not_end_is_killed() {
+async fn a_command_that_ignores_sigterm_is_killed() {
     let session = Session::new();
     let watch = Watch::new(&session);
     let command = watch.holding("trap '' TERM; echo $$ >&3; while :; do sleep 30; done");
@@ -180,7 +180,7 @@ async fn a_command_that_will_not_end_is_killed() {
 }
 
 #[tokio::test]
-async fn an_interrupt_ends_the_command_and_all_it_started() {
+async fn an_interrupt_ends_the_command_and_its_processes() {
     let session = Session::new();
     let watch = Watch::new(&session);
     let command = watch.holding("sleep 30 & echo $! >&3; sleep 30");
@@ -194,7 +194,7 @@ async fn an_interrupt_ends_the_command_and_all_it_started() {
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_in_the_background_ends_with_it() {
+async fn background_processes_of_a_command_end_with_it() {
     let session = Session::new();
     let watch = Watch::new(&session);
     let run = session.run("Bash", bash(&watch.holding("sleep 30 & echo $! >&3; echo done")));
@@ -204,7 +204,7 @@ async fn what_a_command_leaves_in_the_background_ends_with_it() {
 }
 
 #[tokio::test]
-async fn the_death_of_this_process_ends_the_command_and_all_it_started() {
+async fn killing_this_process_ends_the_command_and_its_processes() {
     const PIPE: &str = "OSTLER_TEST_PIPE";
     // The test starts itself as the process to be killed.
     if let Some(pipe) = std::env::var_os(PIPE) {
@@ -216,9 +216,9 @@ async fn the_death_of_this_process_ends_the_command_and_all_it_started() {
     let session = Session::new();
     let watch = Watch::new(&session);
     let mut process = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "bash::the_death_of_this_process_ends_the_command_and_all_it_started"])
+        .args(["--exact", "bash::killing_this_process_ends_the_command_and_its_processes"])
         .env(PIPE, &watch.pipe)
-        // What it cannot clean up goes with this test's folder.
+        // What it cannot clean up is removed with this test's folder.
         .env("TMPDIR", session.root())
         .stdout(std::process::Stdio::null())
         .spawn()
@@ -233,7 +233,7 @@ async fn the_death_of_this_process_ends_the_command_and_all_it_started() {
 }
 
 #[test]
-fn the_effect_is_the_command_to_the_letter() {
+fn the_effect_is_exactly_the_command() {
     let session = Session::new();
     assert_eq!(session.effect("Bash", bash(" ls -l ")), Effect::Execute(" ls -l ".to_owned()));
 }
@@ -250,7 +250,7 @@ impl Watch {
         Self { pipe }
     }
 
-    /// The command with the pipe open as 3, for itself and all it starts.
+    /// The command with the pipe open as 3, for itself and all its processes.
     fn holding(&self, command: &str) -> String {
         format!("exec 3>'{}'; {command}", self.pipe.display())
     }
@@ -285,7 +285,7 @@ impl Lines {
         pid
     }
 
-    /// Nobody holds the pipe any more.
+    /// Waits until no process holds the pipe.
     async fn end(self) {
         let (_, mut reader) = self.0.unwrap().await.unwrap();
         let ended =
@@ -293,22 +293,22 @@ impl Lines {
         // Less than the processes would live by themselves.
         tokio::time::timeout(Duration::from_secs(20), ended)
             .await
-            .expect("somebody lives on")
+            .expect("a process is still alive")
             .unwrap();
     }
 }
 
-/// Waits for the end of a process that has already let go of the pipe, which it does a moment before it is dead.
+/// Waits for the end of a process that has closed the pipe, which happens a moment before it is dead.
 async fn dies(pid: u32) {
     let dead = async {
         while is_alive(pid) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), dead).await.expect("it lives on");
+    tokio::time::timeout(Duration::from_secs(20), dead).await.expect("the process is still alive");
 }
 
-/// A process that is dead but not yet reaped by its parent does not count.
+/// A zombie does not count.
 fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))

@@ -1,4 +1,4 @@
-//! What the model is told about the tools, and how much of its context that takes.
+//! The tool definitions for the model, and their size.
 
 use ostler_engine::model::ToolSpec;
 
@@ -19,7 +19,7 @@ fn all_definitions_together_stay_small() {
 }
 
 #[test]
-fn the_tools_come_in_the_order_of_their_names() {
+fn the_tools_are_sorted_by_name() {
     let names: Vec<String> = specs().into_iter().map(|spec| spec.name).collect();
     assert_eq!(
         names,
@@ -44,14 +44,14 @@ fn the_tools_come_in_the_order_of_their_names() {
 }
 
 #[test]
-fn arguments_nobody_knows_are_refused_by_name() {
+fn unknown_arguments_are_refused_by_name() {
     let session = Session::new();
     let error = session.prepare("Read", &serde_json::json!({ "path": "x" })).err().unwrap();
     assert!(error.contains("path"), "{error}");
 }
 
 #[test]
-fn what_only_the_host_fills_in_is_not_in_the_schema() {
+fn fields_for_the_host_are_not_in_the_schema() {
     let spec = specs().into_iter().find(|spec| spec.name == "AskUserQuestion").unwrap();
     let schema = spec.input_schema.to_string();
     assert!(schema.contains("multiSelect"));

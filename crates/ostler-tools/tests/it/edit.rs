@@ -1,4 +1,4 @@
-//! Edits: exact, unique, and only of what was read.
+//! Edits: exact, unique, and only of files that were read.
 
 use std::fs;
 
@@ -45,7 +45,7 @@ async fn several_occurrences_are_counted_with_their_lines() {
 }
 
 #[tokio::test]
-async fn all_occurrences_are_replaced_when_asked() {
+async fn all_occurrences_are_replaced_on_request() {
     let session = with("x\ny\nx x\n").await;
     let input =
         json!({ "file_path": "a.txt", "old_string": "x", "new_string": "z", "replace_all": true });
@@ -54,7 +54,7 @@ async fn all_occurrences_are_replaced_when_asked() {
 }
 
 #[tokio::test]
-async fn text_that_is_not_there_names_the_nearest_line() {
+async fn missing_text_is_reported_with_the_nearest_line() {
     let session = with("fn main() {\n    let total = 1;\n}\n").await;
     let error = session.error("Edit", edit("let totals = 1;", "let n = 1;")).await;
     assert!(error.contains("is line 2:     let total = 1;"), "{error}");
@@ -104,7 +104,7 @@ async fn a_missing_file_cannot_be_edited() {
 }
 
 #[tokio::test]
-async fn lines_keep_their_ends_and_the_file_its_mark() {
+async fn line_endings_and_the_byte_order_mark_are_kept() {
     let session = with("\u{FEFF}one\r\ntwo\r\nthree\r\n").await;
     session.text("Edit", edit("one\ntwo", "1\n2\n2b")).await;
     session.text("Edit", edit("three", "3\n4")).await;
@@ -112,7 +112,7 @@ async fn lines_keep_their_ends_and_the_file_its_mark() {
 }
 
 #[tokio::test]
-async fn a_file_with_both_line_ends_is_changed_only_where_it_was_asked() {
+async fn a_file_with_mixed_line_endings_is_changed_only_at_the_edit() {
     let session = with("a\nb\nc\r\nd\n").await;
     session.text("Edit", edit("c\nd", "C\nD")).await;
     session.text("Edit", edit("a\nb", "A\nB")).await;
@@ -127,14 +127,14 @@ async fn utf_16_stays_utf_16() {
 }
 
 #[tokio::test]
-async fn text_in_an_unknown_encoding_is_left_alone() {
+async fn text_in_an_unknown_encoding_is_not_edited() {
     let session = with(b"caf\xE9 one\n").await;
     assert!(session.error("Edit", edit("one", "two")).await.contains("would damage it"));
     assert_eq!(fs::read(session.path("a.txt")).unwrap(), b"caf\xE9 one\n");
 }
 
 #[tokio::test]
-async fn a_missing_last_line_end_is_marked_in_the_patch() {
+async fn a_missing_newline_at_the_end_is_marked_in_the_patch() {
     let session = with("one").await;
     let structured = session.structured("Edit", edit("one", "two")).await;
     let mark = "\\ No newline at end of file";
@@ -151,7 +151,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn an_edit_does_what_replacing_does_or_leaves_the_file_as_it_was(
+    fn an_edit_replaces_the_text_or_leaves_the_file_unchanged(
         text in "[ab\nä]{0,20}",
         old in "[ab\nä]{0,3}",
         new in "[ab\nä]{0,3}",
@@ -172,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn an_edit_never_mixes_line_ends(
+    fn an_edit_never_mixes_line_endings(
         lines in proptest::collection::vec("[ab]{1,3}", 1..8),
         old in "[ab\n]{1,3}",
         new in "[ab\n]{0,3}",

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::session::Session;
 
-/// A file that was last changed so many seconds ago.
+/// A file that was last changed `seconds` ago.
 fn aged(session: &Session, name: &str, seconds: u64) {
     let file = File::options().write(true).open(session.file(name, "")).unwrap();
     file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
@@ -28,7 +28,7 @@ async fn the_newest_files_come_first() {
 }
 
 #[tokio::test]
-async fn a_star_stays_in_its_folder() {
+async fn a_star_does_not_match_across_folders() {
     let session = Session::new();
     session.file("a.rs", "");
     session.file("src/b.rs", "");
@@ -77,7 +77,7 @@ async fn too_many_files_are_cut_and_counted() {
 }
 
 #[tokio::test]
-async fn nothing_found_and_nothing_to_search_are_told_apart() {
+async fn no_matches_and_a_missing_folder_are_distinguished() {
     let session = Session::new();
     assert_eq!(session.text("Glob", json!({ "pattern": "*.rs" })).await, "No files found.\n");
     assert!(

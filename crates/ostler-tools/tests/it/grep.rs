@@ -41,7 +41,7 @@ async fn the_lines_of_one_file_do_not_repeat_its_name() {
 }
 
 #[tokio::test]
-async fn context_is_parted_where_lines_are_missing() {
+async fn context_is_separated_where_lines_are_missing() {
     let session = Session::new();
     session.file("a", "x\n1\n2\nx\n3\n");
     session.file("b", "x\n");
@@ -50,7 +50,7 @@ async fn context_is_parted_where_lines_are_missing() {
 }
 
 #[tokio::test]
-async fn counts_are_per_file_and_in_all() {
+async fn counts_are_per_file_and_in_total() {
     let session = project();
     let output = session
         .run("Grep", json!({ "pattern": "one", "output_mode": "count", "-i": true }))
@@ -76,7 +76,7 @@ async fn files_are_chosen_by_glob_and_by_type() {
 }
 
 #[tokio::test]
-async fn matches_span_lines_only_when_asked() {
+async fn matches_span_lines_only_on_request() {
     let session = project();
     let input = json!({ "pattern": "one.*three", "output_mode": "content" });
     assert_eq!(session.text("Grep", input).await, "No matches found.\n");
@@ -90,14 +90,14 @@ async fn matches_span_lines_only_when_asked() {
 }
 
 #[tokio::test]
-async fn a_limit_says_that_there_is_more_and_where() {
+async fn a_limited_result_says_how_to_get_more() {
     let session = Session::new();
     session.file("a.txt", "x\n".repeat(9));
     let input = json!({ "pattern": "x", "output_mode": "content", "head_limit": 2, "offset": 3 });
     let output = session.run("Grep", input).await.unwrap();
     assert_eq!(
         output.content.text(),
-        "a.txt:4:x\na.txt:5:x\n[2 shown; there are more: narrow the search or go on with offset 5]\n"
+        "a.txt:4:x\na.txt:5:x\n[2 shown; there are more: narrow the search or continue with offset 5]\n"
     );
     let structured = output.structured.unwrap();
     assert_eq!((&structured["appliedLimit"], &structured["appliedOffset"]), (&json!(2), &json!(3)));
@@ -113,7 +113,7 @@ async fn long_lines_and_much_output_are_cut() {
 }
 
 #[tokio::test]
-async fn line_ends_of_windows_do_not_hide_the_end_of_a_line() {
+async fn crlf_line_endings_do_not_hide_the_end_of_a_line() {
     let session = Session::new();
     session.file("a.txt", "one\r\ntwo\r\n");
     let input = json!({ "pattern": "one$", "output_mode": "content" });
@@ -121,7 +121,7 @@ async fn line_ends_of_windows_do_not_hide_the_end_of_a_line() {
 }
 
 #[tokio::test]
-async fn binary_files_ignored_files_pipes_and_links_are_passed_over() {
+async fn binary_files_ignored_files_pipes_and_links_are_skipped() {
     let session = Session::new();
     session.file("a.bin", b"needle\0");
     session.file(".gitignore", "ignored.txt\n");
@@ -140,7 +140,7 @@ async fn binary_files_ignored_files_pipes_and_links_are_passed_over() {
 }
 
 #[tokio::test]
-async fn a_bad_pattern_or_place_is_named() {
+async fn an_invalid_pattern_or_path_is_named() {
     let session = project();
     assert!(
         session.error("Grep", json!({ "pattern": "(" })).await.contains("pattern is not valid")
@@ -154,7 +154,7 @@ async fn a_bad_pattern_or_place_is_named() {
 }
 
 #[test]
-fn the_effect_is_the_place_that_is_searched() {
+fn the_effect_is_the_path_that_is_searched() {
     let session = project();
     assert_eq!(session.effect("Grep", json!({ "pattern": "x" })), Effect::Read(session.root()));
     let effect = session.effect("Grep", json!({ "pattern": "x", "path": "sub/../../x" }));

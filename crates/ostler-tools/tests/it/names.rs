@@ -1,4 +1,4 @@
-//! Files whose names are not UTF-8, which JSON cannot say.
+//! Files whose names are not UTF-8, which JSON cannot represent.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,7 +19,7 @@ fn with_odd_names() -> Session {
 }
 
 #[tokio::test]
-async fn searches_find_them_and_show_what_can_be_shown() {
+async fn searches_find_files_with_names_that_are_not_utf_8() {
     let session = with_odd_names();
     let text = session.text("Glob", json!({"pattern": "**/*.txt"})).await;
     assert!(text.contains("caf\u{fffd}.txt") && text.contains("d\u{fffd}r/inner.txt"), "{text}");
@@ -31,17 +31,17 @@ async fn searches_find_them_and_show_what_can_be_shown() {
 }
 
 #[tokio::test]
-async fn the_shell_reads_them() {
+async fn the_shell_reads_files_with_names_that_are_not_utf_8() {
     let session = with_odd_names();
     let text = session.text("Bash", json!({"command": "ls; cat caf*; cat d*/inner.txt"})).await;
     assert_eq!(text, "caf\u{fffd}.txt\nd\u{fffd}r\nneedle\nneedle");
-    // And stands in them: the directory that lasts is kept by its bytes.
+    // The working directory is kept by its bytes.
     session.text("Bash", json!({"command": "cd d*"})).await;
     assert_eq!(session.text("Bash", json!({"command": "cat inner.txt"})).await, "needle");
 }
 
 #[tokio::test]
-async fn reading_one_by_name_says_why_that_cannot_be() {
+async fn reading_a_name_that_is_not_utf_8_explains_the_failure() {
     let session = with_odd_names();
     for tool_input in [
         ("Read", json!({"file_path": "caf\u{fffd}.txt"})),

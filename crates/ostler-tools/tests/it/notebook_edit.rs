@@ -1,11 +1,11 @@
-//! Notebooks: one cell changes, the rest stays to the byte.
+//! Notebooks: one cell changes, the rest stays unchanged to the byte.
 
 use ostler_engine::tool::Effect;
 use serde_json::{Value, json};
 
 use crate::session::Session;
 
-/// As Jupyter writes it, with fields nobody knows and a number in an odd spelling.
+/// As Jupyter writes it, with unknown fields and a number in an odd spelling.
 pub(crate) const JUPYTER: &str = r##"{
  "cells": [
   {
@@ -66,7 +66,7 @@ fn edit(mode: &str, cell: Option<&str>, source: &str, kind: Option<&str>) -> Val
 }
 
 #[tokio::test]
-async fn a_replaced_cell_keeps_the_form_of_its_source_and_nothing_else_moves() {
+async fn replacing_a_cell_keeps_its_layout_and_the_rest_of_the_file() {
     let session = with(JUPYTER).await;
     session.text("NotebookEdit", edit("replace", Some("m1"), "# New\nx\n", None)).await;
     let expected = JUPYTER
@@ -75,7 +75,7 @@ async fn a_replaced_cell_keeps_the_form_of_its_source_and_nothing_else_moves() {
 }
 
 #[tokio::test]
-async fn replaced_code_loses_what_the_old_code_printed() {
+async fn replacing_code_removes_its_old_output() {
     let session = with(JUPYTER).await;
     let input = edit("replace", Some("c1"), "print(2)", None);
     let mut structured = session.structured("NotebookEdit", input).await;
@@ -101,7 +101,7 @@ async fn replaced_code_loses_what_the_old_code_printed() {
 }
 
 #[tokio::test]
-async fn a_cell_can_change_its_kind() {
+async fn a_cell_can_change_its_type() {
     let session = with(JUPYTER).await;
     session.text("NotebookEdit", edit("replace", Some("c1"), "words", Some("markdown"))).await;
     session.text("NotebookEdit", edit("replace", Some("m1"), "1+1", Some("code"))).await;
@@ -117,7 +117,7 @@ async fn a_cell_can_change_its_kind() {
 }
 
 #[tokio::test]
-async fn cells_are_inserted_where_they_are_wanted_in_the_layout_of_the_file() {
+async fn cells_are_inserted_at_their_place_in_the_layout_of_the_file() {
     for (notebook, first, last) in [
         (JUPYTER.to_owned(), "m1", "c1"),
         (JUPYTER.replace('\n', "\r\n").replace("\\r\\n", "\\n"), "m1", "c1"),
@@ -135,13 +135,13 @@ async fn cells_are_inserted_where_they_are_wanted_in_the_layout_of_the_file() {
         assert_eq!(cells[0]["source"], json!(["a\n", "b"]));
         assert_eq!(cells[3]["cell_type"], "code");
         assert_eq!(cells[3]["id"].as_str().unwrap().len(), 8);
-        // Without them it is the file it was.
+        // Without them the file is as before.
         for cell in [&cells[0], &cells[3]] {
             let id = cell["id"].as_str().unwrap();
             session.text("NotebookEdit", edit("delete", Some(id), "", None)).await;
         }
         assert_eq!(session.content("a.ipynb"), notebook);
-        // And the inserted ones are laid out like the others.
+        // The inserted cells are laid out like the others.
         let lines = |text: &str| text.matches('\n').count();
         assert_eq!(lines(&notebook) > 0, lines(&content) > lines(&notebook) + 2);
         assert_eq!(notebook.contains("\r\n"), content.contains("\r\n"));
@@ -153,7 +153,7 @@ async fn cells_are_inserted_where_they_are_wanted_in_the_layout_of_the_file() {
 }
 
 #[tokio::test]
-async fn all_cells_can_go_and_come() {
+async fn all_cells_can_be_deleted_and_new_ones_inserted() {
     let session = with(JUPYTER).await;
     session.text("NotebookEdit", edit("delete", Some("m1"), "", None)).await;
     let text = session.text("NotebookEdit", edit("delete", Some("c1"), "", None)).await;
@@ -190,7 +190,7 @@ async fn old_notebooks_have_no_ids_and_get_none() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_edited_is_told_why() {
+async fn an_impossible_edit_is_refused_with_a_reason() {
     let session = with(JUPYTER).await;
     for (input, why) in [
         (edit("replace", Some("nope"), "x", None), "there is no cell nope; there are m1, c1"),
@@ -232,7 +232,7 @@ async fn a_notebook_must_be_read_before_and_after_others_change_it() {
 }
 
 #[tokio::test]
-async fn cells_are_found_behind_misleading_text() {
+async fn cells_are_found_after_misleading_text() {
     let notebook = r#"{"a": {"cells": [1, "]"]}, "b": "\"cells\": [{}]", "cells": [ {"source": "}],{\"", "id": "x"} , {"id":"y"} ] , "c": null}"#;
     let session = with(notebook).await;
     session.text("NotebookEdit", edit("delete", Some("x"), "", None)).await;

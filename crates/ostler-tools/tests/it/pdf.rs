@@ -1,4 +1,4 @@
-//! Text of PDF documents, which are made by hand here.
+//! Text of PDF documents, which are built by hand here.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ async fn a_document_is_shown_page_by_page() {
 }
 
 #[tokio::test]
-async fn pages_are_chosen_and_the_rest_is_told() {
+async fn pages_are_selected_and_the_rest_is_announced() {
     for (wanted, first, last) in [
         ("2", "2", "2"),
         ("2-3", "2", "3"),
@@ -86,7 +86,7 @@ async fn pages_are_chosen_and_the_rest_is_told() {
         let text = read(&pages(5), json!({ "pages": wanted })).await.unwrap();
         assert!(text.starts_with(&format!("[page {first}]\n")), "{wanted}: {text}");
         assert!(text.contains(&format!("Words of page {last}.")), "{wanted}: {text}");
-        assert_eq!(text.contains("go on with pages"), last != "5", "{wanted}: {text}");
+        assert_eq!(text.contains("continue with pages"), last != "5", "{wanted}: {text}");
     }
     for (wanted, why) in [
         ("0", "must be like"),
@@ -94,7 +94,7 @@ async fn pages_are_chosen_and_the_rest_is_told() {
         ("", "must be like"),
         ("3-2", "must be like"),
         ("-3", "must be like"),
-        ("6", "there is no page 6, the document has 5"),
+        ("6", "page 6 does not exist, the document has 5"),
     ] {
         let error = read(&pages(5), json!({ "pages": wanted })).await.unwrap_err();
         assert!(error.contains(why), "{wanted}: {error}");
@@ -102,14 +102,14 @@ async fn pages_are_chosen_and_the_rest_is_told() {
 }
 
 #[tokio::test]
-async fn a_long_document_comes_in_parts() {
+async fn a_long_document_is_shown_in_parts() {
     let text = read(&pages(45), json!({})).await.unwrap();
-    assert!(text.ends_with("[pages 1 to 20 of 45; go on with pages \"21-40\"]\n"), "{text}");
+    assert!(text.ends_with("[pages 1 to 20 of 45; continue with pages \"21-40\"]\n"), "{text}");
     let text = read(&pages(45), json!({ "pages": "40-45" })).await.unwrap();
     assert!(text.ends_with("Words of page 45.\n\n"), "{text}");
     let long = vec![words(&"word ".repeat(12_000)); 3];
     let text = read(&with_pages(&long, "", &[]), json!({})).await.unwrap();
-    assert!(text.ends_with("[pages 1 to 1 of 3; go on with pages \"2-3\"]\n"));
+    assert!(text.ends_with("[pages 1 to 1 of 3; continue with pages \"2-3\"]\n"));
     assert!(text.len() < 101_000);
 }
 
@@ -124,7 +124,7 @@ async fn the_structured_output_is_the_text() {
 }
 
 #[tokio::test]
-async fn a_scan_says_that_it_holds_no_text() {
+async fn a_scan_is_reported_as_having_no_text() {
     let picture = stream("/Type /XObject /Subtype /Image /Width 1 /Height 1", "BT (x) Tj \u{1}");
     let scan = with_pages(&["/Im1 Do".to_owned()], "/XObject << /Im1 6 0 R >>", &[picture]);
     let text = read(&scan, json!({})).await.unwrap();
@@ -132,7 +132,7 @@ async fn a_scan_says_that_it_holds_no_text() {
 }
 
 #[tokio::test]
-async fn text_in_forms_is_found_and_forms_that_draw_themselves_end() {
+async fn text_in_forms_is_found_and_recursive_forms_end() {
     let form = |resources: &str, content: &str| {
         stream(&format!("/Type /XObject /Subtype /Form /BBox [0 0 9 9] {resources}"), content)
     };
@@ -148,7 +148,7 @@ async fn text_in_forms_is_found_and_forms_that_draw_themselves_end() {
         // Itself, by its own resources and by the page's.
         [form(&both, "/Fm1 Do"), "null".to_owned()],
         [form("", "/Fm1 Do"), "null".to_owned()],
-        // One another.
+        // Each other.
         [form(&both, "/Fm2 Do"), form(&both, "/Fm1 Do")],
         [form(&both, "/Fm2 Do"), form("", "/Fm1 Do")],
     ] {
@@ -158,19 +158,19 @@ async fn text_in_forms_is_found_and_forms_that_draw_themselves_end() {
 }
 
 #[tokio::test]
-async fn pages_that_belong_to_themselves_are_refused() {
-    // What the page does not say, its reader looks for in what it belongs to, and so on.
+async fn a_circular_page_tree_is_refused() {
+    // A reader looks up missing values in the parent, and so on.
     let objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",
         "<< /Type /Pages /Kids [3 0 R] /Count 1 /Parent 2 0 R >>",
         "<< /Type /Page /Parent 2 0 R >>",
     ];
     let error = read(&document(&objects.map(str::to_owned)), json!({})).await.unwrap_err();
-    assert!(error.contains("belong to themselves"), "{error}");
+    assert!(error.contains("page tree is circular"), "{error}");
 }
 
 #[tokio::test]
-async fn broken_documents_are_errors_with_a_way_out() {
+async fn the_error_for_a_broken_document_suggests_an_alternative() {
     let whole = pages(2);
     for bytes in [&b"%PDF-1.7\n"[..], &whole[..40], &whole[..whole.len() / 2], b"%PDF-\xff\xff\xff"]
     {
@@ -197,7 +197,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn a_damaged_document_never_breaks_the_tool(
+    fn a_damaged_document_never_panics_the_tool(
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
     ) {
         let mut bytes = pages(3);
@@ -213,7 +213,7 @@ proptest! {
     }
 }
 
-/// A page whose contents are compressed: so many copies of `text`.
+/// A page with compressed contents: `n_copies` of `text`.
 fn with_bomb(text: &str, n_copies: usize, dictionary: &str) -> Vec<u8> {
     use std::io::Write as _;
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
@@ -221,7 +221,7 @@ fn with_bomb(text: &str, n_copies: usize, dictionary: &str) -> Vec<u8> {
         encoder.write_all(text.as_bytes()).unwrap();
     }
     let bytes = encoder.finish().unwrap();
-    // The document is made as text; the compressed bytes take the place of as many letters.
+    // The document is made as text; the compressed bytes replace as many characters.
     let marker = "B".repeat(bytes.len());
     let page = |contents| {
         format!(
@@ -245,24 +245,24 @@ fn with_bomb(text: &str, n_copies: usize, dictionary: &str) -> Vec<u8> {
     document
 }
 
-// Mutant: `limit_streams` empties nothing; the page is then taken apart whole.
+// Mutant: `limit_streams` empties nothing; the whole page is then parsed.
 #[tokio::test]
-async fn a_page_that_is_a_bomb_is_not_read_and_the_others_are() {
+async fn a_decompression_bomb_in_one_page_does_not_affect_the_others() {
     let bomb = with_bomb(&" ".repeat(4096), 64 * 256, "");
     assert!(bomb.len() < 200_000, "{}", bomb.len());
     let text = read(&bomb, json!({})).await.unwrap();
     assert!(text.contains("Words of page 1."), "{text}");
     assert!(text.contains("[page 2]\n[this page is too large to be read here"), "{text}");
-    // The same in small is a page like any other.
+    // The same at a small size is an ordinary page.
     let text = read(&with_bomb("BT /F1 12 Tf 72 700 Td (Squeezed.) Tj ET ", 1, ""), json!({}))
         .await
         .unwrap();
     assert!(text.contains("[page 2]\nSqueezed."), "{text}");
 }
 
-// Mutant: documents are opened without the filter; the stream is then decompressed as the document is opened.
+// Mutant: documents are opened without the filter; the stream is then decompressed while the document is opened.
 #[tokio::test]
-async fn objects_in_a_bomb_are_left_out() {
+async fn objects_in_a_decompression_bomb_are_left_out() {
     let bomb = with_bomb(&" ".repeat(4096), 64 * 256, "/Type /ObjStm /N 1 /First 4");
     let text = read(&bomb, json!({})).await.unwrap();
     assert!(text.contains("Words of page 1."), "{text}");

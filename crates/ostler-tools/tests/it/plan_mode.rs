@@ -1,4 +1,4 @@
-//! Plan mode: what its two tools touch, and that nothing happens without a session.
+//! Plan mode: the effects of its two tools, and that they need a session.
 
 use ostler_engine::tool::Effect;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::session::Session;
 
 #[test]
-fn leaving_plan_mode_is_for_the_user_to_decide_and_entering_it_is_not() {
+fn leaving_plan_mode_requires_approval_and_entering_it_does_not() {
     let session = Session::new();
     let effect = |tool: &str| session.prepare(tool, &json!({})).ok().unwrap().effect;
     assert_eq!(effect("ExitPlanMode"), Effect::AskUser);
@@ -22,7 +22,7 @@ async fn without_a_session_there_is_no_mode_to_change() {
 }
 
 #[test]
-fn a_plan_is_asked_for_and_not_insisted_on() {
+fn the_plan_argument_is_optional() {
     let tools = ostler_tools::session_tools();
     let spec = tools.iter().map(|tool| tool.spec()).find(|spec| spec.name == "ExitPlanMode");
     assert_eq!(spec.unwrap().input_schema["required"], json!(["plan"]));

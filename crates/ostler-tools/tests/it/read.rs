@@ -1,4 +1,4 @@
-//! Reading: windows, pictures, notebooks, and what is refused.
+//! Reading: windows, images, notebooks, and what is refused.
 
 use std::io::Cursor;
 use std::os::unix::fs::symlink;
@@ -29,11 +29,11 @@ async fn the_structured_output_has_the_lines_without_numbers() {
 }
 
 #[tokio::test]
-async fn a_window_says_how_to_go_on() {
+async fn a_window_says_how_to_continue() {
     let session = Session::new();
     session.file("a.txt", "1\n2\n3\n4\n");
     let text = session.text("Read", json!({ "file_path": "a.txt", "offset": 2, "limit": 2 })).await;
-    assert_eq!(text, "2\t2\n3\t3\n[lines 2 to 3 of 4; go on with offset 4]\n");
+    assert_eq!(text, "2\t2\n3\t3\n[lines 2 to 3 of 4; continue with offset 4]\n");
 }
 
 #[tokio::test]
@@ -41,10 +41,10 @@ async fn a_long_file_is_cut_and_says_so() {
     let session = Session::new();
     session.file("a.txt", "x\n".repeat(2_500));
     let text = session.text("Read", json!({ "file_path": "a.txt" })).await;
-    assert!(text.ends_with("[lines 1 to 2000 of 2500; go on with offset 2001]\n"));
+    assert!(text.ends_with("[lines 1 to 2000 of 2500; continue with offset 2001]\n"));
     session.file("b.txt", format!("{}\n", "y".repeat(1_000)).repeat(300));
     let text = session.text("Read", json!({ "file_path": "b.txt" })).await;
-    assert!(text.ends_with("[lines 1 to 100 of 300, as much as fits; go on with offset 101]\n"));
+    assert!(text.ends_with("[lines 1 to 100 of 300, as much as fits; continue with offset 101]\n"));
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn an_offset_past_the_end_names_the_end() {
     let session = Session::new();
     session.file("a.txt", "one\n");
     let error = session.error("Read", json!({ "file_path": "a.txt", "offset": 9 })).await;
-    assert!(error.ends_with("there is no line 9, the file has 1"), "{error}");
+    assert!(error.ends_with("line 9 does not exist, the file has 1"), "{error}");
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn an_empty_file_is_called_empty() {
 }
 
 #[tokio::test]
-async fn a_missing_file_names_those_that_may_be_meant() {
+async fn a_missing_file_is_reported_with_similar_names() {
     let session = Session::new();
     session.file("config.toml", "");
     session.file("README.md", "");
@@ -83,7 +83,7 @@ async fn a_missing_file_names_those_that_may_be_meant() {
 }
 
 #[tokio::test]
-async fn folders_pipes_sockets_and_devices_are_refused_without_waiting() {
+async fn folders_pipes_sockets_and_devices_are_refused_without_blocking() {
     let session = Session::new();
     make_pipe(&session.path("pipe"));
     let _socket = std::os::unix::net::UnixListener::bind(session.path("socket")).unwrap();
@@ -101,7 +101,7 @@ async fn folders_pipes_sockets_and_devices_are_refused_without_waiting() {
 }
 
 #[tokio::test]
-async fn binary_files_are_refused_with_a_way_out() {
+async fn the_error_for_a_binary_file_suggests_an_alternative() {
     let session = Session::new();
     session.file("a.bin", [1, 0, 2]);
     assert!(
@@ -110,7 +110,7 @@ async fn binary_files_are_refused_with_a_way_out() {
 }
 
 #[tokio::test]
-async fn a_huge_file_is_refused_with_a_way_out() {
+async fn the_error_for_a_huge_file_suggests_an_alternative() {
     let session = Session::new();
     std::fs::File::create(session.path("huge")).unwrap().set_len(1 << 40).unwrap();
     let error = session.error("Read", json!({ "file_path": "huge" })).await;
@@ -118,7 +118,7 @@ async fn a_huge_file_is_refused_with_a_way_out() {
 }
 
 #[tokio::test]
-async fn utf_16_is_read_and_broken_text_is_marked() {
+async fn utf_16_is_decoded_and_invalid_text_is_marked() {
     let session = Session::new();
     session.file("wide.txt", [0xFF, 0xFE, b'h', 0, b'i', 0]);
     session.file("latin.txt", b"caf\xE9\n");
@@ -133,7 +133,7 @@ async fn utf_16_is_read_and_broken_text_is_marked() {
 }
 
 #[tokio::test]
-async fn a_small_picture_is_sent_as_it_is() {
+async fn a_small_image_is_sent_unchanged() {
     let session = Session::new();
     let bytes = picture(3, 2);
     session.file("a.png", &bytes);
@@ -147,7 +147,7 @@ async fn a_small_picture_is_sent_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_large_picture_is_made_smaller_and_says_so() {
+async fn a_large_image_is_scaled_down_with_a_note() {
     let session = Session::new();
     session.file("a.png", picture(3_000, 30));
     let output = session.run("Read", json!({ "file_path": "a.png" })).await.unwrap();
@@ -156,9 +156,9 @@ async fn a_large_picture_is_made_smaller_and_says_so() {
 
 // Mutant: `MAX_DECODED_BYTES` as large as it was, half a gigabyte.
 #[tokio::test]
-async fn a_picture_that_unpacks_to_too_much_is_refused() {
+async fn an_image_that_decodes_to_too_much_is_refused() {
     let session = Session::new();
-    // Its header says so, which is enough.
+    // The header is enough to see it.
     let mut bytes = picture(30, 30);
     bytes[16..20].copy_from_slice(&12_000_u32.to_be_bytes());
     bytes[20..24].copy_from_slice(&12_000_u32.to_be_bytes());
@@ -171,13 +171,13 @@ async fn a_picture_that_unpacks_to_too_much_is_refused() {
 }
 
 #[tokio::test]
-async fn a_damaged_picture_is_never_sent() {
+async fn a_damaged_image_is_never_sent() {
     let session = Session::new();
     let mut bytes = picture(30, 30);
     bytes.truncate(60);
     session.file("a.png", bytes);
     let error = session.error("Read", json!({ "file_path": "a.png" })).await;
-    assert!(error.contains("not a sound picture"), "{error}");
+    assert!(error.contains("not a valid image"), "{error}");
 }
 
 #[tokio::test]
@@ -204,7 +204,7 @@ async fn a_notebook_is_shown_cell_by_cell() {
 }
 
 #[tokio::test]
-async fn what_only_claims_to_be_a_notebook_is_shown_as_text() {
+async fn an_invalid_notebook_is_shown_as_text() {
     let session = Session::new();
     session.file("a.ipynb", "{ oops");
     assert_eq!(session.text("Read", json!({ "file_path": "a.ipynb" })).await, "1\t{ oops\n");
@@ -223,7 +223,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn windows_laid_end_to_end_are_the_whole_file(
+    fn adjacent_windows_are_the_whole_file(
         lines in proptest::collection::vec("[a-zä \t]{0,12}", 1..40),
         limit in 1..10_u64,
     ) {
@@ -241,7 +241,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_and_no_window_make_it_panic(
+    fn no_contents_and_no_window_cause_a_panic(
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
         offset in any::<Option<u64>>(),
         limit in any::<Option<u64>>(),

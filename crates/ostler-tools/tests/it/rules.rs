@@ -1,4 +1,4 @@
-//! Searches under rules that guard files, as a session has them.
+//! Searches under permission rules that protect files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ async fn run(session: &Session, rules: &[&str], tool: &str, input: Value) -> Str
     inside(session, rules, tool, input).await.content.text()
 }
 
-/// Runs a tool that looks at the session around it, once it is permitted.
+/// Runs a tool within a session, once it is permitted.
 pub(crate) async fn inside(
     session: &Session,
     rules: &[&str],
@@ -65,12 +65,12 @@ fn with_secrets() -> Session {
 }
 
 #[tokio::test]
-async fn a_search_leaves_out_what_may_not_be_read_and_says_so() {
+async fn a_search_leaves_out_protected_files_and_says_so() {
     let session = with_secrets();
     let grep = |pattern: &str| json!({ "pattern": pattern, "output_mode": "content" });
     let text = run(&session, &["Read(.env)"], "Grep", grep("KEY")).await;
     assert_eq!(text, "a.txt:1:KEY=public\n[2 files left out: permission rules guard them]\n");
-    // Whether there is a match must not show either: that would tell a secret letter by letter.
+    // Whether there is a match must not show either: that would reveal a secret character by character.
     for pattern in ["KEY=s", "KEY=x"] {
         let text = run(&session, &["Read(./.env)", "Read(deep)"], "Grep", grep(pattern)).await;
         assert_eq!(text, "No matches found.\n[2 files left out: permission rules guard them]\n");
@@ -80,13 +80,13 @@ async fn a_search_leaves_out_what_may_not_be_read_and_says_so() {
 }
 
 #[tokio::test]
-async fn names_of_guarded_files_are_left_out_too() {
+async fn names_of_protected_files_are_left_out_too() {
     let session = with_secrets();
     let text = run(&session, &["Read(./.env)"], "Glob", json!({ "pattern": "**/.env" })).await;
     assert_eq!(text, "deep/.env\n[1 file left out: a permission rule guards it]\n");
 }
 
-/// Has the model of a whole session call a tool once.
+/// Makes the model of a whole session call a tool once.
 pub(crate) async fn call(session: &Session, rules: &[&str], tool: &str, input: Value) -> Outcome {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use(tool, input))
@@ -96,14 +96,14 @@ pub(crate) async fn call(session: &Session, rules: &[&str], tool: &str, input: V
 }
 
 #[tokio::test]
-async fn the_rules_of_a_session_reach_its_searches() {
+async fn the_rules_of_a_session_apply_to_its_searches() {
     let session = with_secrets();
     let outcome = call(&session, &["deny Read(.env)"], "Grep", json!({ "pattern": "KEY" })).await;
     assert_eq!(outcome.text, "a.txt\n[2 files left out: permission rules guard them]\n");
 }
 
 #[tokio::test]
-async fn the_rules_of_a_session_open_hosts_by_their_very_name_only() {
+async fn the_rules_of_a_session_allow_hosts_by_exact_name_only() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     tokio::spawn(async move {

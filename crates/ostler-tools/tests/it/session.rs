@@ -1,4 +1,4 @@
-//! A folder, a set of tools, and short ways to call them.
+//! A folder, a set of tools, and helpers to call them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 pub(crate) struct Session {
     folder: TempDir,
-    /// What the calls of a session share.
+    /// Shared by the calls of a session.
     shared: ToolCx,
     tools: Vec<Arc<dyn AnyTool>>,
 }
@@ -22,7 +22,7 @@ impl Session {
         Self { folder: TempDir::new().unwrap(), shared: ToolCx::default(), tools }
     }
 
-    /// The folder, by its real name.
+    /// The real path of the folder.
     pub(crate) fn root(&self) -> PathBuf {
         self.folder.path().canonicalize().unwrap()
     }
@@ -35,7 +35,7 @@ impl Session {
         ToolCx { cwd: self.root(), ..self.shared.clone() }
     }
 
-    /// Puts a file there that no tool knows of.
+    /// Writes a file that no tool has read.
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -62,17 +62,17 @@ impl Session {
         (prepared.run)(self.cx()).await
     }
 
-    /// The text for the model of a call that works.
+    /// The text for the model of a successful call.
     pub(crate) async fn text(&self, tool: &str, input: Value) -> String {
         self.run(tool, input).await.unwrap().content.text()
     }
 
-    /// The structured output of a call that works.
+    /// The structured output of a successful call.
     pub(crate) async fn structured(&self, tool: &str, input: Value) -> Value {
         self.run(tool, input).await.unwrap().structured.unwrap()
     }
 
-    /// What the model is told about a call that does not work.
+    /// The text for the model of a failed call.
     pub(crate) async fn error(&self, tool: &str, input: Value) -> String {
         self.run(tool, input).await.unwrap_err().to_string()
     }

@@ -1,5 +1,5 @@
-//! What tools give programs has the published shapes: every tool runs here in all its ways, and what comes out is
-//! judged by our own types and by the TypeScript compiler with the declarations of the official SDK.
+//! The structured outputs have the published types: every tool runs here in all its modes, and the outputs are
+//! checked by our own types and by the TypeScript compiler with the declarations of the official SDK.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use tokio::net::TcpListener;
 use crate::session::{Session, make_pipe};
 use crate::{notebook_edit, pdf, read, rules, web_search};
 
-/// What one call gave.
+/// The output of one call.
 struct Sample {
     tool: &'static str,
-    /// The published name of its shape; `None` for what is not published.
+    /// The published name of its type; `None` for unpublished ones.
     shape: Option<&'static str>,
     output: Value,
 }
 
-/// Collects what calls give.
+/// Collects the outputs of calls.
 #[derive(Default)]
 struct Samples(Vec<Sample>);
 
@@ -246,14 +246,14 @@ async fn our_own_types_know_every_field() {
     }
 }
 
-/// A folder with npm packages that the environment names.
+/// The folder with npm packages in an environment variable.
 fn peers(variable: &str) -> PathBuf {
     let folder = std::env::var_os(variable)
         .unwrap_or_else(|| panic!("{variable} names a folder with node_modules"));
     Path::new(&folder).canonicalize().unwrap().join("node_modules")
 }
 
-/// Has the compiler check constants of the published types that are our outputs.
+/// Compiles our outputs as constants of the published types.
 fn compile(samples: &[Sample], declarations: &Path) {
     let folder = tempfile::tempdir().unwrap();
     let mut program = String::new();
@@ -279,12 +279,12 @@ fn compile(samples: &[Sample], declarations: &Path) {
 
 #[tokio::test]
 #[ignore = "needs the official SDK and a TypeScript compiler from npm"]
-async fn typescript_accepts_what_tools_give_by_the_newer_declarations() {
+async fn typescript_accepts_the_outputs_with_the_newer_declarations() {
     let declarations = "@anthropic-ai/claude-agent-sdk/sdk-tools.d.ts";
     compile(&samples().await, &peers("OSTLER_NATIVE_PEERS").join(declarations));
 }
 
-/// Fields that came later: an older host does not look at them, and its declarations do not know them.
+/// Fields added later: an older host ignores them, and its declarations do not have them.
 const LATER: &[(&str, &[&str])] = &[
     ("AskUserQuestion", &["annotations"]),
     ("Glob", &["totalMatches", "countIsComplete"]),
@@ -296,11 +296,11 @@ const LATER: &[(&str, &[&str])] = &[
 
 #[tokio::test]
 #[ignore = "needs the official SDK and a TypeScript compiler from npm"]
-async fn typescript_accepts_what_tools_give_by_the_older_declarations() {
+async fn typescript_accepts_the_outputs_with_the_older_declarations() {
     let mut samples = samples().await;
-    // The list of tasks came later, but what could be stopped was a task before.
+    // The task list was added later, but tasks could be stopped before.
     samples.retain(|sample| !sample.tool.starts_with("Task") || sample.tool == "TaskStop");
-    // So did the tool that begins to plan.
+    // So was the tool that enters plan mode.
     samples.retain(|sample| sample.tool != "EnterPlanMode");
     for Sample { tool, output, .. } in &mut samples {
         let later = LATER.iter().filter(|(name, _)| name == tool).flat_map(|(_, fields)| *fields);

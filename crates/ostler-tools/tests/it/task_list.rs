@@ -1,4 +1,4 @@
-//! The list of tasks: entries are made and changed one by one, and hooks may object.
+//! The task list: entries are created and changed one by one, and hooks may object.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -9,10 +9,10 @@ use ostler_engine::tool::{AnyTool, Happening, Surroundings, ToolCx, ToolOutput};
 use ostler_proto::api::Message;
 use serde_json::{Value, json};
 
-/// A session that writes down what it is told, and objects to what has a word in it.
+/// A session that records events, and objects to those that contain a word.
 #[derive(Debug, Default)]
 struct Strict {
-    told: Mutex<Vec<Happening>>,
+    recorded: Mutex<Vec<Happening>>,
 }
 
 impl Surroundings for Strict {
@@ -30,7 +30,7 @@ impl Surroundings for Strict {
 
     fn announce(&self, happening: Happening) -> BoxFuture<'static, Result<(), String>> {
         let text = format!("{happening:?}");
-        self.told.lock().unwrap().push(happening);
+        self.recorded.lock().unwrap().push(happening);
         Box::pin(async move {
             if text.contains("forbidden") { Err("name a ticket".to_owned()) } else { Ok(()) }
         })
@@ -63,9 +63,10 @@ impl Tasks {
         self.structured("TaskCreate", input).await
     }
 
-    fn told(&self) -> Vec<String> {
-        let told = self.session.told.lock().unwrap();
-        told.iter()
+    fn recorded(&self) -> Vec<String> {
+        let recorded = self.session.recorded.lock().unwrap();
+        recorded
+            .iter()
             .map(|happening| match happening {
                 Happening::TaskCreated(task) => format!("created {} {}", task.id, task.subject),
                 Happening::TaskCompleted(task) => format!("completed {} {}", task.id, task.subject),
@@ -76,7 +77,7 @@ impl Tasks {
 }
 
 #[tokio::test]
-async fn a_task_goes_from_being_made_to_being_done() {
+async fn a_task_is_created_started_and_completed() {
     let tasks = Tasks::new();
     let created = tasks.create("Build").await;
     let task = json!({"id": "1", "subject": "Build", "description": "All of Build"});
@@ -89,14 +90,14 @@ async fn a_task_goes_from_being_made_to_being_done() {
                 "statusChange": {"from": from, "to": status}})
         );
     }
-    assert_eq!(tasks.told(), ["created 1 Build", "completed 1 Build"]);
+    assert_eq!(tasks.recorded(), ["created 1 Build", "completed 1 Build"]);
     let again = tasks.structured("TaskUpdate", json!({"taskId": "1", "status": "completed"})).await;
     assert_eq!(again["updatedFields"], json!([]));
-    assert_eq!(tasks.told().len(), 2, "it was done before");
+    assert_eq!(tasks.recorded().len(), 2, "it was done before");
 }
 
 #[tokio::test]
-async fn what_hooks_object_to_is_not_made_and_not_done() {
+async fn hooks_can_refuse_to_create_and_to_complete_a_task() {
     let tasks = Tasks::new();
     let input = json!({"subject": "forbidden", "description": "d"});
     assert_eq!(tasks.run("TaskCreate", input).await.unwrap_err(), "name a ticket");
@@ -110,7 +111,7 @@ async fn what_hooks_object_to_is_not_made_and_not_done() {
 }
 
 #[tokio::test]
-async fn tasks_wait_for_others_until_those_are_done_or_gone() {
+async fn tasks_wait_for_others_until_those_are_completed_or_deleted() {
     let tasks = Tasks::new();
     for subject in ["one", "two", "three"] {
         tasks.create(subject).await;
@@ -134,7 +135,7 @@ async fn tasks_wait_for_others_until_those_are_done_or_gone() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_and_nothing_waits_for_it() {
+async fn missing_tasks_are_reported_and_cannot_be_waited_for() {
     let tasks = Tasks::new();
     tasks.create("one").await;
     let output =
@@ -150,7 +151,7 @@ async fn what_is_not_there_is_told_and_nothing_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_list_without_end_is_refused() {
+async fn a_list_that_is_too_long_is_refused() {
     let tasks = Tasks::new();
     for n in 0..200 {
         tasks.create(&n.to_string()).await;

@@ -1,4 +1,4 @@
-//! The list of things to do.
+//! The to-do list.
 
 use ostler_engine::tool::Effect;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::session::Session;
 
 #[tokio::test]
-async fn the_list_is_replaced_and_the_old_one_given_back() {
+async fn the_list_is_replaced_and_the_old_one_returned() {
     let session = Session::new();
     let first = json!([{ "content": "Run", "status": "in_progress", "activeForm": "Running" }]);
     let second = json!([
@@ -22,7 +22,7 @@ async fn the_list_is_replaced_and_the_old_one_given_back() {
 }
 
 #[tokio::test]
-async fn a_list_without_end_is_refused() {
+async fn a_list_that_is_too_long_is_refused() {
     let todo = json!({ "content": "Run", "status": "pending", "activeForm": "Running" });
     let error = Session::new().error("TodoWrite", json!({ "todos": vec![todo; 201] })).await;
     assert!(error.contains("200"), "{error}");

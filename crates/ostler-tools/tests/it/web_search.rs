@@ -37,7 +37,7 @@ pub(crate) fn script(input: Value, answers: Vec<Reply>) -> Script {
 }
 
 #[tokio::test]
-async fn a_search_is_a_request_of_its_own_and_comes_back_in_the_published_shape() {
+async fn a_search_is_a_separate_request_with_the_published_output() {
     let answer =
         searched("srv_1").text("Crabs are ").text("decapods.").usage(Usage::tokens(100, 50));
     let input = json!({"query": "crabs", "allowed_domains": ["a.example"]});
@@ -64,7 +64,7 @@ async fn a_search_is_a_request_of_its_own_and_comes_back_in_the_published_shape(
             "allowed_domains": ["a.example"], "cache_control": {"type": "ephemeral"}}])
     );
     assert_eq!(inner["model"], "test-model");
-    // The search is outside the conversation, but not outside the bill.
+    // The search is outside the conversation, but counts in its usage.
     assert_eq!(requests[2].body["messages"].as_array().unwrap().len(), 3);
     let usage = &result.model_usage["test-model"];
     assert!(usage.output_tokens >= 50 && usage.input_tokens >= 100, "{usage:?}");
@@ -72,7 +72,7 @@ async fn a_search_is_a_request_of_its_own_and_comes_back_in_the_published_shape(
 }
 
 #[tokio::test]
-async fn a_paused_search_goes_on_where_it_was() {
+async fn a_paused_search_is_continued() {
     let answers = vec![searched("srv_1").stop_reason("pause_turn"), reply().text("All of it.")];
     let api = ScriptedApi::start(script(json!({"query": "crabs"}), answers)).await;
     let Outcome { structured, text, .. } = run(&api).await;
@@ -82,7 +82,7 @@ async fn a_paused_search_goes_on_where_it_was() {
     assert_eq!(content[0]["type"], "server_tool_use");
     assert_eq!(
         content[1]["content"][0]["encrypted_content"], "e",
-        "what the API sent goes back whole"
+        "the API's message is sent back unchanged"
     );
     api.finish();
 }
@@ -115,7 +115,7 @@ async fn a_search_that_a_rule_denies_is_not_sent() {
 }
 
 #[tokio::test]
-async fn searches_that_make_no_sense_are_not_sent() {
+async fn invalid_searches_are_not_sent() {
     for (input, why) in [
         (json!({"query": " "}), "query is empty"),
         (json!({"query": "x", "allowed_domains": ["a"], "blocked_domains": ["b"]}), "not both"),
@@ -138,7 +138,7 @@ async fn the_offline_demo_says_that_it_cannot_search() {
 }
 
 #[test]
-fn the_effect_of_a_search_is_its_words() {
+fn the_effect_of_a_search_is_its_query() {
     let effect = Session::new().effect("WebSearch", json!({"query": "crabs"}));
     assert_eq!(effect, Effect::Search("crabs".to_owned()));
     assert!(effect.is_read_only());

@@ -18,7 +18,7 @@ pub(crate) fn model(api: &ScriptedApi) -> Arc<dyn Model> {
     Arc::new(ApiModel::new(config).unwrap())
 }
 
-/// What came of one prompt: the structured result and the text of the only tool call, and the turn's result.
+/// The outcome of one prompt: the structured result and the text of the only tool call, and the turn's result.
 pub(crate) struct Outcome {
     pub(crate) structured: Value,
     pub(crate) text: String,

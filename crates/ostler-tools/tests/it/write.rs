@@ -49,7 +49,7 @@ async fn a_file_that_changed_since_must_be_read_again() {
 }
 
 #[tokio::test]
-async fn what_one_session_read_another_does_not_know() {
+async fn a_file_read_by_one_session_counts_as_unread_in_another() {
     let (session, other) = (Session::new(), Session::new());
     let path = session.file("a.txt", "one\n");
     session.text("Read", json!({ "file_path": path })).await;
@@ -62,7 +62,7 @@ async fn what_one_session_read_another_does_not_know() {
 }
 
 #[tokio::test]
-async fn what_was_written_needs_no_reading() {
+async fn a_written_file_need_not_be_read() {
     let session = Session::new();
     session.text("Write", json!({ "file_path": "a.txt", "content": "one\n" })).await;
     session.text("Write", json!({ "file_path": "a.txt", "content": "two\n" })).await;
@@ -70,7 +70,7 @@ async fn what_was_written_needs_no_reading() {
 }
 
 #[tokio::test]
-async fn an_existing_file_keeps_its_mode_and_a_new_one_gets_the_usual() {
+async fn an_existing_file_keeps_its_mode_and_a_new_one_gets_the_default() {
     let session = Session::new();
     let path = session.file("run.sh", "#!/bin/sh\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
@@ -87,7 +87,7 @@ async fn an_existing_file_keeps_its_mode_and_a_new_one_gets_the_usual() {
 async fn an_existing_file_keeps_its_owner() {
     let session = Session::new();
     let path = session.file("a.txt", "one\n");
-    // Only the superuser can give a file away.
+    // Only root can change the owner of a file.
     if chown(&path, Some(1234), Some(1234)).is_err() {
         return;
     }
@@ -109,7 +109,7 @@ async fn a_link_is_followed_and_stays_a_link() {
 }
 
 #[tokio::test]
-async fn a_link_that_leads_nowhere_is_refused() {
+async fn a_dangling_link_is_refused() {
     let session = Session::new();
     symlink("nowhere", session.path("link")).unwrap();
     let error = session.error("Write", json!({ "file_path": "link", "content": "" })).await;
@@ -132,7 +132,7 @@ async fn folders_and_pipes_are_not_written_to() {
 }
 
 #[tokio::test]
-async fn a_file_in_the_place_of_a_folder_is_reported() {
+async fn a_file_in_place_of_a_folder_is_reported() {
     let session = Session::new();
     session.file("a", "");
     let error = session.error("Write", json!({ "file_path": "a/b", "content": "" })).await;

@@ -276,7 +276,7 @@ fn answerer(scene: &Scene) -> Answerer {
     match &scene.launch.permission_prompts {
         Some(answerer) => answerer.clone(),
         None if scene.is_interactive => Answerer::Host,
-        None => Answerer::Nobody,
+        None => Answerer::NoOne,
     }
 }
 

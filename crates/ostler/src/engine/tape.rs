@@ -6,7 +6,7 @@ use ostler_engine::record::{
     Matching, Player, Recorder, ReplayOptions, Tape, TapeError, Timing, ToolsFrom, Veil,
 };
 use ostler_engine::settings::Settings;
-use ostler_proto::launch::TapeChoice;
+use ostler_proto::launch::RecordingChoice;
 
 use super::pick::{self, Picked};
 use super::{Scene, StartError};
@@ -22,7 +22,7 @@ impl From<TapeError> for StartError {
 ///
 /// # Errors
 /// When it is to be recorded and replayed at once.
-pub(super) fn chosen(scene: &Scene) -> Result<TapeChoice, StartError> {
+pub(super) fn chosen(scene: &Scene) -> Result<RecordingChoice, StartError> {
     let given = &scene.launch.tape;
     let mut choice = given.clone();
     if given.record.is_none() && given.replay.is_none() {
@@ -72,7 +72,7 @@ pub(super) fn recorded(
 pub(super) fn replayed(
     scene: &Scene,
     settings: &Settings,
-    choice: &TapeChoice,
+    choice: &RecordingChoice,
     path: &str,
 ) -> Result<Picked, StartError> {
     let player = Player::new(Path::new(path), veil(scene, settings), options(choice)?)?;
@@ -83,7 +83,7 @@ pub(super) fn replayed(
     Ok(Picked { model, remark, account, tape: Some(Tape::Replay(player)) })
 }
 
-fn options(choice: &TapeChoice) -> Result<ReplayOptions, StartError> {
+fn options(choice: &RecordingChoice) -> Result<ReplayOptions, StartError> {
     let odd = |flag: &str, word: &str, known: &str| {
         Err(StartError::Refused(format!("there is no --replay-{flag} {word}; use {known}")))
     };

@@ -31,13 +31,13 @@ pub(crate) fn read(line: &str) -> Option<Box<StreamEventMessage>> {
     let Around { session_id, uuid, parent, message, display } = line.around()?;
     let event = ContentBlockDelta { index, delta, extra: Extra::default() };
     let event = StreamEvent::ContentBlockDelta(event);
-    let piece = StreamEventMessage::new(event, session_id?.into(), uuid?.into());
+    let frame = StreamEventMessage::new(event, session_id?.into(), uuid?.into());
     // Boxed early, because the value is large.
-    let mut piece = Box::new(piece);
-    piece.parent_tool_use_id = parent?.map(Into::into);
-    piece.api_message_id = message.map(str::to_owned);
-    piece.thinking_display = display.map(str::to_owned);
-    Some(piece)
+    let mut frame = Box::new(frame);
+    frame.parent_tool_use_id = parent?.map(Into::into);
+    frame.api_message_id = message.map(str::to_owned);
+    frame.thinking_display = display.map(str::to_owned);
+    Some(frame)
 }
 
 /// The fields next to an event.
@@ -147,8 +147,8 @@ mod tests {
 
     /// Whether the fast decoder accepts the line, with the same result as the general one.
     fn check(line: &str) -> bool {
-        let Some(piece) = read(line) else { return false };
-        assert_eq!(read_generally(line), Ok(ToHost::StreamEvent(piece)), "{line}");
+        let Some(frame) = read(line) else { return false };
+        assert_eq!(read_generally(line), Ok(ToHost::StreamEvent(frame)), "{line}");
         true
     }
 
@@ -185,8 +185,8 @@ mod tests {
     #[test]
     fn the_fast_decoder_accepts_what_engines_write() {
         for line in lines() {
-            let Some(piece) = read(&line) else { continue };
-            let written = crate::frame::Frame::to_line(&ToHost::StreamEvent(piece));
+            let Some(frame) = read(&line) else { continue };
+            let written = crate::frame::Frame::to_line(&ToHost::StreamEvent(frame));
             assert!(check(&written), "{written}");
         }
     }
@@ -212,18 +212,18 @@ mod tests {
             ",\"uuid\":\"u\"",
         ];
         for line in lines() {
-            let Some(piece) = read(&line) else { continue };
+            let Some(frame) = read(&line) else { continue };
             // One of each format.
-            if !seen.insert((line.len(), piece.api_message_id.is_some())) {
+            if !seen.insert((line.len(), frame.api_message_id.is_some())) {
                 continue;
             }
-            for (at, letter) in line.char_indices() {
-                let (before, after) = (&line[..at], &line[at + letter.len_utf8()..]);
+            for (at, character) in line.char_indices() {
+                let (before, after) = (&line[..at], &line[at + character.len_utf8()..]);
                 check(&format!("{before}{after}"));
                 check(before);
                 for odd in odd {
                     check(&format!("{before}{odd}{after}"));
-                    check(&format!("{before}{odd}{letter}{after}"));
+                    check(&format!("{before}{odd}{character}{after}"));
                 }
             }
         }

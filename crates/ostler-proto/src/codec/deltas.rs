@@ -15,36 +15,36 @@ impl FrameDecoder<ToHost> {
     /// use ostler_proto::codec::FrameDecoder;
     /// use ostler_proto::frame::ToHost;
     ///
-    /// let piece = r#"{"type":"stream_event","event":{"type":"ping"},"session_id":"s","parent_tool_use_id":null,"uuid":"u"}"#;
+    /// let delta = r#"{"type":"stream_event","event":{"type":"ping"},"session_id":"s","parent_tool_use_id":null,"uuid":"u"}"#;
     /// let mut decoder = FrameDecoder::<ToHost>::new();
-    /// decoder.push(format!("{piece}\n{piece}\n{{\"type\":\"keep_alive\"}}\n").as_bytes());
-    /// let pieces = decoder.next_pieces().unwrap();
-    /// assert_eq!(pieces.len(), 2);
-    /// assert!(pieces.into_iter().all(|piece| matches!(piece, Ok(ToHost::StreamEvent(_)))));
-    /// assert!(decoder.next_pieces().is_none());
+    /// decoder.push(format!("{delta}\n{delta}\n{{\"type\":\"keep_alive\"}}\n").as_bytes());
+    /// let deltas = decoder.next_deltas().unwrap();
+    /// assert_eq!(deltas.len(), 2);
+    /// assert!(deltas.into_iter().all(|delta| matches!(delta, Ok(ToHost::StreamEvent(_)))));
+    /// assert!(decoder.next_deltas().is_none());
     /// assert!(matches!(decoder.next_frame(), Some(Ok(ToHost::KeepAlive(_)))));
     /// ```
-    pub fn next_pieces(&mut self) -> Option<Pieces> {
+    pub fn next_deltas(&mut self) -> Option<StreamDeltas> {
         let (n_left, lines) = self.lines.lines_beginning_with(BEGINNING)?;
         let lines = LineDecoder { buffer: lines.to_vec(), finished: true, ..LineDecoder::new() };
-        Some(Pieces { n_left, decoder: Self { lines, frame: self.frame } })
+        Some(StreamDeltas { n_left, decoder: Self { lines, frame: self.frame } })
     }
 }
 
 /// Undecoded stream deltas.
 #[derive(Debug)]
-pub struct Pieces {
+pub struct StreamDeltas {
     decoder: FrameDecoder<ToHost>,
     n_left: usize,
 }
 
-impl Iterator for Pieces {
+impl Iterator for StreamDeltas {
     type Item = Result<ToHost, DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let piece = self.decoder.next_frame()?;
+        let delta = self.decoder.next_frame()?;
         self.n_left -= 1;
-        Some(piece)
+        Some(delta)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -52,7 +52,7 @@ impl Iterator for Pieces {
     }
 }
 
-impl ExactSizeIterator for Pieces {}
+impl ExactSizeIterator for StreamDeltas {}
 
 #[cfg(test)]
 mod tests {
@@ -65,9 +65,9 @@ mod tests {
         let mut decoder = FrameDecoder::new();
         let mut all = Vec::new();
         let mut take = |decoder: &mut FrameDecoder<ToHost>| loop {
-            if let Some(pieces) = decoder.next_pieces() {
-                let (count, before) = (pieces.len(), all.len());
-                all.extend(pieces);
+            if let Some(deltas) = decoder.next_deltas() {
+                let (count, before) = (deltas.len(), all.len());
+                all.extend(deltas);
                 assert_eq!(all.len() - before, count);
             } else if let Some(frame) = decoder.next_frame() {
                 all.push(frame);
@@ -106,7 +106,7 @@ mod tests {
     fn a_decoder_with_a_limit_checks_every_line() {
         let mut decoder = FrameDecoder::<ToHost>::with_limit(10);
         decoder.push(format!("{PIECE}\n").as_bytes());
-        assert!(decoder.next_pieces().is_none());
+        assert!(decoder.next_deltas().is_none());
         assert!(matches!(decoder.next_frame(), Some(Err(DecodeError::TooLong { .. }))));
     }
 }
