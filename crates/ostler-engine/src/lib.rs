@@ -22,6 +22,7 @@ mod limits;
 pub mod live;
 pub mod mcp;
 pub mod model;
+#[cfg(feature = "offline")]
 pub mod offline;
 pub mod permission;
 pub mod project_file;

@@ -35,7 +35,7 @@ pub use self::config::{ApiConfig, ConfigError, DEFAULT_BASE_URL, Header, Timeout
 pub use self::credential::{Credential, Renewal};
 pub use self::error::ModelError;
 pub use self::http::ApiModel;
-pub(crate) use self::http::{install_crypto_provider, is_loopback};
+pub(crate) use self::http::is_loopback;
 pub use self::prices::Prices;
 pub use self::request::{Request, Said, Sampling, ToolSpec};
 pub use self::retry::RetryPolicy;
