@@ -27,8 +27,9 @@ impl FrameDecoder<ToHost> {
     /// ```
     pub fn next_pieces(&mut self) -> Option<Pieces> {
         let (n_left, lines) = self.lines.lines_beginning_with(BEGINNING)?;
+        let n_bytes = lines.len();
         let lines = LineDecoder { buffer: lines.to_vec(), finished: true, ..LineDecoder::new() };
-        Some(Pieces { n_left, decoder: Self { lines, frame: self.frame } })
+        Some(Pieces { n_left, n_bytes, decoder: Self { lines, frame: self.frame } })
     }
 }
 
@@ -37,6 +38,14 @@ impl FrameDecoder<ToHost> {
 pub struct Pieces {
     decoder: FrameDecoder<ToHost>,
     n_left: usize,
+    n_bytes: usize,
+}
+
+impl Pieces {
+    /// The bytes of all pieces as they came, those that were taken included: they are held until all are taken.
+    pub fn n_bytes(&self) -> usize {
+        self.n_bytes
+    }
 }
 
 impl Iterator for Pieces {
