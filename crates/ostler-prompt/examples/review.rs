@@ -73,7 +73,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let calls = session.bus().subscribe(|call: &ToolInvoked| println!("called {}", call.name));
     // The agent works on a copy, with nobody to ask: everything that it calls may run.
     let unasked = ClientConfig::default().with_permission_mode(PermissionMode::BypassPermissions);
-    let response = Adapter::new(ostler::options())
+    let response = Adapter::new(ostler::Options::new())
         .with_client(unasked)
         .evaluate(&prompt, &session)
         .deadline(Deadline::after(Duration::from_secs(600)))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ostler_sdk::proto::message::system::ApiRetry;
 use ostler_sdk::proto::message::{System, TurnResult};
-use ostler_sdk::{Handle, Message, Options};
+use ostler_sdk::{Handle, Message, OptionsFor};
 use serde_json::Value;
 
 use crate::budget::{BudgetTracker, Usage};
@@ -115,7 +115,7 @@ impl HookContext {
 
     /// Adds the hooks to a session, before those it has, and listens to it. The context belongs to one session.
     #[must_use]
-    pub fn attach(&self, mut options: Options) -> Options {
+    pub fn attach<E>(&self, mut options: OptionsFor<E>) -> OptionsFor<E> {
         let mut all = hooks::all(self);
         all.append(&mut options.hooks);
         options.hooks = all;

@@ -110,7 +110,7 @@ async fn a_budget_that_is_used_up_is_not_spent_again_and_again() {
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
     let run = stage.adapter().evaluate(&prompt, &session).budget(Budget::tokens(2500));
     let error = within(run).await.unwrap_err();
-    assert!(matches!(error, Error::BudgetExhausted { .. }), "{error:?}");
+    assert!(matches!(error, Error::Budget { .. }), "{error:?}");
     // Two within the budget; the calls of the second are denied, those of the third, too; the fourth may be under way.
     let n_requests = stage.requests().len();
     assert!((3..=4).contains(&n_requests), "{n_requests}");
