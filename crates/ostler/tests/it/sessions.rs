@@ -23,6 +23,7 @@ fn texts(messages: &[Message]) -> Vec<String> {
     messages.iter().map(text).collect()
 }
 
+// Mutant: the other worktrees are left out.
 #[tokio::test]
 async fn sessions_are_listed_newest_first() {
     let folder = Folder::new();
